@@ -21,7 +21,9 @@ use crate::support::warc::response;
 use crate::together::{QUERIES, SEARCHES, archives, searched, sites};
 
 /// What is told in doubt, and settled: pages, sites and hosts that several archives know from links.
-const MORE: [&str; 11] = [
+const MORE: [&str; 13] = [
+    "page links to \"http://s5.test/7\" select url, status order by url",
+    "count pages not links to \"http://s5.test/7\" group by status",
     "page select url order by url",
     "page select url, captures order by captures, url limit 9 offset 3",
     "page captures = 0 select url order by url desc limit 7",
@@ -145,11 +147,18 @@ fn searches_of_nodes_and_folders_find_what_one_archive_finds() {
 #[test]
 fn what_nodes_cannot_be_asked_is_refused_in_one_sentence() {
     let two = archives(&sites(), 2);
+    let many: Vec<String> = (0..257).map(|number| format!("http://127.0.0.1:1/{number}")).collect();
+    let places = |count: usize| many[..count].iter().map(String::as_str).collect::<Vec<_>>();
+    query(&places(257), &["page"]).refused(2, &["write it like http://node:8070/"]);
+    let at_most = |count| query(&vec!["http://127.0.0.1:1/"; count], &["--wait", "9s", "page"]);
+    at_most(257).refused(1, &["more than 256 archives are not asked"]);
+    at_most(256).refused(1, &["none of these archives can be read"]);
     let served: Vec<Served> = two.iter().map(Served::of).collect();
     let urls: Vec<String> = served.iter().map(url).collect();
     let both: Vec<&str> = urls.iter().map(String::as_str).collect();
     for (text, what) in [
         ("page links to (page status = 404)", "relations between pages"),
+        ("page linked from \"http://s0.test/1\"", "relations between pages"),
         ("page duplicates", "relations between pages"),
         ("link target.status = 404", "links cannot be asked of archives on other machines"),
         ("page sample 3", "samples"),
@@ -220,12 +229,22 @@ impl Fake {
         };
         if said.starts_with(b"HTTP/") {
             // Whoever asks may have heard enough.
-            let _ = stream.write_all(said);
+            let mut is_heard = stream.write_all(said).is_ok();
+            let last = said.split(|byte| *byte == b'\n').rev().nth(1).unwrap();
+            while is_heard && last.len() > 1 << 20 {
+                is_heard = stream.write_all(last).and_then(|()| stream.write_all(b"\n")).is_ok();
+            }
             return None;
         }
         let head = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
         let _ = stream.write_all(&[head.as_bytes(), said].concat());
         None
+    }
+
+    /// A node whose answer begins like this and goes on with its last line for ever.
+    fn endless(beginning: Vec<u8>) -> Self {
+        let marked = [b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".as_slice(), &beginning].concat();
+        Self::new(vec![("\"ask\"", marked)])
     }
 
     fn url(&self) -> String {
@@ -243,6 +262,11 @@ impl Drop for Fake {
 
 const HEAD: &str = "{\"version\":1,\"partition\":null}\n";
 const END: &str = "{\"end\":{\"matched\":0}}\n";
+
+/// The same that says nothing then.
+fn fake_silent() -> Fake {
+    Fake::new(vec![("\"sites\"", format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}").into_bytes())])
+}
 
 /// A node that knows a site and says something else when it is asked a query.
 fn fake(said: impl Into<Vec<u8>>) -> Fake {
@@ -275,6 +299,11 @@ fn nodes_that_do_not_answer_are_named_and_the_others_asked_without_them() {
     let silent = Fake::new(Vec::new());
     missing(&silent.url(), "it did not answer within 1 seconds", &["--wait", "1s"]);
     query(&[&silent.url()], &["--wait", "1s", text]).refused(1, &["none of these archives can be read"]);
+
+    missing(&fake_silent().url(), "it did not answer within 1 seconds", &["--wait", "1s"]);
+    let padded = [HEAD.as_bytes(), b"{\"site\":[\"a\",true]}", &vec![b' '; 15 << 20], b"\n"].concat();
+    let endless = Fake::endless(padded);
+    missing(&endless.url(), "the answers are longer than 512 MiB", &[]);
 
     let portion = |keys: &str, has: &str| {
         format!("{HEAD}{{\"portion\":{{\"id\":1,\"keys\":[{keys}],\"has\":{has},\"doubt\":null}}}}\n{END}")
@@ -357,6 +386,90 @@ fn what_a_node_tells_of_rows_is_held_against_what_was_asked() {
     assert_eq!((&found[0]["size"], &found[1]["size"]), (&99_999_999.into(), &88_888_888.into()));
 }
 
+#[test]
+fn what_a_node_tells_of_a_search_is_held_against_what_was_asked() {
+    let one = archives(&sites()[..1], 1);
+    let served = Served::of(&one[0]);
+    let there = url(&served);
+    let search = |node: &Fake| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+        command.args([
+            "search",
+            "archive",
+            "--json",
+            "--facets",
+            "--archive",
+            &node.url(),
+            "--archive",
+            &there,
+        ]);
+        start(command.env_remove("ARCHIVE_DIR")).wait()
+    };
+    let huge = u64::MAX;
+    let words = format!(
+        "{{\"found\":{{\"statistics\":{{\"documents\":{huge},\"alive\":{huge},\"tokens\":{{\"1\":{huge},\"2\":0}},\"words\":{{\"1\":{{\"archive\":{huge}}}}}}},\
+         \"like\":[[\"x\",[[\"y\",{huge}]]]],\"behind\":{huge}}}}}\n"
+    );
+    let candidate = |page: u32, score: u64| {
+        format!(
+            "{{\"page\":{page},\"url\":\"http://fake.test/\",\"text\":1065353216,\"score\":{score},\"digest\":null,\"has_all\":true}}"
+        )
+    };
+    let best = |candidates: String| {
+        format!("{HEAD}{{\"best\":{{\"candidates\":[{candidates}],\"counts\":[[],[],[],[]]}}}}\n{END}")
+    };
+    let one_point = 1.0_f64.to_bits();
+    let node = |said: &str, linked: &str, best: String, shown: &str| {
+        let told = |line: &str| format!("{HEAD}{line}{END}").into_bytes();
+        Fake::new(vec![
+            ("\"sites\"", told("{\"site\":[\"fake.test\",true]}\n")),
+            ("\"find_words\"", told(said)),
+            ("\"find_linked\"", told(linked)),
+            ("\"find_best\"", best.into_bytes()),
+            ("\"find_shown\"", told(shown)),
+        ])
+    };
+    let shown = "{\"shown\":{\"title\":\"Fake\",\"importance\":0,\"snippet\":[\"\u{e9}\",[[1,9],[5,2]]],\"time\":null,\"until\":null}}\n";
+    let honest = node(&words, "", best(candidate(1, one_point)), shown);
+    let found = search(&honest).succeeded();
+    assert!(found.text().contains("http://fake.test/"), "{}", found.text());
+    let many = (0..101).map(|page| candidate(page, one_point)).collect::<Vec<_>>().join(",");
+    for (fake, why) in [
+        (node("{\"found\":{}}\n", "", best(String::new()), ""), "makes no sense: missing field"),
+        (
+            node(
+                &words,
+                "{\"linked\":{\"site\":\"s0.test\",\"url\":\"http://s0.test/1\",\"fit\":{\"best\":2143289344,\"is_exact\":true,\"words\":4294967295}}}\n",
+                best(String::new()),
+                "",
+            ),
+            "this is no share",
+        ),
+        (node(&words, "", best(candidate(1, f64::NAN.to_bits())), ""), "a number is infinite"),
+        (node(&words, "", best(many), ""), "more pages were told"),
+        (node(&words, "", best(candidate(1, one_point)), ""), "other pages than were asked for"),
+        (
+            node(
+                &words,
+                "",
+                best(candidate(1, one_point)),
+                &shown.replace("\"time\":null", "\"time\":9223372036854775807"),
+            ),
+            "calendar",
+        ),
+        (node(&words, "", best(candidate(1, one_point)), &words), "what it was not asked"),
+    ] {
+        let finished = search(&fake);
+        assert_eq!(finished.code, Some(4), "{why}: {finished:?}");
+        assert!(
+            finished.errors.contains("is missing") && finished.errors.contains(why),
+            "{why}: {}",
+            finished.errors
+        );
+        assert!(!finished.json().is_empty(), "the other one answers");
+    }
+}
+
 fn post(served: &Served, fields: &[&str], body: &str) -> Answer {
     let length = format!("Content-Length: {}", body.len());
     ask(&served.application, "POST", "/ask", &[&[length.as_str()], fields, &["", body]].concat())
@@ -430,6 +543,7 @@ fn nodes_are_asked_by_programs_that_say_who_they_are() {
             "calendar",
         ),
         (&*too_many, "more than 50000 URLs"),
+        ("{\"version\":1,\"ask\":{\"find_best\":{}}}", "missing field"),
     ] {
         let answer = post(&open, &[json], body);
         assert_eq!(answer.status, 400, "{}", String::from_utf8_lossy(&answer.body));
@@ -439,6 +553,7 @@ fn nodes_are_asked_by_programs_that_say_who_they_are() {
             String::from_utf8_lossy(&answer.body)
         );
     }
+    assert_eq!(post(&open, &[json], &too_many.replacen("\"\",", "", 1)).status, 200, "as many as the limit");
     let length = format!("Content-Length: {}", (16 << 20) + 1);
     let mut stream = TcpStream::connect(&open.application).unwrap();
     let head = format!("POST /ask HTTP/1.1\r\nHost: {}\r\n{json}\r\n{length}\r\n\r\n", open.application);

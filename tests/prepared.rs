@@ -7,6 +7,7 @@ use archive::ledger::{Credits, page_flags};
 use archive::prepared::{self, Sampled};
 use archive::query::{Answer, ArchiveRows, Context, Plan};
 use archive_storage::{Page, Store, Visit};
+use chrono::{DateTime, SecondsFormat};
 
 use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
@@ -53,7 +54,15 @@ const CONDITIONS: [&str; 37] = [
 ];
 
 /// Other questions about pages and sites.
-const QUESTIONS: [&str; 18] = [
+const QUESTIONS: [&str; 26] = [
+    "page order by captures, url limit 5",
+    "page order by captures limit 5",
+    "page status = 200 order by last_seen asc limit 30 select url, last_seen",
+    "page order by status asc limit 200 select url, status",
+    "page select sum(captures), avg(depth), max(importance), min(first_seen), count(status) group by type",
+    "page select max(changed), min(importance), count group by site, year(first_seen)",
+    "page select count group by date(last_seen)",
+    "page select sum(importance), count(distinct status) group by type",
     "site importance > 0.5 order by importance",
     "site importance > 0.5 order by importance limit 2",
     "site limit 3 offset 1",
@@ -90,6 +99,71 @@ const SORTS: [&str; 12] = [
     "status having count > 5 order by status",
 ];
 
+/// Conditions on captures.
+const OF_CAPTURES: [&str; 26] = [
+    "status = 200",
+    "status is empty",
+    "status between 300 and 404",
+    "kind = response",
+    "kind != identical",
+    "kind = failed",
+    "change = content",
+    "change is empty",
+    "change is not empty",
+    "size > 2kB",
+    "size <= 0",
+    "size is empty",
+    "size < 100 or size > 5000",
+    "stored < 700",
+    "content_type = \"text/html\"",
+    "content_type is empty",
+    "content_type starts with \"image/\"",
+    "host ~ \"*1*\"",
+    "site = \"s1.test\"",
+    "site contains \"s2\"",
+    "time > 2020-01-01",
+    "time > MIDDLE",
+    "year(time) < 2020",
+    "digest is not empty",
+    "page.depth > 2",
+    "page.type = html",
+];
+
+/// What captures are grouped by.
+const CAPTURE_SORTS: [&str; 10] = [
+    "status",
+    "kind, status",
+    "change",
+    "host limit 2",
+    "site, year(time)",
+    "date(time)",
+    "content_type, month(time), day(time)",
+    "kind having count > 3 order by count, kind limit 2",
+    "lower(host)",
+    "page.depth",
+];
+
+/// What is gathered of captures.
+const GATHERED: [&str; 6] = [
+    "count",
+    "count, sum(size), avg(size), min(size), max(size), count(size)",
+    "min(time), max(time), count(time)",
+    "max(stored), sum(stored), sum(status), avg(status), count(status)",
+    "median(size), count(distinct host)",
+    "sum(size) / count(size), min(kind)",
+];
+
+/// What captures are ordered by.
+const CAPTURE_ORDERS: [&str; 7] = [
+    "time, url",
+    "size, url, time",
+    "size asc, url, time",
+    "stored asc limit 7",
+    "size limit 12 offset 2",
+    "status asc limit 9",
+    "time asc limit 5",
+];
+
 fn answers(archive: &Archive, questions: &[String]) -> Vec<Answer> {
     let store = Store::read_only(&archive.path).unwrap();
     let rows = ArchiveRows::new(&store, Access::unlimited()).unwrap();
@@ -119,6 +193,14 @@ fn prepare(archive: &Archive) {
     prepared::write(store.state(), store.path()).unwrap();
 }
 
+/// The second in the middle of all captures.
+fn middle(archive: &Archive) -> String {
+    let store = Store::read_only(&archive.path).unwrap();
+    let times: Vec<i64> = store.state().captures().map(|capture| capture.unwrap().1.time).collect();
+    let middle = DateTime::from_timestamp_micros(times[times.len() / 2]).unwrap();
+    middle.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
 fn crawled() -> (TestWeb, Archive) {
     let served = TestWeb::start(crate::crawl::lively(91, 6, 400));
     let archive = Archive::new();
@@ -145,8 +227,37 @@ fn queries_answer_the_same_with_prepared_columns() {
             }
         })
         .collect();
-    let questions: Vec<String> =
-        QUESTIONS.iter().chain(&CONDITIONS).map(ToString::to_string).chain(drawn).collect();
+    let of_captures: Vec<String> = (0..400)
+        .map(|number| {
+            let mut one_of = |texts: &[&'static str]| texts[dice.below(texts.len() as u64) as usize];
+            let parts = [one_of(&OF_CAPTURES), one_of(&OF_CAPTURES)];
+            let condition = match number % 5 {
+                0 => parts[0].to_owned(),
+                1 => format!("not ({} or {})", parts[0], parts[1]),
+                2 => format!("({} or {})", parts[0], parts[1]),
+                _ => format!("{} and not ({})", parts[0], parts[1]),
+            };
+            let what = one_of(&["capture", "version"]);
+            match number % 3 {
+                0 => format!("{what} {condition} order by {}", one_of(&CAPTURE_ORDERS)),
+                1 => format!("{what} {condition} select {}", one_of(&GATHERED)),
+                _ => {
+                    let (gathered, sorts) = (one_of(&GATHERED), one_of(&CAPTURE_SORTS));
+                    format!("{what} {condition} select {gathered} group by {sorts}")
+                }
+            }
+        })
+        .collect();
+    let questions: Vec<String> = QUESTIONS
+        .iter()
+        .chain(&CONDITIONS)
+        .map(ToString::to_string)
+        .chain(OF_CAPTURES.iter().map(|condition| format!("captures {condition}")))
+        .chain(drawn)
+        .chain(of_captures)
+        .collect();
+    let middle = middle(&archive);
+    let questions: Vec<String> = questions.iter().map(|text| text.replace("MIDDLE", &middle)).collect();
     let before = answers(&archive, &questions);
     assert!(before.iter().filter(|answer| !answer.rows.is_empty()).count() > questions.len() / 2);
     prepare(&archive);

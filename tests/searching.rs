@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::imports::import;
 use crate::support::pages::PageServer;
 use crate::support::program::{Finished, start};
-use crate::support::warc::{answer, response};
+use crate::support::warc::{answer, record, response};
 use crate::support::{Archive, TestWeb};
 
 /// A small site: a page on opening hours in two places, one that links to them, one in French, and a document without text.
@@ -133,6 +133,36 @@ fn of_years(url: &str, years: &[(u32, &str)]) -> Vec<u8> {
         }
     });
     captured.flatten().collect()
+}
+
+/// Tools that keep documents without an answer write `resource` records.
+#[test]
+fn documents_without_an_answer_are_found() {
+    let of = |url: &str, content_type: &str, block: &str| {
+        let (id, uri) = (format!("WARC-Record-ID: <urn:of:{url}>"), format!("WARC-Target-URI: {url}"));
+        let content_type = format!("Content-Type: {content_type}");
+        let fields = ["WARC-Type: resource", &id, &uri, "WARC-Date: 2014-03-01T00:00:00Z", &content_type];
+        record(&fields, block)
+    };
+    let page = of("http://h.test/a", "text/html", "<title>Atlas</title><p>Maps of the northern coast.");
+    let list = of("http://h.test/b", "text/xml", "<list><item>lighthouse</item></list>");
+    let archive = Archive::new();
+    import(&archive, &[("a.warc", [page, list].concat())]);
+    assert_eq!(urls(&archive, &["northern", "coast"]), ["http://h.test/a"]);
+    assert_eq!(urls(&archive, &["lighthouse", "type:xml"]), ["http://h.test/b"]);
+    for (question, url) in [
+        ("page root = list select url", "http://h.test/b"),
+        ("page //item contains \"lighthouse\" select url", "http://h.test/b"),
+        ("capture kind = resource and root = list select url", "http://h.test/b"),
+        ("page text contains \"northern\" and title = Atlas select url", "http://h.test/a"),
+    ] {
+        let rows = archive.json("query", &[question]);
+        assert_eq!(
+            rows.iter().map(|row| row["url"].as_str().unwrap()).collect::<Vec<_>>(),
+            [url],
+            "{question}"
+        );
+    }
 }
 
 #[test]

@@ -22,6 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = [
     ("count captures group by status limit 100000", "select fetch_status, count(*) from c group by 1"),
     ("capture select sum(stored)", "select sum(warc_record_length) from c"),
+    ("captures select year(time), month(time), count group by year(time), month(time)",
+     "select year(fetch_time), month(fetch_time), count(*) from c group by 1, 2"),
+    ("captures select host, sum(stored), count group by host limit 1000000",
+     "select url_host_name, sum(warc_record_length), count(*) from c group by 1"),
+    ("capture select url, stored order by stored limit 10", "select url, warc_record_length from c order by 2 desc limit 10"),
     ("count pages captures > 0 group by site limit 1000000",
      "select coalesce(url_host_private_domain, url_host_name), count(distinct url) from c group by 1"),
     ("count captures host = \"{host}\"", "select count(*) from c where url_host_name = '{host}'"),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use archive_storage::address::canonical;
-use archive_storage::warc::{HttpHead, split};
+use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, StateError, Store, StoreError, UrlId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -420,7 +420,7 @@ impl Stored {
     fn read(store: &Store, capture: &Capture) -> Result<Self, VersionError> {
         let original = store.original(capture)?.ok_or(VersionError::NoOriginal)?;
         let record = store.record(original.location)?;
-        let head = HttpHead::parse(&split(&record.content).0);
+        let head = record.http_head();
         Ok(Self { url: store.state().url(capture.url)?, head, payload: record.payload() })
     }
 

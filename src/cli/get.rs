@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use archive::parse::decode_content;
-use archive_storage::warc::{HttpHead, split};
+use archive_storage::warc::split;
 use archive_storage::{CaptureKind, Store};
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, Utc};
 
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else if args.headers {
         output::content(&split(&record.content).0)?;
     } else {
-        let head = HttpHead::parse(&split(&record.content).0);
+        let head = record.http_head();
         let payload = record.payload();
         let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
         output::content(&plain.body)?;

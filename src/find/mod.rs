@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use archive_storage::{Capture, StateError, Store, UrlId};
 use chrono::{DateTime, Datelike, Utc};
 
-pub use self::parts::{Best, Candidate, Chosen, Gathered, Linked, Shown, Wanted, Words};
+pub use self::parts::{Best, Chosen, Gathered, Linked, Shown, Wanted, Words};
 pub use self::said::{Page, Said, Span, said};
 pub use self::typed::{MINUS, Typed, TypedError};
 use crate::access::Access;

@@ -101,10 +101,11 @@ impl Typed {
         Ok(typed)
     }
 
-    /// The query that finds the pages among which is searched.
+    /// The query that finds the pages among which is searched: what is in the index, but for pages that are gone since. Documents
+    /// that other tools stored without an answer (WARC `resource`) have no status.
     #[must_use]
     pub fn query(&self) -> String {
-        let found = ["status = 200".to_owned()];
+        let found = ["(status = 200 or status is empty)".to_owned()];
         format!("page {}", [&found[..], &self.conditions].concat().join(" and "))
     }
 }

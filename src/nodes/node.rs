@@ -177,9 +177,19 @@ impl Lines {
             self.head = Some(read(line)?);
             return Ok(());
         }
-        let line: Line = read(line)?;
+        let line = Line::read(line)?;
         self.is_whole = matches!(line, Line::End { .. });
         take(line)
+    }
+}
+
+impl Line {
+    /// Reads a line that is not the first.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn read(line: &[u8]) -> Result<Self, NodeError> {
+        read(line)
     }
 }
 

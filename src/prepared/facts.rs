@@ -148,8 +148,8 @@ impl<'a> Pages<'a> {
 
 impl Facts {
     /// Its values in the columns, but for the media type.
-    pub(super) fn values(&self) -> [u64; COLUMNS as usize] {
-        let mut values = [0; COLUMNS as usize];
+    pub(super) fn values(&self) -> [u64; COLUMNS] {
+        let mut values = [0; COLUMNS];
         let mut set = |column: Column, value: u64| values[column as usize] = value;
         set(Column::Kind, self.kind.map_or(NO_CAPTURE, |kind| KINDS + u64::from(kind)));
         set(Column::Host, self.host.0.into());
@@ -169,18 +169,18 @@ impl Facts {
     /// What the values of some columns say of a page; of all else nothing.
     #[must_use]
     pub fn of_some(columns: &[Column], values: &[u64]) -> Self {
-        let mut all = [0; COLUMNS as usize];
+        let mut all = [0; COLUMNS];
         all[Column::Kind as usize] = NO_CAPTURE;
         columns.iter().zip(values).for_each(|(column, value)| all[*column as usize] = *value);
         Self::told(&all)
     }
 
     /// What such values say; nothing for what is no page.
-    pub(super) fn of_values(values: &[u64; COLUMNS as usize]) -> Option<Self> {
+    pub(super) fn of_values(values: &[u64; COLUMNS]) -> Option<Self> {
         is_page(values[Column::Kind as usize]).then(|| Self::told(values))
     }
 
-    fn told(values: &[u64; COLUMNS as usize]) -> Self {
+    fn told(values: &[u64; COLUMNS]) -> Self {
         let value = |column: Column| values[column as usize];
         let number = |column| value(column) as u32;
         Self {

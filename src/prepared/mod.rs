@@ -1,9 +1,10 @@
-//! Prepared columns: what queries ask of pages, put together from the tables of the state and written page by page.
+//! Prepared columns: what queries ask of pages and captures, put together from the tables of the state and written page by page.
 //!
 //! A page, its visit and its capture lie in three tables, and its importance takes the books. A query that looks at all pages
-//! reads this file instead, of each page what its conditions need. The file is made when an archive is closed, and counts for
-//! exactly the checkpoint that it is of; where it is older, or away, queries read the tables and find the same.
+//! reads this file instead, of each page what its conditions need. So do queries for captures, which are many more. The files are made
+//! when an archive is closed, and count for exactly the checkpoint that they are of; where one is older, or away, queries read the tables and find the same.
 
+mod captures;
 mod facts;
 mod file;
 mod sample;
@@ -14,6 +15,7 @@ use std::path::Path;
 
 use archive_storage::{Capture, CaptureId, Page, State, StateError, Store, StoreError, UrlId, Visit};
 
+pub use captures::{capture_kind, size};
 pub use facts::{Facts, KINDS_END, Pages, is_page, kind};
 pub use file::{BLOCK_ROWS, PreparedError};
 use file::{Reader, Stamp, Writer};
@@ -24,11 +26,13 @@ use crate::ledger::CreditError;
 
 /// The file of pages in the archive's folder; it goes with the state.
 pub const FILE: &str = "state/pages.prepared";
+/// That of captures.
+pub const CAPTURES_FILE: &str = "state/captures.prepared";
 /// That of sites.
 pub const SITES_FILE: &str = "state/sites.prepared";
 
-/// Archives with fewer URLs have no file: their tables are read in some milliseconds.
-pub const URLS_MIN: u32 = 1 << 14;
+/// Archives with fewer URLs and fewer captures have no files: their tables are read in some milliseconds.
+pub const ROWS_MIN: u32 = 1 << 14;
 
 /// Why columns cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -51,9 +55,9 @@ pub enum Error {
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-#[expect(missing_docs, reason = "as in `Facts`")]
+#[expect(missing_docs, reason = "as in `Facts`, and as of `Capture`")]
 pub enum Column {
-    /// Whether there is a row, and what it is: [`Facts`] say nothing of robots.txt files.
+    /// Whether there is a row, and what it is: [`Facts`] say nothing of robots.txt files. Of captures see [`capture_kind`].
     Kind,
     Host,
     Site,
@@ -68,10 +72,18 @@ pub enum Column {
     Depth,
     Language,
     Mime,
+    // The next are of captures alone, which have kind, host, site, status and media type, too.
+    /// Microseconds since 1970.
+    Time,
+    /// Bytes of the payload and 1 more; 0 when nothing answered.
+    Size,
+    Stored,
+    /// `CONTENT_CHANGED` and `BYTES_CHANGED` of its flags.
+    Change,
 }
 
-/// Columns of a file.
-const COLUMNS: u32 = Column::Mime as u32 + 1;
+/// Columns of pages: all to the last that they have.
+const COLUMNS: usize = Column::Mime as usize + 1;
 
 /// What [`Column::Kind`] has for no page, for a page without a capture to show, and before the code of a kind of document.
 const NO_PAGE: u64 = 0;
@@ -87,12 +99,13 @@ pub fn close(mut store: Store) -> Result<(), Error> {
     prepare(store.state(), store.path())
 }
 
-/// Prepares the columns of the last checkpoint if there are pages enough, in the archive's folder or one that stands for it.
+/// Prepares the columns of the last checkpoint if there are pages or captures enough, in the archive's folder or one that stands for it.
 ///
 /// # Errors
 /// As [`write()`].
 pub fn prepare(state: &State, folder: &Path) -> Result<(), Error> {
-    if state.url_count() < URLS_MIN { Ok(()) } else { write(state, folder) }
+    let rows = u64::from(state.url_count()).max(state.totals().captures);
+    if rows < u64::from(ROWS_MIN) { Ok(()) } else { write(state, folder) }
 }
 
 /// Writes the columns of the last checkpoint.
@@ -128,7 +141,17 @@ pub fn write(state: &State, folder: &Path) -> Result<(), Error> {
             writer.add(&values.iter().map(|values| values[column]).collect::<Vec<_>>())?;
         }
     }
-    Ok(writer.finish()?)
+    writer.finish()?;
+    write_captures(&pages, folder)
+}
+
+fn write_captures(pages: &Pages<'_>, folder: &Path) -> Result<(), Error> {
+    let mut writer = Writer::begin(&folder.join(CAPTURES_FILE), captures::of_captures(pages.state()))?;
+    let are_all = captures::each_block(pages, |columns| {
+        columns.iter().try_for_each(|values| writer.add(values)).map_err(Error::from)
+    })?;
+    // What was begun goes, and what is there of an older checkpoint does not count.
+    if are_all { Ok(writer.finish()?) } else { Ok(()) }
 }
 
 /// The columns of some pages, which are added to their sites.
@@ -140,11 +163,11 @@ fn columns_of(
     let newest = |visit: &Option<Visit>| visit.as_ref().and_then(|visit| visit.last_capture);
     let ids: Vec<CaptureId> = block.iter().filter_map(|(.., visit)| newest(visit)).collect();
     let mut captures = pages.state().captures_of(&ids)?.into_iter();
-    let mut columns = vec![Vec::with_capacity(block.len()); COLUMNS as usize];
+    let mut columns = vec![Vec::with_capacity(block.len()); COLUMNS];
     for (id, page, visit) in block {
         let capture: Option<Capture> = newest(visit).and_then(|_| captures.next());
         let facts = pages.facts(*id, page, visit.as_ref())?;
-        let mut values = [NO_PAGE; COLUMNS as usize];
+        let mut values = [NO_PAGE; COLUMNS];
         if let Some(facts) = facts {
             if let Some(site) = sites.get_mut(facts.site.index()) {
                 site.add(&facts);
@@ -164,11 +187,11 @@ fn of_pages(state: &State) -> Stamp {
 }
 
 fn of_sites(state: &State) -> Stamp {
-    stamp(state, state.site_count(), sites::COLUMNS as u32)
+    stamp(state, state.site_count(), sites::COLUMNS)
 }
 
-fn stamp(state: &State, rows: u32, columns: u32) -> Stamp {
-    Stamp { state: state.identity(), checkpoint: state.checkpoint_number(), rows, columns }
+fn stamp(state: &State, rows: u32, columns: usize) -> Stamp {
+    Stamp { state: state.identity(), checkpoint: state.checkpoint_number(), rows, columns: columns as u32 }
 }
 
 /// A file of an archive, if it is of the checkpoint that is read.
@@ -190,41 +213,60 @@ pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
         Ok::<_, PreparedError>(())
     };
     let found = |file| Some((file, format!("{file}: {}", check(file).err()?.reason())));
-    [FILE, SITES_FILE, SAMPLE_FILE].into_iter().filter_map(found).collect()
+    [FILE, CAPTURES_FILE, SITES_FILE, SAMPLE_FILE].into_iter().filter_map(found).collect()
 }
 
-/// The columns of the checkpoint that is read.
+/// The columns of all pages, or of all captures, as of the checkpoint that is read.
 #[derive(Debug)]
-pub struct Prepared(Reader);
+pub struct Prepared {
+    file: Reader,
+    /// Those of captures, in their order; none of pages, whose columns have the order of [`Column`].
+    order: Option<&'static [Column]>,
+}
 
 impl Prepared {
-    /// Those of an archive, if they are of the checkpoint that it was opened at.
+    /// Those of an archive's pages, if they are of the checkpoint that it was opened at.
     ///
     /// # Errors
     /// When the file is damaged.
     pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
-        Ok(open(store, FILE, of_pages(store.state()))?.map(Self))
+        Ok(open(store, FILE, of_pages(store.state()))?.map(|file| Self { file, order: None }))
     }
 
-    /// Blocks of pages.
+    /// Those of its captures.
+    ///
+    /// # Errors
+    /// As [`Prepared::open`].
+    pub fn captures(store: &Store) -> Result<Option<Self>, PreparedError> {
+        let file = open(store, CAPTURES_FILE, captures::of_captures(store.state()))?;
+        Ok(file.map(|file| Self { file, order: Some(&captures::COLUMNS) }))
+    }
+
+    /// Where a column is; a file that has none of this name is refused as a damaged one is.
+    fn place(&self, column: Column) -> u32 {
+        let place = |order: &[Column]| order.iter().position(|own| *own == column);
+        self.order.map_or(column as u32, |order| place(order).map_or(u32::MAX, |place| place as u32))
+    }
+
+    /// Blocks of rows.
     #[must_use]
     pub fn blocks(&self) -> u32 {
-        self.0.blocks()
+        self.file.blocks()
     }
 
-    /// The numbers of the URLs of a block.
+    /// The numbers of the URLs or captures of a block.
     #[must_use]
-    pub fn urls(&self, block: u32) -> Range<u32> {
-        self.0.rows(block)
+    pub fn ids(&self, block: u32) -> Range<u32> {
+        self.file.rows(block)
     }
 
     /// Between which numbers the values of a column in a block are.
     #[must_use]
     pub fn bounds(&self, block: u32, column: Column) -> RangeInclusive<u64> {
-        self.0.bounds(block, column as u32)
+        self.file.bounds(block, self.place(column))
     }
 
-    /// The values of a column in a block, a URL each.
+    /// The values of a column in a block, a row each.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -242,7 +284,7 @@ impl Prepared {
         column: Column,
         of: impl Fn(u64) -> T,
     ) -> Result<Vec<T>, PreparedError> {
-        self.0.map(block, column as u32, of)
+        self.file.map(block, self.place(column), of)
     }
 
     /// Everything about the pages of a block.
@@ -250,9 +292,10 @@ impl Prepared {
     /// # Errors
     /// When the file is damaged.
     pub fn block(&self, block: u32) -> Result<Block, PreparedError> {
-        let columns =
-            (0..COLUMNS).map(|column| self.0.map(block, column, |value| value)).collect::<Result<_, _>>()?;
-        Ok(Block { first: self.urls(block).start, columns })
+        let columns = (0..COLUMNS as u32)
+            .map(|column| self.file.map(block, column, |value| value))
+            .collect::<Result<_, _>>()?;
+        Ok(Block { first: self.ids(block).start, columns })
     }
 }
 
@@ -268,7 +311,7 @@ impl Block {
     #[must_use]
     pub fn facts(&self, url: UrlId) -> Option<Facts> {
         let row = url.0.checked_sub(self.first)? as usize;
-        let mut values = [0; COLUMNS as usize];
+        let mut values = [0; COLUMNS];
         for (value, column) in values.iter_mut().zip(&self.columns) {
             *value = *column.get(row)?;
         }

@@ -82,7 +82,7 @@ pub(super) fn write(
 }
 
 fn of_sample(state: &State) -> Stamp {
-    stamp(state, state.visit_count().div_ceil(sample_step(state)), COLUMNS as u32)
+    stamp(state, state.visit_count().div_ceil(sample_step(state)), COLUMNS)
 }
 
 impl Sampled {

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
-use archive_storage::warc::{HttpHead, split};
+use archive_storage::warc::HttpHead;
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 use crossbeam::channel::{Receiver, bounded};
@@ -91,7 +91,7 @@ fn named_by(store: &Store, page: UrlId, url: &str) -> Result<Option<(String, Str
     let Some(original) = store.original(&capture)? else { return Ok(None) };
     // What cannot be read names nothing.
     let (Ok(record), Ok(base)) = (store.record(original.location), Url::parse(url)) else { return Ok(None) };
-    let head = HttpHead::parse(&split(&record.content).0);
+    let head = record.http_head();
     let coding = head.get("Content-Encoding").unwrap_or_default();
     let payload = record.payload();
     let body = decode_content(&payload, coding, LOOKED_AT_BYTES).body;

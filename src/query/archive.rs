@@ -13,10 +13,10 @@ use chrono::{DateTime, Utc};
 
 use super::Plan;
 use super::batch::Batch;
-use super::columnar::{self, Columnar, SiteTest};
+use super::columnar::{self, Best, Columnar, Counted, SiteTest, Wanted};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::prefilter::{self, Test};
-use super::rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow, Sorts};
+use super::rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort};
 use super::topics::Topics;
 use super::value::Value;
 use crate::access::Access;
@@ -77,6 +77,8 @@ pub struct ArchiveRows<'a> {
     pages: Pages<'a>,
     /// None where there are none of this checkpoint, and where access rules have to look at the captures of each page.
     prepared: Option<Prepared>,
+    /// Those of captures, opened when first asked for.
+    captures: OnceLock<Option<Prepared>>,
     /// Texts are mostly asked for of one row after the other.
     texts: RefCell<Texts<'a>>,
     /// The pages that are looked at now: what is asked of a row is mostly asked before the next one is read.
@@ -145,6 +147,7 @@ impl<'a> ArchiveRows<'a> {
             access,
             pages: Pages::open(state)?,
             prepared,
+            captures: OnceLock::new(),
             texts: RefCell::new(Texts {
                 urls: state.url_cache(NAMES_KEPT),
                 hosts: state.host_name_cache(NAMES_KEPT),
@@ -173,8 +176,8 @@ impl<'a> ArchiveRows<'a> {
         Ok(self.known(id)?.1)
     }
 
-    /// The facts of all pages that pass a test, or of all.
-    fn facts(&self, test: Option<Test>) -> Box<dyn Iterator<Item = Result<(UrlId, Facts), RowsError>> + '_> {
+    /// The facts of all pages that pass a test, where there are columns, or of all.
+    fn facts(&self, test: Test) -> Box<dyn Iterator<Item = Result<(UrlId, Facts), RowsError>> + '_> {
         let Some(prepared) = &self.prepared else {
             if let Err(error) = self.pages.expect_all() {
                 return Box::new(std::iter::once(Err(error.into())));
@@ -186,16 +189,36 @@ impl<'a> ArchiveRows<'a> {
         Box::new(prefilter::scan(prepared, test, &self.batch))
     }
 
-    /// What answers a plan by columns alone, if they tell all of its conditions.
-    fn columnar(&self, plan: &Plan) -> Result<Option<Columnar<'_>>, RowsError> {
-        let Some(prepared) = self.prepared.as_ref().filter(|_| plan.target == Target::Pages) else {
-            return Ok(None);
+    /// The prepared columns of captures, where there are some.
+    pub(super) fn prepared_captures(&self) -> Result<Option<&Prepared>, PreparedError> {
+        if let Some(captures) = self.captures.get() {
+            return Ok(captures.as_ref());
+        }
+        let opened = if self.access.is_unlimited() { Prepared::captures(self.store)? } else { None };
+        Ok(self.captures.get_or_init(|| opened).as_ref())
+    }
+
+    /// The columns of what a plan asks for, where there are some, a test that holds for all that it selects, and whether it holds
+    /// for nothing else.
+    pub(super) fn tested(&self, plan: &Plan) -> Result<Option<(Columnar<'_>, bool)>, RowsError> {
+        let prepared = match plan.target {
+            Target::Pages => self.prepared.as_ref(),
+            Target::Captures | Target::Versions => self.prepared_captures()?,
+            Target::Sites | Target::Hosts | Target::Links => None,
         };
+        let Some(prepared) = prepared else { return Ok(None) };
         let (test, is_exact) = match &plan.filter {
             Some(filter) => Test::of(filter, &self.pages)?,
             None => (None, true),
         };
-        Ok(is_exact.then_some(Columnar { prepared, test }))
+        let is_version = (plan.target == Target::Versions).then(prefilter::is_version);
+        let tests: Vec<Test> = test.into_iter().chain(is_version).collect();
+        Ok(Some((Columnar { prepared, test: Test::All(tests) }, is_exact)))
+    }
+
+    /// What answers a plan by columns alone, if they tell all of its conditions.
+    fn columnar(&self, plan: &Plan) -> Result<Option<Columnar<'_>>, RowsError> {
+        Ok(self.tested(plan)?.and_then(|(columnar, is_exact)| is_exact.then_some(columnar)))
     }
 
     /// The rows of some pages, by rising number: many cost less than one by one.
@@ -254,6 +277,15 @@ impl<'a> ArchiveRows<'a> {
         })
     }
 
+    /// The sites that a plan selects and wants in its answer, and how many it selects in all, if prepared columns tell.
+    fn best_sites(&self, plan: &Plan) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
+        let Some(sites) = self.prepared_sites()? else { return Ok(None) };
+        let Some((ids, count)) = columnar::best_sites(plan, &sites)? else { return Ok(None) };
+        let sums = sites.some(&ids)?;
+        let rows = ids.iter().zip(&sums).map(|(id, sum)| self.site_row(*id, sum).map(Row::Site));
+        Ok(Some((rows.collect::<Result<_, _>>()?, count)))
+    }
+
     /// The prepared columns of sites, where there are some.
     fn prepared_sites(&self) -> Result<Option<Sites>, PreparedError> {
         if self.access.is_unlimited() { Sites::open(self.store) } else { Ok(None) }
@@ -268,7 +300,7 @@ impl<'a> ArchiveRows<'a> {
             Some(sites) => sites.all()?,
             None => {
                 let mut sums = vec![SiteSums::default(); self.state.site_count() as usize];
-                for page in self.facts(None) {
+                for page in self.facts(Test::All(Vec::new())) {
                     let (_, facts) = page?;
                     if let Some(sum) = sums.get_mut(facts.site.index()) {
                         sum.add(&facts);
@@ -301,41 +333,46 @@ fn row(id: UrlId, facts: &Facts) -> PageRow {
 
 impl Rows for ArchiveRows<'_> {
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
-        Box::new(self.facts(None).map(|page| page.map(|(id, facts)| row(id, &facts))))
+        Box::new(self.facts(Test::All(Vec::new())).map(|page| page.map(|(id, facts)| row(id, &facts))))
     }
 
-    fn pages_for(&self, plan: &Plan) -> Result<Chosen<'_>, RowsError> {
-        let (test, are_selected) = match (&plan.filter, &self.prepared) {
-            (Some(filter), Some(_)) => Test::of(filter, &self.pages)?,
-            _ => (None, false),
+    fn pages_for(&self, plan: &Plan) -> Result<Chosen<'_, PageRow>, RowsError> {
+        let (test, are_selected) = match self.tested(plan)? {
+            Some((columnar, is_exact)) => (columnar.test, is_exact),
+            None => (Test::All(Vec::new()), false),
         };
         let pages = self.facts(test).map(|page| page.map(|(id, facts)| row(id, &facts)));
-        Ok(Chosen { pages: Box::new(pages), are_selected })
+        Ok(Chosen { rows: Box::new(pages), are_selected })
     }
 
-    fn sorts_for(&self, plan: &Plan) -> Result<Option<Sorts>, RowsError> {
-        let Some(columns) = columnar::sorts(plan) else { return Ok(None) };
+    fn sorts_for(&self, plan: &Plan) -> Result<Option<(Vec<Sort>, u64)>, RowsError> {
+        let Some(wanted) = Wanted::of(plan) else { return Ok(None) };
         let Some(columnar) = self.columnar(plan)? else { return Ok(None) };
-        let sorted = columnar.sorted(&columns, columnar::largest(plan, &columns))?;
-        Ok(sorted.map(|(each, left_out)| {
-            (each.into_iter().map(|(id, facts, count)| (row(id, &facts), count)).collect(), left_out)
-        }))
+        let Some((counted, left_out)) = columnar.sorted(&wanted)? else { return Ok(None) };
+        let rows = match plan.target {
+            Target::Pages => {
+                let told = |counted: &Counted| row(UrlId(counted.last), &wanted.facts(&counted.values));
+                counted.iter().map(|counted| Row::Page(told(counted))).collect()
+            }
+            _ => self.capture_rows(counted.iter().map(|counted| counted.last).collect())?,
+        };
+        let sorts = rows.into_iter().zip(counted);
+        let sorts = sorts.map(|(row, Counted { count, sums, .. })| Sort { row, count, sums });
+        Ok(Some((sorts.collect(), left_out)))
     }
 
-    fn best_for(&self, plan: &Plan) -> Result<Option<(Vec<PageRow>, u64)>, RowsError> {
-        let Some((limit, captured_first)) = columnar::best(plan) else { return Ok(None) };
+    fn best_for(&self, plan: &Plan) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
+        if plan.target == Target::Sites {
+            return self.best_sites(plan);
+        }
+        let Some(best) = Best::of(plan) else { return Ok(None) };
         let Some(columnar) = self.columnar(plan)? else { return Ok(None) };
-        let (ids, count) = columnar.best(limit, captured_first)?;
-        let pages = ids.into_iter().filter_map(|id| self.page(id).transpose());
-        Ok(Some((pages.collect::<Result<_, _>>()?, count)))
-    }
-
-    fn best_sites_for(&self, plan: &Plan) -> Result<Option<(Vec<SiteRow>, u64)>, RowsError> {
-        let Some(sites) = self.prepared_sites()? else { return Ok(None) };
-        let Some((ids, count)) = columnar::best_sites(plan, &sites)? else { return Ok(None) };
-        let sums = sites.some(&ids)?;
-        let rows = ids.iter().zip(&sums).map(|(id, sum)| self.site_row(*id, sum));
-        Ok(Some((rows.collect::<Result<_, _>>()?, count)))
+        let (ids, count) = columnar.best(&best)?;
+        if plan.target != Target::Pages {
+            return Ok(Some((self.capture_rows(ids)?, count)));
+        }
+        let pages = ids.into_iter().filter_map(|id| self.page(UrlId(id)).transpose());
+        Ok(Some((pages.map(|page| page.map(Row::Page)).collect::<Result<_, _>>()?, count)))
     }
 
     fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError> {
@@ -419,14 +456,6 @@ impl Rows for ArchiveRows<'_> {
         Ok(self.state.find(url)?)
     }
 
-    fn pages_at(&self, urls: &[String]) -> Result<Option<Vec<UrlId>>, RowsError> {
-        let found = urls.iter().filter_map(|url| self.state.find(url).transpose());
-        let mut found = found.collect::<Result<Vec<_>, _>>()?;
-        found.sort_unstable();
-        found.dedup();
-        Ok(Some(found))
-    }
-
     fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Result<Value, RowsError> {
         self.page_detail_of(page, detail)
     }
@@ -444,6 +473,10 @@ impl Rows for ArchiveRows<'_> {
 
     fn captures(&self) -> Box<dyn Iterator<Item = Result<CaptureRow, RowsError>> + '_> {
         Box::new(self.all_captures())
+    }
+
+    fn captures_for(&self, plan: &Plan) -> Result<Chosen<'_, CaptureRow>, RowsError> {
+        self.chosen_captures(plan)
     }
 
     fn history(

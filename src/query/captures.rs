@@ -3,17 +3,19 @@
 use std::collections::HashMap;
 
 use archive_storage::segment::FIELD_HTTP_HEAD;
-use archive_storage::warc::{HttpHead, split};
+use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, UrlId};
 use chrono::{DateTime, Utc};
 
+use super::Plan;
 use super::archive::{ArchiveRows, page_type};
-use super::columns::{NOT_MODIFIED, yes_no};
+use super::columns::{CAPTURE_KINDS, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
-use super::rows::{PageRow, PageType, Rows as _, RowsError};
+use super::rows::{Chosen, PageRow, PageType, Row, Rows as _, RowsError};
 use super::value::Value;
 use crate::ledger::{Facts, LinkCode, Refusal, capture_flags, page_flags as flags};
 use crate::parse::{DocumentKind, LinkKind};
+use crate::prepared::{self, Prepared};
 use crate::refresh::rate::ChangeObservations;
 use crate::selection::archive_prior;
 
@@ -114,6 +116,37 @@ impl ArchiveRows<'_> {
         })
     }
 
+    /// Those of them that a plan may select; where there are columns, only these are read.
+    pub(super) fn chosen_captures(&self, plan: &Plan) -> Found<Chosen<'_, CaptureRow>> {
+        let Some((columnar, are_selected)) = self.tested(plan)? else {
+            return Ok(Chosen { rows: Box::new(self.all_captures()), are_selected: false });
+        };
+        let read = move |block| -> Found<Vec<CaptureRow>> {
+            let ids: Vec<_> = columnar
+                .rows(block)?
+                .of_ids(columnar.prepared.ids(block))
+                .into_iter()
+                .map(CaptureId)
+                .collect();
+            let captures = self.state.captures_of(&ids)?;
+            Ok(ids.iter().zip(&captures).map(|(id, capture)| self.capture_row(*id, capture)).collect())
+        };
+        let blocks = 0..self.prepared_captures()?.map_or(0, Prepared::blocks);
+        let rows = blocks.flat_map(move |block| {
+            let (rows, failed) =
+                read(block).map_or_else(|error| (Vec::new(), Some(error)), |rows| (rows, None));
+            rows.into_iter().map(Ok).chain(failed.map(Err))
+        });
+        Ok(Chosen { rows: Box::new(rows), are_selected })
+    }
+
+    /// Some captures, in their order.
+    pub(super) fn capture_rows(&self, ids: Vec<u32>) -> Found<Vec<Row>> {
+        let ids: Vec<_> = ids.into_iter().map(CaptureId).collect();
+        let captures = self.state.captures_of(&ids)?;
+        Ok(ids.iter().zip(&captures).map(|(id, it)| Row::Capture(self.capture_row(*id, it))).collect())
+    }
+
     pub(super) fn history_of(&self, page: UrlId) -> Found<impl Iterator<Item = Found<CaptureRow>> + '_> {
         let history = self.access.history(self.state, page)?;
         Ok(history.map(|found| match found {
@@ -123,23 +156,15 @@ impl ArchiveRows<'_> {
     }
 
     fn capture_row(&self, id: CaptureId, capture: &Capture) -> CaptureRow {
-        let is_erased = capture_flags::is_erased(capture);
-        let has_answer = capture.kind != CaptureKind::Failed && !is_erased;
+        let kind = (prepared::capture_kind(capture) as usize).checked_sub(1);
         CaptureRow {
             id,
             page: capture.url,
             time: DateTime::<Utc>::from_timestamp_micros(capture.time).unwrap_or_default(),
-            kind: match capture.kind {
-                _ if is_erased => "erased",
-                CaptureKind::Response => "response",
-                CaptureKind::Identical => "identical",
-                CaptureKind::NotModified => NOT_MODIFIED,
-                CaptureKind::Resource => "resource",
-                CaptureKind::Failed => "failed",
-            },
+            kind: kind.and_then(|kind| CAPTURE_KINDS.get(kind)).copied().unwrap_or_default(),
             status: Some(capture.status).filter(|status| *status > 0),
             content_type: self.state.mime(capture.mime).to_owned(),
-            size: has_answer.then_some(capture.length),
+            size: prepared::size(capture),
             stored: capture.location.length,
             digest: capture.digest,
             content_changed: capture_flags::content_changed(capture),
@@ -185,7 +210,7 @@ impl ArchiveRows<'_> {
                     fields.iter().filter(|(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line.as_str());
                 HttpHead::parse(lines.collect::<Vec<_>>().join("\r\n").as_bytes())
             }
-            _ => HttpHead::parse(&split(&self.store.record(capture.location)?.content).0),
+            _ => self.store.record(capture.location)?.http_head(),
         };
         let has_time = fields.iter().any(|(name, _)| name == "fetchTimeMs");
         let facts = Facts::from_fields(&fields);

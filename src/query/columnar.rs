@@ -1,37 +1,109 @@
-//! Answers that prepared columns give alone: how many pages there are of each sort, and which are the most important. No row is
-//! made of the others, and blocks are read on all processors. Of sites, which numbers leave out most.
+//! Answers that prepared columns give alone: how many pages or captures there are of each sort and what their numbers come to, and
+//! which come first. No row is made of the others, and blocks are read on all processors. Of sites, which numbers leave out most.
 
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 
 use archive_grammar::{Direction, Target};
-use archive_storage::{SiteId, UrlId};
+use archive_storage::SiteId;
 use rayon::prelude::*;
 
 use super::columns::Column;
-use super::expr::Expr;
+use super::expr::{Expr, Function};
 use super::filter::{Filter, Ranges};
 use super::groups::{Aggregate, Gather};
 use super::plan::Plan;
-use super::prefilter::{Rows, Test, plain};
+use super::prefilter::{Number, Rows, Test, Times, number, plain, times, whole};
+use super::rows::Sum;
 use super::top::Top;
 use crate::prepared::{self, Column as Stored, Facts, Prepared, PreparedError, SiteColumn, SiteSums, Sites};
 
-/// Sorts of pages that are counted side by side, and in how many places at most: each takes eight bytes a sort.
+/// Sorts of rows that are counted side by side, and in how many places at most: each takes eight bytes a sort, and 32 for each
+/// number that is summed.
 const SORTS_MAX: u64 = 1 << 21;
 const COUNTERS_MAX: usize = 8;
 
-/// Of more pages than this, those before each other are told row by row.
+/// Of more rows than this, those before each other are told row by row.
 const BEST_MAX: usize = 10_000;
 
-/// The columns whose values are all that the groups of a plan tell apart, if it only counts rows.
-pub(super) fn sorts(plan: &Plan) -> Option<Vec<Stored>> {
-    let groups = plan.groups.as_ref().filter(|_| plan.sample.is_none())?;
-    let counts = |aggregate: &Aggregate| aggregate.gather == Gather::Count;
-    if !groups.aggregates.iter().all(counts) {
-        return None;
+/// Times that are on one day in one time zone are on one in all of them if they are in one of these spans.
+const SPAN_SECONDS: u64 = 900;
+
+/// What tells the groups of a plan apart: a column, or the spans of one of times, by how many of its units a span has.
+struct Key {
+    column: Stored,
+    units: u64,
+}
+
+impl Key {
+    fn of(expr: &Expr) -> Option<Self> {
+        if let Expr::Call(
+            Function::Year(_) | Function::Month(_) | Function::Day(_) | Function::Date(_),
+            time,
+        ) = expr
+        {
+            let Times(number, per_second) = plain(time).and_then(times)?;
+            return Some(Self { column: number.column, units: SPAN_SECONDS * per_second });
+        }
+        let column = plain(expr).and_then(stored)?;
+        Some(Self { column, units: 1 })
     }
-    groups.keys.iter().map(|key| plain(key).and_then(stored)).collect()
+
+    /// The part of a value that counts. 0 has one of its own: it may say that nothing is known.
+    fn part(&self, value: u64) -> u64 {
+        if self.units == 1 { value } else { value / self.units + u64::from(value > 0) }
+    }
+
+    /// A value with this part.
+    fn value(&self, part: u64) -> u64 {
+        if self.units == 1 || part == 0 { part } else { ((part - 1) * self.units).max(1) }
+    }
+}
+
+/// What the groups of a plan are, if columns tell all of it.
+pub(super) struct Wanted {
+    keys: Vec<Key>,
+    /// For each aggregate the number that it is of, if it is of one.
+    numbers: Vec<Option<Number>>,
+    /// How many groups can be in the answer, if each sort is a group of its own and the largest come first.
+    largest: Option<usize>,
+}
+
+impl Wanted {
+    pub(super) fn of(plan: &Plan) -> Option<Self> {
+        let groups = plan.groups.as_ref().filter(|_| plan.sample.is_none())?;
+        let keys: Vec<Key> = groups.keys.iter().map(Key::of).collect::<Option<_>>()?;
+        let numbers = groups.aggregates.iter().map(summed).collect::<Option<_>>()?;
+        let is_by_count = match plan.order.first() {
+            Some((Expr::Aggregate(index), Direction::Descending)) => {
+                groups.aggregates.get(*index).is_some_and(|aggregate| aggregate.gather == Gather::Count)
+            }
+            _ => false,
+        };
+        let are_groups = matches!(keys.as_slice(), [Key { column: Stored::Host | Stored::Site, .. }]);
+        let is_cut = is_by_count && groups.having.is_none() && are_groups;
+        Some(Self { keys, numbers, largest: plan.last_row().filter(|_| is_cut) })
+    }
+
+    /// What the values of its keys say of a page.
+    pub(super) fn facts(&self, values: &[u64]) -> Facts {
+        Facts::of_some(&self.keys.iter().map(|key| key.column).collect::<Vec<_>>(), values)
+    }
+}
+
+/// The number that an aggregate gathers; none of rows themselves, and nothing for what takes each value.
+fn summed(aggregate: &Aggregate) -> Option<Option<Number>> {
+    let of = match &aggregate.of {
+        Some(of) => Some(plain(of)?),
+        None => None,
+    };
+    let compared = |column| number(column).or_else(|| times(column).map(|times| times.0));
+    match (aggregate.gather, of) {
+        (Gather::Count, None) => Some(None),
+        (Gather::Sum | Gather::Avg, Some(column)) => whole(column).map(Some),
+        (Gather::Known | Gather::Min | Gather::Max, Some(column)) => compared(column).map(Some),
+        _ => None,
+    }
 }
 
 /// The column whose values tell those of a field.
@@ -46,22 +118,54 @@ fn stored(column: Column) -> Option<Stored> {
         Column::Depth => Stored::Depth,
         Column::Language => Stored::Language,
         Column::ContentType => Stored::Mime,
+        Column::Kind => Stored::Kind,
+        Column::Change => Stored::Change,
         _ => return None,
     })
 }
 
-/// How many pages are asked for, if they are asked for by importance, and whether those that were captured come first.
-pub(super) fn best(plan: &Plan) -> Option<(usize, bool)> {
-    let limit = plan.last_row().filter(|limit| *limit <= BEST_MAX)?;
-    let falling =
-        |expr: &Expr, direction: &Direction| plain(expr).filter(|_| *direction == Direction::Descending);
-    let order: Option<Vec<Column>> = plan.order.iter().map(|(expr, way)| falling(expr, way)).collect();
-    let captured_first = match order.as_deref()? {
-        [Column::Importance] => false,
-        [Column::Captured, Column::Importance] => true,
-        _ => return None,
-    };
-    (plan.groups.is_none() && plan.sample.is_none()).then_some((limit, captured_first))
+/// The rows that come first by one number.
+pub(super) struct Best {
+    limit: usize,
+    /// Whether pages that were captured come before all others.
+    captured_first: bool,
+    number: Number,
+    direction: Direction,
+}
+
+impl Best {
+    /// Those that a plan asks for, if it asks for such.
+    pub(super) fn of(plan: &Plan) -> Option<Self> {
+        let of_rows = plan.groups.is_none() && plan.sample.is_none();
+        let limit = plan.last_row().filter(|limit| of_rows && *limit <= BEST_MAX)?;
+        let order: Option<Vec<_>> =
+            plan.order.iter().map(|(expr, way)| plain(expr).map(|column| (column, *way))).collect();
+        let (captured_first, (column, direction)) = match order.as_deref()? {
+            [(Column::Captured, Direction::Descending), last] => (true, *last),
+            [only] => (false, *only),
+            _ => return None,
+        };
+        let number = number(column).or_else(|| times(column).map(|times| times.0))?;
+        Some(Self { limit, captured_first, number, direction })
+    }
+
+    /// The place of a value among others, the first first; last what is not known.
+    fn rank(&self, value: u64) -> u64 {
+        match self.direction {
+            _ if self.number.zero_is_unknown && value == 0 => u64::MAX,
+            Direction::Ascending => value,
+            Direction::Descending => !value,
+        }
+    }
+
+    /// The first place that values between two can have.
+    fn first_rank(&self, least: u64, most: u64) -> u64 {
+        self.rank(if self.direction == Direction::Descending {
+            most
+        } else {
+            least.max(u64::from(self.number.zero_is_unknown))
+        })
+    }
 }
 
 /// A number that is known of each site: its column, and the number that a value of it is.
@@ -142,161 +246,233 @@ pub(super) fn best_sites(plan: &Plan, sites: &Sites) -> Found<Option<(Vec<SiteId
     Ok(Some((top.into_sorted().into_iter().map(|site| SiteId(site as u32)).collect(), matched)))
 }
 
-/// How many groups of a plan can be in its answer, if each sort is a group of its own and the largest come first.
-pub(super) fn largest(plan: &Plan, columns: &[Stored]) -> Option<usize> {
-    let is_by_count = matches!(plan.order.first(), Some((Expr::Aggregate(_), Direction::Descending)));
-    let has_all = plan.groups.as_ref().is_some_and(|groups| groups.having.is_none());
-    let are_groups = matches!(columns, [Stored::Host | Stored::Site]);
-    plan.last_row().filter(|_| is_by_count && has_all && are_groups)
-}
-
-/// The columns, and a test that says all that the filter of a plan does.
+/// The columns, and a test that says all that the filter of a plan does, or holds for more.
 pub(super) struct Columnar<'a> {
     pub(super) prepared: &'a Prepared,
-    pub(super) test: Option<Test>,
+    pub(super) test: Test,
 }
 
 type Found<T> = Result<T, PreparedError>;
 
-/// Pages that each stand for so many.
-type Sorted = Vec<(UrlId, Facts, u64)>;
+/// Rows that are of one sort.
+pub(super) struct Counted {
+    /// What they have in the columns of the keys.
+    pub(super) values: Vec<u64>,
+    /// The last of them.
+    pub(super) last: u32,
+    pub(super) count: u64,
+    /// For each aggregate.
+    pub(super) sums: Vec<Option<Sum>>,
+}
 
-/// Whether a page was captured (or need not be), its importance, and its number: the best first.
-type Key = (Reverse<bool>, Reverse<u64>, UrlId);
+/// What is counted of each sort at its place, and for each sort and number what is summed.
+struct Counters {
+    counts: Vec<(u32, u32)>,
+    sums: Vec<Sums>,
+}
 
-/// The best pages so far, and how many there were.
-type Best = (Top<Key, fn(&Key, &Key) -> Ordering>, u64);
+/// What some values come to. There are fewer than 2^32 rows, and what is summed is below 2^32.
+#[derive(Clone, Copy)]
+struct Sums {
+    known: u64,
+    sum: u64,
+    least: u64,
+    most: u64,
+}
+
+const NO_SUMS: Sums = Sums { known: 0, sum: 0, least: u64::MAX, most: 0 };
+
+impl Sums {
+    fn with(self, other: Self) -> Self {
+        Self {
+            known: self.known + other.known,
+            sum: self.sum.wrapping_add(other.sum),
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+        }
+    }
+
+    fn told(self, number: &Number) -> Sum {
+        Sum {
+            known: self.known,
+            sum: self.sum as f64 + self.known as f64 * number.value(0),
+            least: number.told(self.least),
+            most: number.told(self.most),
+        }
+    }
+}
+
+/// Whether a page was captured (or need not be), its place by what it is ordered by, and its number: the first first.
+type Place = (Reverse<bool>, u64, u32);
+
+/// The first rows so far, and how many there were.
+type First = (Top<Place, fn(&Place, &Place) -> Ordering>, u64);
 
 impl Columnar<'_> {
-    /// One page of each sort, by what it has in these columns alone, and how many there are; none when there are too many sorts.
-    /// If only the `largest` so many are wanted, the others are left out, and it is said how many these were.
-    pub(super) fn sorted(&self, columns: &[Stored], largest: Option<usize>) -> Found<Option<(Sorted, u64)>> {
-        let spans: Vec<Range<u64>> = columns.iter().map(|column| self.span(*column)).collect();
-        let size = |span: &Range<u64>| span.end - span.start;
+    /// The sorts of rows, and how many were left out because only the largest are wanted; none when there are too many.
+    pub(super) fn sorted(&self, wanted: &Wanted) -> Found<Option<(Vec<Counted>, u64)>> {
+        let spans: Vec<Range<u64>> = wanted.keys.iter().map(|key| self.span(key)).collect();
+        let numbers: Vec<&Number> = wanted.numbers.iter().flatten().collect();
         let sorts = spans.iter().fold(1, |sorts: u64, span| sorts.saturating_mul(size(span)));
-        if sorts > SORTS_MAX {
+        if sorts.saturating_mul(1 + 4 * numbers.len() as u64) > SORTS_MAX {
             return Ok(None);
         }
         let blocks = self.prepared.blocks();
         let counters = rayon::current_num_threads().clamp(1, COUNTERS_MAX);
         let counted = (0..blocks).into_par_iter().with_min_len((blocks as usize).div_ceil(counters).max(1));
-        let nothing = || vec![(0_u32, 0_u32); sorts as usize];
-        let counted = counted.try_fold(nothing, |mut counted, block| {
-            self.count(block, columns, &spans, &mut counted)?;
-            Ok::<_, PreparedError>(counted)
+        let nothing = || Counters {
+            counts: vec![(0, 0); sorts as usize],
+            sums: vec![NO_SUMS; sorts as usize * numbers.len()],
+        };
+        let counted = counted.try_fold(nothing, |mut counters, block| {
+            self.count(block, &wanted.keys, &spans, &numbers, &mut counters)?;
+            Ok::<_, PreparedError>(counters)
         });
         let counted = counted.try_reduce_with(|mut ours, theirs| {
-            for ((count, last), (more, later)) in ours.iter_mut().zip(theirs) {
+            for ((count, last), (more, later)) in ours.counts.iter_mut().zip(theirs.counts) {
                 (*count, *last) = (*count + more, (*last).max(later));
             }
+            ours.sums.iter_mut().zip(theirs.sums).for_each(|(sum, more)| *sum = sum.with(more));
             Ok(ours)
         });
-        let mut counted: Vec<_> = counted.transpose()?.unwrap_or_default().into_iter().enumerate().collect();
-        counted.retain(|(_, (count, _))| *count > 0);
-        let all = counted.len();
-        if let Some(place) = largest.and_then(|largest| largest.checked_sub(1)).filter(|place| *place < all) {
-            let mut counts: Vec<u32> = counted.iter().map(|(_, (count, _))| *count).collect();
-            let (_, least, _) = counts.select_nth_unstable_by_key(place, |count| Reverse(*count));
+        let Counters { counts, sums } = counted.transpose()?.unwrap_or_else(nothing);
+        let mut counts: Vec<_> = counts.into_iter().enumerate().collect();
+        counts.retain(|(_, (count, _))| *count > 0);
+        let all = counts.len();
+        let place = wanted.largest.and_then(|largest| largest.checked_sub(1)).filter(|place| *place < all);
+        if let Some(place) = place {
+            let mut sizes: Vec<u32> = counts.iter().map(|(_, (count, _))| *count).collect();
+            let (_, least, _) = sizes.select_nth_unstable_by_key(place, |count| Reverse(*count));
             // Equals of the last one are told apart by what they are called.
-            counted.retain(|(_, (count, _))| *count >= *least);
+            counts.retain(|(_, (count, _))| *count >= *least);
         }
-        let left_out = (all - counted.len()) as u64;
-        let sorted = counted.into_iter().map(|(place, (count, last))| {
-            let (mut rest, mut values) = (place as u64, vec![0; columns.len()]);
-            for (value, span) in values.iter_mut().zip(&spans).rev() {
-                *value = span.start + rest % size(span);
-                rest /= size(span);
+        let left_out = (all - counts.len()) as u64;
+        let counted = counts.into_iter().map(|(place, (count, last))| {
+            let sums = sums.get(place * numbers.len()..).unwrap_or_default();
+            let mut told = numbers.iter().zip(sums).map(|(number, sums)| sums.told(number));
+            Counted {
+                values: values(place as u64, &wanted.keys, &spans),
+                last,
+                count: count.into(),
+                sums: wanted.numbers.iter().map(|number| number.and_then(|_| told.next())).collect(),
             }
-            (UrlId(last), Facts::of_some(columns, &values), u64::from(count))
         });
-        Ok(Some((sorted.collect(), left_out)))
+        Ok(Some((counted.collect(), left_out)))
     }
 
-    /// From the least value of a column to after the greatest.
-    fn span(&self, column: Stored) -> Range<u64> {
-        let bounds = (0..self.prepared.blocks()).map(|block| self.prepared.bounds(block, column));
+    /// From the least part of a key to after the greatest.
+    fn span(&self, key: &Key) -> Range<u64> {
+        let bounds = (0..self.prepared.blocks()).map(|block| self.prepared.bounds(block, key.column));
         let bounds = bounds.reduce(|all, own| *all.start().min(own.start())..=*all.end().max(own.end()));
-        bounds.map_or(0..1, |bounds| *bounds.start()..bounds.end().saturating_add(1))
+        bounds.map_or(0..1, |bounds| key.part(*bounds.start())..key.part(*bounds.end()).saturating_add(1))
     }
 
-    /// Counts the sorts of a block, each at its place among all that there may be, and notes the last page of each.
+    /// Counts the sorts of a block, each at its place among all that there may be, and notes the last row of each.
     fn count(
         &self,
         block: u32,
-        columns: &[Stored],
+        keys: &[Key],
         spans: &[Range<u64>],
-        counted: &mut [(u32, u32)],
+        numbers: &[&Number],
+        counters: &mut Counters,
     ) -> Found<()> {
         let rows = self.rows(block)?;
         if matches!(rows, Rows::None) {
             return Ok(());
         }
-        let urls = self.prepared.urls(block);
-        let mut places = vec![0_u32; urls.len()];
-        for (column, span) in columns.iter().zip(spans) {
-            let values = self.prepared.values(block, *column)?;
-            let size = (span.end - span.start) as u32;
-            for (place, value) in places.iter_mut().zip(values) {
-                *place = *place * size + (value - span.start) as u32;
+        let ids = self.prepared.ids(block);
+        let mut places = vec![0_u32; ids.len()];
+        for (key, span) in keys.iter().zip(spans) {
+            let parts = self.prepared.map(block, key.column, |value| key.part(value))?;
+            let size = size(span) as u32;
+            for (place, part) in places.iter_mut().zip(parts) {
+                *place = *place * size + (part - span.start) as u32;
             }
         }
-        for (row, (url, place)) in urls.zip(places).enumerate() {
+        for (row, (id, place)) in ids.zip(&places).enumerate() {
             if rows.has(row)
-                && let Some((count, last)) = counted.get_mut(place as usize)
+                && let Some((count, last)) = counters.counts.get_mut(*place as usize)
             {
-                (*count, *last) = (*count + 1, url);
+                (*count, *last) = (*count + 1, id);
+            }
+        }
+        for (index, number) in numbers.iter().enumerate() {
+            let values = self.prepared.values(block, number.column)?;
+            for (row, (value, place)) in values.into_iter().zip(&places).enumerate() {
+                let at = *place as usize * numbers.len() + index;
+                if rows.has(row)
+                    && !(number.zero_is_unknown && value == 0)
+                    && let Some(sums) = counters.sums.get_mut(at)
+                {
+                    *sums = sums.with(Sums { known: 1, sum: value, least: value, most: value });
+                }
             }
         }
         Ok(())
     }
 
-    /// The most important pages, at most so many, and how many there are in all.
-    pub(super) fn best(&self, limit: usize, captured_first: bool) -> Found<(Vec<UrlId>, u64)> {
-        let nothing = || -> Best { (Top::new(Some(limit), Key::cmp), 0) };
+    /// The rows that come first, and how many there are in all.
+    pub(super) fn best(&self, best: &Best) -> Found<(Vec<u32>, u64)> {
+        let nothing = || -> First { (Top::new(Some(best.limit), Place::cmp), 0) };
         let blocks = (0..self.prepared.blocks()).into_par_iter();
-        let each = blocks.try_fold(nothing, |best, block| self.add_best(best, block, captured_first));
-        let (best, count) = each.try_reduce(nothing, |(mut left, ours), (right, theirs)| {
-            right.into_sorted().into_iter().for_each(|key| left.push(key));
+        let each = blocks.try_fold(nothing, |first, block| self.add_best(first, block, best));
+        let (top, count) = each.try_reduce(nothing, |(mut left, ours), (right, theirs)| {
+            right.into_sorted().into_iter().for_each(|place| left.push(place));
             Ok((left, ours + theirs))
         })?;
-        Ok((best.into_sorted().into_iter().map(|(.., id)| id).collect(), count))
+        Ok((top.into_sorted().into_iter().map(|(.., id)| id).collect(), count))
     }
 
-    /// Adds the pages of a block.
-    fn add_best(&self, (mut top, mut count): Best, block: u32, captured_first: bool) -> Found<Best> {
+    /// Adds the rows of a block.
+    fn add_best(&self, (mut top, mut count): First, block: u32, best: &Best) -> Found<First> {
         let rows = self.rows(block)?;
         if matches!(rows, Rows::None) {
             return Ok((top, count));
         }
-        let urls = self.prepared.urls(block);
+        let ids = self.prepared.ids(block);
         // None of the block comes before those that are there: they are only counted.
-        let most = *self.prepared.bounds(block, Stored::Importance).end();
-        if top.last().is_some_and(|last| *last < (Reverse(true), Reverse(most), UrlId(urls.start))) {
-            return Ok((top, count + rows.count(urls.len())));
+        let (least, most) = self.prepared.bounds(block, best.number.column).into_inner();
+        let first = (Reverse(true), best.first_rank(least, most), ids.start);
+        if top.last().is_some_and(|last| *last < first) {
+            return Ok((top, count + rows.count(ids.len())));
         }
-        let importance = self.prepared.values(block, Stored::Importance)?;
+        let values = self.prepared.values(block, best.number.column)?;
         let is_captured = |kind| prepared::kind(kind).is_some();
-        let captured = if captured_first {
+        let captured = if best.captured_first {
             self.prepared.map(block, Stored::Kind, is_captured)?
         } else {
-            vec![true; urls.len()]
+            vec![true; ids.len()]
         };
-        for (row, ((id, importance), is_captured)) in urls.zip(importance).zip(captured).enumerate() {
+        for (row, ((id, value), is_captured)) in ids.zip(values).zip(captured).enumerate() {
             if rows.has(row) {
                 count += 1;
-                top.push((Reverse(is_captured), Reverse(importance), UrlId(id)));
+                top.push((Reverse(is_captured), best.rank(value), id));
             }
         }
         Ok((top, count))
     }
 
-    /// The rows of a block that are pages and pass the test.
-    fn rows(&self, block: u32) -> Found<Rows> {
-        let rows = self.test.as_ref().map_or(Ok(Rows::All), |test| test.rows(self.prepared, block))?;
+    /// The rows of a block that are pages, or captures of pages, and pass the test.
+    pub(super) fn rows(&self, block: u32) -> Found<Rows> {
+        let rows = self.test.rows(self.prepared, block)?;
         if matches!(rows, Rows::None) || prepared::is_page(*self.prepared.bounds(block, Stored::Kind).start())
         {
             return Ok(rows);
         }
-        Ok(rows.and(Rows::Some(self.prepared.map(block, Stored::Kind, prepared::is_page)?)))
+        Ok(rows.and(Rows::of(self.prepared.map(block, Stored::Kind, prepared::is_page)?)))
     }
+}
+
+fn size(span: &Range<u64>) -> u64 {
+    span.end - span.start
+}
+
+/// What the rows of a sort have in the columns of the keys.
+fn values(mut place: u64, keys: &[Key], spans: &[Range<u64>]) -> Vec<u64> {
+    let mut values = vec![0; keys.len()];
+    for (value, (key, span)) in values.iter_mut().zip(keys.iter().zip(spans)).rev() {
+        *value = key.value(span.start + place % size(span));
+        place /= size(span);
+    }
+    values
 }

@@ -279,9 +279,12 @@ pub(crate) fn yes_no(is_so: bool) -> &'static str {
 /// The `kind` of a 304.
 pub(crate) const NOT_MODIFIED: &str = "not-modified";
 
-/// Values of a capture's `kind`.
+/// The `kind` of what other tools stored without an answer.
+pub(crate) const RESOURCE: &str = "resource";
+
+/// Values of a capture's `kind`, in the order of [`crate::prepared::capture_kind`].
 pub(crate) const CAPTURE_KINDS: [&str; 6] =
-    ["response", "identical", NOT_MODIFIED, "resource", "failed", "erased"];
+    ["response", "identical", NOT_MODIFIED, RESOURCE, "failed", "erased"];
 
 /// Values of a capture's `change`.
 pub(crate) const CHANGES: [&str; 2] = ["content", "bytes"];

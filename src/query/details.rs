@@ -3,6 +3,7 @@
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use chrono::{DateTime, Utc};
 
+use super::columns::RESOURCE;
 use crate::parse::charset_parameter;
 
 /// A host: a name, with its port if that is not the usual one.
@@ -51,6 +52,14 @@ pub struct CaptureRow {
     pub content_changed: bool,
     /// Whether its bytes do.
     pub bytes_changed: bool,
+}
+
+impl CaptureRow {
+    /// Whether it brought a document: an answer that is no error, or a `resource`, which has no status.
+    #[must_use]
+    pub fn has_document(&self) -> bool {
+        self.status == Some(200) || self.kind == RESOURCE
+    }
 }
 
 /// A link of the newest version of a page.

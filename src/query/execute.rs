@@ -1,7 +1,7 @@
 //! Runs plans: filter, sample, put together, order, cut, and the values of the columns asked for.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::Hasher as _;
 
 use archive_grammar::{Direction, Target};
@@ -10,12 +10,13 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::as_of::AsOf;
 use super::columns::{Column, Path};
+use super::details::CaptureRow;
 use super::expr::{Expr, Subject};
 use super::groups::{GATHERED_BYTES_MAX, Groups};
 use super::hits::Hits;
 use super::plan::{GroupPlan, Heading, Plan};
-use super::rows::{Chosen, PageRow, Rows, RowsError, SiteRow};
-use super::subject::{Row, World};
+use super::rows::{Chosen, PageRow, Row, Rows, RowsError, SiteRow};
+use super::subject::World;
 use super::top::Top;
 use super::value::Value;
 use super::{Error, FullText, score};
@@ -124,11 +125,7 @@ impl Plan {
             Some((Expr::Field(Path { via: None, column: Column::Score }), Direction::Descending))
         );
         let candidates = self.candidates(world)?;
-        let best = match self.target {
-            Target::Sites => of_best(world.rows.best_sites_for(self)?, Row::Site),
-            _ => of_best(world.rows.best_for(self)?, Row::Page),
-        };
-        let whole = match (candidates, best) {
+        let whole = match (candidates, world.rows.best_for(self)?) {
             (_, Some((rows, matched))) => {
                 rows.into_iter().try_for_each(|row| found.offer(row))?;
                 found.matched = matched;
@@ -152,12 +149,10 @@ impl Plan {
         match world.rows.sorts_for(self)? {
             Some((sorts, left_out)) => {
                 matched = left_out;
-                sorts
-                    .into_iter()
-                    .try_for_each(|(page, count)| groups.add(&world.subject(&Row::Page(page)), count))?;
+                sorts.iter().try_for_each(|sort| groups.add_all(&world.subject(&sort.row), sort))?;
             }
             None => {
-                self.scan(world, self.candidates(world)?, &mut |row| groups.add(&world.subject(&row), 1))?;
+                self.scan(world, self.candidates(world)?, &mut |row| groups.add(&world.subject(&row)))?;
             }
         }
         self.of_groups(groups, plan, matched)
@@ -186,13 +181,17 @@ impl Plan {
 
     /// The only pages that can match, if searches or URLs tell.
     pub(super) fn candidates(&self, world: &World<'_>) -> Result<Option<Vec<UrlId>>, RowsError> {
-        let Some(filter) = self.filter.as_ref().filter(|_| self.target == Target::Pages) else {
-            return Ok(None);
-        };
-        match (world.hits.candidates(filter), filter.urls()) {
-            (None, Some(urls)) => world.rows.pages_at(urls),
-            (found, _) => Ok(found),
+        let of_pages = matches!(self.target, Target::Pages | Target::Captures | Target::Versions);
+        let Some(filter) = self.filter.as_ref().filter(|_| of_pages) else { return Ok(None) };
+        if let Some(found) = world.hits.candidates(filter) {
+            return Ok(Some(found));
         }
+        let Some(urls) = filter.urls() else { return Ok(None) };
+        let mut found = BTreeSet::new();
+        for url in urls {
+            found.extend(world.rows.find(url)?);
+        }
+        Ok(Some(found.into_iter().collect()))
     }
 
     /// Hands every row that matches, or those of them that are drawn, to a function.
@@ -230,7 +229,7 @@ impl Plan {
                 Ok(())
             }
             (Target::Pages, None) => {
-                let Chosen { mut pages, are_selected } = rows.pages_for(self)?;
+                let Chosen { rows: mut pages, are_selected } = rows.pages_for(self)?;
                 if are_selected {
                     return pages.try_for_each(|row| take(Row::Page(row?)));
                 }
@@ -238,11 +237,23 @@ impl Plan {
             }
             (Target::Sites, _) => rows.sites_for(self).try_for_each(|row| look(Row::Site(row?))),
             (Target::Hosts, _) => rows.hosts().try_for_each(|row| look(Row::Host(row?))),
-            (Target::Captures, _) => rows.captures().try_for_each(|row| look(Row::Capture(row?))),
-            (Target::Versions, _) => {
-                let mut versions =
-                    rows.captures().filter(|row| row.as_ref().map_or(true, |row| row.bytes_changed));
-                versions.try_for_each(|row| look(Row::Capture(row?)))
+            (Target::Captures | Target::Versions, Some(candidates)) => {
+                for id in candidates {
+                    let is_shown = rows.page(id)?.is_some();
+                    let mut history = rows.history(id)?.filter(|row| self.is_asked_for(row));
+                    if is_shown {
+                        history.try_for_each(|row| look(Row::Capture(row?)))?;
+                    }
+                }
+                Ok(())
+            }
+            (Target::Captures | Target::Versions, None) => {
+                let Chosen { rows: captures, are_selected } = rows.captures_for(self)?;
+                let mut captures = captures.filter(|row| self.is_asked_for(row));
+                if are_selected {
+                    return captures.try_for_each(|row| take(Row::Capture(row?)));
+                }
+                captures.try_for_each(|row| look(Row::Capture(row?)))
             }
             (Target::Links, _) => {
                 let mut failed = None;
@@ -256,6 +267,11 @@ impl Plan {
                 Ok(ended?)
             }
         }
+    }
+
+    /// Whether a capture is one of those that are asked for, whatever is said of them: a version has other bytes than before.
+    fn is_asked_for(&self, row: &Result<CaptureRow, RowsError>) -> bool {
+        self.target != Target::Versions || row.as_ref().map_or(true, |row| row.bytes_changed)
     }
 
     /// Rows up to the last one wanted.
@@ -291,11 +307,6 @@ impl Plan {
         });
         orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
-}
-
-/// The best rows of one kind, as rows of any.
-fn of_best<T>(best: Option<(Vec<T>, u64)>, row: fn(T) -> Row) -> Option<(Vec<Row>, u64)> {
-    best.map(|(rows, matched)| (rows.into_iter().map(row).collect(), matched))
 }
 
 /// The place of a row in a draw.

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::columns::Path;
 use super::expr::{self, Expr, Subject};
-use super::rows::RowsError;
+use super::rows::{RowsError, Sort, Sum};
 use super::value::Value;
 use super::{Error, Instant};
 
@@ -119,28 +119,29 @@ impl<'a> Groups<'a> {
         groups
     }
 
-    /// Adds a row to its group, or several of which only their number counts.
-    pub(crate) fn add(&mut self, subject: &dyn Subject, rows: u64) -> Result<(), Error> {
-        let keys = self.keys.iter().map(|key| key.value(subject)).collect::<Result<Vec<_>, RowsError>>()?;
-        let aggregates = self.aggregates;
-        let group = self.group(keys);
-        let mut bytes = 0;
-        for (aggregate, gathered) in aggregates.iter().zip(&mut group.gathered) {
-            let value = aggregate.of.as_ref().map(|of| of.value(subject)).transpose()?;
-            bytes += gathered.add(aggregate.gather, value, rows);
-        }
-        self.keep(bytes)
+    /// Adds a row to its group.
+    pub(crate) fn add(&mut self, subject: &dyn Subject) -> Result<(), Error> {
+        let of = |aggregate: &Aggregate| aggregate.of.as_ref().map(|of| of.value(subject)).transpose();
+        let values = self.aggregates.iter().map(of).collect::<Result<Vec<_>, RowsError>>()?;
+        self.gather(subject, |gathered, gather, place| {
+            gathered.add(gather, values.get(place).cloned().flatten())
+        })
+    }
+
+    /// Adds rows to the group of one of them.
+    pub(crate) fn add_all(&mut self, subject: &dyn Subject, sort: &Sort) -> Result<(), Error> {
+        self.gather(subject, |gathered, gather, place| {
+            gathered.add_all(gather, sort.count, sort.sums.get(place).and_then(Option::as_ref));
+            0
+        })
     }
 
     /// Adds what was gathered of a group elsewhere, of the same aggregates.
-    pub(super) fn merge(&mut self, keys: Vec<Value>, other: Vec<Gathered>) -> Result<(), Error> {
-        let aggregates = self.aggregates;
-        let group = self.group(keys);
-        let mut bytes = 0;
-        for ((aggregate, gathered), other) in aggregates.iter().zip(&mut group.gathered).zip(other) {
-            bytes += gathered.merge(aggregate.gather, other);
-        }
-        self.keep(bytes)
+    pub(super) fn merge(&mut self, keys: Vec<Value>, others: Vec<Gathered>) -> Result<(), Error> {
+        let mut others = others.into_iter();
+        self.gather_of(keys, |gathered, gather, _| {
+            others.next().map_or(0, |other| gathered.merge(gather, other))
+        })
     }
 
     /// The groups with what was gathered so far, in no order.
@@ -148,20 +149,36 @@ impl<'a> Groups<'a> {
         self.found.into_values()
     }
 
-    fn group(&mut self, keys: Vec<Value>) -> &mut Group {
-        let mut key = Vec::new();
-        keys.iter().for_each(|value| value.push_key(&mut key));
-        let (bytes, aggregates) =
-            (2 * key.len() + OVERHEAD_BYTES * (1 + self.aggregates.len()), self.aggregates);
-        self.found.entry(key).or_insert_with(|| {
-            self.bytes += bytes;
-            Group::new(keys, aggregates)
-        })
+    /// Has a function add to each of what is gathered of a row's group, and tell what that takes.
+    fn gather(
+        &mut self,
+        subject: &dyn Subject,
+        add: impl FnMut(&mut Gathered, Gather, usize) -> usize,
+    ) -> Result<(), Error> {
+        let keys = self.keys.iter().map(|key| key.value(subject)).collect::<Result<Vec<_>, RowsError>>()?;
+        self.gather_of(keys, add)
     }
 
-    fn keep(&mut self, bytes: usize) -> Result<(), Error> {
-        self.bytes += bytes;
-        if self.bytes > self.bytes_max {
+    /// The same with the group that has these keys.
+    fn gather_of(
+        &mut self,
+        keys: Vec<Value>,
+        mut add: impl FnMut(&mut Gathered, Gather, usize) -> usize,
+    ) -> Result<(), Error> {
+        let mut key = Vec::new();
+        keys.iter().for_each(|value| value.push_key(&mut key));
+        let bytes = &mut self.bytes;
+        let group = match self.found.get_mut(&key) {
+            Some(group) => group,
+            None => {
+                *bytes += 2 * key.len() + OVERHEAD_BYTES * (1 + self.aggregates.len());
+                self.found.entry(key).or_insert_with(|| Group::new(keys, self.aggregates))
+            }
+        };
+        for (place, (aggregate, gathered)) in self.aggregates.iter().zip(&mut group.gathered).enumerate() {
+            *bytes += add(gathered, aggregate.gather, place);
+        }
+        if *bytes > self.bytes_max {
             return Err(Error::TooMuch { bytes_max: self.bytes_max });
         }
         Ok(())
@@ -195,10 +212,10 @@ impl Group {
 
 impl Gathered {
     /// Takes what a row has, and says how many bytes it keeps of it.
-    fn add(&mut self, gather: Gather, value: Option<Value>, rows: u64) -> usize {
+    fn add(&mut self, gather: Gather, value: Option<Value>) -> usize {
         let Some(value) = value else {
             if let Self::Count(count) = self {
-                *count += rows;
+                *count += 1;
             }
             return 0;
         };
@@ -206,7 +223,7 @@ impl Gathered {
             return 0;
         }
         match self {
-            Self::Count(count) => *count += rows,
+            Self::Count(count) => *count += 1,
             Self::Distinct(values) => {
                 let mut key = Vec::new();
                 value.push_key(&mut key);
@@ -217,13 +234,31 @@ impl Gathered {
                 *sum += value.as_number().unwrap_or_default();
                 *count += 1;
             }
-            Self::Best(best) => best_of(gather, best, value),
+            Self::Best(best) => keep_best(best, gather, value),
             Self::All(values) => {
                 values.extend(value.as_number());
                 return size_of::<f64>();
             }
         }
         0
+    }
+
+    /// Takes what some rows have together.
+    fn add_all(&mut self, gather: Gather, rows: u64, of: Option<&Sum>) {
+        match (self, of) {
+            (Self::Count(count), None) => *count += rows,
+            (Self::Count(count), Some(of)) => *count += of.known,
+            (Self::Sum { sum, count }, Some(of)) => {
+                *sum += of.sum;
+                *count += of.known;
+            }
+            (Self::Best(best), Some(of)) if of.known > 0 => {
+                let value = if gather == Gather::Min { &of.least } else { &of.most };
+                keep_best(best, gather, value.clone());
+            }
+            // Values that are told apart, or looked for in the middle, are taken row by row.
+            _ => {}
+        }
     }
 
     /// Takes what was gathered elsewhere of the same, and says how many bytes it keeps of it.
@@ -240,7 +275,7 @@ impl Gathered {
             (Self::Sum { sum, count }, Self::Sum { sum: more, count: of }) => {
                 (*sum, *count) = (*sum + more, count.saturating_add(of));
             }
-            (Self::Best(best), Self::Best(value)) if value.is_known() => best_of(gather, best, value),
+            (Self::Best(best), Self::Best(value)) if value.is_known() => keep_best(best, gather, value),
             (Self::All(values), Self::All(more)) => {
                 let bytes = more.len() * size_of::<f64>();
                 values.extend(more);
@@ -274,8 +309,8 @@ impl Gathered {
     }
 }
 
-/// Takes a value where it is better.
-fn best_of(gather: Gather, best: &mut Value, value: Value) {
+/// Keeps the smaller or the greater one.
+fn keep_best(best: &mut Value, gather: Gather, value: Value) {
     let order = value.compare(best);
     if !best.is_known() || if gather == Gather::Min { order.is_lt() } else { order.is_gt() } {
         *best = value;

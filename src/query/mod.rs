@@ -70,7 +70,9 @@ pub use help::{FieldHelp, fields, functions};
 pub use plan::{Context, Heading, Plan};
 pub use portions::{DOUBTFUL_MAX, Doubt, Portion, Taken, Told};
 pub use question::{Question, select};
-pub use rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow, Sorts};
+pub use rows::{
+    Chosen, DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort, Sum,
+};
 pub use times::Zone;
 pub use together::Together;
 pub use value::Value;

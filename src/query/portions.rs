@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use archive_grammar::Target;
+use archive_grammar::{Relation, Target};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chrono::DateTime;
@@ -17,8 +17,8 @@ use super::execute::Candidate;
 use super::expr::Subject as _;
 use super::groups::{Aggregate, GATHERED_BYTES_MAX, Gather, Gathered, Groups};
 use super::plan::{GroupPlan, Plan, Search};
-use super::rows::{Rows, RowsError};
-use super::subject::{Row, World};
+use super::rows::{Row, Rows, RowsError};
+use super::subject::World;
 use super::top::Top;
 use super::value::Value;
 use super::{Answer, Error, FullText};
@@ -115,8 +115,12 @@ impl Plan {
     /// # Errors
     /// [`Error::NotElsewhere`].
     pub fn expect_portions(&self) -> Result<(), Error> {
-        let is_related =
-            |search: &Search| matches!(search, Search::Url(..) | Search::Pages(..) | Search::Duplicates);
+        // Whoever links to a URL knows it: each archive answers for its own pages.
+        let is_related = |search: &Search| match search {
+            Search::Url(relation, _) => !matches!(relation, Relation::LinksTo | Relation::RedirectsTo),
+            Search::Pages(..) | Search::Duplicates => true,
+            Search::Text { .. } | Search::Elements { .. } => false,
+        };
         let what = match self {
             Self { target: Target::Links, .. } => "links",
             Self { searches, .. } if searches.iter().any(is_related) => "relations between pages",
@@ -289,14 +293,14 @@ impl Part<'_> {
         self.plan.scan(&self.world, candidates, &mut |row| {
             let Some(doubt) = self.doubt(&row)? else {
                 matched += 1;
-                return groups.add(&self.world.subject(&row), 1);
+                return groups.add(&self.world.subject(&row));
             };
             doubtful += 1;
             if doubtful > DOUBTFUL_MAX {
                 return Err(Error::TooManyDoubtful);
             }
             let mut alone = Groups::new(&of.keys, &of.aggregates, GATHERED_BYTES_MAX);
-            alone.add(&self.world.subject(&row), 1)?;
+            alone.add(&self.world.subject(&row))?;
             tell(alone, Some(&doubt), take)
         })?;
         tell(groups, None, take)?;

@@ -6,15 +6,17 @@ use std::cell::RefCell;
 use std::ops::{Bound, Not, Range, RangeBounds, RangeInclusive};
 
 use archive_storage::{MimeId, StateError, UrlId};
+use chrono::DateTime;
 
 use super::Instant;
 use super::archive::page_type;
 use super::batch::Batch;
-use super::columns::{Column, Path};
+use super::columns::{CAPTURE_KINDS, CHANGES, Column, Path};
 use super::expr::Expr;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind};
 use super::rows::{PageType, RowsError};
-use crate::ledger::{SiteRule, language};
+use super::value::Value;
+use crate::ledger::{SiteRule, capture_flags, language};
 use crate::prepared::{self, Block, Column as Stored, Facts, Pages, Prepared, PreparedError};
 
 /// A condition on stored values.
@@ -32,12 +34,16 @@ pub(super) enum Test {
 /// A column of numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number {
-    column: Stored,
+    pub(super) column: Stored,
     /// The number that is stored; a greater one for a greater value.
     of: fn(u64) -> f64,
     /// Whether 0 says that nothing is known.
-    zero_is_unknown: bool,
+    pub(super) zero_is_unknown: bool,
 }
+
+/// A column of times, and how many of its units are a second.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times(pub(super) Number, pub(super) u64);
 
 /// For which rows of a block a test holds.
 pub(super) enum Rows {
@@ -73,8 +79,9 @@ impl Test {
             Filter::Number(expr, ranges) => {
                 plain(expr).and_then(number).map(|number| Self::Between(number, ranges.0.clone()))
             }
-            Filter::Time(expr, Ranges(ranges)) => plain(expr).and_then(time).map(|number| {
-                Self::Between(number, ranges.iter().map(|(from, to)| (start(*from), end(*to))).collect())
+            Filter::Time(expr, Ranges(ranges)) => plain(expr).and_then(times).map(|times| {
+                let ranges = ranges.iter().map(|(from, to)| (times.start(*from), times.end(*to)));
+                Self::Between(times.0, ranges.collect())
             }),
             Filter::Text(expr, test) => match plain(expr) {
                 Some(column) => Self::text(column, test, pages)?,
@@ -116,6 +123,11 @@ impl Test {
                 let name = |value| prepared::kind(value).map(page_type).map(PageType::name);
                 (Stored::Kind, (0..prepared::KINDS_END).map(|value| holds(name(value))).collect())
             }
+            Column::Kind => {
+                let name = |value: u64| CAPTURE_KINDS.get((value as usize).checked_sub(1)?).copied();
+                (Stored::Kind, (0..=CAPTURE_KINDS.len() as u64).map(|value| holds(name(value))).collect())
+            }
+            Column::Change => (Stored::Change, (0..CHANGE_END).map(|flags| holds(change(flags))).collect()),
             Column::Language => {
                 let name = |number| language(state, number);
                 (Stored::Language, (0..=u8::MAX).map(|number| holds(name(number).as_deref())).collect())
@@ -151,6 +163,23 @@ impl Test {
 }
 
 impl Number {
+    /// The number that is stored as this value.
+    pub(super) fn value(&self, stored: u64) -> f64 {
+        (self.of)(stored)
+    }
+
+    /// What is said of a row with this value.
+    pub(super) fn told(&self, stored: u64) -> Value {
+        match self.column {
+            Stored::Importance => self.value(stored).into(),
+            Stored::Time => DateTime::from_timestamp_micros(stored as i64).into(),
+            Stored::FirstSeen | Stored::LastSeen | Stored::Changed => {
+                DateTime::from_timestamp(stored as i64, 0).into()
+            }
+            _ => Value::Integer(self.value(stored) as u64),
+        }
+    }
+
     fn between(
         &self,
         ranges: &[(Bound<f64>, Bound<f64>)],
@@ -196,7 +225,7 @@ impl Number {
 }
 
 impl Rows {
-    fn of(rows: Vec<bool>) -> Self {
+    pub(super) fn of(rows: Vec<bool>) -> Self {
         // Other columns of the block need not be read then.
         if rows.contains(&true) { Self::Some(rows) } else { Self::None }
     }
@@ -216,6 +245,15 @@ impl Rows {
             Self::All => true,
             Self::None => false,
             Self::Some(rows) => rows.get(row).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Those of these numbers, a row each, that it has.
+    pub(super) fn of_ids(self, ids: Range<u32>) -> Vec<u32> {
+        match self {
+            Self::All => ids.collect(),
+            Self::None => Vec::new(),
+            Self::Some(rows) => ids.zip(rows).filter_map(|(id, is)| is.then_some(id)).collect(),
         }
     }
 
@@ -266,64 +304,99 @@ fn counted(column: Stored) -> Number {
     Number { column, of: |value| value as f64, zero_is_unknown: false }
 }
 
-fn number(column: Column) -> Option<Number> {
+/// Whole numbers; their sums are exact as long as floats tell whole numbers apart.
+pub(super) fn whole(column: Column) -> Option<Number> {
+    number(column).filter(|number| number.column != Stored::Importance)
+}
+
+pub(super) fn number(column: Column) -> Option<Number> {
     Some(match column {
         Column::Importance => Number { of: f64::from_bits, ..counted(Stored::Importance) },
         Column::Status => Number { zero_is_unknown: true, ..counted(Stored::Status) },
         Column::Captures => counted(Stored::Captures),
         Column::Versions => counted(Stored::Versions),
         Column::Depth => counted(Stored::Depth),
+        Column::Size => {
+            Number { of: |value| value as f64 - 1.0, zero_is_unknown: true, ..counted(Stored::Size) }
+        }
+        Column::Stored => counted(Stored::Stored),
         _ => return None,
     })
 }
 
-fn time(column: Column) -> Option<Number> {
-    let stored = match column {
-        Column::FirstSeen => Stored::FirstSeen,
-        Column::LastSeen => Stored::LastSeen,
-        Column::Changed => Stored::Changed,
+pub(super) fn times(column: Column) -> Option<Times> {
+    let seconds = |stored| Times(Number { zero_is_unknown: true, ..counted(stored) }, 1);
+    Some(match column {
+        Column::FirstSeen => seconds(Stored::FirstSeen),
+        Column::LastSeen => seconds(Stored::LastSeen),
+        Column::Changed => seconds(Stored::Changed),
+        Column::Time => Times(counted(Stored::Time), 1_000_000),
         _ => return None,
-    };
-    Some(Number { zero_is_unknown: true, ..counted(stored) })
+    })
 }
 
-/// The bound on whole seconds from which times count.
-fn start(bound: Bound<Instant>) -> Bound<f64> {
-    match bound {
-        Bound::Included(time) | Bound::Excluded(time) if is_between_seconds(&time) => {
-            Bound::Excluded(time.timestamp() as f64)
-        }
-        bound => bound.map(|time| time.timestamp() as f64),
+/// Values of [`Stored::Change`] are below this.
+pub(super) const CHANGE_END: u64 = 4;
+
+/// What such a value says.
+fn change(flags: u64) -> Option<&'static str> {
+    let [content, bytes] = CHANGES;
+    let has = |flag: u8| flags & u64::from(flag) != 0;
+    match has(capture_flags::CONTENT_CHANGED) {
+        true => Some(content),
+        false => has(capture_flags::BYTES_CHANGED).then_some(bytes),
     }
 }
 
-/// The bound on whole seconds up to which times count.
-fn end(bound: Bound<Instant>) -> Bound<f64> {
-    match bound {
-        Bound::Included(time) | Bound::Excluded(time) if is_between_seconds(&time) => {
-            Bound::Included(time.timestamp() as f64)
+/// The test of captures that are versions.
+pub(super) fn is_version() -> Test {
+    let bytes = u64::from(capture_flags::BYTES_CHANGED);
+    Test::Of(Stored::Change, (0..CHANGE_END).map(|flags| flags & bytes != 0).collect(), false)
+}
+
+impl Times {
+    /// The bound on whole units from which times count.
+    fn start(self, bound: Bound<Instant>) -> Bound<f64> {
+        match bound {
+            Bound::Included(time) | Bound::Excluded(time) if self.is_between(&time) => {
+                Bound::Excluded(self.units(&time))
+            }
+            bound => bound.map(|time| self.units(&time)),
         }
-        bound => bound.map(|time| time.timestamp() as f64),
+    }
+
+    /// The bound on whole units up to which times count.
+    fn end(self, bound: Bound<Instant>) -> Bound<f64> {
+        match bound {
+            Bound::Included(time) | Bound::Excluded(time) if self.is_between(&time) => {
+                Bound::Included(self.units(&time))
+            }
+            bound => bound.map(|time| self.units(&time)),
+        }
+    }
+
+    /// Whole units, rounded down.
+    fn units(self, time: &Instant) -> f64 {
+        let parts = u64::from(time.timestamp_subsec_nanos()) * self.1 / NANOS;
+        (i128::from(time.timestamp()) * i128::from(self.1) + i128::from(parts)) as f64
+    }
+
+    fn is_between(self, time: &Instant) -> bool {
+        u64::from(time.timestamp_subsec_nanos()) * self.1 % NANOS > 0
     }
 }
 
-fn is_between_seconds(time: &Instant) -> bool {
-    time.timestamp_subsec_nanos() > 0
-}
+/// Of a second.
+const NANOS: u64 = 1_000_000_000;
 
-/// The facts of all pages for which a test holds, or of all, by rising number; `batch` is told which.
+/// The facts of all pages for which a test holds, by rising number; `batch` is told which.
 pub(super) fn scan<'a>(
     prepared: &'a Prepared,
-    test: Option<Test>,
+    test: Test,
     batch: &'a RefCell<Batch>,
 ) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
-    let chosen = move |block| -> Result<Vec<UrlId>, PreparedError> {
-        let urls = prepared.urls(block).map(UrlId);
-        Ok(match test.as_ref().map(|test| test.rows(prepared, block)).transpose()? {
-            None | Some(Rows::All) => urls.collect(),
-            Some(Rows::None) => Vec::new(),
-            Some(Rows::Some(rows)) => urls.zip(rows).filter_map(|(id, is)| is.then_some(id)).collect(),
-        })
+    let chosen = move |block| {
+        Ok(test.rows(prepared, block)?.of_ids(prepared.ids(block)).into_iter().map(UrlId).collect())
     };
     blocks(prepared, chosen, batch)
 }
@@ -335,7 +408,7 @@ pub(super) fn facts_of<'a>(
     batch: &'a RefCell<Batch>,
 ) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
     let chosen = move |block| {
-        let urls = prepared.urls(block);
+        let urls = prepared.ids(block);
         let place = |url: u32| ids.partition_point(|id| id.0 < url);
         Ok(ids.get(place(urls.start)..place(urls.end)).unwrap_or_default().to_vec())
     };

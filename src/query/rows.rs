@@ -158,16 +158,61 @@ pub enum PageText {
     ContentType,
 }
 
-/// Pages that a plan may select.
-pub struct Chosen<'a> {
-    /// The pages.
-    pub pages: Box<dyn Iterator<Item = Result<PageRow, RowsError>> + 'a>,
+/// A row of any kind.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "as their types")]
+pub enum Row {
+    Page(PageRow),
+    Site(SiteRow),
+    Host(HostRow),
+    Capture(CaptureRow),
+    Link(LinkRow),
+}
+
+impl Row {
+    /// A number that tells it from others of its kind.
+    pub(crate) fn id(&self) -> u64 {
+        match self {
+            Self::Page(page) => page.id.0.into(),
+            Self::Site(site) => site.id.0.into(),
+            Self::Host(host) => host.id.0.into(),
+            Self::Capture(capture) => capture.id.0.into(),
+            Self::Link(link) => link.id,
+        }
+    }
+}
+
+/// Rows that a plan may select.
+pub struct Chosen<'a, T> {
+    /// The rows.
+    pub rows: Box<dyn Iterator<Item = Result<T, RowsError>> + 'a>,
     /// Whether its conditions are known to hold for all of them.
     pub are_selected: bool,
 }
 
-/// Pages that stand for groups, each with how many pages it stands for, and how many groups were left out.
-pub type Sorts = (Vec<(PageRow, u64)>, u64);
+/// Rows that are of one group.
+#[derive(Debug)]
+pub struct Sort {
+    /// One of them: of the others it has what they are grouped by.
+    pub row: Row,
+    /// How many they are.
+    pub count: u64,
+    /// What they have together, for each aggregate of the plan that is of something.
+    pub sums: Vec<Option<Sum>>,
+}
+
+/// What some rows have together in one field.
+#[derive(Debug)]
+pub struct Sum {
+    /// How many have something there.
+    pub known: u64,
+    /// The sum; of times nothing that counts.
+    pub sum: f64,
+    /// The smallest value.
+    pub least: Value,
+    /// The greatest value.
+    pub most: Value,
+}
 
 /// What reads the tree of an XML document.
 pub type DocumentReader<'a> = dyn FnMut(&roxmltree::Document<'_>) -> Result<(), RowsError> + 'a;
@@ -187,36 +232,27 @@ pub trait Rows {
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn pages_for(&self, plan: &Plan) -> Result<Chosen<'_>, RowsError> {
+    fn pages_for(&self, plan: &Plan) -> Result<Chosen<'_, PageRow>, RowsError> {
         let _ = plan;
-        Ok(Chosen { pages: self.pages(), are_selected: false })
+        Ok(Chosen { rows: self.pages(), are_selected: false })
     }
 
-    /// Pages that stand for all that a plan puts into groups, but for groups that are not in its answer; none when the store
+    /// All that a plan puts into groups, but for groups that are not in its answer, and how many these are; none when the store
     /// does not know at once.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn sorts_for(&self, plan: &Plan) -> Result<Option<Sorts>, RowsError> {
+    fn sorts_for(&self, plan: &Plan) -> Result<Option<(Vec<Sort>, u64)>, RowsError> {
         let _ = plan;
         Ok(None)
     }
 
-    /// The pages that a plan selects and wants in its answer, in no order, and how many it selects in all; none when the store
+    /// The rows that a plan selects and wants in its answer, in no order, and how many it selects in all; none when the store
     /// does not know at once.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn best_for(&self, plan: &Plan) -> Result<Option<(Vec<PageRow>, u64)>, RowsError> {
-        let _ = plan;
-        Ok(None)
-    }
-
-    /// The same of a plan for sites.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    fn best_sites_for(&self, plan: &Plan) -> Result<Option<(Vec<SiteRow>, u64)>, RowsError> {
+    fn best_for(&self, plan: &Plan) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
         let _ = plan;
         Ok(None)
     }
@@ -338,15 +374,6 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// The pages that have one of some URLs, by rising number; none when the store has to be read for that.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    fn pages_at(&self, urls: &[String]) -> Result<Option<Vec<UrlId>>, RowsError> {
-        let _ = urls;
-        Ok(None)
-    }
-
     /// What is looked up of a page.
     fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Result<Value, RowsError> {
         let _ = (page, detail);
@@ -367,6 +394,12 @@ pub trait Rows {
     /// The captures of all pages.
     fn captures(&self) -> Box<dyn Iterator<Item = Result<CaptureRow, RowsError>> + '_> {
         Box::new(std::iter::empty())
+    }
+
+    /// The captures of all pages, but for those of which the store knows at once that a plan does not select them.
+    fn captures_for(&self, plan: &Plan) -> Result<Chosen<'_, CaptureRow>, RowsError> {
+        let _ = plan;
+        Ok(Chosen { rows: self.captures(), are_selected: false })
     }
 
     /// A page's captures from the newest to the oldest.

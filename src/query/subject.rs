@@ -13,34 +13,11 @@ use super::elements::{self, ElementPath};
 use super::expr::{self, Subject};
 use super::filter::Filter;
 use super::hits::Hits;
-use super::rows::{DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
 use super::value::Value;
 use super::{Instant, score};
 use crate::decisions::{self, Standing};
 use crate::parse::{Structure, Validity};
-
-/// A row of any kind.
-#[derive(Clone, Debug)]
-pub(crate) enum Row {
-    Page(PageRow),
-    Site(SiteRow),
-    Host(HostRow),
-    Capture(CaptureRow),
-    Link(LinkRow),
-}
-
-impl Row {
-    /// A number that tells it from others of its kind.
-    pub(crate) fn id(&self) -> u64 {
-        match self {
-            Self::Page(page) => page.id.0.into(),
-            Self::Site(site) => site.id.0.into(),
-            Self::Host(host) => host.id.0.into(),
-            Self::Capture(capture) => capture.id.0.into(),
-            Self::Link(link) => link.id,
-        }
-    }
-}
 
 /// What rows are looked at in.
 pub(crate) struct World<'a> {
@@ -126,7 +103,7 @@ impl<'a> World<'a> {
     /// A field of the document of a capture as a whole, if it is XML and was found. Feeds come as HTML, too: then `kind` knows of it.
     fn of_document(&self, capture: &CaptureRow, kind: Option<PageType>, column: Column) -> Found<Value> {
         let is_xml = capture.content_type.ends_with("xml") || kind.is_some_and(|kind| kind.is(PageType::Xml));
-        if capture.status != Some(200) || !is_xml {
+        if !capture.has_document() || !is_xml {
             return Ok(Value::Empty);
         }
         if column == Column::Valid {
@@ -175,10 +152,10 @@ impl<'a> World<'a> {
             Column::Redirect => detail(PageDetail::Redirect)?,
             Column::ChangeRate => detail(PageDetail::ChangeRate)?,
             column if column.is_of_structure() => {
-                if page.status != Some(200) {
+                if page.status.is_some_and(|status| status != 200) {
                     return Ok(Value::Empty);
                 }
-                if let Some(known) = self.hits.structures.get(page.id) {
+                if let Some(known) = self.hits.structures.get(page.id).filter(|_| page.status.is_some()) {
                     if column != Column::Valid {
                         return Ok(told(known, column));
                     }
@@ -359,7 +336,7 @@ impl RowSubject<'_> {
             _ => None,
         };
         match capture {
-            Some(capture) if capture.status == Some(200) => self.world.rows.document(capture.id, read),
+            Some(capture) if capture.has_document() => self.world.rows.document(capture.id, read),
             _ => Ok(()),
         }
     }

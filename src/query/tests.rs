@@ -450,7 +450,8 @@ fn groups_and_calculates() {
 fn groups_have_a_limit() {
     use super::expr::Expr;
     use super::groups::{Aggregate, Gather, Groups};
-    use super::subject::{Row, World};
+    use super::rows::Row;
+    use super::subject::World;
 
     let (web, hits) = (web(), super::hits::Hits::default());
     let world = World::new(&web, &hits);
@@ -459,7 +460,7 @@ fn groups_have_a_limit() {
     let aggregates = [Aggregate { gather: Gather::Median, of: Some(column(super::columns::Column::Depth)) }];
     let needed = |bytes_max| {
         let mut groups = Groups::new(&keys, &aggregates, bytes_max);
-        web.pages().try_for_each(|row| groups.add(&world.subject(&Row::Page(row.unwrap())), 1))
+        web.pages().try_for_each(|row| groups.add(&world.subject(&Row::Page(row.unwrap()))))
     };
     let bytes = (0..10_000).find(|bytes_max| needed(*bytes_max).is_ok()).unwrap();
     assert!(bytes > 6 * 64, "{bytes}");

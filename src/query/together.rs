@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 use super::archive::{ArchiveRows, ArchiveRowsError};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::plan::Plan;
-use super::rows::{Chosen, DocumentReader, PageRow, PageText, Rows, RowsError, SiteRow, Sorts};
+use super::rows::{Chosen, DocumentReader, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort};
 use super::value::Value;
 use super::{FullText, TextQuery};
 use crate::access::Access;
@@ -290,7 +290,7 @@ impl Rows for Together<'_> {
         }
     }
 
-    fn pages_for(&self, plan: &Plan) -> Found<Chosen<'_>> {
+    fn pages_for(&self, plan: &Plan) -> Found<Chosen<'_, PageRow>> {
         if let Some(only) = self.only() {
             return only.pages_for(plan);
         }
@@ -299,23 +299,19 @@ impl Rows for Together<'_> {
             let chosen = part.rows.pages_for(plan)?;
             are_selected &= chosen.are_selected;
             let own = chosen
-                .pages
+                .rows
                 .filter_map(move |row| row.and_then(|row| self.page_row(index, part, row)).transpose());
             all.push(Box::new(own));
         }
-        Ok(Chosen { pages: Box::new(all.into_iter().flatten()), are_selected })
+        Ok(Chosen { rows: Box::new(all.into_iter().flatten()), are_selected })
     }
 
-    fn sorts_for(&self, plan: &Plan) -> Found<Option<Sorts>> {
+    fn sorts_for(&self, plan: &Plan) -> Found<Option<(Vec<Sort>, u64)>> {
         self.only().map_or(Ok(None), |only| only.sorts_for(plan))
     }
 
-    fn best_for(&self, plan: &Plan) -> Found<Option<(Vec<PageRow>, u64)>> {
+    fn best_for(&self, plan: &Plan) -> Found<Option<(Vec<Row>, u64)>> {
         self.only().map_or(Ok(None), |only| only.best_for(plan))
-    }
-
-    fn best_sites_for(&self, plan: &Plan) -> Found<Option<(Vec<SiteRow>, u64)>> {
-        self.only().map_or(Ok(None), |only| only.best_sites_for(plan))
     }
 
     fn page(&self, id: UrlId) -> Found<Option<PageRow>> {
@@ -398,10 +394,6 @@ impl Rows for Together<'_> {
         Ok(None)
     }
 
-    fn pages_at(&self, urls: &[String]) -> Found<Option<Vec<UrlId>>> {
-        self.only().map_or(Ok(None), |only| only.pages_at(urls))
-    }
-
     fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Found<Value> {
         let part = self.of(page.id.0, |first| first.url);
         part.rows.page_detail(&part.down(page), detail)
@@ -421,6 +413,16 @@ impl Rows for Together<'_> {
 
     fn captures(&self) -> Each<'_, CaptureRow> {
         self.each(|rows| rows.captures(), |_, part, row| Ok(Some(part.capture(row))))
+    }
+
+    fn captures_for(&self, plan: &Plan) -> Found<Chosen<'_, CaptureRow>> {
+        let (mut all, mut are_selected): (Vec<Each<'_, CaptureRow>>, _) = (Vec::new(), true);
+        for part in &self.parts {
+            let chosen = part.rows.captures_for(plan)?;
+            are_selected &= chosen.are_selected;
+            all.push(Box::new(chosen.rows.map(|row| row.map(|row| part.capture(row)))));
+        }
+        Ok(Chosen { rows: Box::new(all.into_iter().flatten()), are_selected })
     }
 
     fn history(&self, page: UrlId) -> Found<Each<'_, CaptureRow>> {

@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 
 use archive_storage::address::surt;
-use archive_storage::warc::{HttpHead, split};
 use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, Store, StoreError, UrlId};
 use url::Url;
 
@@ -165,7 +164,7 @@ impl Mementos {
             return Ok(false);
         }
         let (record, url) = (store.record(memento.capture.location)?, self.url(memento));
-        let head = HttpHead::parse(&split(&record.content).0);
+        let head = record.http_head();
         let target = head.get("Location").and_then(|to| Url::parse(url).ok()?.join(to).ok());
         Ok(target.is_some_and(|target| surt(target.as_str()) == surt(url)))
     }

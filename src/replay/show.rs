@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use archive_storage::warc::{HttpHead, media_type, split};
+use archive_storage::warc::{HttpHead, media_type};
 use archive_storage::{CaptureKind, StoreError};
 use bytes::Bytes;
 use encoding_rs::{UTF_8, WINDOWS_1252};
@@ -79,14 +79,9 @@ impl Asked<'_> {
     fn recorded(&self, memento: &Memento) -> Result<Option<Recorded>, StoreError> {
         let Some(original) = self.store.original(&memento.capture)? else { return Ok(None) };
         let record = self.store.record(original.location)?;
-        let mut head = HttpHead::parse(&split(&record.content).0);
-        if original.kind == CaptureKind::Resource || head.status().is_none() {
-            let media_type = record.header.get("Content-Type").unwrap_or_default().to_owned();
-            head =
-                HttpHead { first_line: String::new(), fields: vec![("Content-Type".to_owned(), media_type)] };
-        }
+        let mut head = record.http_head();
         if memento.capture.kind == CaptureKind::Identical {
-            let own = HttpHead::parse(&split(&self.store.record(memento.capture.location)?.content).0);
+            let own = self.store.record(memento.capture.location)?.http_head();
             if own.status().is_some() {
                 head = own;
             }

@@ -1,7 +1,7 @@
 //! The robots.txt of a host as the archive has it.
 
 use archive_storage::address::canonical;
-use archive_storage::warc::{HttpHead, split};
+use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, Store, StoreError};
 use url::Url;
 
@@ -76,7 +76,7 @@ pub(crate) fn redirect(store: &Store, url: &str, capture: &Capture) -> Result<Op
     if !(300..400).contains(&capture.status) {
         return Ok(None);
     }
-    let head = HttpHead::parse(&split(&store.record(capture.location)?.content).0);
+    let head = store.record(capture.location)?.http_head();
     let target = head.get("Location").and_then(|location| Url::parse(url).ok()?.join(location).ok());
     Ok(target.filter(|target| matches!(target.scheme(), "http" | "https")).map(|target| canonical(&target)))
 }
@@ -89,7 +89,7 @@ pub(crate) fn read(
 ) -> Result<Option<Robots>, StoreError> {
     let Some(original) = store.original(capture)? else { return Ok(None) };
     let record = store.record(original.location)?;
-    let head = HttpHead::parse(&split(&record.content).0);
+    let head = record.http_head();
     Ok(Some(parse(&head, &record.payload(), robots_name)))
 }
 

@@ -17,7 +17,7 @@ use super::error::{Context, SegmentError};
 use super::name::SegmentName;
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 use crate::ids::{Location, SegmentId};
-use crate::warc::{self, Header, parse_fields};
+use crate::warc::{self, Header, HttpHead, parse_fields};
 
 /// Segments that are kept open for reading.
 const FILES_MAX: usize = 128;
@@ -47,6 +47,12 @@ impl StoredRecord {
     #[must_use]
     pub fn fields(&self) -> Vec<(String, String)> {
         parse_fields(&self.content)
+    }
+
+    /// The head of the HTTP message; of a document that stands alone its media type.
+    #[must_use]
+    pub fn http_head(&self) -> HttpHead {
+        warc::http_head(&self.header, &self.content)
     }
 
     /// The content without head and transfer coding, if it is an HTTP message, else the content.

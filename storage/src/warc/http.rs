@@ -198,6 +198,16 @@ pub fn payload(header: &Header, content: &Bytes) -> Bytes {
     if HttpHead::parse(&head).is_chunked() { dechunk(&body) } else { body }
 }
 
+/// The head of a record's HTTP message; of any other record one that says its media type.
+#[must_use]
+pub fn http_head(header: &Header, content: &Bytes) -> HttpHead {
+    if is_http(header) {
+        return HttpHead::parse(&split(content).0);
+    }
+    let media_type = header.get("Content-Type").unwrap_or_default().to_owned();
+    HttpHead { first_line: String::new(), fields: vec![("Content-Type".to_owned(), media_type)] }
+}
+
 /// Whether a record's content is an HTTP message.
 fn is_http(header: &Header) -> bool {
     let declared = header

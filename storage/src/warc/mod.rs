@@ -32,7 +32,9 @@ pub use chunks::Dechunker;
 pub(crate) use header::text;
 pub use header::{Date, Header, HeaderError, RecordType, fields, parse_fields};
 pub(crate) use http::head_length;
-pub use http::{HttpHead, MEDIA_TYPE_BYTES_MAX, begins_with_chunk, dechunk, media_type, payload, split};
+pub use http::{
+    HttpHead, MEDIA_TYPE_BYTES_MAX, begins_with_chunk, dechunk, http_head, media_type, payload, split,
+};
 pub use reader::RecordReader;
 pub use record::{Broken, ReadError, ReadLimits, Record};
 pub use unpack::{Packing, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};

@@ -1,0 +1,94 @@
+//! Columns of captures.
+
+use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, UrlId};
+
+use super::file::{BLOCK_ROWS, Stamp};
+use super::{Column, Pages, stamp};
+use crate::ledger::{capture_flags, page_flags};
+
+/// Columns of the file.
+pub(super) const COLUMNS: [Column; 9] = [
+    Column::Kind,
+    Column::Host,
+    Column::Site,
+    Column::Status,
+    Column::Mime,
+    Column::Time,
+    Column::Size,
+    Column::Stored,
+    Column::Change,
+];
+
+/// What [`Column::Kind`] has for a capture: [`CaptureKind::Response`] 1, `Identical` 2, `NotModified` 3, `Resource` 4, `Failed` 5,
+/// and 6 for what was erased. 0 says that it is of no page, but of a robots.txt.
+#[must_use]
+pub fn capture_kind(capture: &Capture) -> u64 {
+    match capture.kind {
+        _ if capture_flags::is_erased(capture) => 6,
+        CaptureKind::Response => 1,
+        CaptureKind::Identical => 2,
+        CaptureKind::NotModified => 3,
+        CaptureKind::Resource => 4,
+        CaptureKind::Failed => 5,
+    }
+}
+
+/// Bytes of a capture's payload; none when nothing answered.
+#[must_use]
+pub fn size(capture: &Capture) -> Option<u32> {
+    let has_answer = capture.kind != CaptureKind::Failed && !capture_flags::is_erased(capture);
+    has_answer.then_some(capture.length)
+}
+
+pub(super) fn of_captures(state: &State) -> Stamp {
+    stamp(state, u32::try_from(state.totals().captures).unwrap_or(u32::MAX), COLUMNS.len())
+}
+
+/// Hands the columns of each block to a function. Where a capture is from before 1970 there are none.
+pub(super) fn each_block<E: From<StateError>>(
+    pages: &Pages<'_>,
+    mut take: impl FnMut(&[Vec<u64>]) -> Result<(), E>,
+) -> Result<bool, E> {
+    let mut captures = pages.state().captures();
+    loop {
+        let block = captures.by_ref().take(BLOCK_ROWS as usize).collect::<Result<Vec<_>, _>>()?;
+        if block.is_empty() {
+            return Ok(true);
+        }
+        match columns_of(pages, &block)? {
+            Some(columns) => take(&columns)?,
+            None => return Ok(false),
+        }
+    }
+}
+
+fn columns_of(
+    pages: &Pages<'_>,
+    block: &[(CaptureId, Capture)],
+) -> Result<Option<Vec<Vec<u64>>>, StateError> {
+    let mut urls: Vec<UrlId> = block.iter().map(|(_, capture)| capture.url).collect();
+    urls.sort_unstable();
+    urls.dedup();
+    let known = pages.state().visits_of(urls.iter().copied()).collect::<Result<Vec<_>, _>>()?;
+    let mut columns = vec![Vec::with_capacity(block.len()); COLUMNS.len()];
+    for (_, capture) in block {
+        let (Ok(time), Ok(place)) = (u64::try_from(capture.time), urls.binary_search(&capture.url)) else {
+            return Ok(None);
+        };
+        let Some((url, page, _)) = known.get(place) else { return Ok(None) };
+        let is_shown = !page.flags.has_any(page_flags::ROBOTS);
+        let values = [
+            if is_shown { capture_kind(capture) } else { 0 },
+            page.host.0.into(),
+            pages.site_of(*url, page)?.0.into(),
+            capture.status.into(),
+            capture.mime.0.into(),
+            time,
+            size(capture).map_or(0, |bytes| u64::from(bytes) + 1),
+            capture.location.length.into(),
+            (capture.flags & (capture_flags::CONTENT_CHANGED | capture_flags::BYTES_CHANGED)).into(),
+        ];
+        columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+    }
+    Ok(Some(columns))
+}

@@ -31,6 +31,7 @@ mod kill;
 mod kill_import;
 mod kill_repair;
 mod long_bodies;
+mod nodes;
 mod operation;
 mod orders;
 mod outputs;

@@ -43,7 +43,7 @@ const WORDS: [&str; 24] = [
 ];
 
 /// Ten words have the answer of a search; the last one nobody says.
-const SEARCHES: [&[&str]; 10] = [
+pub(crate) const SEARCHES: [&[&str]; 10] = [
     &["archive"],
     &["open", "access"],
     &["\"open access\""],
@@ -57,7 +57,7 @@ const SEARCHES: [&[&str]; 10] = [
 ];
 
 /// Queries whose order is told by what they show.
-const QUERIES: [&str; 14] = [
+pub(crate) const QUERIES: [&str; 14] = [
     "page status = 404 select url, status, last seen order by url",
     "page text contains \"open access\" select url, title order by url limit 50 offset 5",
     "count pages group by type",
@@ -106,7 +106,7 @@ fn page(dice: &mut Dice, site: u64, number: u64) -> Vec<u8> {
 }
 
 /// Archives that have the sites between them.
-fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
+pub(crate) fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     let of = |part: usize| {
         let archive = Archive::new();
         let files: Vec<(String, Vec<u8>)> = (part..sites.len())
@@ -121,7 +121,7 @@ fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     (0..count).map(of).collect()
 }
 
-fn sites() -> Vec<Vec<u8>> {
+pub(crate) fn sites() -> Vec<Vec<u8>> {
     let mut dice = Dice::of(20);
     (0..SITES).map(|site| (0..PAGES).flat_map(|number| page(&mut dice, site, number)).collect()).collect()
 }
@@ -135,14 +135,17 @@ fn command(name: &str, archives: &[&Path]) -> Command {
     command
 }
 
-fn ask(name: &str, archives: &[Archive], arguments: &[&str]) -> Vec<Value> {
-    let paths: Vec<&Path> = archives.iter().map(|archive| archive.path.as_path()).collect();
-    start(command(name, &paths).arg("--json").args(arguments)).wait().succeeded().json()
+fn paths(archives: &[Archive]) -> Vec<&Path> {
+    archives.iter().map(|archive| archive.path.as_path()).collect()
+}
+
+fn ask(name: &str, paths: &[&Path], arguments: &[&str]) -> Vec<Value> {
+    start(command(name, paths).arg("--json").args(arguments)).wait().succeeded().json()
 }
 
 /// Results and facets of a search, as far as they have an order: equal pages are one result, under the name of any of them, and
 /// of results with one score some may be cut off.
-fn searched(archives: &[Archive], words: &[&str]) -> Vec<Value> {
+pub(crate) fn searched(archives: &[&Path], words: &[&str]) -> Vec<Value> {
     let options = ["--limit", "100", "--importance", "0", "--facets"];
     let mut lines = ask("search", archives, &[words, &options].concat());
     let facets =
@@ -179,20 +182,25 @@ fn searches_and_queries_over_two_and_four_archives_are_answered_as_by_one() {
     let [one, two, four] = [1, 2, 4].map(|count| archives(&sites, count));
     let mut rows = 0;
     for query in QUERIES {
-        let expected = ask("query", &one, &[query]);
+        let expected = ask("query", &paths(&one), &[query]);
         assert!(!expected.is_empty(), "{query} finds something");
         rows += expected.len();
         for several in [&two, &four] {
-            assert_eq!(ask("query", several, &[query]), expected, "{query}, {} archives", several.len());
+            assert_eq!(
+                ask("query", &paths(several), &[query]),
+                expected,
+                "{query}, {} archives",
+                several.len()
+            );
         }
     }
     let mut hits = 0;
     for words in SEARCHES {
-        let expected = searched(&one, words);
+        let expected = searched(&paths(&one), words);
         assert!(!expected.is_empty(), "{words:?} finds something");
         hits += expected.len();
         for several in [&two, &four] {
-            assert_eq!(searched(several, words), expected, "{words:?}, {} archives", several.len());
+            assert_eq!(searched(&paths(several), words), expected, "{words:?}, {} archives", several.len());
         }
     }
     println!("{rows} rows and {hits} results and facets are equal");

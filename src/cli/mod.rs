@@ -223,6 +223,7 @@ fn sentence(error: &anyhow::Error) -> String {
 fn exit_code(error: &anyhow::Error) -> ExitCode {
     let is_usage = error.downcast_ref::<UsageError>().is_some()
         || error.downcast_ref::<archive::query::Error>().is_some_and(archive::query::Error::is_mistake)
+        || error.downcast_ref::<archive::nodes::AskError>().is_some_and(archive::nodes::AskError::is_mistake)
         || matches!(error.downcast_ref::<CrawlError>(), Some(CrawlError::Settings(_)))
         || matches!(error.downcast_ref::<CopyError>(), Some(CopyError::Open(RemoteError::Url { .. })));
     let is_locked = error

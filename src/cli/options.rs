@@ -7,12 +7,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::access::Access;
+use archive::cluster::Partition;
 use archive::crawl::{self, Politeness, WORKERS_MAX};
 use archive::duration::read_duration;
 use archive::exchange::{erase, repack};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive::ledger::Credits;
 use archive::memory::parse_bytes;
+use archive::nodes::{Asked, Credentials, Node, Source};
 use archive::query::Question;
 use archive::recorder::Memory;
 use archive::search;
@@ -47,9 +49,22 @@ pub(crate) struct ArchivesArgs {
     paths: Vec<PathBuf>,
 }
 
+/// How archives of other machines are asked, which are named by URLs such as http://node:8070/ in the place of folders.
+#[derive(clap::Args)]
+pub(crate) struct NodesArgs {
+    /// Names and passwords for nodes (--archive http://node:8070/): a private file with lines of URL, name and password
+    #[arg(long, value_name = "FILE", env = "ARCHIVE_CREDENTIALS")]
+    credentials: Option<PathBuf>,
+    /// So long a node may take for an answer; one that takes longer is missing
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
+    wait: Duration,
+}
+
 /// The archives that answer.
 pub(crate) struct Answering {
     stores: Vec<(Store, Access)>,
+    /// Nodes, with how many folders come before each.
+    nodes: Vec<(usize, String)>,
     is_whole: bool,
 }
 
@@ -61,45 +76,102 @@ impl ArchivesArgs {
 
     /// Opens them. Of several, those that cannot be opened are named, and so are partitions of their clusters that nobody named.
     pub(crate) fn open(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
-        let open = |path: &PathBuf| anyhow::Ok((Store::read_only(path)?, reader.access(path)?));
-        if let [only] = self.paths.as_slice() {
-            return Ok(Answering { stores: vec![open(only)?], is_whole: true });
+        let answering = self.open_beside_nodes(reader)?;
+        match answering.nodes.first() {
+            Some((_, node)) => Err(UsageError(format!(
+                "{node} is asked by `archive query` and `archive search` alone; name folders here"
+            ))
+            .into()),
+            None => Ok(answering),
         }
-        let (mut stores, mut is_whole) = (Vec::new(), true);
-        let mut partitions: BTreeMap<String, (u16, BTreeSet<u16>)> = BTreeMap::new();
+    }
+
+    /// The same where some may be on other machines.
+    pub(crate) fn open_beside_nodes(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
+        let open = |path: &PathBuf| anyhow::Ok((Store::read_only(path)?, reader.access(path)?));
+        let node = |path: &PathBuf| path.to_str().filter(|name| Node::is_meant(name)).map(str::to_owned);
+        let mut answering = Answering { stores: Vec::new(), nodes: Vec::new(), is_whole: true };
+        if let [only] = self.paths.as_slice()
+            && node(only).is_none()
+        {
+            answering.stores.push(open(only)?);
+            return Ok(answering);
+        }
+        let mut partitions = Vec::new();
         for path in &self.paths {
+            if let Some(node) = node(path) {
+                answering.nodes.push((answering.stores.len(), node));
+                continue;
+            }
             match open(path) {
                 Ok((store, access)) => {
-                    if let Some(one) = Credits::partition_of(store.state())? {
-                        let (_, numbers) =
-                            partitions.entry(one.cluster).or_insert((one.count, BTreeSet::new()));
-                        numbers.insert(one.number);
-                    }
-                    stores.push((store, access));
+                    partitions.extend(Credits::partition_of(store.state())?);
+                    answering.stores.push((store, access));
                 }
                 Err(error) => {
-                    is_whole = false;
+                    answering.is_whole = false;
                     output::note(format_args!("{} is missing from this answer: {error:#}", path.display()));
                 }
             }
         }
-        anyhow::ensure!(!stores.is_empty(), "none of these archives can be read");
-        for (count, numbers) in partitions.values() {
-            let missing: Vec<String> =
-                (1..=*count).filter(|number| !numbers.contains(number)).map(|one| one.to_string()).collect();
-            if !missing.is_empty() {
-                is_whole = false;
-                let missing = missing.join(", ");
-                output::note(format_args!(
-                    "of {count} partitions these are missing from this answer: {missing}"
-                ));
-            }
+        if answering.nodes.is_empty() {
+            anyhow::ensure!(!answering.stores.is_empty(), "none of these archives can be read");
+            answering.is_whole &= are_all(&partitions);
+        } else if reader.as_archivist {
+            let problem = "--as-archivist shows what folders hide; what nodes show they decide themselves";
+            return Err(UsageError(problem.to_owned()).into());
         }
-        Ok(Answering { stores, is_whole })
+        Ok(answering)
     }
 }
 
+/// Whether all partitions of the clusters are there that have some of these; names those that are not.
+fn are_all(partitions: &[Partition]) -> bool {
+    let mut clusters: BTreeMap<&str, (u16, BTreeSet<u16>)> = BTreeMap::new();
+    for one in partitions {
+        let (_, numbers) = clusters.entry(&one.cluster).or_insert((one.count, BTreeSet::new()));
+        numbers.insert(one.number);
+    }
+    let mut are_all = true;
+    for (count, numbers) in clusters.values() {
+        let missing: Vec<String> =
+            (1..=*count).filter(|number| !numbers.contains(number)).map(|one| one.to_string()).collect();
+        if !missing.is_empty() {
+            are_all = false;
+            let missing = missing.join(", ");
+            output::note(format_args!("of {count} partitions these are missing from this answer: {missing}"));
+        }
+    }
+    are_all
+}
+
 impl Answering {
+    /// Where some are on other machines: all of them, as they are asked together.
+    pub(crate) fn asked(&self, args: &NodesArgs) -> anyhow::Result<Option<Asked<'_>>> {
+        if self.nodes.is_empty() {
+            return Ok(None);
+        }
+        let credentials = args.credentials.as_deref().map(Credentials::read).transpose()?.unwrap_or_default();
+        let mut folders = self.stores.iter().map(|(store, access)| Source::Folder(store, access.clone()));
+        let (mut sources, mut before) = (Vec::new(), 0);
+        for (place, node) in &self.nodes {
+            sources.extend(folders.by_ref().take(place - before));
+            before = *place;
+            sources.push(Source::Node(Node::new(node, &credentials)?));
+        }
+        sources.extend(folders);
+        Ok(Some(Asked::new(sources, args.wait)?))
+    }
+
+    /// The exit code of an answer of archives of which some are on other machines, whose missing ones are named.
+    pub(crate) fn exit_code_of(&self, asked: &Asked<'_>) -> ExitCode {
+        for missing in asked.missing() {
+            output::note(format_args!("{} is missing from this answer: {}", missing.name, missing.error));
+        }
+        let are_all = are_all(asked.partitions()) && asked.missing().is_empty();
+        if are_all { self.exit_code() } else { ExitCode::from(EXIT_STOPPED) }
+    }
+
     pub(crate) fn archives(&self) -> Vec<(&Store, Access)> {
         self.stores.iter().map(|(store, access)| (store, access.clone())).collect()
     }

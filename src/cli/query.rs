@@ -13,7 +13,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::options::{ArchivesArgs, ReaderArgs};
+use super::options::{ArchivesArgs, NodesArgs, ReaderArgs};
 use super::output;
 
 /// Rows of a table when the query has no limit.
@@ -101,6 +101,8 @@ pub(crate) struct Args {
     archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
+    #[command(flatten)]
+    nodes: NodesArgs,
     /// One JSON object a row
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -114,24 +116,35 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         [only] if only == "-" => read_input()?,
         words => words.join(" "),
     };
-    let answering = args.archives.open(&args.reader)?;
-    let archives = answering.archives();
+    let answering = args.archives.open_beside_nodes(&args.reader)?;
+    let limit = (!args.json && !args.csv).then_some(TABLE_ROWS_USUAL);
+    let (found, code) = match answering.asked(&args.nodes)? {
+        Some(mut asked) => {
+            let found = asked.query(&text, Utc::now(), limit)?;
+            (found, answering.exit_code_of(&asked))
+        }
+        None => (ask(answering.archives(), &text, limit)?, answering.exit_code()),
+    };
+    let (answer, is_cut) = found;
     if args.json {
-        let (answer, _) = ask(archives, &text, None)?;
         for row in &answer.rows {
             output::json_line(&Object { headings: &answer.headings, row })?;
         }
     } else if args.csv {
-        write_csv(&ask(archives, &text, None)?.0)?;
+        write_csv(&answer)?;
     } else {
-        print(archives, &text)?;
+        show(&answer, is_cut)?;
     }
-    Ok(answering.exit_code())
+    Ok(code)
 }
 
 /// Prints the answer to a query as a table.
 pub(crate) fn print(archives: Vec<(&Store, Access)>, text: &str) -> anyhow::Result<()> {
-    let (answer, cut) = ask(archives, text, Some(TABLE_ROWS_USUAL))?;
+    let (answer, is_cut) = ask(archives, text, Some(TABLE_ROWS_USUAL))?;
+    show(&answer, is_cut)
+}
+
+fn show(answer: &Answer, is_cut: bool) -> anyhow::Result<()> {
     if answer.rows.is_empty() {
         output::note(format_args!("nothing fits"));
         return Ok(());
@@ -149,12 +162,16 @@ pub(crate) fn print(archives: Vec<(&Store, Access)>, text: &str) -> anyhow::Resu
     }
     output::print(&table)?;
     let shown = answer.rows.len() as u64;
-    if let Some(matched) = answer.matched.filter(|matched| cut && *matched > shown) {
-        output::note(format_args!(
+    match answer.matched {
+        Some(matched) if is_cut && matched > shown => output::note(format_args!(
             "{} of {} rows; add `limit N` to see more",
             HumanCount(shown),
             HumanCount(matched)
-        ));
+        )),
+        None if is_cut && answer.rows.len() == TABLE_ROWS_USUAL => {
+            output::note(format_args!("the first {} rows; add `limit N` to see more", HumanCount(shown)));
+        }
+        _ => {}
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use chrono::{DateTime, Local, SecondsFormat, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::options::{ArchivesArgs, ReaderArgs};
+use super::options::{ArchivesArgs, NodesArgs, ReaderArgs};
 use super::{UsageError, output};
 
 /// Search the texts of pages, as one types into a search box.
@@ -36,6 +36,8 @@ pub(crate) struct Args {
     archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
+    #[command(flatten)]
+    nodes: NodesArgs,
     /// Results, at most 1000
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
@@ -99,7 +101,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let text = args.words.join(" ");
     let typed = Typed::parse(&text).map_err(|mistake| UsageError(format!("in the search, {mistake}")))?;
-    let answering = args.archives.open(&args.reader)?;
+    let answering = args.archives.open_beside_nodes(&args.reader)?;
     let before = args.as_of.as_deref().map(|time| {
         let problem = "is no time; write it like 2026-01-31, 2026-01-31T10:00Z or '30 days ago'";
         end_of(time).ok_or_else(|| UsageError(format!("--as-of: '{time}' {problem}")))
@@ -111,7 +113,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         facets: args.facets,
         before: before.transpose()?,
     };
-    let results = find_in(answering.archives(), &typed, options)?;
+    let (results, code) = match answering.asked(&args.nodes)? {
+        Some(mut asked) => {
+            let results = asked.search(&text, options)?;
+            (results, answering.exit_code_of(&asked))
+        }
+        None => (find_in(answering.archives(), &typed, options)?, answering.exit_code()),
+    };
     for (word, other) in &results.meant {
         output::note(format_args!("no page says {word:?}; did you mean {other:?}?"));
     }
@@ -123,11 +131,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if args.json {
         json(&results)?;
-        return Ok(answering.exit_code());
+        return Ok(code);
     }
     if results.hits.is_empty() {
         output::note(format_args!("nothing was found"));
-        return Ok(answering.exit_code());
+        return Ok(code);
     }
     if results.hits.iter().all(|hit| !hit.has_all) {
         output::note(format_args!("no page has all these words; these have most of them"));
@@ -139,7 +147,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let counts = counts.iter().map(|(value, count)| format!("{value} {}", HumanCount(*count)));
         output::line(&format!("{name}: {}", counts.collect::<Vec<_>>().join(", ")))?;
     }
-    Ok(answering.exit_code())
+    Ok(code)
 }
 
 fn json(results: &Results) -> anyhow::Result<()> {

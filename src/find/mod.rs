@@ -4,6 +4,7 @@
 //! the query language. Importance moves pages among the best, and what has the same content is one result. A search as of a time is
 //! one of the versions that stood then. [`said`] reads all versions of a page, and needs no index.
 
+mod parts;
 mod said;
 mod typed;
 
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use archive_storage::{Capture, StateError, Store, UrlId};
 use chrono::{DateTime, Datelike, Utc};
 
+pub use self::parts::{Best, Chosen, Gathered, Linked, Shown, Wanted, Words};
 pub use self::said::{Page, Said, Span, said};
 pub use self::typed::{MINUS, Typed, TypedError};
 use crate::access::Access;
@@ -182,26 +184,14 @@ pub fn find_in(
     let rows: &dyn Rows = past.as_ref().map_or(&today, |past| past);
     let search = Search { today: &today, rows, views: today.views(options.before)? };
     let limit = options.limit.min(RESULTS_MAX);
-    let mut found = search.found(typed)?;
+    let mut found = search.evidence(typed)?.map(Evidences::judge).unwrap_or_default();
     found.retain(|found| found.has_all || !options.all);
     let counts = match options.facets {
         true => counted(&today, past.as_ref(), &plan, &mut found)?,
         false => Counts::default(),
     };
-    found.sort_unstable_by(|left, right| right.score.total_cmp(&left.score).then(left.page.cmp(&right.page)));
-
-    let mut ranked = Vec::new();
-    for Found { page, score, has_all } in found {
-        if ranked.len() >= limit * RANKED_PER_RESULT {
-            break;
-        }
-        let Some(row) = rows.page(page)? else { continue };
-        if !plan.selects(rows, row)? {
-            continue;
-        }
-        let score = scored(f64::from(score), row.importance, options.importance_weight);
-        ranked.push(Ranked { row, capture: search.capture(page)?, has_all, score, also: Vec::new() });
-    }
+    let ranked = search.ranked(&plan, found, &options)?;
+    let mut ranked: Vec<Ranked> = ranked.into_iter().map(|(_, ranked)| ranked).collect();
     ranked.sort_by(|left, right| right.score.total_cmp(&left.score));
     let mut best = without_copies(ranked);
     best.truncate(limit);
@@ -240,11 +230,23 @@ fn counted(
 /// Words that may have been meant.
 fn meant(view: &View<'_>, typed: &Typed) -> Result<Vec<(String, String)>, FindError> {
     let mut meant = Vec::new();
-    let texts = [&typed.find.words].into_iter().chain(&typed.find.phrases);
-    for word in texts.flat_map(|text| search::words(text)).take(search::FIND_WORDS_MAX) {
+    for word in typed_words(typed) {
         meant.extend(view.similar(&word)?.map(|other| (word, other)));
     }
     Ok(meant)
+}
+
+/// The words that were typed.
+fn typed_words(typed: &Typed) -> impl Iterator<Item = String> {
+    let texts = [&typed.find.words].into_iter().chain(&typed.find.phrases);
+    texts.flat_map(|text| search::words(text)).take(search::FIND_WORDS_MAX)
+}
+
+/// What is marked in the texts of results.
+fn shown_by(typed: &Typed) -> TextQuery {
+    let mut texts = search::words(&typed.find.words);
+    texts.extend(typed.find.phrases.iter().cloned());
+    TextQuery { all: false, texts }
 }
 
 /// Puts pages with the same content together under the best of them.
@@ -265,8 +267,8 @@ fn without_copies(ranked: Vec<Ranked>) -> Vec<Ranked> {
 }
 
 impl Search<'_> {
-    /// What all indexes find, by the numbers of all rows.
-    fn found(&self, typed: &Typed) -> Result<Vec<Found>, FindError> {
+    /// What all indexes know, by the numbers of all rows.
+    fn evidence(&self, typed: &Typed) -> Result<Option<Evidences>, FindError> {
         let mut all: Option<Evidences> = None;
         for (archive, view) in self.views.iter().enumerate() {
             let mut found = view.find(&typed.find)?;
@@ -278,7 +280,34 @@ impl Search<'_> {
                 None => all = Some(found),
             }
         }
-        Ok(all.map(Evidences::judge).unwrap_or_default())
+        Ok(all)
+    }
+
+    /// The best pages that fit, by what their words are worth, as many as importance may move; each with that worth.
+    fn ranked(
+        &self,
+        plan: &Plan,
+        mut found: Vec<Found>,
+        options: &Options,
+    ) -> Result<Vec<(f32, Ranked)>, FindError> {
+        found.sort_unstable_by(|left, right| {
+            right.score.total_cmp(&left.score).then(left.page.cmp(&right.page))
+        });
+        let limit = options.limit.min(RESULTS_MAX);
+        let mut ranked = Vec::new();
+        for Found { page, score: text, has_all } in found {
+            if ranked.len() >= limit * RANKED_PER_RESULT {
+                break;
+            }
+            let Some(row) = self.rows.page(page)? else { continue };
+            if !plan.selects(self.rows, row)? {
+                continue;
+            }
+            let score = scored(f64::from(text), row.importance, options.importance_weight);
+            let capture = self.capture(page)?;
+            ranked.push((text, Ranked { row, capture, has_all, score, also: Vec::new() }));
+        }
+        Ok(ranked)
     }
 
     /// The capture by which the version of a page is known.
@@ -305,10 +334,7 @@ impl Search<'_> {
             Some(capture) => change::text_of(store, &capture)?,
             None => String::new(),
         };
-        let mut texts = search::words(&typed.find.words);
-        texts.extend(typed.find.phrases.iter().cloned());
-        let query = TextQuery { all: false, texts };
-        let mut snippet = view.map_or(Ok(None), |view| view.snippet(&query, &text))?;
+        let mut snippet = view.map_or(Ok(None), |view| view.snippet(&shown_by(typed), &text))?;
         if let Some(snippet) = &mut snippet {
             // In one line; what is marked stays where it is.
             snippet.text = snippet.text.replace('\n', " ");
@@ -330,7 +356,7 @@ impl Search<'_> {
 }
 
 /// Pages by what they are.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Counts {
     by: [BTreeMap<String, u64>; 4],
 }

@@ -21,39 +21,67 @@ pub enum AnsweringError {
     },
 }
 
-/// For each archive, by its numbers of sites, the place of the archive that answers for the site: that which has captured pages of it,
-/// otherwise the first that knows it.
+/// Which of several archives answers for each site that one of them knows.
+#[derive(Debug, Default)]
+pub struct Answering(HashMap<String, (usize, bool)>);
+
+impl Answering {
+    /// Adds a site that an archive knows, and maybe has captured pages of; archives come in their order.
+    ///
+    /// # Errors
+    /// When another one has captured pages of it, too.
+    pub fn add(&mut self, archive: usize, site: &str, has_pages: bool) -> Result<(), AnsweringError> {
+        match self.0.get_mut(site) {
+            Some((other, true)) if has_pages && *other != archive => {
+                let archives = [*other, archive];
+                return Err(AnsweringError::Overlap { site: site.to_owned(), archives });
+            }
+            Some(first) if has_pages => *first = (archive, true),
+            Some(_) => {}
+            None => {
+                self.0.insert(site.to_owned(), (archive, has_pages));
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of the archive that answers for a site: that which has captured pages of it, otherwise the first that knows it.
+    #[must_use]
+    pub fn of(&self, site: &str) -> Option<usize> {
+        self.0.get(site).map(|(archive, _)| *archive)
+    }
+}
+
+/// Whether an archive has captured pages of its sites, by their numbers.
+///
+/// # Errors
+/// When the state cannot be read.
+pub fn captured_sites(state: &State) -> Result<Vec<bool>, StateError> {
+    let mut has_pages = vec![false; state.site_count() as usize];
+    for host in state.hosts() {
+        let (_, _, host) = host?;
+        if let Some(has_pages) = has_pages.get_mut(host.site.index()) {
+            *has_pages |= host.fetched > 0;
+        }
+    }
+    Ok(has_pages)
+}
+
+/// For each archive, by its numbers of sites, the place of the archive that answers for the site, see [`Answering::of`].
 ///
 /// # Errors
 /// When a state cannot be read, or two archives have captured pages of one site.
 pub fn answering(states: &[&State]) -> Result<Vec<Vec<usize>>, AnsweringError> {
-    let mut known: HashMap<String, (usize, bool)> = HashMap::new();
-    let mut names = Vec::new();
+    let (mut all, mut names) = (Answering::default(), Vec::new());
     for (index, state) in states.iter().enumerate() {
-        let mut has_pages = vec![false; state.site_count() as usize];
-        for host in state.hosts() {
-            let (_, _, host) = host?;
-            if let Some(has_pages) = has_pages.get_mut(host.site.index()) {
-                *has_pages |= host.fetched > 0;
-            }
-        }
-        let mut of_archive = Vec::with_capacity(has_pages.len());
-        for (site, has_pages) in (0..).zip(has_pages) {
+        let mut of_archive = Vec::new();
+        for (site, has_pages) in (0..).zip(captured_sites(state)?) {
             let name = state.site_name(SiteId(site))?;
-            match known.get_mut(&name) {
-                Some((other, true)) if has_pages => {
-                    return Err(AnsweringError::Overlap { site: name, archives: [*other, index] });
-                }
-                Some(first) if has_pages => *first = (index, true),
-                Some(_) => {}
-                None => {
-                    known.insert(name.clone(), (index, has_pages));
-                }
-            }
+            all.add(index, &name, has_pages)?;
             of_archive.push(name);
         }
         names.push(of_archive);
     }
-    let owner = |name: &String| known.get(name).map_or(0, |(index, _)| *index);
+    let owner = |name: &String| all.of(name).unwrap_or_default();
     Ok(names.iter().map(|names| names.iter().map(owner).collect()).collect())
 }

@@ -29,7 +29,7 @@ mod transfers;
 
 pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, shown};
 pub use announce::announcement_trust;
-pub use answering::{AnsweringError, answering};
+pub use answering::{Answering, AnsweringError, answering, captured_sites};
 pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;

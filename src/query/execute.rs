@@ -101,7 +101,11 @@ impl Plan {
     }
 
     /// Does something with the rows as of the time that is asked for.
-    fn at<T>(&self, rows: &dyn Rows, ask: &mut dyn FnMut(&dyn Rows) -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn at<T>(
+        &self,
+        rows: &dyn Rows,
+        ask: &mut dyn FnMut(&dyn Rows) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         match self.as_of {
             Some(before) => ask(&AsOf { rows, before }),
             None => ask(rows),
@@ -151,6 +155,17 @@ impl Plan {
                 self.scan(world, self.candidates(world)?, &mut |row| groups.add(&world.subject(&row)))?;
             }
         }
+        self.of_groups(groups, plan, matched)
+    }
+
+    /// The columns of groups that are complete; so many others that match are not among them.
+    pub(super) fn of_groups(
+        &self,
+        groups: Groups<'_>,
+        plan: &GroupPlan,
+        left_out: u64,
+    ) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
+        let mut matched = left_out;
         let mut top = Top::new(self.last_row(), |left: &(Vec<Value>, _), right: &(Vec<Value>, _)| {
             self.by_keys(&left.0, &right.0)
         });
@@ -165,7 +180,7 @@ impl Plan {
     }
 
     /// The only pages that can match, if searches or URLs tell.
-    fn candidates(&self, world: &World<'_>) -> Result<Option<Vec<UrlId>>, RowsError> {
+    pub(super) fn candidates(&self, world: &World<'_>) -> Result<Option<Vec<UrlId>>, RowsError> {
         let of_pages = matches!(self.target, Target::Pages | Target::Captures | Target::Versions);
         let Some(filter) = self.filter.as_ref().filter(|_| of_pages) else { return Ok(None) };
         if let Some(found) = world.hits.candidates(filter) {
@@ -180,7 +195,7 @@ impl Plan {
     }
 
     /// Hands every row that matches, or those of them that are drawn, to a function.
-    fn scan(
+    pub(super) fn scan(
         &self,
         world: &World<'_>,
         candidates: Option<Vec<UrlId>>,
@@ -268,20 +283,20 @@ impl Plan {
         self.filter.as_ref().map_or(Ok(true), |filter| filter.holds(subject))
     }
 
-    fn values(&self, subject: &dyn Subject) -> Result<Vec<Value>, RowsError> {
+    pub(super) fn values(&self, subject: &dyn Subject) -> Result<Vec<Value>, RowsError> {
         self.select.iter().map(|expr| expr.value(subject)).collect()
     }
 
-    fn keys(&self, subject: &dyn Subject) -> Result<Vec<Value>, RowsError> {
+    pub(super) fn keys(&self, subject: &dyn Subject) -> Result<Vec<Value>, RowsError> {
         self.order.iter().map(|(expr, _)| expr.value(subject)).collect()
     }
 
-    fn before(&self, left: &Candidate, right: &Candidate) -> Ordering {
+    pub(super) fn before(&self, left: &Candidate, right: &Candidate) -> Ordering {
         self.by_keys(&left.keys, &right.keys).then_with(|| left.row.id().cmp(&right.row.id()))
     }
 
     /// The order of two rows by their keys; empty values come last in either direction.
-    fn by_keys(&self, left: &[Value], right: &[Value]) -> Ordering {
+    pub(super) fn by_keys(&self, left: &[Value], right: &[Value]) -> Ordering {
         let pairs = left.iter().zip(right).zip(&self.order);
         let mut orders = pairs.map(|((left, right), (_, direction))| match (left, right) {
             (Value::Empty, Value::Empty) => Ordering::Equal,
@@ -330,9 +345,9 @@ fn pages_of(rows: &dyn Rows, found: Vec<Row>) -> Result<Vec<UrlId>, Error> {
 }
 
 /// A row that matched.
-struct Candidate {
-    keys: Vec<Value>,
-    row: Row,
+pub(super) struct Candidate {
+    pub(super) keys: Vec<Value>,
+    pub(super) row: Row,
 }
 
 /// The rows that a running query found so far.

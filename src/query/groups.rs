@@ -84,7 +84,7 @@ pub(crate) struct Aggregate {
 
 /// What is known so far.
 #[derive(Clone, Debug)]
-enum Gathered {
+pub(super) enum Gathered {
     Count(u64),
     Distinct(HashSet<Vec<u8>>),
     Sum { sum: f64, count: u64 },
@@ -96,7 +96,7 @@ enum Gathered {
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) keys: Vec<Value>,
-    gathered: Vec<Gathered>,
+    pub(super) gathered: Vec<Gathered>,
     aggregates: Vec<Value>,
 }
 
@@ -136,13 +136,35 @@ impl<'a> Groups<'a> {
         })
     }
 
+    /// Adds what was gathered of a group elsewhere, of the same aggregates.
+    pub(super) fn merge(&mut self, keys: Vec<Value>, others: Vec<Gathered>) -> Result<(), Error> {
+        let mut others = others.into_iter();
+        self.gather_of(keys, |gathered, gather, _| {
+            others.next().map_or(0, |other| gathered.merge(gather, other))
+        })
+    }
+
+    /// The groups with what was gathered so far, in no order.
+    pub(super) fn into_found(self) -> impl Iterator<Item = Group> {
+        self.found.into_values()
+    }
+
     /// Has a function add to each of what is gathered of a row's group, and tell what that takes.
     fn gather(
         &mut self,
         subject: &dyn Subject,
-        mut add: impl FnMut(&mut Gathered, Gather, usize) -> usize,
+        add: impl FnMut(&mut Gathered, Gather, usize) -> usize,
     ) -> Result<(), Error> {
         let keys = self.keys.iter().map(|key| key.value(subject)).collect::<Result<Vec<_>, RowsError>>()?;
+        self.gather_of(keys, add)
+    }
+
+    /// The same with the group that has these keys.
+    fn gather_of(
+        &mut self,
+        keys: Vec<Value>,
+        mut add: impl FnMut(&mut Gathered, Gather, usize) -> usize,
+    ) -> Result<(), Error> {
         let mut key = Vec::new();
         keys.iter().for_each(|value| value.push_key(&mut key));
         let bytes = &mut self.bytes;
@@ -237,6 +259,31 @@ impl Gathered {
             // Values that are told apart, or looked for in the middle, are taken row by row.
             _ => {}
         }
+    }
+
+    /// Takes what was gathered elsewhere of the same, and says how many bytes it keeps of it.
+    fn merge(&mut self, gather: Gather, other: Self) -> usize {
+        match (self, other) {
+            (Self::Count(count), Self::Count(more)) => *count = count.saturating_add(more),
+            (Self::Distinct(values), Self::Distinct(more)) => {
+                let new = more.into_iter().filter_map(|key| {
+                    let bytes = key.len() + OVERHEAD_BYTES;
+                    values.insert(key).then_some(bytes)
+                });
+                return new.sum();
+            }
+            (Self::Sum { sum, count }, Self::Sum { sum: more, count: of }) => {
+                (*sum, *count) = (*sum + more, count.saturating_add(of));
+            }
+            (Self::Best(best), Self::Best(value)) if value.is_known() => keep_best(best, gather, value),
+            (Self::All(values), Self::All(more)) => {
+                let bytes = more.len() * size_of::<f64>();
+                values.extend(more);
+                return bytes;
+            }
+            _ => {}
+        }
+        0
     }
 
     fn finish(self, gather: Gather) -> Value {

@@ -37,6 +37,7 @@ mod groups;
 mod help;
 mod hits;
 mod plan;
+mod portions;
 mod prefilter;
 mod question;
 mod related;
@@ -67,6 +68,7 @@ pub use execute::Answer;
 pub use groups::GATHERED_BYTES_MAX;
 pub use help::{FieldHelp, fields, functions};
 pub use plan::{Context, Heading, Plan};
+pub use portions::{DOUBTFUL_MAX, Doubt, Portion, Taken, Told};
 pub use question::{Question, select};
 pub use rows::{
     Chosen, DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort, Sum,
@@ -178,6 +180,17 @@ pub enum Error {
     /// The query searches text as of a time, and the archive has no index of older versions.
     #[error(transparent)]
     NoVersions(search::Error),
+    /// More pages match of which only other archives know whether they count than are told.
+    #[error(
+        "more than {DOUBTFUL_MAX} pages match that nobody captured, and of which other archives may know more: add `captures > 0`"
+    )]
+    TooManyDoubtful,
+    /// It asks archives on other machines for what they cannot answer together.
+    #[error("{what} cannot be asked of archives on other machines: ask folders, or each archive alone")]
+    NotElsewhere {
+        /// For what.
+        what: &'static str,
+    },
     /// The store cannot be read.
     #[error("cannot read the archive")]
     Rows(#[source] RowsError),
@@ -190,7 +203,7 @@ impl Error {
     /// Whether it is a mistake in what was asked, not in what was found.
     #[must_use]
     pub fn is_mistake(&self) -> bool {
-        matches!(self, Self::Query(_) | Self::Sites | Self::NotPages { .. })
+        matches!(self, Self::Query(_) | Self::Sites | Self::NotPages { .. } | Self::NotElsewhere { .. })
     }
 }
 

@@ -111,6 +111,25 @@ impl Plan {
         Self::new(&archive_grammar::parse(text)?, text, context)
     }
 
+    /// What `text` asks of several archives, some of which are on other machines. Days and hours without a zone are UTC's.
+    ///
+    /// # Errors
+    /// [`Error::Query`] for a mistake in the text, [`Error::NotElsewhere`].
+    pub fn of_several(text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
+        let nothing: &[String] = &[];
+        let context = Context {
+            now,
+            zone: Zone::Utc,
+            page_columns: nothing,
+            site_columns: nothing,
+            topics: nothing,
+            of_several: true,
+        };
+        let plan = Self::parse(text, &context)?;
+        plan.expect_portions()?;
+        Ok(plan)
+    }
+
     /// Checks `query`, which was parsed from `text`.
     ///
     /// # Errors
@@ -160,8 +179,17 @@ impl Plan {
             })
     }
 
+    /// The texts that the plan searches itself.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &TextQuery> {
+        self.searches.iter().filter_map(|search| match search {
+            Search::Text { query, .. } => Some(query),
+            _ => None,
+        })
+    }
+
     /// Whether the plan searches texts of pages.
-    pub(super) fn reads_texts(&self) -> bool {
+    #[must_use]
+    pub fn reads_texts(&self) -> bool {
         self.searches.iter().any(|search| match search {
             Search::Text { .. } => true,
             Search::Pages(_, plan) => plan.reads_texts(),

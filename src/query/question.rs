@@ -4,9 +4,9 @@ use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::together::Indexes;
-use super::{Answer, Context, Error, FullText, Plan, Together};
+use super::{Answer, Context, Error, FullText, Plan, Portion, Together};
 use crate::access::Access;
-use crate::search;
+use crate::search::{self, Statistics};
 
 /// The pages that a query for pages finds, in its order and within its limits.
 ///
@@ -24,6 +24,8 @@ pub struct Question<'a> {
     pub rows: Together<'a>,
     /// What it asks for.
     pub plan: Plan,
+    /// How often its words are in all archives, where others are asked elsewhere.
+    told: Option<Statistics>,
 }
 
 impl<'a> Question<'a> {
@@ -43,7 +45,54 @@ impl<'a> Question<'a> {
         let rows = Together::new(archives).map_err(|error| Error::Rows(error.into()))?;
         let of_several = rows.are_several();
         let plan = Plan::parse(text, &Context { now, of_several, ..Context::of(&rows) })?;
-        Ok(Self { rows, plan })
+        Ok(Self { rows, plan, told: None })
+    }
+
+    /// The same of one of several archives of which the others are asked elsewhere. Days and hours without a zone are UTC's: others may
+    /// be in another zone.
+    ///
+    /// # Errors
+    /// As [`Question::new`].
+    pub fn part(store: &'a Store, access: Access, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
+        let rows = Together::part(store, access).map_err(|error| Error::Rows(error.into()))?;
+        Ok(Self { rows, plan: Plan::of_several(text, now)?, told: None })
+    }
+
+    /// How often the words that it searches for are in the archive.
+    ///
+    /// # Errors
+    /// As [`Question::answer`].
+    pub fn statistics(&self) -> Result<Statistics, Error> {
+        let views = match self.index()? {
+            Some(index) => index.into_views(),
+            None if self.plan.reads_texts() => return Err(Error::NoIndex),
+            None => Vec::new(),
+        };
+        let mut all = Statistics::default();
+        for view in views {
+            all.add(view.statistics(self.plan.texts(), None).map_err(|error| Error::Search(error.into()))?);
+        }
+        Ok(all)
+    }
+
+    /// The same question with what is counted of its words in all archives.
+    #[must_use]
+    pub fn with_statistics(self, told: Option<Statistics>) -> Self {
+        Self { told, ..self }
+    }
+
+    /// What the archive has of the answer, see [`Plan::portions`].
+    ///
+    /// # Errors
+    /// As [`Plan::portions`].
+    pub fn portions(
+        &self,
+        is_captured: &[bool],
+        take: &mut dyn FnMut(Portion) -> Result<(), Error>,
+    ) -> Result<Option<u64>, Error> {
+        let index = self.index()?;
+        let index = index.as_ref().map(|index| index as &dyn FullText);
+        self.plan.portions(&self.rows, index, is_captured, take)
     }
 
     /// The same, if it asks for pages.
@@ -79,7 +128,12 @@ impl<'a> Question<'a> {
             return Ok(None);
         }
         match self.rows.views(self.plan.as_of) {
-            Ok(views) => Ok(Some(Indexes::new(&self.rows, views))),
+            Ok(mut views) => {
+                for (view, told) in views.iter_mut().zip(&self.told) {
+                    view.join_told(told.clone());
+                }
+                Ok(Some(Indexes::new(&self.rows, views)))
+            }
             Err(error @ search::Error::NoVersions) if self.plan.reads_texts() => {
                 Err(Error::NoVersions(error))
             }

@@ -57,6 +57,8 @@ struct Part<'a> {
 #[derive(Debug)]
 pub struct Together<'a> {
     parts: Vec<Part<'a>>,
+    /// Whether others are asked beside, elsewhere.
+    is_part: bool,
 }
 
 impl<'a> Together<'a> {
@@ -87,13 +89,21 @@ impl<'a> Together<'a> {
             let rows = ArchiveRows::new(store, access)?;
             parts.push(Part { rows, first, answering, targets: RefCell::default() });
         }
-        Ok(Self { parts })
+        Ok(Self { parts, is_part: false })
     }
 
-    /// Whether it is more than one.
+    /// One of several archives of which the others are asked elsewhere: it tells what it would among them.
+    ///
+    /// # Errors
+    /// As [`Together::new`].
+    pub fn part(store: &'a Store, access: Access) -> Result<Self, ArchiveRowsError> {
+        Ok(Self { is_part: true, ..Self::new(vec![(store, access)])? })
+    }
+
+    /// Whether it is more than one, or one of several.
     #[must_use]
     pub fn are_several(&self) -> bool {
-        self.parts.len() > 1
+        self.parts.len() > 1 || self.is_part
     }
 
     /// The indexes of the archives as one, of their pages before an instant or as they are.
@@ -171,7 +181,7 @@ impl<'a> Together<'a> {
     }
 
     fn only(&self) -> Option<&ArchiveRows<'a>> {
-        if let [only] = self.parts.as_slice() { Some(&only.rows) } else { None }
+        if let [only] = self.parts.as_slice() { Some(&only.rows).filter(|_| !self.is_part) } else { None }
     }
 
     /// Rows of all archives, one after the other, that `take` leaves.
@@ -449,6 +459,10 @@ pub(super) struct Indexes<'r, 'a> {
 impl<'r, 'a> Indexes<'r, 'a> {
     pub(super) fn new(rows: &'r Together<'a>, views: Vec<View<'a>>) -> Self {
         Self { rows, views }
+    }
+
+    pub(super) fn into_views(self) -> Vec<View<'a>> {
+        self.views
     }
 
     fn parts(&self) -> impl Iterator<Item = (&Part<'a>, &View<'a>)> {

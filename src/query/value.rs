@@ -33,7 +33,9 @@ impl Value {
             (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
             (left, right) => {
                 let number = |value: &Self| value.as_number().unwrap_or_default();
-                number(left).total_cmp(&number(right))
+                // What another machine tells may mix sorts of values, and still needs an order.
+                let sort = |value: &Self| (matches!(value, Self::Text(_)), matches!(value, Self::Time(_)));
+                sort(left).cmp(&sort(right)).then_with(|| number(left).total_cmp(&number(right)))
             }
         }
     }

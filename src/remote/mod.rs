@@ -130,7 +130,7 @@ impl RemoteError {
 }
 
 /// An error and what caused it, in one line of bounded length.
-fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let (mut text, mut next) = (String::new(), Some(error));
     while let Some(error) = next {
         let cause = error.to_string();

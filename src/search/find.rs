@@ -15,9 +15,11 @@
 use std::collections::{HashMap, HashSet};
 
 use archive_storage::UrlId;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::query::{Bm25StatisticsProvider as _, Bm25Weight};
+use tantivy::query::{Bm25StatisticsProvider, Bm25Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
 
@@ -25,7 +27,7 @@ use super::TextQuery;
 use super::error::Error;
 use super::labels::Label;
 use super::schema::{Fields, VERSION};
-use super::view::{Searchers, View};
+use super::view::View;
 use super::words::words;
 
 /// Words of a search; what follows them is left out.
@@ -57,6 +59,14 @@ pub struct Find {
     pub without: Vec<String>,
 }
 
+impl Find {
+    /// All words that a page should have.
+    pub(super) fn typed(&self) -> Vec<String> {
+        let texts = [self.words.as_str()].into_iter().chain(self.phrases.iter().map(String::as_str));
+        texts.flat_map(words).take(FIND_WORDS_MAX).collect()
+    }
+}
+
 /// A page that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
@@ -69,7 +79,7 @@ pub struct Found {
 }
 
 /// A word that is looked for.
-struct Wanted {
+pub(super) struct Wanted {
     word: String,
     /// Its share in all words, by rarity.
     share: f32,
@@ -78,17 +88,31 @@ struct Wanted {
 }
 
 /// How well labels fit.
-#[derive(Clone, Copy, Debug, Default)]
-struct Fit {
-    /// Of the best label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fit {
+    /// Of the best label. It is told as its bits.
+    #[serde(serialize_with = "to_bits", deserialize_with = "from_bits")]
     best: f32,
     is_exact: bool,
     /// The words that any label has, a bit each.
     words: u32,
 }
 
+fn to_bits<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+    number.to_bits().serialize(serializer)
+}
+
+/// A share; what is told may be none.
+fn from_bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
+    let share = f32::from_bits(u32::deserialize(deserializer)?);
+    // Rounding may leave a little more than all.
+    if (0.0..=2.0).contains(&share) { Ok(share) } else { Err(D::Error::custom("this is no share")) }
+}
+
 impl Fit {
-    fn take(&mut self, other: Self) {
+    /// Takes what fits better of another text of the same page.
+    pub fn take(&mut self, other: Self) {
         self.best = self.best.max(other.best);
         self.is_exact |= other.is_exact;
         self.words |= other.words;
@@ -149,6 +173,17 @@ impl Evidences {
         Ok(self)
     }
 
+    /// What links say, by the pages that they lead to.
+    pub fn into_linked(self) -> impl Iterator<Item = (UrlId, Fit)> {
+        self.linked.into_iter()
+    }
+
+    /// Adds what links of another archive say of a page. Words that were not looked for do not count.
+    pub fn add_linked(&mut self, page: UrlId, fit: Fit) {
+        let known = u32::MAX.checked_shl(self.wanted.len() as u32).map_or(u32::MAX, |others| !others);
+        self.linked.entry(page).or_default().take(Fit { words: fit.words & known, ..fit });
+    }
+
     /// Adds those of another index.
     pub fn add(&mut self, other: Self) {
         self.pages.extend(other.pages);
@@ -189,12 +224,11 @@ impl View<'_> {
     fn find_unguarded(&self, find: &Find) -> Result<Evidences, Error> {
         let error = |source| Error::of(self.folder(), source);
         let (searchers, (_, fields)) = (self.searchers(), Fields::schema(false));
-        let phrase = [find.words.as_str()].into_iter().chain(find.phrases.iter().map(String::as_str));
-        let typed: Vec<String> = phrase.flat_map(words).take(FIND_WORDS_MAX).collect();
-        let wanted = wanted(&self.whole(), fields, &typed).map_err(error)?;
+        let (typed, whole) = (find.typed(), self.whole());
+        let wanted = wanted(&whole, whole.alive(), fields, &typed).map_err(error)?;
         let mut pages = Vec::new();
         let mut linked: HashMap<UrlId, Fit> = HashMap::new();
-        for segment in searchers.0.iter().flat_map(Searcher::segment_readers) {
+        for segment in searchers.all.iter().flat_map(Searcher::segment_readers) {
             let mut found = Vec::new();
             read_pages(segment, fields, &wanted, &mut found).map_err(error)?;
             for (page, version, evidence) in found {
@@ -222,20 +256,28 @@ impl View<'_> {
     /// # Errors
     /// When the index cannot be read.
     pub fn similar(&self, word: &str) -> Result<Option<String>, Error> {
-        self.guarded(|| self.similar_unguarded(word).map_err(|source| Error::of(self.folder(), source)))
+        Ok(self.like(word)?.and_then(most_like))
     }
 
-    fn similar_unguarded(&self, word: &str) -> tantivy::Result<Option<String>> {
+    /// The words that look like one that no page has, and how often they are there; nothing for a word that some page has.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn like(&self, word: &str) -> Result<Option<HashMap<String, u64>>, Error> {
+        self.guarded(|| self.like_unguarded(word).map_err(|source| Error::of(self.folder(), source)))
+    }
+
+    fn like_unguarded(&self, word: &str) -> tantivy::Result<Option<HashMap<String, u64>>> {
         let (whole, (_, fields)) = (self.whole(), Fields::schema(false));
         for field in [fields.body, fields.title, fields.labels, fields.links] {
             if whole.doc_freq(&Term::from_field_text(field, word))? > 0 {
                 return Ok(None);
             }
         }
-        let Some(first) = word.chars().next() else { return Ok(None) };
-        let distance_max = if word.chars().count() < LONG_WORD { 1 } else { 2 };
         let mut frequencies: HashMap<String, u64> = HashMap::new();
-        for segment in whole.0.iter().flat_map(Searcher::segment_readers) {
+        let Some(first) = word.chars().next() else { return Ok(Some(frequencies)) };
+        let distance_max = if word.chars().count() < LONG_WORD { 1 } else { 2 };
+        for segment in whole.all.iter().flat_map(Searcher::segment_readers) {
             let index = segment.inverted_index(fields.body)?;
             let mut words = index.terms().range().ge(first.to_string()).into_stream()?;
             let mut read = 0;
@@ -250,9 +292,7 @@ impl View<'_> {
                 }
             }
         }
-        let best =
-            frequencies.into_iter().max_by(|left, right| left.1.cmp(&right.1).then(right.0.cmp(&left.0)));
-        Ok(best.map(|(word, _)| word))
+        Ok(Some(frequencies))
     }
 
     fn pages_with(&self, texts: Vec<String>, all: bool) -> Result<HashSet<UrlId>, Error> {
@@ -297,9 +337,21 @@ impl View<'_> {
     }
 }
 
+/// The most frequent one of some words.
+#[must_use]
+pub fn most_like(frequencies: HashMap<String, u64>) -> Option<String> {
+    let best = frequencies.into_iter().max_by(|left, right| left.1.cmp(&right.1).then(right.0.cmp(&left.0)));
+    best.map(|(word, _)| word)
+}
+
 /// Each word once, with its share.
-fn wanted(whole: &Searchers, fields: Fields, typed: &[String]) -> tantivy::Result<Vec<Wanted>> {
-    let documents = whole.0.iter().map(Searcher::num_docs).sum::<u64>() as f32;
+pub(super) fn wanted(
+    whole: &dyn Bm25StatisticsProvider,
+    alive: u64,
+    fields: Fields,
+    typed: &[String],
+) -> tantivy::Result<Vec<Wanted>> {
+    let documents = alive as f32;
     let mut wanted: Vec<Wanted> = Vec::new();
     for word in typed {
         if wanted.iter().any(|known| known.word == *word) {

@@ -20,6 +20,7 @@ mod phrase;
 mod reader;
 mod schema;
 mod snippet;
+mod statistics;
 mod structures;
 mod terms;
 mod versions;
@@ -32,10 +33,11 @@ mod tests;
 
 pub use error::Error;
 pub use files::{check, is_unsealed};
-pub use find::{Evidences, FIND_WORDS_MAX, Find, Found};
+pub use find::{Evidences, FIND_WORDS_MAX, Find, Fit, Found, most_like};
 pub use phrase::Phrase;
 pub use reader::Reader;
 pub use snippet::{SNIPPET_CHARACTERS_MAX, Snippet};
+pub use statistics::Statistics;
 pub use structures::Structures;
 pub use versions::{
     Standing, VERSIONS_FOLDER, VERSIONS_NAME, is_searched, keep_versions, newest_searched, older_versions,

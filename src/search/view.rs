@@ -10,6 +10,7 @@ use tantivy::{Searcher, Term};
 
 use super::error::{Error, guarded};
 use super::reader::Reader;
+use super::statistics::Statistics;
 use super::versions::{Standing, VERSIONS_FOLDER};
 use super::{FOLDER, TextQuery};
 use crate::access::Access;
@@ -23,11 +24,13 @@ pub struct View<'a> {
     behind: u64,
     /// Indexes of other archives that are searched as one with these.
     beside: Vec<Searcher>,
+    /// What was told of all of them, some of which are on other machines.
+    told: Option<Statistics>,
 }
 
 impl From<Reader> for View<'_> {
     fn from(newest: Reader) -> Self {
-        Self { readers: vec![newest], standing: None, behind: 0, beside: Vec::new() }
+        Self { readers: vec![newest], standing: None, behind: 0, beside: Vec::new(), told: None }
     }
 }
 
@@ -44,7 +47,8 @@ impl<'a> View<'a> {
         };
         let behind = store.state().totals().captures.saturating_sub(older.watermark());
         let standing = Standing::new(store.state(), access, before, newest.watermark());
-        Ok(Self { readers: vec![newest, older], standing: Some(standing), behind, beside: Vec::new() })
+        let readers = vec![newest, older];
+        Ok(Self { readers, standing: Some(standing), behind, beside: Vec::new(), told: None })
     }
 
     /// Of an archive as it was before an instant, or as it is.
@@ -60,11 +64,16 @@ impl<'a> View<'a> {
 
     /// Makes parts of one index of several: what one finds counts for as much as it would if all of it were in one.
     pub fn join(views: &mut [Self]) {
-        let all: Vec<Vec<Searcher>> = views.iter().map(|view| view.searchers().0).collect();
+        let all: Vec<Vec<Searcher>> = views.iter().map(|view| view.searchers().all).collect();
         for (own, view) in views.iter_mut().enumerate() {
             let others = all.iter().enumerate().filter(|(other, _)| *other != own);
             view.beside = others.flat_map(|(_, searchers)| searchers.iter().cloned()).collect();
         }
+    }
+
+    /// The same where other parts are on other machines, which told these numbers of all.
+    pub fn join_told(&mut self, told: Statistics) {
+        self.told = Some(told);
     }
 
     /// The index of newest versions, if these are what is searched.
@@ -92,13 +101,14 @@ impl<'a> View<'a> {
 
     /// The archive's own indexes.
     pub(super) fn searchers(&self) -> Searchers {
-        Searchers(self.readers.iter().map(Reader::searcher).collect())
+        Searchers { all: self.readers.iter().map(Reader::searcher).collect(), told: None }
     }
 
     /// Them and those beside.
     pub(super) fn whole(&self) -> Searchers {
         let mut whole = self.searchers();
-        whole.0.extend(self.beside.iter().cloned());
+        whole.all.extend(self.beside.iter().cloned());
+        whole.told.clone_from(&self.told);
         whole
     }
 
@@ -130,24 +140,37 @@ impl<'a> View<'a> {
 }
 
 /// What the indexes of a view had when it was looked at.
-pub(super) struct Searchers(pub(super) Vec<Searcher>);
+pub(super) struct Searchers {
+    pub(super) all: Vec<Searcher>,
+    /// What is counted in their place.
+    told: Option<Statistics>,
+}
 
 impl Searchers {
     fn sum(&self, of: impl Fn(&Searcher) -> tantivy::Result<u64>) -> tantivy::Result<u64> {
-        self.0.iter().map(of).sum()
+        self.all.iter().map(of).sum()
+    }
+
+    /// Documents that were not removed.
+    pub(super) fn alive(&self) -> u64 {
+        let own = || self.all.iter().map(Searcher::num_docs).sum();
+        self.told.as_ref().map_or_else(own, Statistics::alive)
     }
 }
 
 impl Bm25StatisticsProvider for Searchers {
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
-        self.sum(|searcher| searcher.total_num_tokens(field))
+        let own = || self.sum(|searcher| searcher.total_num_tokens(field));
+        self.told.as_ref().map_or_else(own, |told| told.total_num_tokens(field))
     }
 
     fn total_num_docs(&self) -> tantivy::Result<u64> {
-        self.sum(Searcher::total_num_docs)
+        let own = || self.sum(Searcher::total_num_docs);
+        self.told.as_ref().map_or_else(own, Statistics::total_num_docs)
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
-        self.sum(|searcher| searcher.doc_freq(term))
+        let own = || self.sum(|searcher| searcher.doc_freq(term));
+        self.told.as_ref().map_or_else(own, |told| told.doc_freq(term))
     }
 }

@@ -30,7 +30,7 @@ const COOKIES_MAX: usize = 32;
 const PATH_TOLD: usize = 100;
 
 /// What costs much: other web pages may lead people there, and not ask for it themselves.
-const DEAR: [&str; 4] = ["/wacz", "/query", "/pictures", "/compare"];
+const DEAR: [&str; 5] = ["/wacz", "/query", "/pictures", "/compare", super::ask::PATH];
 
 /// A request at the gate.
 pub(super) struct Request<'a> {

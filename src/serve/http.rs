@@ -17,6 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 
+use super::ask;
 use super::events::{self, Events};
 use super::gate;
 use super::opened::Seen;
@@ -110,6 +111,8 @@ struct Told {
     destination: Option<String>,
     /// What was sent with a form.
     form: Option<Bytes>,
+    /// What a program asks that asks other archives, too.
+    ask: Option<Bytes>,
 }
 
 async fn answer(
@@ -125,7 +128,9 @@ async fn answer(
     let pings = shared.pings.as_ref().filter(|_| origin == Origin::Application && Pings::takes(&path));
     let takes = shared.review.is_some() || (shared.people.is_some() && gate::takes_form(&path));
     let sends = head.method == Method::POST && origin == Origin::Application && takes;
-    if pings.is_none() && !sends && !matches!(head.method, Method::GET | Method::HEAD) {
+    let asks = head.method == Method::POST && origin == Origin::Application && path == ask::PATH;
+    let sends = sends && !asks;
+    if pings.is_none() && !sends && !asks && !matches!(head.method, Method::GET | Method::HEAD) {
         let mut reply = Reply::problem(405, t, "Only GET and HEAD are understood.");
         reply.headers.push(("Allow".to_owned(), "GET, HEAD".to_owned()));
         return Ok(response(origin, reply));
@@ -151,7 +156,7 @@ async fn answer(
             Reply::refusal(403, t, "This form was sent by another page.", wants_json),
         ));
     }
-    let form = if sends { form(body, t).await } else { Ok(None) };
+    let (form, unread) = if sends { (form(body, t).await, None) } else { (Ok(None), Some(body)) };
     let form = match form {
         Ok(form) => form,
         Err(reply) => return Ok(response(origin, reply)),
@@ -170,8 +175,18 @@ async fn answer(
         Ok(who) => who,
         Err(reply) => return Ok(response(origin, reply)),
     };
+    // Nobody's request is read before it is known who asks, and not more of them than are answered.
+    let (mut ask, mut asking) = (None, None);
+    if let Some(body) = unread.filter(|_| asks) {
+        asking = Arc::clone(&shared.limits.asking).acquire_owned().await.ok();
+        match ask::read(&head.headers, body).await {
+            Ok(read) => ask = Some(read),
+            Err(reply) => return Ok(response(origin, reply)),
+        }
+    }
     let told = Told {
         origin,
+        ask,
         application,
         replay,
         who,
@@ -224,7 +239,7 @@ async fn answer(
     }
     let file = reply.file.take();
     let response = response(origin, reply);
-    Ok(match (file, package) {
+    Ok(match (file, package.or(asking)) {
         (Some(file), Some(place)) => response.map(|_| Either::Right(Events::of_file(file, place))),
         _ => response,
     })
@@ -246,10 +261,17 @@ impl Told {
     }
 
     fn answer(&self, shared: &Shared) -> Result<Reply, OpenError> {
-        let opened = if self.is_package() { shared.archive.alone()? } else { shared.archive.open()? };
+        let opened = if self.is_package() || self.ask.is_some() {
+            shared.archive.alone()?
+        } else {
+            shared.archive.open()?
+        };
         let seen = Seen { store: &opened.store, access: opened.access.to(self.who.role) };
         match self.origin {
             Origin::Application => {
+                if let Some(request) = &self.ask {
+                    return Ok(ask::answer(&seen, request));
+                }
                 let form = self.form.as_deref();
                 let asked = Asked::new(&self.path, self.accept.as_deref(), self.speech, &seen, &self.replay);
                 let asked = asked.beside(shared, &self.others).by(&self.who, shared.user_header.as_ref());

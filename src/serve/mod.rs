@@ -8,6 +8,7 @@
 //! at most (`opened`). Nothing is ever fetched, and nothing can be changed but what people decide, where that is switched on ([`Review`]),
 //! and what waits for the next run ([`PingRules`]).
 
+mod ask;
 mod events;
 mod gate;
 mod http;
@@ -46,6 +47,9 @@ const LISTENERS_MAX: usize = 16;
 
 /// Packages that are made or sent at once; others are refused.
 const PACKAGES_MAX: usize = 2;
+
+/// Programs at once that ask this archive beside others; more of them wait.
+const ASKING_MAX: usize = 4;
 
 /// Connections at once; others wait to be accepted.
 const CONNECTIONS_MAX: usize = 512;
@@ -212,6 +216,7 @@ struct Limits {
     answering: Semaphore,
     listeners: Arc<Semaphore>,
     packages: Arc<Semaphore>,
+    asking: Arc<Semaphore>,
     connections: Arc<Semaphore>,
     /// Whether the server ends, for those who would go on telling.
     ends: watch::Sender<bool>,
@@ -271,6 +276,7 @@ impl Server {
             answering: Semaphore::new(ANSWERING_MAX),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             packages: Arc::new(Semaphore::new(PACKAGES_MAX)),
+            asking: Arc::new(Semaphore::new(ASKING_MAX)),
             ends: watch::Sender::new(false),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         });

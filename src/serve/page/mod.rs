@@ -214,7 +214,7 @@ impl<'a> Asked<'a> {
 }
 
 impl Reply {
-    fn of(status: u16, kind: &str, body: impl Into<Bytes>) -> Self {
+    pub(super) fn of(status: u16, kind: &str, body: impl Into<Bytes>) -> Self {
         let headers = [("Content-Type", kind), ("Vary", "Accept, Accept-Language")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         Self { status, headers, body: body.into(), file: None }
@@ -265,7 +265,8 @@ impl Reply {
         Self::html(status, t, title, asked, &html! { h1 { (title) } (why) })
     }
 
-    fn no_data(status: u16, what: &str) -> Self {
+    /// Says to a program why there is no answer.
+    pub(super) fn no_data(status: u16, what: &str) -> Self {
         let error = serde_json::json!({ "error": what });
         Self::of(status, "application/json", error.to_string() + "\n")
     }
@@ -322,7 +323,7 @@ pub(super) fn wants_json(accept: Option<&str>) -> bool {
     })
 }
 
-pub(super) use package::is_package;
+pub(super) use package::{Bounded, is_package};
 pub(super) use runs::{Which, told, told_run};
 
 fn layout(t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -> Markup {

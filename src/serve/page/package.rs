@@ -70,14 +70,14 @@ fn too_much(t: Speech) -> Problem {
 }
 
 /// A file that takes so many bytes, and so long.
-struct Bounded {
-    file: File,
-    left: u64,
-    until: Instant,
+pub(in super::super) struct Bounded {
+    pub(in super::super) file: File,
+    pub(in super::super) left: u64,
+    pub(in super::super) until: Instant,
 }
 
 impl Bounded {
-    fn is_over(&self) -> bool {
+    pub(in super::super) fn is_over(&self) -> bool {
         self.left == 0 || Instant::now() >= self.until
     }
 }

@@ -1,0 +1,39 @@
+//! Whatever a node tells is a part of an answer or none, and an answer can be made of it; whatever a node is asked is a request or none.
+#![no_main]
+
+use archive::find::{Gathered, Typed};
+use archive::nodes::{Ask, Line};
+use archive::query::Plan;
+use chrono::DateTime;
+use libfuzzer_sys::fuzz_target;
+
+const PLANS: [&str; 2] = [
+    "page select url, size, last seen order by size desc, url limit 3 offset 1",
+    "page select type, count, sum(size), avg(size), min(title), max(last seen), median(size), count(distinct url) group by type order by max(last seen)",
+];
+
+fuzz_target!(|bytes: &[u8]| {
+    // Nothing is promised of it but that it ends.
+    drop(Ask::read(bytes));
+    for text in PLANS {
+        let plan = Plan::of_several(text, DateTime::UNIX_EPOCH).expect("this is a query");
+        let typed = Typed::parse("open access").expect("this is a search");
+        let (mut taken, mut gathered) = (Vec::new(), Gathered::new(&typed));
+        for (archive, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            match Line::read(line) {
+                Ok(Line::Portion(portion)) => taken.extend(plan.take(portion).map(|taken| (archive, taken))),
+                Ok(Line::Found(words)) => gathered.add_words(words),
+                Ok(Line::Best(best)) => {
+                    best.checked(5).into_iter().for_each(|best| gathered.add_best(archive, best))
+                }
+                Ok(Line::Shown(shown)) => drop(shown.checked()),
+                _ => {}
+            }
+        }
+        if let Ok(answer) = plan.whole(taken.into_iter(), Some(0)) {
+            assert!(answer.rows.iter().all(|row| row.len() == answer.headings.len()));
+        }
+        assert!(gathered.choose(5).len() <= 5);
+        drop(gathered.finish());
+    }
+});

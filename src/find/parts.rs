@@ -1,0 +1,411 @@
+//! A search of several archives, some of them on other machines: what each tells of its share, and the results that they make.
+//!
+//! Four rounds: how often the words are in each index; what links say of pages whose site another archive has captured, which that archive
+//! is told; the best pages of each, by the numbers of all; and what people are shown of those that are among the best of all.
+
+use std::collections::HashMap;
+
+use archive_storage::{Store, UrlId};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Counts, FindError, Hit, Options, RANKED_PER_RESULT, RESULTS_MAX, Ranked, Results, Search, Typed, counted,
+};
+use crate::access::Access;
+use crate::query::{AsOf, PageText, Plan, Question, Rows, RowsError};
+use crate::search::{self, Fit, Snippet, Statistics};
+
+/// A search, as archives are asked for it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// What was typed.
+    pub typed: String,
+    /// [`Options::limit`].
+    pub limit: usize,
+    /// [`Options::all`].
+    pub all: bool,
+    /// The bits of [`Options::importance_weight`].
+    pub importance_weight: u64,
+    /// [`Options::facets`].
+    pub facets: bool,
+    /// [`Options::before`], microseconds since 1970.
+    pub before: Option<i64>,
+}
+
+/// How often the words of a search are in an index.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Words {
+    statistics: Statistics,
+    /// Of each word that no page has, those that look like it, and how often they are there; nothing of others.
+    like: Vec<(String, Option<Vec<(String, u64)>>)>,
+    behind: u64,
+}
+
+/// What links of an archive say of a page of another one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Linked {
+    /// The page's site.
+    pub site: String,
+    /// Its URL.
+    pub url: String,
+    /// How well they fit.
+    pub fit: Fit,
+}
+
+/// A page that may be among the best of all.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Candidate {
+    page: u32,
+    url: String,
+    /// The bits of what its words are worth.
+    text: u32,
+    /// The bits of its score.
+    score: u64,
+    digest: Option<[u8; 16]>,
+    has_all: bool,
+}
+
+/// A result, as it is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shown {
+    title: String,
+    importance: u64,
+    snippet: Option<(String, Vec<(usize, usize)>)>,
+    /// Microseconds since 1970.
+    time: Option<i64>,
+    until: Option<i64>,
+}
+
+/// The best pages of an archive, and counts of all that fit.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Best {
+    candidates: Vec<Candidate>,
+    counts: [Vec<(String, u64)>; 4],
+}
+
+/// A page that is among the best of all: of which archive, by its place, and of which number there.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// The archive.
+    pub archive: usize,
+    /// The page.
+    pub page: u32,
+    url: String,
+    also: Vec<String>,
+    score: f64,
+    has_all: bool,
+}
+
+impl Wanted {
+    /// A search of what was typed.
+    #[must_use]
+    pub fn new(typed: &str, options: Options) -> Self {
+        Self {
+            typed: typed.to_owned(),
+            limit: options.limit.min(RESULTS_MAX),
+            all: options.all,
+            importance_weight: options.importance_weight.to_bits(),
+            facets: options.facets,
+            before: options.before.map(|before| before.timestamp_micros()),
+        }
+    }
+
+    fn options(&self) -> Result<Options, FindError> {
+        let before = self.before.map(|micros| DateTime::from_timestamp_micros(micros).ok_or(NO_TIME));
+        Ok(Options {
+            limit: self.limit.min(RESULTS_MAX),
+            all: self.all,
+            importance_weight: f64::from_bits(self.importance_weight),
+            facets: self.facets,
+            before: before.transpose().map_err(RowsError::from)?,
+        })
+    }
+
+    /// Does something with an archive's own share.
+    fn of<T>(
+        &self,
+        store: &Store,
+        access: &Access,
+        told: Option<&Statistics>,
+        work: impl FnOnce(&Search<'_>, &Typed, &Plan, Option<&AsOf<'_>>) -> Result<T, FindError>,
+    ) -> Result<T, FindError> {
+        let typed = Typed::parse(&self.typed).map_err(|mistake| RowsError::from(mistake.to_string()))?;
+        let before = self.options()?.before;
+        let question = Question::part(store, access.clone(), &typed.query(), Utc::now())?;
+        let past = before.map(|before| AsOf { rows: &question.rows, before });
+        let rows: &dyn Rows = past.as_ref().map_or(&question.rows, |past| past);
+        let mut views = question.rows.views(before)?;
+        for (view, told) in views.iter_mut().zip(told) {
+            view.join_told(told.clone());
+        }
+        let search = Search { today: &question.rows, rows, views };
+        work(&search, &typed, &question.plan, past.as_ref())
+    }
+
+    /// How often the words are in the archive's index.
+    ///
+    /// # Errors
+    /// When there is no index, or it cannot be read.
+    pub fn words(&self, store: &Store, access: &Access) -> Result<Words, FindError> {
+        self.of(store, access, None, |search, typed, _, _| {
+            let (mut words, texts) = (Words::default(), super::shown_by(typed));
+            for view in &search.views {
+                words.statistics.add(view.statistics([&texts].into_iter(), Some(&typed.find))?);
+                words.behind += view.behind();
+                for word in super::typed_words(typed) {
+                    let like = view.like(&word)?.map(|like| like.into_iter().collect());
+                    words.like.push((word, like));
+                }
+            }
+            Ok(words)
+        })
+    }
+
+    /// What links say of pages of which the archive has captured nothing, by the numbers of all.
+    ///
+    /// # Errors
+    /// As [`Wanted::words`].
+    pub fn linked(
+        &self,
+        store: &Store,
+        access: &Access,
+        told: &Statistics,
+        is_captured: &[bool],
+    ) -> Result<Vec<Linked>, FindError> {
+        self.of(store, access, Some(told), |search, typed, _, _| {
+            let mut found = Vec::new();
+            for (page, fit) in search.evidence(typed)?.into_iter().flat_map(search::Evidences::into_linked) {
+                let Some(row) = search.today.page(page)?.filter(|row| !has(is_captured, row.site)) else {
+                    continue;
+                };
+                let text = |text| {
+                    Ok::<_, RowsError>(search.today.text(&row, text)?.unwrap_or_default().into_owned())
+                };
+                found.push(Linked { site: text(PageText::Site)?, url: text(PageText::Url)?, fit });
+            }
+            Ok(found)
+        })
+    }
+
+    /// The best pages of the archive by the numbers of all, and with what links of others say of them.
+    ///
+    /// # Errors
+    /// As [`Wanted::words`].
+    pub fn best(
+        &self,
+        store: &Store,
+        access: &Access,
+        told: &Statistics,
+        linked: &[(String, Fit)],
+    ) -> Result<Best, FindError> {
+        let options = self.options()?;
+        self.of(store, access, Some(told), |search, typed, plan, past| {
+            let mut evidence = search.evidence(typed)?;
+            for (url, fit) in linked {
+                if let Some((page, evidence)) = search.today.find(url)?.zip(evidence.as_mut()) {
+                    evidence.add_linked(page, *fit);
+                }
+            }
+            let mut found = evidence.map(search::Evidences::judge).unwrap_or_default();
+            found.retain(|found| found.has_all || !options.all);
+            let counts = match options.facets {
+                true => counted(search.today, past, plan, &mut found)?,
+                false => Counts::default(),
+            };
+            let mut best =
+                Best { counts: counts.by.map(|counts| counts.into_iter().collect()), ..Best::default() };
+            for (text, ranked) in search.ranked(plan, found, &options)? {
+                let Ranked { row, capture, score, has_all, .. } = ranked;
+                best.candidates.push(Candidate {
+                    page: row.id.0,
+                    url: search.url(row.id)?,
+                    text: text.to_bits(),
+                    score: score.to_bits(),
+                    digest: capture.map(|capture| capture.digest),
+                    has_all,
+                });
+            }
+            Ok(best)
+        })
+    }
+
+    /// What people are shown of pages of the archive.
+    ///
+    /// # Errors
+    /// As [`Wanted::words`].
+    pub fn shown(
+        &self,
+        store: &Store,
+        access: &Access,
+        told: &Statistics,
+        pages: &[u32],
+    ) -> Result<Vec<Shown>, FindError> {
+        self.of(store, access, Some(told), |search, typed, _, _| {
+            let mut shown = Vec::new();
+            for page in pages.iter().take(RESULTS_MAX).map(|page| UrlId(*page)) {
+                // Who asks has been told of none that is not there; a crawl may have gone on since.
+                let row =
+                    search.rows.page(page)?.ok_or_else(|| RowsError::from("a page is not there any more"))?;
+                let capture = search.capture(page)?;
+                let ranked = Ranked { row, capture, has_all: false, score: 0.0, also: Vec::new() };
+                let hit = search.hit(typed, ranked)?;
+                let ranges =
+                    |found: &[std::ops::Range<usize>]| found.iter().map(|one| (one.start, one.end)).collect();
+                shown.push(Shown {
+                    title: hit.title,
+                    importance: hit.importance.to_bits(),
+                    snippet: hit.snippet.map(|snippet| (snippet.text, ranges(&snippet.found))),
+                    time: hit.time.map(|time| time.timestamp_micros()),
+                    until: hit.until.map(|time| time.timestamp_micros()),
+                });
+            }
+            Ok(shown)
+        })
+    }
+}
+
+impl Best {
+    /// The same, if it can be what an archive told of a search with such a limit.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn checked(self, limit: usize) -> Result<Self, &'static str> {
+        let is_finite =
+            |one: &Candidate| f32::from_bits(one.text).is_finite() && f64::from_bits(one.score).is_finite();
+        if self.candidates.len() > limit * RANKED_PER_RESULT {
+            return Err("more pages were told than were asked for");
+        }
+        if self.candidates.iter().all(is_finite) { Ok(self) } else { Err("a number is infinite, or none") }
+    }
+}
+
+impl Shown {
+    /// The same, if it can be what an archive shows.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn checked(self) -> Result<Self, &'static str> {
+        if [self.time, self.until]
+            .into_iter()
+            .flatten()
+            .any(|time| DateTime::from_timestamp_micros(time).is_none())
+        {
+            return Err(NO_TIME);
+        }
+        let is_finite = f64::from_bits(self.importance).is_finite();
+        if is_finite { Ok(self) } else { Err("a number is infinite, or none") }
+    }
+}
+
+const NO_TIME: &str = "a time is none of the calendar";
+
+fn has(is_captured: &[bool], site: archive_storage::SiteId) -> bool {
+    is_captured.get(site.index()).is_some_and(|is_captured| *is_captured)
+}
+
+/// Results, as they are put together.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// How often the words are in all archives.
+    pub statistics: Statistics,
+    results: Results,
+    like: Vec<(String, Option<HashMap<String, u64>>)>,
+    counts: Counts,
+    candidates: Vec<(usize, Candidate)>,
+}
+
+impl Gathered {
+    /// Nothing yet of a search.
+    #[must_use]
+    pub fn new(typed: &Typed) -> Self {
+        let like = super::typed_words(typed).map(|word| (word, Some(HashMap::new()))).collect();
+        Self { like, ..Self::default() }
+    }
+
+    /// Adds what an archive told of words.
+    pub fn add_words(&mut self, words: Words) {
+        self.statistics.add(words.statistics);
+        self.results.behind = self.results.behind.saturating_add(words.behind);
+        for (word, own) in words.like {
+            let Some((_, all)) = self.like.iter_mut().find(|(known, _)| *known == word) else { continue };
+            match (all.as_mut(), own) {
+                (Some(all), Some(own)) => own.into_iter().for_each(|(word, count)| {
+                    let sum: &mut u64 = all.entry(word).or_default();
+                    *sum = sum.saturating_add(count);
+                }),
+                // Some page has it.
+                _ => *all = None,
+            }
+        }
+    }
+
+    /// Adds the best pages of an archive.
+    pub fn add_best(&mut self, archive: usize, best: Best) {
+        self.candidates.extend(best.candidates.into_iter().map(|candidate| (archive, candidate)));
+        for (counts, own) in self.counts.by.iter_mut().zip(best.counts) {
+            for (value, count) in own {
+                let sum = counts.entry(value).or_default();
+                *sum = sum.saturating_add(count);
+            }
+        }
+    }
+
+    /// The best pages of all, best first.
+    pub fn choose(&mut self, limit: usize) -> Vec<Chosen> {
+        let text = |candidate: &Candidate| f32::from_bits(candidate.text);
+        let mut all = std::mem::take(&mut self.candidates);
+        all.sort_by(|(one, left), (other, right)| {
+            text(right).total_cmp(&text(left)).then((one, left.page).cmp(&(other, right.page)))
+        });
+        all.truncate(limit * RANKED_PER_RESULT);
+        all.sort_by(|(_, left), (_, right)| {
+            f64::from_bits(right.score).total_cmp(&f64::from_bits(left.score))
+        });
+        let mut places: HashMap<[u8; 16], usize> = HashMap::new();
+        let mut best: Vec<Chosen> = Vec::new();
+        for (archive, Candidate { page, url, score, digest, has_all, .. }) in all {
+            let place = digest.and_then(|digest| places.get(&digest)).and_then(|place| best.get_mut(*place));
+            if let Some(first) = place {
+                first.also.push(url);
+                continue;
+            }
+            places.extend(digest.map(|digest| (digest, best.len())));
+            best.push(Chosen { archive, page, url, also: Vec::new(), score: f64::from_bits(score), has_all });
+        }
+        best.truncate(limit);
+        best
+    }
+
+    /// Adds a result that was chosen.
+    pub fn add_shown(&mut self, chosen: Chosen, shown: Shown) {
+        let time = |micros: Option<i64>| micros.and_then(DateTime::from_timestamp_micros);
+        self.results.hits.push(Hit {
+            url: chosen.url,
+            also: chosen.also,
+            title: shown.title,
+            score: chosen.score,
+            importance: f64::from_bits(shown.importance),
+            snippet: shown.snippet.map(|(text, found)| Snippet {
+                text,
+                found: found.into_iter().map(|(start, end)| start..end).collect(),
+            }),
+            time: time(shown.time),
+            until: time(shown.until),
+            has_all: chosen.has_all,
+        });
+    }
+
+    /// The results.
+    #[must_use]
+    pub fn finish(self) -> Results {
+        let meant = self.like.into_iter().filter_map(|(word, like)| Some((word, search::most_like(like?)?)));
+        Results { facets: self.counts.facets(), meant: meant.collect(), ..self.results }
+    }
+}

@@ -1,0 +1,105 @@
+//! What one archive tells when it is asked beside others.
+
+use archive_storage::{SiteId, Store};
+use chrono::{DateTime, Utc};
+
+use super::AskError;
+use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
+use crate::access::Access;
+use crate::ledger::{Credits, captured_sites};
+use crate::query::{self, Question, Rows as _, Together};
+
+/// Takes lines as they come.
+type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
+
+impl Ask {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// When it is none, or of another version.
+    pub fn read(bytes: &[u8]) -> Result<Self, AskError> {
+        let wrong = |error: serde_json::Error| AskError::Wrong(format!("this is no request: {error}"));
+        let Versioned { version } = serde_json::from_slice(bytes).map_err(wrong)?;
+        if version != VERSION {
+            return Err(AskError::Wrong(format!(
+                "this is version {version} of what archives tell each other, and this program speaks version {VERSION}"
+            )));
+        }
+        Ok(serde_json::from_slice::<Request<Self>>(bytes).map_err(wrong)?.ask)
+    }
+}
+
+impl Head {
+    /// The first line of an archive's answers.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn of(store: &Store) -> Result<Self, AskError> {
+        Ok(Self { version: VERSION, partition: Credits::partition_of(store.state())? })
+    }
+}
+
+fn instant(micros: i64) -> Result<DateTime<Utc>, AskError> {
+    let wrong = || AskError::Wrong("`now` is no time of the calendar".to_owned());
+    DateTime::from_timestamp_micros(micros).ok_or_else(wrong)
+}
+
+/// Tells what an archive is asked, as far as `access` shows it: all lines but the first.
+///
+/// # Errors
+/// When the question is wrong, the archive cannot be read, and what `take` reports.
+pub fn answer(store: &Store, access: &Access, ask: &Ask, take: &mut Take<'_>) -> Result<(), AskError> {
+    let mut matched = None;
+    match ask {
+        Ask::Sites {} => {
+            for (site, is_captured) in (0..).zip(captured_sites(store.state())?) {
+                take(Line::Site(store.state().site_name(SiteId(site))?, is_captured))?;
+            }
+        }
+        Ask::Words { query, now } => {
+            let question = Question::part(store, access.clone(), query, instant(*now)?)?;
+            take(Line::Words(question.statistics()?))?;
+        }
+        Ask::Portions { query, now, limit, words } => {
+            let question = Question::part(store, access.clone(), query, instant(*now)?)?;
+            let mut question = question.with_statistics(words.clone());
+            limit.map(|limit| question.plan.limit_if_unlimited(limit));
+            let is_captured = captured_sites(store.state())?;
+            let mut failed = None;
+            let told = question.portions(&is_captured, &mut |portion| {
+                take(Line::Portion(portion)).map_err(|error| {
+                    failed = Some(error);
+                    query::Error::Rows("a line was refused".into())
+                })
+            });
+            failed.map_or(Ok(()), Err)?;
+            matched = told?;
+        }
+        Ask::FindWords { wanted } => take(Line::Found(wanted.words(store, access)?))?,
+        Ask::FindLinked { wanted, words } => {
+            let linked = wanted.linked(store, access, words, &captured_sites(store.state())?)?;
+            linked.into_iter().try_for_each(|linked| take(Line::Linked(linked)))?;
+        }
+        Ask::FindBest { wanted, words, linked } => {
+            take(Line::Best(wanted.best(store, access, words, linked)?))?;
+        }
+        Ask::FindShown { wanted, words, pages } => {
+            let shown = wanted.shown(store, access, words, pages)?;
+            shown.into_iter().try_for_each(|shown| take(Line::Shown(shown)))?;
+        }
+        Ask::Known { urls } => {
+            if urls.len() > URLS_MAX {
+                return Err(AskError::Wrong(format!("more than {URLS_MAX} URLs are not looked up at once")));
+            }
+            let rows = Together::part(store, access.clone())?;
+            for (place, url) in (0..).zip(urls) {
+                let found = rows.find(url).map_err(query::Error::Rows)?;
+                let row = found.map(|id| rows.page(id)).transpose().map_err(query::Error::Rows)?;
+                if row.flatten().is_some() {
+                    take(Line::Known(place))?;
+                }
+            }
+        }
+    }
+    take(Line::End { matched })
+}

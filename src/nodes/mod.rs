@@ -1,0 +1,139 @@
+//! Archives of other machines, and folders beside them, asked as one archive.
+//!
+//! Each archive tells its share of an answer in lines of JSON (`wire`): the folders' in this process, the others' over HTTP from `archive
+//! serve` (`node`). What they tell is put together here (`asked`) as exactly as if all were folders of this machine.
+//!
+//! Rounds, all archives at once in each: which sites each knows, and which of them it has captured, by which one archive answers for each
+//! site; its portions of the answer ([`crate::query::Portion`]); and, of pages that were only linked to, whether others know them. A node
+//! that does not answer, or answers what makes no sense, is left out and named, and the others are asked again without it.
+
+mod answer;
+mod asked;
+mod credentials;
+mod node;
+mod search;
+mod wire;
+
+use std::time::Duration;
+
+pub use answer::answer;
+pub use asked::{Asked, Missing, Source};
+pub use credentials::Credentials;
+pub use node::Node;
+pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
+
+use crate::find::FindError;
+use crate::ledger::{AnsweringError, CreditError};
+use crate::query::{self, ArchiveRowsError, RowsError};
+use archive_storage::StateError;
+
+/// Archives that are asked as one.
+pub const ARCHIVES_MAX: usize = 256;
+
+/// Bytes of all answers in one round.
+pub const ANSWERS_BYTES_MAX: u64 = 512 << 20;
+
+/// So long a node may take for an answer, unless somebody says otherwise.
+pub const WAIT: Duration = Duration::from_secs(120);
+
+/// Why a node is left out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// It, or the way to it, failed.
+    #[error("{0}")]
+    Failed(String),
+    /// It took too long.
+    #[error("it did not answer within {} seconds", .0.as_secs_f64())]
+    Late(Duration),
+    /// It said something else than an answer.
+    #[error("it answered HTTP {status}{}{what}", if what.is_empty() { "" } else { ": " })]
+    Refused {
+        /// The status.
+        status: u16,
+        /// What it said.
+        what: String,
+    },
+    /// It does not know who asks.
+    #[error("it asks for a name and a password: give them in a file, --credentials")]
+    Unknown,
+    /// It is another program, or another version of this one.
+    #[error(
+        "it speaks version {0} of what archives tell each other, and this program version {VERSION}: use the same program everywhere"
+    )]
+    Version(u32),
+    /// Its answer has a limit.
+    #[error("its answer has a line longer than {} MiB", LINE_BYTES_MAX >> 20)]
+    LongLine,
+    /// All answers have.
+    #[error("the answers are longer than {} MiB: ask for less", ANSWERS_BYTES_MAX >> 20)]
+    TooLong,
+    /// It makes no sense.
+    #[error("its answer makes no sense: {0}")]
+    Senseless(String),
+}
+
+/// Why several archives do not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The question is wrong, or a folder cannot be read.
+    #[error(transparent)]
+    Query(#[from] query::Error),
+    /// A folder cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A folder cannot be read.
+    #[error(transparent)]
+    Rows(#[from] ArchiveRowsError),
+    /// A folder cannot be read.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// A folder cannot be searched.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// What was asked cannot be.
+    #[error("{0}")]
+    Wrong(String),
+    /// What was told could not be taken.
+    #[error("{0}")]
+    Taken(#[source] RowsError),
+    /// A node.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// Two archives have captured pages of one site.
+    #[error("{} and {} have both captured pages of {site}; ask each alone", names[0], names[1])]
+    Overlap {
+        /// The site.
+        site: String,
+        /// The archives.
+        names: [String; 2],
+    },
+    /// More than are asked.
+    #[error("more than {ARCHIVES_MAX} archives are not asked as one")]
+    TooMany,
+    /// All are missing.
+    #[error("none of these archives can be read: {0}")]
+    Nobody(String),
+}
+
+impl AskError {
+    /// Whether it is a mistake in what was asked, not in what was found.
+    #[must_use]
+    pub fn is_mistake(&self) -> bool {
+        match self {
+            Self::Query(error) => error.is_mistake(),
+            Self::Wrong(_) => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<AnsweringError> for AskError {
+    fn from(error: AnsweringError) -> Self {
+        match error {
+            AnsweringError::State(error) => error.into(),
+            error @ AnsweringError::Overlap { .. } => Self::Taken(error.into()),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! An archive on another machine, by HTTP. It is a stranger: what it sends has limits of time, size and form.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::redirect::Policy;
+use serde::de::DeserializeOwned;
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+use url::Url;
+
+use super::credentials::Credentials;
+use super::wire::{Ask, Head, LINE_BYTES_MAX, Line, Request, VERSION, Versioned};
+use super::{AskError, NodeError};
+use crate::remote;
+
+/// To a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of an answer that is no answer, and characters of it that are told.
+const PROBLEM_BYTES_MAX: usize = 4096;
+const PROBLEM_CHARACTERS_MAX: usize = 300;
+
+/// An archive that `archive serve` serves.
+#[derive(Debug)]
+pub struct Node {
+    name: String,
+    url: Url,
+    credentials: Option<(String, String)>,
+}
+
+/// Takes lines as they come.
+type Take<'a> = dyn FnMut(Line) -> Result<(), NodeError> + 'a;
+
+/// What nodes are asked by.
+#[derive(Debug)]
+pub(super) struct Http {
+    client: reqwest::Client,
+    runtime: Runtime,
+    wait: Duration,
+}
+
+impl Http {
+    pub(super) fn new(wait: Duration) -> Result<Self, AskError> {
+        // reqwest is built without a provider of its own; the crawler's is set for the process, once.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("archive/", env!("CARGO_PKG_VERSION")))
+            // Passwords are for the node that was meant.
+            .redirect(Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .build()
+            .map_err(|error| AskError::Taken(error.into()))?;
+        Ok(Self { client, runtime: remote::runtime().map_err(|error| AskError::Taken(error.into()))?, wait })
+    }
+}
+
+impl Node {
+    /// Whether a place of an archive is one, not a folder.
+    #[must_use]
+    pub fn is_meant(place: &str) -> bool {
+        place.starts_with("http://") || place.starts_with("https://")
+    }
+
+    /// The one at a URL.
+    ///
+    /// # Errors
+    /// When the URL is none of a node.
+    pub fn new(name: &str, credentials: &Credentials) -> Result<Self, AskError> {
+        let wrong = |problem: &str| AskError::Wrong(format!("'{name}' {problem}"));
+        let url = Url::parse(name).map_err(|error| AskError::Wrong(format!("a node's URL: {error}")))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            // The URL stays unsaid: it would stand in logs with the password.
+            return Err(AskError::Wrong(
+                "a password does not belong into a node's URL, which others can see: write it into a file, --credentials"
+                    .to_owned(),
+            ));
+        }
+        if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+            return Err(wrong("has more than a scheme, a host and a port; write it like http://node:8070/"));
+        }
+        let credentials = credentials.of(&url);
+        Ok(Self { name: name.to_owned(), url, credentials })
+    }
+
+    /// As it was named.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Asks it, hands the lines of the answer to `take`, and gives the first one. All of them take from `left` bytes.
+    pub(super) fn ask(
+        &self,
+        http: &Http,
+        ask: &Ask,
+        left: &AtomicU64,
+        take: &mut Take<'_>,
+    ) -> Result<Head, NodeError> {
+        let body = serde_json::to_vec(&Request { version: VERSION, ask })
+            .map_err(|error| NodeError::Failed(error.to_string()))?;
+        let talk = async { timeout(http.wait, self.talk(http, body, left, take)).await };
+        http.runtime.handle().block_on(talk).unwrap_or(Err(NodeError::Late(http.wait)))
+    }
+
+    async fn talk(
+        &self,
+        http: &Http,
+        body: Vec<u8>,
+        left: &AtomicU64,
+        take: &mut Take<'_>,
+    ) -> Result<Head, NodeError> {
+        let url = self.url.join("ask").map_err(|error| NodeError::Failed(error.to_string()))?;
+        let mut request = http.client.post(url).header(CONTENT_TYPE, "application/json").body(body);
+        request = request.header(ACCEPT, "application/json");
+        if let Some((name, password)) = &self.credentials {
+            request = request.basic_auth(name, Some(password));
+        }
+        let mut response = request.send().await.map_err(failed)?;
+        if response.status() != 200 {
+            return Err(refused(response).await);
+        }
+        let mut lines = Lines { waiting: Vec::new(), head: None, is_whole: false };
+        while let Some(piece) = response.chunk().await.map_err(failed)? {
+            let size = piece.len() as u64;
+            if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size)).is_err()
+            {
+                return Err(NodeError::TooLong);
+            }
+            lines.add(&piece, take)?;
+        }
+        match lines {
+            Lines { head: Some(head), is_whole: true, waiting } if waiting.is_empty() => Ok(head),
+            _ => Err(NodeError::Senseless("it was cut off".to_owned())),
+        }
+    }
+}
+
+/// The lines of an answer, as far as it came.
+struct Lines {
+    /// The beginning of the next one.
+    waiting: Vec<u8>,
+    head: Option<Head>,
+    is_whole: bool,
+}
+
+impl Lines {
+    fn add(&mut self, mut piece: &[u8], take: &mut Take<'_>) -> Result<(), NodeError> {
+        while let Some(end) = memchr::memchr(b'\n', piece) {
+            let (line, rest) = piece.split_at(end);
+            piece = rest.get(1..).unwrap_or_default();
+            self.wait_for(line)?;
+            let line = std::mem::take(&mut self.waiting);
+            self.line(&line, take)?;
+        }
+        self.wait_for(piece)
+    }
+
+    fn wait_for(&mut self, piece: &[u8]) -> Result<(), NodeError> {
+        if self.waiting.len() + piece.len() > LINE_BYTES_MAX {
+            return Err(NodeError::LongLine);
+        }
+        self.waiting.extend_from_slice(piece);
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8], take: &mut Take<'_>) -> Result<(), NodeError> {
+        if self.is_whole {
+            return Err(NodeError::Senseless("it goes on behind its end".to_owned()));
+        }
+        if self.head.is_none() {
+            let Versioned { version } = read(line)?;
+            if version != VERSION {
+                return Err(NodeError::Version(version));
+            }
+            self.head = Some(read(line)?);
+            return Ok(());
+        }
+        let line = Line::read(line)?;
+        self.is_whole = matches!(line, Line::End { .. });
+        take(line)
+    }
+}
+
+impl Line {
+    /// Reads a line that is not the first.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn read(line: &[u8]) -> Result<Self, NodeError> {
+        read(line)
+    }
+}
+
+fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NodeError> {
+    serde_json::from_slice(line).map_err(|error| NodeError::Senseless(told(&error.to_string())))
+}
+
+fn failed(error: reqwest::Error) -> NodeError {
+    NodeError::Failed(remote::causes(&error.without_url()))
+}
+
+/// Why there is no answer, as far as the node says it.
+async fn refused(mut response: reqwest::Response) -> NodeError {
+    let status = response.status().as_u16();
+    if status == 401 {
+        return NodeError::Unknown;
+    }
+    let mut said = Vec::new();
+    while let Ok(Some(piece)) = response.chunk().await {
+        said.extend_from_slice(&piece);
+        if said.len() > PROBLEM_BYTES_MAX {
+            break;
+        }
+    }
+    said.truncate(PROBLEM_BYTES_MAX);
+    let said: Option<serde_json::Value> = serde_json::from_slice(&said).ok();
+    let what = said.as_ref().and_then(|said| said["error"].as_str()).map(told);
+    NodeError::Refused { status, what: what.unwrap_or_default() }
+}
+
+/// What a stranger said, in one line of bounded length.
+fn told(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(PROBLEM_CHARACTERS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(pieces: &[&[u8]]) -> Result<(usize, bool), NodeError> {
+        let mut lines = Lines { waiting: Vec::new(), head: None, is_whole: false };
+        let mut taken = 0;
+        for piece in pieces {
+            lines.add(piece, &mut |_| {
+                taken += 1;
+                Ok(())
+            })?;
+        }
+        Ok((taken, lines.is_whole))
+    }
+
+    #[test]
+    fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
+        let head = br#"{"version":1,"partition":null}"#.as_slice();
+        assert_eq!(
+            lines(&[head, b"\n{\"known\"", b":1}\n{\"end\":{\"matched\":null}}\n"]).unwrap(),
+            (2, true)
+        );
+        let line =
+            |bytes: usize| [br#"{"site":["", true]}"#.as_slice(), &vec![b' '; bytes - 19], b"\n"].concat();
+        assert_eq!(lines(&[head, b"\n", &line(LINE_BYTES_MAX)]).unwrap(), (1, false));
+        let error = lines(&[head, b"\n", &line(LINE_BYTES_MAX + 1)]).unwrap_err();
+        assert!(matches!(error, NodeError::LongLine), "{error}");
+        let error = lines(&[br#"{"version":2,"new":[]}"#, b"\n"]).unwrap_err();
+        assert!(matches!(error, NodeError::Version(2)), "{error}");
+        let error = lines(&[head, b"\n{\"end\":{\"matched\":1}}\n{\"known\":1}\n"]).unwrap_err();
+        assert!(error.to_string().contains("behind its end"), "{error}");
+    }
+
+    #[test]
+    fn nodes_are_named_by_origins_without_passwords() {
+        let node = |url: &str| Node::new(url, &Credentials::default()).map_err(|error| error.to_string());
+        assert_eq!(node("http://node:8070").unwrap().name(), "http://node:8070");
+        assert!(node("http://node:8070/x").unwrap_err().contains("write it like http://node:8070/"));
+        let error = node("http://anna:secret@node/").unwrap_err();
+        assert!(error.contains("--credentials") && !error.contains("secret"), "{error}");
+        assert!(node("http://").unwrap_err().contains("empty host"));
+    }
+}

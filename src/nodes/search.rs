@@ -1,0 +1,130 @@
+//! Searches of several archives, some of them on other machines: see `find/parts` for the rounds.
+
+use std::collections::HashMap;
+
+use super::asked::{Asked, Failure, unasked};
+use super::wire::{Ask, Line};
+use super::{AskError, NodeError};
+use crate::find::{Best, Gathered, Options, Results, Shown, Typed, Wanted, Words};
+use crate::search::Fit;
+
+/// Bytes of URLs and what links say of them that an archive is told.
+const LINKED_BYTES_MAX: usize = 12 << 20;
+
+/// What the rest of such a line takes.
+const LINKED_BYTES: usize = 64;
+
+impl Asked<'_> {
+    /// Searches all archives as if they were one. Days without a zone are UTC's.
+    ///
+    /// # Errors
+    /// When the search is wrong, no archive answers, or a folder has no index or cannot be read.
+    pub fn search(&mut self, text: &str, options: Options) -> Result<Results, AskError> {
+        let wrong = |mistake| AskError::Wrong(format!("in the search, {mistake}"));
+        let (typed, wanted) = (Typed::parse(text).map_err(wrong)?, Wanted::new(text, options));
+        self.insist(|asked| asked.search_once(&typed, &wanted))
+    }
+
+    fn search_once(&self, typed: &Typed, wanted: &Wanted) -> Result<Results, Failure> {
+        let mut gathered = Gathered::new(typed);
+        let ask = Ask::FindWords { wanted: wanted.clone() };
+        let told = self.each(|_, of| {
+            let mut words = Words::default();
+            of(&ask, &mut |line| match line {
+                Line::Found(told) => {
+                    words = told;
+                    Ok(())
+                }
+                Line::End { .. } => Ok(()),
+                _ => Err(unasked()),
+            })?;
+            Ok(words)
+        })?;
+        told.into_iter().for_each(|words| gathered.add_words(words));
+
+        let (wanted, words) = (wanted.clone(), gathered.statistics.clone());
+        let linked = self.linked(&Ask::FindLinked { wanted: wanted.clone(), words: words.clone() })?;
+        let told = self.each(|archive, of| {
+            let linked = linked.get(archive).cloned().unwrap_or_default();
+            let ask = Ask::FindBest { wanted: wanted.clone(), words: words.clone(), linked };
+            let mut best = Best::default();
+            of(&ask, &mut |line| match line {
+                Line::Best(told) => {
+                    best =
+                        told.checked(wanted.limit).map_err(|what| NodeError::Senseless(what.to_owned()))?;
+                    Ok(())
+                }
+                Line::End { .. } => Ok(()),
+                _ => Err(unasked()),
+            })?;
+            Ok(best)
+        })?;
+        told.into_iter().enumerate().for_each(|(archive, best)| gathered.add_best(archive, best));
+
+        let chosen = gathered.choose(wanted.limit);
+        let told = self.each(|archive, of| {
+            let pages = chosen.iter().filter(|chosen| chosen.archive == archive).map(|chosen| chosen.page);
+            let pages: Vec<u32> = pages.collect();
+            if pages.is_empty() {
+                return Ok(Vec::new());
+            }
+            let (mut shown, count) = (Vec::new(), pages.len());
+            let ask = Ask::FindShown { wanted: wanted.clone(), words: words.clone(), pages };
+            of(&ask, &mut |line| match line {
+                Line::Shown(told) => {
+                    shown.push(told.checked().map_err(|what| NodeError::Senseless(what.to_owned()))?);
+                    Ok(())
+                }
+                Line::End { .. } => Ok(()),
+                _ => Err(unasked()),
+            })?;
+            if shown.len() != count {
+                return Err(
+                    NodeError::Senseless("it shows other pages than were asked for".to_owned()).into()
+                );
+            }
+            Ok(shown)
+        })?;
+        let mut told: Vec<_> = told.into_iter().map(Vec::<Shown>::into_iter).collect();
+        for chosen in chosen {
+            // Each archive has shown as many as were chosen of it.
+            if let Some(shown) = told.get_mut(chosen.archive).and_then(Iterator::next) {
+                gathered.add_shown(chosen, shown);
+            }
+        }
+        Ok(gathered.finish())
+    }
+
+    /// What links say of pages of another archive, by the archive that has captured pages of their site.
+    fn linked(&self, ask: &Ask) -> Result<Vec<Vec<(String, Fit)>>, Failure> {
+        let told = self.each(|archive, of| {
+            let mut own = Vec::new();
+            of(ask, &mut |line| {
+                match line {
+                    Line::Linked(linked) => {
+                        let owner = self.answering(&linked.site).filter(|owner| *owner != archive);
+                        own.extend(owner.map(|owner| (owner, linked.url, linked.fit)));
+                    }
+                    Line::End { .. } => {}
+                    _ => return Err(unasked()),
+                }
+                Ok(())
+            })?;
+            Ok(own)
+        })?;
+        let mut all: Vec<(HashMap<String, Fit>, usize)> = vec![Default::default(); told.len()];
+        for (owner, url, fit) in told.into_iter().flatten() {
+            let Some((linked, bytes)) = all.get_mut(owner) else { continue };
+            let length = url.len();
+            linked.entry(url).and_modify(|known| known.take(fit)).or_insert_with(|| {
+                *bytes += length + LINKED_BYTES;
+                fit
+            });
+            if *bytes > LINKED_BYTES_MAX {
+                let problem = "links to too many pages of other archives have one of these words: search for rarer ones";
+                return Err(AskError::Wrong(problem.to_owned()).into());
+            }
+        }
+        Ok(all.into_iter().map(|(linked, _)| linked.into_iter().collect()).collect())
+    }
+}

@@ -1,0 +1,131 @@
+//! What archives tell each other: a request is one JSON text, an answer is lines of JSON. The first line says the version, the last one that
+//! it is whole.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::Partition;
+use crate::find::{Best, Linked, Shown, Wanted, Words};
+use crate::query::Portion;
+use crate::search::{Fit, Statistics};
+
+/// Of all that is told: another version is refused.
+pub const VERSION: u32 = 1;
+
+/// Longest request.
+pub const REQUEST_BYTES_MAX: usize = 16 << 20;
+
+/// Longest line of an answer.
+pub const LINE_BYTES_MAX: usize = 16 << 20;
+
+/// URLs of one request.
+pub const URLS_MAX: usize = 50_000;
+
+/// What an archive is asked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// The sites that it knows.
+    Sites {},
+    /// Its portions of the answer to a query.
+    Portions {
+        /// The query.
+        query: String,
+        /// The time from which `30 days ago` counts, microseconds since 1970. Days and hours without a zone are UTC's.
+        now: i64,
+        /// Rows, where the query has no limit.
+        limit: Option<usize>,
+        /// How often the words that it searches for are in all archives.
+        words: Option<Statistics>,
+    },
+    /// How often the words are there that a query searches for.
+    Words {
+        /// The query.
+        query: String,
+        /// As in [`Ask::Portions`].
+        now: i64,
+    },
+    /// How often the words of a search are there.
+    FindWords {
+        /// The search.
+        wanted: Wanted,
+    },
+    /// What links say of pages of which nothing was captured there.
+    FindLinked {
+        /// The search.
+        wanted: Wanted,
+        /// How often its words are in all archives.
+        words: Statistics,
+    },
+    /// The best pages.
+    FindBest {
+        /// The search.
+        wanted: Wanted,
+        /// How often its words are in all archives.
+        words: Statistics,
+        /// What links of other archives say, by URLs.
+        linked: Vec<(String, Fit)>,
+    },
+    /// What people are shown of pages.
+    FindShown {
+        /// The search.
+        wanted: Wanted,
+        /// How often its words are in all archives.
+        words: Statistics,
+        /// Their numbers.
+        pages: Vec<u32>,
+    },
+    /// Which of some URLs are of pages that it shows.
+    Known {
+        /// The URLs, [`URLS_MAX`] at most.
+        urls: Vec<String>,
+    },
+}
+
+/// A request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Request<A> {
+    pub(super) version: u32,
+    pub(super) ask: A,
+}
+
+/// The version alone, of whatever is told.
+#[derive(Debug, Deserialize)]
+pub(super) struct Versioned {
+    pub(super) version: u32,
+}
+
+/// The first line of an answer.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Head {
+    /// Of what is told.
+    pub version: u32,
+    /// Which part of a cluster's web it has.
+    pub partition: Option<Partition>,
+}
+
+/// A further line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// A site, and whether pages of it were captured.
+    Site(String, bool),
+    /// A portion of an answer to a query.
+    Portion(Portion),
+    /// How often words are there.
+    Words(Statistics),
+    /// How often the words of a search are there.
+    Found(Words),
+    /// What links say of a page.
+    Linked(Linked),
+    /// The best pages.
+    Best(Best),
+    /// A result, in the order in which results were asked for.
+    Shown(Shown),
+    /// The place in the request of a URL that is known.
+    Known(u32),
+    /// The last one, with how many rows match beside those in doubt.
+    End {
+        /// Nothing when it is not known.
+        matched: Option<u64>,
+    },
+}

@@ -1,0 +1,486 @@
+//! Answers in portions: what each of several archives has of an answer, and the whole answer that they make.
+//!
+//! A portion is a row that is among the first of its archive, with its keys in the order, or what was gathered of a group. Groups come in
+//! several portions where they are large. Of pages, sites and hosts of a site that an archive has captured nothing of, only all archives
+//! together know whether they count: such a row comes by itself, with what settles it ([`Doubt`]).
+
+use std::cmp::Ordering;
+
+use archive_grammar::{Relation, Target};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use chrono::DateTime;
+use serde::{Deserialize, Serialize};
+
+use super::columns::{Column, ColumnKind, Path};
+use super::execute::Candidate;
+use super::expr::Subject as _;
+use super::groups::{Aggregate, GATHERED_BYTES_MAX, Gather, Gathered, Groups};
+use super::plan::{GroupPlan, Plan, Search};
+use super::rows::{Row, Rows, RowsError};
+use super::subject::World;
+use super::top::Top;
+use super::value::Value;
+use super::{Answer, Error, FullText};
+
+/// Rows of an archive of which only others know whether they count.
+pub const DOUBTFUL_MAX: usize = 1_000_000;
+
+/// Values that are told apart, or all counted, in one portion: as many as have so many bytes.
+const PORTION_BYTES: usize = 1 << 20;
+
+/// Whole numbers above are none that an archive tells: floats have them one by one up to here.
+const INTEGER_MAX: u64 = 1 << 53;
+
+/// A value as it is told, without loss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Told {
+    /// Nothing is known.
+    #[serde(rename = "e")]
+    Empty,
+    /// A count.
+    #[serde(rename = "i")]
+    Integer(u64),
+    /// The bits of a finite number.
+    #[serde(rename = "f")]
+    Number(u64),
+    /// Text.
+    #[serde(rename = "t")]
+    Text(String),
+    /// Seconds since 1970, and nanoseconds.
+    #[serde(rename = "d")]
+    Time(i64, u32),
+}
+
+/// What an aggregate gathered, as it is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Partial {
+    Count(u64),
+    /// Values as they are told apart, in Base64.
+    Distinct(Vec<String>),
+    /// The bits of a sum, and of how many.
+    Sum(u64, u64),
+    Best(Told),
+    /// Bits of numbers.
+    All(Vec<u64>),
+}
+
+/// What settles whether a row counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Doubt {
+    /// Its site: the archive that answers for it knows more.
+    pub site: String,
+    /// The URL of a page.
+    pub url: Option<String>,
+}
+
+/// A portion of an answer, as it is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Portion {
+    /// Of a row, its number in its archive.
+    id: u64,
+    /// Of a row, by what it is ordered; of a group, what its rows have in common.
+    keys: Vec<Told>,
+    has: Has<Vec<Told>, Vec<Partial>>,
+    doubt: Option<Doubt>,
+}
+
+/// The columns of a row, or what was gathered of a group.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Has<V, G> {
+    Values(V),
+    Gathered(G),
+}
+
+/// A portion that fits its plan.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    id: u64,
+    keys: Vec<Value>,
+    has: Has<Vec<Value>, Vec<Gathered>>,
+    /// What settles whether it counts, unless it does.
+    pub doubt: Option<Doubt>,
+}
+
+/// Takes portions as they come.
+type Take<'a> = dyn FnMut(Portion) -> Result<(), Error> + 'a;
+
+impl Plan {
+    /// Refuses what archives on other machines cannot be asked for.
+    ///
+    /// # Errors
+    /// [`Error::NotElsewhere`].
+    pub fn expect_portions(&self) -> Result<(), Error> {
+        // Whoever links to a URL knows it: each archive answers for its own pages.
+        let is_related = |search: &Search| match search {
+            Search::Url(relation, _) => !matches!(relation, Relation::LinksTo | Relation::RedirectsTo),
+            Search::Pages(..) | Search::Duplicates => true,
+            Search::Text { .. } | Search::Elements { .. } => false,
+        };
+        let what = match self {
+            Self { target: Target::Links, .. } => "links",
+            Self { searches, .. } if searches.iter().any(is_related) => "relations between pages",
+            Self { sample: Some(_), .. } => "samples",
+            _ => return Ok(()),
+        };
+        Err(Error::NotElsewhere { what })
+    }
+
+    /// What one of several archives has of the answer: hands its portions to `take`, and says how many of its rows match beside those that
+    /// are in doubt; nothing if some of these were left out, because rows of this archive come before them whatever others say.
+    /// `is_captured` tells of each site, by its number, whether the archive has captured pages of it.
+    ///
+    /// # Errors
+    /// As [`Plan::run`], [`Error::TooManyDoubtful`], and what `take` reports.
+    pub fn portions(
+        &self,
+        rows: &dyn Rows,
+        full_text: Option<&dyn FullText>,
+        is_captured: &[bool],
+        take: &mut Take<'_>,
+    ) -> Result<Option<u64>, Error> {
+        self.at(rows, &mut |rows| {
+            let hits = self.hits(rows, full_text)?;
+            let part = Part { plan: self, world: World::new(rows, &hits), is_captured };
+            match &self.groups {
+                Some(groups) => part.groups(groups, take),
+                None => part.rows(take),
+            }
+        })
+    }
+
+    /// A portion that was told, if it is one of this plan.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn take(&self, told: Portion) -> Result<Taken, &'static str> {
+        let keys = told.keys.into_iter().map(Told::value).collect::<Result<Vec<_>, _>>()?;
+        let has = match (told.has, &self.groups) {
+            (Has::Values(values), None) if keys.len() == self.order.len() => {
+                let values = values.into_iter().map(Told::value).collect::<Result<Vec<_>, _>>()?;
+                let fit = self.headings.iter().zip(&values).all(|(heading, value)| fits(heading.kind, value));
+                if !fit || values.len() != self.select.len() {
+                    return Err("a row has other columns than were asked for");
+                }
+                Has::Values(values)
+            }
+            (Has::Gathered(partials), Some(groups))
+                if keys.len() == groups.keys.len() && partials.len() == groups.aggregates.len() =>
+            {
+                let pairs = groups.aggregates.iter().zip(partials);
+                Has::Gathered(
+                    pairs.map(|(aggregate, partial)| partial.of(aggregate)).collect::<Result<_, _>>()?,
+                )
+            }
+            _ => return Err("a row has other columns than were asked for"),
+        };
+        Ok(Taken { id: told.id, keys, has, doubt: told.doubt })
+    }
+
+    /// The whole answer: portions that count, each with the place of its archive, and how many rows match beside those that were in
+    /// doubt.
+    ///
+    /// # Errors
+    /// [`Error::TooMuch`].
+    pub fn whole(
+        &self,
+        portions: impl Iterator<Item = (usize, Taken)>,
+        mut matched: Option<u64>,
+    ) -> Result<Answer, Error> {
+        let headings = self.headings.clone();
+        if let Some(plan) = &self.groups {
+            let mut groups = Groups::new(&plan.keys, &plan.aggregates, GATHERED_BYTES_MAX);
+            for (_, Taken { keys, has, .. }) in portions {
+                if let Has::Gathered(gathered) = has {
+                    groups.merge(keys, gathered)?;
+                }
+            }
+            let (rows, matched) = self.of_groups(groups, plan, 0)?;
+            return Ok(Answer { headings, rows, matched });
+        }
+        let place = |(archive, row): &(usize, Taken)| (*archive, row.id);
+        let mut top = Top::new(self.last_row(), |left: &(usize, Taken), right: &(usize, Taken)| {
+            self.by_keys(&left.1.keys, &right.1.keys).then_with(|| place(left).cmp(&place(right)))
+        });
+        for (archive, row) in portions {
+            matched = matched.map(|matched| matched.saturating_add(row.doubt.is_some().into()));
+            top.push((archive, row));
+        }
+        let rows = top.into_sorted().into_iter().skip(self.offset);
+        let rows = rows.filter_map(|(_, row)| match row.has {
+            Has::Values(values) => Some(values),
+            Has::Gathered(_) => None,
+        });
+        Ok(Answer { headings, rows: rows.collect(), matched })
+    }
+}
+
+/// One archive of several, with a plan.
+struct Part<'a> {
+    plan: &'a Plan,
+    world: World<'a>,
+    is_captured: &'a [bool],
+}
+
+impl Part<'_> {
+    /// What settles whether a row counts, if the archive does not know.
+    fn doubt(&self, row: &Row) -> Result<Option<Doubt>, RowsError> {
+        let (site, is_page) = match row {
+            Row::Page(page) => (page.site, true),
+            Row::Site(site) => (site.id, false),
+            Row::Host(host) => (host.site, false),
+            Row::Capture(_) | Row::Link(_) => return Ok(None),
+        };
+        if self.is_captured.get(site.index()).is_some_and(|is_captured| *is_captured) {
+            return Ok(None);
+        }
+        let text = |column: Column| match self.world.subject(row).field(Path::from(column))? {
+            Value::Text(text) => Ok::<_, RowsError>(text),
+            _ => Ok(String::new()),
+        };
+        let url = is_page.then(|| text(Column::Url)).transpose()?;
+        Ok(Some(Doubt { site: text(Column::Site)?, url }))
+    }
+
+    fn rows(&self, take: &mut Take<'_>) -> Result<Option<u64>, Error> {
+        let plan = self.plan;
+        let mut own =
+            Top::new(plan.last_row(), |left: &Candidate, right: &Candidate| plan.before(left, right));
+        let mut doubtful: Vec<(Candidate, Doubt)> = Vec::new();
+        let mut matched = Some(0);
+        let candidates = plan.candidates(&self.world)?;
+        plan.scan(&self.world, candidates, &mut |row| {
+            let doubt = self.doubt(&row)?;
+            let row = Candidate { keys: plan.keys(&self.world.subject(&row))?, row };
+            let is_behind = own.last().is_some_and(|last| plan.before(&row, last) == Ordering::Greater);
+            match doubt {
+                None => {
+                    matched = matched.map(|matched: u64| matched + 1);
+                    own.push(row);
+                }
+                Some(_) if is_behind => matched = None,
+                Some(_) if doubtful.len() >= DOUBTFUL_MAX => return Err(Error::TooManyDoubtful),
+                Some(doubt) => doubtful.push((row, doubt)),
+            }
+            Ok(())
+        })?;
+        let own = own.into_sorted();
+        let last = own.last().filter(|_| Some(own.len()) == plan.last_row());
+        let all = doubtful.len();
+        doubtful.retain(|(row, _)| last.is_none_or(|last| plan.before(row, last) != Ordering::Greater));
+        if doubtful.len() < all {
+            matched = None;
+        }
+        let own = own.into_iter().map(|row| (row, None));
+        for (Candidate { keys, row }, doubt) in
+            own.chain(doubtful.into_iter().map(|(row, doubt)| (row, Some(doubt))))
+        {
+            let values = plan.values(&self.world.subject(&row))?;
+            let has = Has::Values(values.iter().map(Told::from).collect());
+            take(Portion { id: row.id(), keys: keys.iter().map(Told::from).collect(), has, doubt })?;
+        }
+        Ok(matched)
+    }
+
+    fn groups(&self, of: &GroupPlan, take: &mut Take<'_>) -> Result<Option<u64>, Error> {
+        let mut groups = Groups::new(&of.keys, &of.aggregates, GATHERED_BYTES_MAX);
+        let (mut matched, mut doubtful) = (0, 0);
+        let candidates = self.plan.candidates(&self.world)?;
+        self.plan.scan(&self.world, candidates, &mut |row| {
+            let Some(doubt) = self.doubt(&row)? else {
+                matched += 1;
+                return groups.add(&self.world.subject(&row));
+            };
+            doubtful += 1;
+            if doubtful > DOUBTFUL_MAX {
+                return Err(Error::TooManyDoubtful);
+            }
+            let mut alone = Groups::new(&of.keys, &of.aggregates, GATHERED_BYTES_MAX);
+            alone.add(&self.world.subject(&row))?;
+            tell(alone, Some(&doubt), take)
+        })?;
+        tell(groups, None, take)?;
+        Ok(Some(matched))
+    }
+}
+
+/// Tells of groups, in as many portions as they need.
+fn tell(groups: Groups<'_>, doubt: Option<&Doubt>, take: &mut Take<'_>) -> Result<(), Error> {
+    for group in groups.into_found() {
+        let keys: Vec<Told> = group.keys.iter().map(Told::from).collect();
+        let mut gathered: Vec<Partial> = group.gathered.into_iter().map(Partial::from).collect();
+        loop {
+            let has = Has::Gathered(gathered.iter_mut().map(Partial::piece).collect());
+            take(Portion { id: 0, keys: keys.clone(), has, doubt: doubt.cloned() })?;
+            if gathered.iter().all(Partial::is_told) {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value is one of a column.
+fn fits(kind: ColumnKind, value: &Value) -> bool {
+    match value {
+        Value::Empty => true,
+        Value::Integer(_) | Value::Number(_) => matches!(kind, ColumnKind::Number | ColumnKind::Span),
+        Value::Text(_) => matches!(kind, ColumnKind::Text | ColumnKind::Choice),
+        Value::Time(_) => kind == ColumnKind::Time,
+    }
+}
+
+impl From<&Value> for Told {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Empty => Self::Empty,
+            Value::Integer(count) => Self::Integer(*count),
+            Value::Number(number) => Self::Number(number.to_bits()),
+            Value::Text(text) => Self::Text(text.clone()),
+            Value::Time(time) => Self::Time(time.timestamp(), time.timestamp_subsec_nanos()),
+        }
+    }
+}
+
+impl Told {
+    /// The value.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn value(self) -> Result<Value, &'static str> {
+        Ok(match self {
+            Self::Empty => Value::Empty,
+            Self::Integer(count) => Value::Integer(whole(count)?),
+            Self::Number(bits) => Value::Number(finite(bits)?),
+            Self::Text(text) => Value::Text(text),
+            Self::Time(seconds, nanos) => {
+                Value::Time(DateTime::from_timestamp(seconds, nanos).ok_or("a time is none of the calendar")?)
+            }
+        })
+    }
+}
+
+fn whole(count: u64) -> Result<u64, &'static str> {
+    if count <= INTEGER_MAX { Ok(count) } else { Err("a number is larger than any of an archive") }
+}
+
+fn finite(bits: u64) -> Result<f64, &'static str> {
+    Some(f64::from_bits(bits)).filter(|number| number.is_finite()).ok_or("a number is infinite, or none")
+}
+
+impl From<Gathered> for Partial {
+    fn from(gathered: Gathered) -> Self {
+        match gathered {
+            Gathered::Count(count) => Self::Count(count),
+            Gathered::Distinct(values) => {
+                Self::Distinct(values.into_iter().map(|key| BASE64_STANDARD.encode(key)).collect())
+            }
+            Gathered::Sum { sum, count } => Self::Sum(sum.to_bits(), count),
+            Gathered::Best(value) => Self::Best(Told::from(&value)),
+            Gathered::All(values) => Self::All(values.into_iter().map(f64::to_bits).collect()),
+        }
+    }
+}
+
+impl Partial {
+    /// Takes out what stands in one portion.
+    fn piece(&mut self) -> Self {
+        match self {
+            Self::Count(count) => Self::Count(std::mem::take(count)),
+            Self::Sum(sum, count) => Self::Sum(std::mem::take(sum), std::mem::take(count)),
+            Self::Best(best) => Self::Best(std::mem::replace(best, Told::Empty)),
+            Self::Distinct(values) => {
+                let mut bytes = 0;
+                let longer = values.iter().rev().take_while(|value| {
+                    bytes += value.len();
+                    bytes <= PORTION_BYTES
+                });
+                // One at least, however long it is.
+                Self::Distinct(values.split_off(values.len().saturating_sub(longer.count().max(1))))
+            }
+            Self::All(values) => {
+                Self::All(values.split_off(values.len().saturating_sub(PORTION_BYTES / size_of::<u64>())))
+            }
+        }
+    }
+
+    /// Whether all of it was taken out.
+    fn is_told(&self) -> bool {
+        match self {
+            Self::Distinct(values) => values.is_empty(),
+            Self::All(values) => values.is_empty(),
+            _ => true,
+        }
+    }
+
+    /// What it says, if it is what an aggregate gathers.
+    fn of(self, aggregate: &Aggregate) -> Result<Gathered, &'static str> {
+        Ok(match (self, aggregate.gather) {
+            (Self::Count(count), Gather::Count | Gather::Known) => Gathered::Count(whole(count)?),
+            (Self::Distinct(values), Gather::Distinct) => {
+                let keys = values.iter().map(|value| BASE64_STANDARD.decode(value)).collect::<Result<_, _>>();
+                Gathered::Distinct(keys.map_err(|_| "a value is not in Base64")?)
+            }
+            (Self::Sum(sum, count), Gather::Sum | Gather::Avg) => {
+                Gathered::Sum { sum: finite(sum)?, count: whole(count)? }
+            }
+            (Self::Best(best), Gather::Min | Gather::Max) => Gathered::Best(best.value()?),
+            (Self::All(values), Gather::Median) => {
+                Gathered::All(values.into_iter().map(finite).collect::<Result<_, _>>()?)
+            }
+            _ => return Err("a group has other numbers than were asked for"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(portions: &str) -> Result<Value, &'static str> {
+        serde_json::from_str::<Told>(portions).map_err(|_| "no value").and_then(Told::value)
+    }
+
+    #[test]
+    fn values_are_told_without_loss_up_to_their_limits() {
+        for value in [
+            Value::Empty,
+            Value::Integer(INTEGER_MAX),
+            Value::Number(0.1 + 0.2),
+            Value::Number(-f64::MIN_POSITIVE),
+            Value::Text("\u{1b}\n\"é".to_owned()),
+            Value::Time(DateTime::from_timestamp(-1, 999_999_999).unwrap()),
+        ] {
+            assert_eq!(told(&serde_json::to_string(&Told::from(&value)).unwrap()), Ok(value));
+        }
+        assert!(told(&format!("{{\"i\":{}}}", INTEGER_MAX + 1)).unwrap_err().contains("larger"));
+        assert!(told(&format!("{{\"f\":{}}}", f64::NAN.to_bits())).unwrap_err().contains("infinite"));
+        assert!(told("{\"d\":[9223372036854775807,0]}").unwrap_err().contains("calendar"));
+        for wrong in ["{\"i\":-1}", "{\"i\":18446744073709551616}", "{\"x\":1}", "5", "{\"d\":[1]}"] {
+            assert_eq!(told(wrong), Err("no value"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn large_groups_come_in_pieces_and_each_piece_has_something() {
+        let long = "x".repeat(PORTION_BYTES + 1);
+        let mut distinct = Partial::Distinct(vec![long.clone(), "a".to_owned(), long]);
+        let mut pieces = 0;
+        while !distinct.is_told() {
+            let Partial::Distinct(piece) = distinct.piece() else { panic!("it is the same sort") };
+            assert!(!piece.is_empty());
+            pieces += 1;
+        }
+        assert_eq!(pieces, 3);
+        let mut all = Partial::All(vec![1; 2 * PORTION_BYTES / 8 + 1]);
+        let lengths = std::iter::from_fn(|| match all.piece() {
+            Partial::All(piece) if !piece.is_empty() => Some(piece.len()),
+            _ => None,
+        });
+        assert_eq!(lengths.collect::<Vec<_>>(), [PORTION_BYTES / 8, PORTION_BYTES / 8, 1]);
+    }
+}

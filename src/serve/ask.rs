@@ -1,0 +1,77 @@
+//! What an archive tells programs that ask it beside others ([`crate::nodes`]). An answer is made in a file without a name and sent from
+//! there, as packages are.
+
+use std::io::{BufWriter, Seek as _, Write as _};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Limited};
+use hyper::HeaderMap;
+use hyper::body::Incoming;
+
+use super::opened::Seen;
+use super::page::{Bounded, Reply};
+use crate::nodes::{self, ANSWERS_BYTES_MAX, Ask, AskError, Head, REQUEST_BYTES_MAX};
+
+/// Where they ask.
+pub(super) const PATH: &str = "/ask";
+
+/// So long a request may take to come.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// An answer that takes longer to be made is given up.
+const TIME_MAX: Duration = Duration::from_secs(50);
+
+/// Reads a request. Of other web pages browsers send none in JSON without asking first.
+///
+/// # Errors
+/// The answer to what is none.
+pub(super) async fn read(head: &HeaderMap, body: Incoming) -> Result<Bytes, Reply> {
+    let kind = head.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.starts_with("application/json") {
+        return Err(Reply::no_data(415, "this is asked in JSON"));
+    }
+    match tokio::time::timeout(REQUEST_TIME_MAX, Limited::new(body, REQUEST_BYTES_MAX).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(_)) => Err(Reply::no_data(413, "this request is too long, or was cut off")),
+        Err(_) => Err(Reply::no_data(408, "this request took too long")),
+    }
+}
+
+/// The answer.
+pub(super) fn answer(seen: &Seen<'_>, request: &[u8]) -> Reply {
+    let file = match tempfile::tempfile() {
+        Ok(file) => file,
+        Err(error) => return Reply::no_data(500, &error.to_string()),
+    };
+    let mut out = Bounded { file, left: ANSWERS_BYTES_MAX, until: Instant::now() + TIME_MAX };
+    let told = tell(seen, request, &mut out);
+    match told.and_then(|()| Ok(out.file.rewind().map_err(into)?)) {
+        Ok(()) => Reply { file: Some(out.file), ..Reply::of(200, "application/x-ndjson", "") },
+        Err(_) if out.is_over() => {
+            Reply::no_data(503, "this answer is too long, or takes too long: ask for less")
+        }
+        Err(error) if error.is_mistake() => Reply::no_data(400, &error.to_string()),
+        Err(error) => Reply::no_data(500, &chain(&error)),
+    }
+}
+
+fn tell(seen: &Seen<'_>, request: &[u8], out: &mut Bounded) -> Result<(), AskError> {
+    let ask = Ask::read(request)?;
+    let mut out = BufWriter::new(out);
+    let mut line = |line: &[u8]| out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(into);
+    line(&serde_json::to_vec(&Head::of(seen.store)?).map_err(into)?)?;
+    nodes::answer(seen.store, &seen.access, &ask, &mut |told| {
+        line(&serde_json::to_vec(&told).map_err(into)?)
+    })?;
+    out.flush().map_err(into)
+}
+
+fn into(error: impl std::error::Error + Send + Sync + 'static) -> AskError {
+    AskError::Taken(error.into())
+}
+
+/// An error with its causes, in a line.
+fn chain(error: &AskError) -> String {
+    crate::remote::causes(error)
+}

@@ -247,7 +247,8 @@ impl Told {
 
     fn answer(&self, shared: &Shared) -> Result<Reply, OpenError> {
         let opened = if self.is_package() { shared.archive.alone()? } else { shared.archive.open()? };
-        let seen = Seen { store: &opened.store, access: opened.access.to(self.who.role) };
+        let (store, access) = (&opened.store, opened.access.to(self.who.role));
+        let seen = Seen { store, access, searches: &shared.archive.searches };
         match self.origin {
             Origin::Application => {
                 let form = self.form.as_deref();

@@ -93,7 +93,7 @@ struct OpenSegment {
 }
 
 /// The index beside a segment.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct IndexFile {
     pub(super) file: Arc<dyn DiskFile>,
     pub(super) path: PathBuf,

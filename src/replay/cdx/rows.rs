@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use archive_storage::address::surt;
 use archive_storage::segment::LookUp;
-use archive_storage::{Capture, CaptureId, Page, Store, UrlId, Visit};
+use archive_storage::{Capture, CaptureId, Page, State, StateError, Store, UrlId, Visit};
+use rayon::prelude::*;
 
 use super::field::Field;
 use super::object;
@@ -21,8 +22,9 @@ use crate::replay::mementos::known;
 const REVISIT: &str = "warc/revisit";
 const UNKNOWN: &str = "unk";
 
-/// URLs whose captures are gathered together.
-const TOGETHER: usize = 1 << 14;
+/// URLs that are looked at in one part of a pass over all, and parts that each thread has before captures are counted.
+const PART_URLS: usize = 1 << 15;
+const PARTS_PER_THREAD: usize = 4;
 
 /// A capture.
 pub(super) struct Row {
@@ -38,6 +40,14 @@ struct Told {
     digest: Option<String>,
     /// Whether there is a head of an answer in it.
     has_status: bool,
+}
+
+/// A URL that is meant.
+struct Captured {
+    key: String,
+    url: UrlId,
+    /// Its capture, if it has no other.
+    only: Option<(CaptureId, Capture)>,
 }
 
 /// Where rows come from.
@@ -56,15 +66,14 @@ impl<'a> Rows<'a> {
 
     /// The captures of a query that may be shown, by key and time; nothing when there are too many.
     pub(super) fn gather(&self, query: &Query) -> Result<Option<Vec<Row>>, Error> {
-        let mut rows = Vec::new();
+        let (state, mut rows) = (self.store.state(), Vec::new());
         let is_whole = match &query.keys {
             Keys::Exact(url) => {
-                let key: Rc<str> = surt(url).into();
-                let found = known(self.store.state(), &requested_url(url))?;
-                let urls = found.into_iter().map(|(id, _)| (Rc::clone(&key), id)).collect();
-                self.gather_of(query, urls, &mut rows)?
+                let found = known(state, &requested_url(url))?;
+                let urls = found.into_iter().map(|(id, _)| (surt(url), id)).collect();
+                self.add(query, captured(state, urls)?, &mut rows)?
             }
-            Keys::Range(first, end) => self.gather_between(query, first, end, &mut rows)?,
+            Keys::Range(first, end) => self.add_between(query, first, end, &mut rows)?,
         };
         if !is_whole {
             return Ok(None);
@@ -82,76 +91,60 @@ impl<'a> Rows<'a> {
     }
 
     /// Adds the captures of all URLs whose keys are from one to before another; says whether these are all.
-    fn gather_between(
-        &self,
-        query: &Query,
-        first: &str,
-        end: &str,
-        rows: &mut Vec<Row>,
-    ) -> Result<bool, Error> {
+    fn add_between(&self, query: &Query, first: &str, end: &str, rows: &mut Vec<Row>) -> Result<bool, Error> {
         let state = self.store.state();
         // Names of URLs are read only where the host has what is in the host that is meant.
         let host = memchr::memmem::Finder::new(&query.host);
         let hosts = state.hosts().map(|found| Ok(host.find(found?.1.as_bytes()).is_some()));
-        let hosts = hosts.collect::<Result<Vec<bool>, Error>>()?;
+        let hosts = hosts.collect::<Result<Vec<bool>, StateError>>()?;
         let is_meant = |page: &Page| hosts.get(page.host.index()).copied().unwrap_or(true);
-        let mut names = state.url_cursor();
-        let mut urls: Vec<(Rc<str>, UrlId)> = Vec::new();
-        for page in state.pages(UrlId(0)) {
-            let (id, page) = page?;
-            if page.visit.is_none() || !is_meant(&page) {
-                continue;
+        let part = |from: &u32| -> Result<Vec<Captured>, StateError> {
+            let (mut names, mut urls) = (state.url_cursor(), Vec::new());
+            for page in state.pages(UrlId(*from)).take(PART_URLS) {
+                let (id, page) = page?;
+                if page.visit.is_none() || !is_meant(&page) {
+                    continue;
+                }
+                let key = surt(names.get(id)?);
+                if key.as_str() >= first && key.as_str() < end {
+                    urls.push((key, id));
+                }
             }
-            let key = surt(names.get(id)?);
-            if key.as_str() >= first && key.as_str() < end {
-                urls.push((key.into(), id));
-            }
-            if urls.len() >= TOGETHER && !self.gather_of(query, std::mem::take(&mut urls), rows)? {
-                return Ok(false);
+            captured(state, urls)
+        };
+        let parts: Vec<u32> = (0..state.url_count()).step_by(PART_URLS).collect();
+        for parts in parts.chunks(PARTS_PER_THREAD * rayon::current_num_threads()) {
+            for found in parts.par_iter().map(part).collect::<Result<Vec<_>, _>>()? {
+                if !self.add(query, found, rows)? {
+                    return Ok(false);
+                }
             }
         }
-        self.gather_of(query, urls, rows)
+        Ok(true)
     }
 
     /// Adds the captures of some URLs, unless there are too many.
-    fn gather_of(
-        &self,
-        query: &Query,
-        urls: Vec<(Rc<str>, UrlId)>,
-        rows: &mut Vec<Row>,
-    ) -> Result<bool, Error> {
+    fn add(&self, query: &Query, urls: Vec<Captured>, rows: &mut Vec<Row>) -> Result<bool, Error> {
         let state = self.store.state();
-        let visits: Vec<Option<Visit>> = state
-            .visits_of(urls.iter().map(|(_, id)| *id))
-            .map(|known| known.map(|(.., visit)| visit))
-            .collect::<Result<_, _>>()?;
-        // Most have one capture, and many are read for little more than one.
-        let only = |visit: &Option<Visit>| visit.filter(|visit| visit.captures == 1)?.last_capture;
-        let ids: Vec<CaptureId> = visits.iter().filter_map(only).collect();
-        let mut captures = state.captures_of(&ids)?.into_iter();
-        for ((key, url), visit) in urls.iter().zip(&visits) {
+        for Captured { key, url, only } in urls {
+            let key: Rc<str> = key.into();
             let mut take = |id, capture: Capture| {
                 if query.takes(&capture) {
-                    rows.push(Row { id, capture, key: Rc::clone(key), told: OnceCell::new() });
+                    rows.push(Row { id, capture, key: Rc::clone(&key), told: OnceCell::new() });
                 }
                 rows.len() <= self.max
             };
-            let is_within = match only(visit).and_then(|id| Some((id, captures.next()?))) {
-                Some((id, capture)) => !self.access.shows(state, &capture)? || take(id, capture),
-                None => {
-                    let mut is_within = true;
-                    for found in self.access.history(state, *url)? {
-                        let (id, capture) = found?;
-                        is_within = take(id, capture);
-                        if !is_within {
-                            break;
-                        }
-                    }
-                    is_within
+            if let Some((id, capture)) = only {
+                if self.access.shows(state, &capture)? && !take(id, capture) {
+                    return Ok(false);
                 }
-            };
-            if !is_within {
-                return Ok(false);
+                continue;
+            }
+            for found in self.access.history(state, url)? {
+                let (id, capture) = found?;
+                if !take(id, capture) {
+                    return Ok(false);
+                }
             }
         }
         Ok(true)
@@ -218,6 +211,20 @@ impl<'a> Rows<'a> {
         let fields = fields.filter(|field| !matches!(field, Field::UrlKey | Field::Timestamp));
         Ok(format!("{} {} {}", row.key, stamp(row.capture.time), object(self, row, fields)?))
     }
+}
+
+/// The captures of URLs that have one, as most have: many are read for little more than one.
+fn captured(state: &State, urls: Vec<(String, UrlId)>) -> Result<Vec<Captured>, StateError> {
+    let only = |visit: Visit| Some(visit).filter(|visit| visit.captures == 1)?.last_capture;
+    let visits = state.visits_of(urls.iter().map(|(_, id)| *id));
+    let ids = visits.map(|known| known.map(|(.., visit)| visit.and_then(only)));
+    let ids: Vec<Option<CaptureId>> = ids.collect::<Result<_, _>>()?;
+    let mut captures = state.captures_of(&ids.iter().flatten().copied().collect::<Vec<_>>())?.into_iter();
+    let known = urls.into_iter().zip(ids).map(|((key, url), id)| {
+        let only = id.and_then(|id| Some((id, captures.next()?)));
+        Captured { key, url, only }
+    });
+    Ok(known.collect())
 }
 
 fn second(row: &Row) -> i64 {

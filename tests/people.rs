@@ -168,6 +168,8 @@ pub(crate) fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
 /// Leaves a picture of a page in the folder `$ARCHIVE_TEST_PICTURES`, for people to look at.
 fn photograph(browser: &Browser, name: &str) {
     let Some(folder) = std::env::var_os("ARCHIVE_TEST_PICTURES").map(PathBuf::from) else { return };
+    // They cover what is beside them where all of a page is in the picture.
+    browser.devtools("Emulation.setScrollbarsHidden", &json!({ "hidden": true }));
     let picture = browser.devtools("Page.captureScreenshot", &json!({ "captureBeyondViewport": true }));
     let bytes = base64::prelude::BASE64_STANDARD.decode(picture["data"].as_str().unwrap()).unwrap();
     let name: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).take(120).collect();

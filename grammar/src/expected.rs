@@ -92,7 +92,27 @@ fn suggestion(text: &str, tokens: &[Token], index: usize, word: &str, rules: &[R
     nearest(&format!("{before} {word}"), pairs).map(|meant| format!("did you mean `{meant}`?"))
 }
 
-/// How a keyword may be written, to find near misses.
+/// The words of the grammar that are no field's, function's or value's, each once: `order by` and not its parts.
+#[must_use]
+pub fn keywords() -> Vec<&'static str> {
+    let rules =
+        Rule::all_rules().iter().filter(|rule| !matches!(rule, Rule::BY | Rule::SITES | Rule::target));
+    let mut words: Vec<&str> = rules.flat_map(|rule| spellings(*rule)).copied().collect();
+    words.sort_unstable();
+    words.dedup();
+    let begins = |word: &str, other: &str| other.strip_prefix(word).is_some_and(|rest| rest.starts_with(' '));
+    let all = words.clone();
+    words.retain(|word| matches!(*word, "as") || !all.iter().any(|other| begins(word, other)));
+    words
+}
+
+/// The words for what is asked for: `page`, `site` and so on.
+#[must_use]
+pub fn targets() -> &'static [&'static str] {
+    spellings(Rule::target)
+}
+
+/// How a keyword may be written: to find near misses, and to complete it.
 fn spellings(rule: Rule) -> &'static [&'static str] {
     match rule {
         Rule::AND => &["and"],
@@ -121,6 +141,21 @@ fn spellings(rule: Rule) -> &'static [&'static str] {
         Rule::GROUP | Rule::group_clause => &["group", "group by"],
         Rule::HAVING | Rule::having_clause => &["having"],
         Rule::SAMPLE | Rule::sample_clause => &["sample"],
+        Rule::SEED => &["seed"],
+        Rule::SINCE | Rule::since => &["since"],
+        Rule::UNTIL => &["until"],
+        Rule::TO => &["to"],
+        Rule::AS => &["as"],
+        Rule::AS_OF | Rule::as_of_clause => &["as of"],
+        Rule::ALL => &["all"],
+        Rule::ANY_OF => &["any"],
+        Rule::DISTINCT => &["distinct"],
+        Rule::COUNTED => &["count"],
+        Rule::LINKS_TO => &["links to"],
+        Rule::LINKED_FROM => &["linked from"],
+        Rule::REDIRECTS_TO => &["redirects to"],
+        Rule::SAME_CONTENT => &["same content as"],
+        Rule::DUPLICATES => &["duplicates"],
         Rule::SITES | Rule::target => &["site", "page", "host", "capture", "version", "link"],
         _ => &[],
     }
@@ -207,4 +242,43 @@ fn shortened(found: &str) -> String {
         return found.to_owned();
     }
     found.chars().take(CHARACTERS_MAX).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pest::Parser;
+
+    use super::*;
+    use crate::syntax::Syntax;
+
+    /// Rules in capitals that are no keywords: signs, and what is asked for.
+    const OTHERS: &str = "EOI WHITESPACE COMMENT OPEN CLOSE COMMA WITHIN WITHOUT DEEP CHILD HERE COMPARATOR LIKE UNLIKE STAR PLUS \
+                          MINUS TIMES OVER SITES HOSTS PAGES VERSIONS CAPTURES LINKS";
+
+    #[test]
+    fn every_keyword_of_the_grammar_is_known_as_it_is_written() {
+        let keywords = keywords();
+        for rule in Rule::all_rules() {
+            let name = format!("{rule:?}");
+            let is_in_capitals = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+            if !is_in_capitals || OTHERS.split_whitespace().any(|other| other == name) {
+                continue;
+            }
+            assert!(!spellings(*rule).is_empty(), "{name}");
+            for word in spellings(*rule) {
+                // Some are keywords only before what follows them.
+                let text = format!("{word} pages");
+                let found = Syntax::parse(*rule, &text);
+                assert!(found.is_ok_and(|found| word.starts_with(found.as_str())), "{name}: {word}");
+                let is_part = |other: &&str| other.split(' ').any(|part| part == *word);
+                assert!(keywords.contains(word) || keywords.iter().any(is_part), "{word}");
+            }
+        }
+        for target in targets() {
+            assert!(Syntax::parse(Rule::target, target).is_ok() && !keywords.contains(target), "{target}");
+        }
+        let mut once = keywords.clone();
+        once.dedup();
+        assert!(once == keywords && keywords.contains(&"order by") && !keywords.contains(&"order"));
+    }
 }

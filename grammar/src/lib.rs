@@ -53,6 +53,7 @@ use pest::Parser;
 use pest::error::{ErrorVariant, InputLocation};
 
 pub use error::ParseError;
+pub use expected::{keywords, targets};
 pub use lenient::parse_lenient;
 pub use print::Quoted;
 pub use suggest::nearest;

@@ -107,6 +107,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         end_of(time).ok_or_else(|| UsageError(format!("--as-of: '{time}' {problem}")))
     });
     let options = Options {
+        skip: 0,
         limit: args.limit,
         all: args.all,
         importance_weight: args.importance,

@@ -18,6 +18,7 @@ pub use self::said::{Page, Said, Span, said};
 pub use self::typed::{MINUS, Typed, TypedError};
 use crate::access::Access;
 use crate::change::{self, VersionError};
+use crate::prepared::Facts;
 use crate::query::{self, AsOf, PageRow, PageText, Plan, Question, Rows, RowsError, Together};
 use crate::search::{self, Evidences, Found, Snippet, TextQuery, View};
 
@@ -27,6 +28,8 @@ pub const RESULTS_MAX: usize = 1000;
 /// Pages for each result asked for that importance may move.
 const RANKED_PER_RESULT: usize = 10;
 
+const DAY_SECONDS: u32 = 86_400;
+
 /// Values of a facet that are counted apart.
 const FACET_VALUES_MAX: usize = 10;
 
@@ -35,6 +38,8 @@ const FACET_VALUES_MAX: usize = 10;
 pub struct Options {
     /// Results, at most [`RESULTS_MAX`].
     pub limit: usize,
+    /// How many of these are left out, the best ones: those of earlier pages.
+    pub skip: usize,
     /// Whether a page needs all of the words. Otherwise those with more of them come before others.
     pub all: bool,
     /// How much importance counts, see [`scored`]; 0 for not at all.
@@ -47,7 +52,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { limit: 10, all: false, importance_weight: IMPORTANCE_WEIGHT, facets: false, before: None }
+        Self {
+            limit: 10,
+            skip: 0,
+            all: false,
+            importance_weight: IMPORTANCE_WEIGHT,
+            facets: false,
+            before: None,
+        }
     }
 }
 
@@ -195,11 +207,49 @@ pub fn find_in(
     ranked.sort_by(|left, right| right.score.total_cmp(&left.score));
     let mut best = without_copies(ranked);
     best.truncate(limit);
-    let hits = best.into_iter().map(|ranked| search.hit(typed, ranked)).collect::<Result<_, _>>()?;
+    let hits = best
+        .into_iter()
+        .skip(options.skip)
+        .map(|ranked| search.hit(typed, ranked))
+        .collect::<Result<_, _>>()?;
     // Each of them knows the words of all.
     let meant = search.views.first().map_or(Ok(Vec::new()), |view| meant(view, typed))?;
     let behind = search.views.iter().map(View::behind).sum();
     Ok(Results { hits, facets: counts.facets(), meant, behind })
+}
+
+/// What was found, sorted as far as it is asked for: mostly the first few of some hundred thousand.
+struct BestFirst {
+    /// The worst first; those from `sorted` on are the best of all, in order.
+    found: Vec<Found>,
+    sorted: usize,
+    /// How many are sorted next.
+    next: usize,
+}
+
+impl BestFirst {
+    fn of(found: Vec<Found>, expected: usize) -> Self {
+        Self { sorted: found.len(), found, next: expected.max(1) }
+    }
+}
+
+impl Iterator for BestFirst {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        if self.sorted == self.found.len() {
+            let worse = |left: &Found, right: &Found| {
+                left.score.total_cmp(&right.score).then(right.page.cmp(&left.page))
+            };
+            self.sorted = self.sorted.saturating_sub(self.next);
+            self.next *= 2;
+            if self.sorted > 0 {
+                self.found.select_nth_unstable_by(self.sorted, worse);
+            }
+            self.found.get_mut(self.sorted..)?.sort_unstable_by(worse);
+        }
+        self.found.pop()
+    }
 }
 
 /// Counts all pages that were found and fit, and leaves no others.
@@ -211,6 +261,20 @@ fn counted(
 ) -> Result<Counts, FindError> {
     let rows: &dyn Rows = past.map_or(today, |past| past);
     let mut counts = Counts::default();
+    if past.is_none() {
+        found.sort_unstable_by_key(|found| found.page);
+        let mut ids: Vec<UrlId> = found.iter().map(|found| found.page).collect();
+        ids.dedup();
+        if let Some(known) = today.found_of(plan, &ids)? {
+            let mut fitting = known.iter().map(|(id, _)| *id).peekable();
+            found.retain(|found| {
+                while fitting.next_if(|id| *id < found.page).is_some() {}
+                fitting.peek() == Some(&found.page)
+            });
+            counts.add_sorts(rows, &known)?;
+            return Ok(counts);
+        }
+    }
     let mut fitting = HashSet::new();
     for row in today.pages_of(found.iter().map(|found| found.page).collect()) {
         let row = match past {
@@ -287,16 +351,13 @@ impl Search<'_> {
     fn ranked(
         &self,
         plan: &Plan,
-        mut found: Vec<Found>,
+        found: Vec<Found>,
         options: &Options,
     ) -> Result<Vec<(f32, Ranked)>, FindError> {
-        found.sort_unstable_by(|left, right| {
-            right.score.total_cmp(&left.score).then(left.page.cmp(&right.page))
-        });
-        let limit = options.limit.min(RESULTS_MAX);
+        let wanted = options.limit.min(RESULTS_MAX) * RANKED_PER_RESULT;
         let mut ranked = Vec::new();
-        for Found { page, score: text, has_all } in found {
-            if ranked.len() >= limit * RANKED_PER_RESULT {
+        for Found { page, score: text, has_all } in BestFirst::of(found, wanted) {
+            if ranked.len() >= wanted {
                 break;
             }
             let Some(row) = self.rows.page(page)? else { continue };
@@ -365,19 +426,51 @@ impl Counts {
     const NAMES: [&str; 4] = ["site", "year", "type", "language"];
 
     fn add(&mut self, rows: &dyn Rows, row: &PageRow) -> Result<(), RowsError> {
-        let text = |text| Ok::<_, RowsError>(rows.text(row, text)?.map(std::borrow::Cow::into_owned));
-        let values = [
-            text(PageText::Site)?,
-            row.last_seen.map(|time| time.year().to_string()),
-            row.kind.map(|kind| kind.name().to_owned()),
-            text(PageText::Language)?,
-        ];
-        for (counts, value) in self.by.iter_mut().zip(values) {
-            if let Some(value) = value {
+        for (place, counts) in self.by.iter_mut().enumerate() {
+            if let Some(value) = Self::value(place, rows, row)? {
                 *counts.entry(value).or_default() += 1;
             }
         }
         Ok(())
+    }
+
+    /// Adds many pages by what columns tell of them: what a number says is asked of one page that has it.
+    fn add_sorts(&mut self, rows: &dyn Rows, pages: &[(UrlId, Facts)]) -> Result<(), RowsError> {
+        let sorts: [fn(&Facts) -> u32; 4] = [
+            |facts| facts.site.0,
+            // Days, of which each is of one year; 0 for none.
+            |facts| facts.last_seen.checked_sub(1).map_or(0, |_| facts.last_seen / DAY_SECONDS + 1),
+            |facts| facts.kind.map_or(0, |kind| u32::from(kind) + 1),
+            |facts| facts.language.into(),
+        ];
+        for (place, (sort, counts)) in sorts.iter().zip(&mut self.by).enumerate() {
+            let mut of_sorts: HashMap<u32, (UrlId, u64)> = HashMap::new();
+            // Neighbours are mostly of one sort.
+            for same in pages.chunk_by(|(_, left), (_, right)| sort(left) == sort(right)) {
+                let Some((id, facts)) = same.first() else { continue };
+                of_sorts.entry(sort(facts)).or_insert((*id, 0)).1 += same.len() as u64;
+            }
+            // Each site has a name of its own, so few of them are looked up.
+            let least = if place == 0 { nth_largest(&of_sorts, FACET_VALUES_MAX) } else { 0 };
+            for (id, count) in of_sorts.into_values().filter(|(_, count)| *count >= least) {
+                let value = rows.page(id)?.map_or(Ok(None), |row| Self::value(place, rows, &row))?;
+                if let Some(value) = value {
+                    *counts.entry(value).or_default() += count;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a page by which it is counted at a place of [`Counts::NAMES`].
+    fn value(place: usize, rows: &dyn Rows, row: &PageRow) -> Result<Option<String>, RowsError> {
+        let text = |text| Ok(rows.text(row, text)?.map(std::borrow::Cow::into_owned));
+        match place {
+            0 => text(PageText::Site),
+            1 => Ok(row.last_seen.map(|time| time.year().to_string())),
+            2 => Ok(row.kind.map(|kind| kind.name().to_owned())),
+            _ => text(PageText::Language),
+        }
     }
 
     fn facets(self) -> Vec<(&'static str, Vec<(String, u64)>)> {
@@ -389,6 +482,13 @@ impl Counts {
         });
         facets.filter(|(_, values)| !values.is_empty()).collect()
     }
+}
+
+/// The count of the last sort that is among the so many largest; 0 if all are.
+fn nth_largest(of_sorts: &HashMap<u32, (UrlId, u64)>, number: usize) -> u64 {
+    let mut counts: Vec<u64> = of_sorts.values().map(|(_, count)| *count).collect();
+    counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
+    counts.get(number - 1).copied().unwrap_or(0)
 }
 
 #[cfg(test)]

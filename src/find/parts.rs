@@ -121,6 +121,8 @@ impl Wanted {
         let before = self.before.map(|micros| DateTime::from_timestamp_micros(micros).ok_or(NO_TIME));
         Ok(Options {
             limit: self.limit.min(RESULTS_MAX),
+            // What comes first is only known where all is gathered.
+            skip: 0,
             all: self.all,
             importance_weight: f64::from_bits(self.importance_weight),
             facets: self.facets,

@@ -221,6 +221,16 @@ impl<'a> ArchiveRows<'a> {
         Ok(self.tested(plan)?.and_then(|(columnar, is_exact)| is_exact.then_some(columnar)))
     }
 
+    /// Of some pages, given by rising number, those that a plan's conditions hold for, with their kind, site, last capture and
+    /// language alone; none where columns do not tell all of the conditions.
+    pub(super) fn found_of(
+        &self,
+        plan: &Plan,
+        ids: &[UrlId],
+    ) -> Result<Option<Vec<(UrlId, Facts)>>, RowsError> {
+        Ok(self.columnar(plan)?.map(|columnar| columnar.of(ids)).transpose()?)
+    }
+
     /// The rows of some pages, by rising number: many cost less than one by one.
     pub fn pages_of(&self, mut ids: Vec<UrlId>) -> impl Iterator<Item = Result<PageRow, RowsError>> + '_ {
         ids.sort_unstable();

@@ -5,7 +5,7 @@ use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 
 use archive_grammar::{Direction, Target};
-use archive_storage::SiteId;
+use archive_storage::{SiteId, UrlId};
 use rayon::prelude::*;
 
 use super::columns::Column;
@@ -105,6 +105,9 @@ fn summed(aggregate: &Aggregate) -> Option<Option<Number>> {
         _ => None,
     }
 }
+
+/// What is told of pages of which many were found.
+const OF_FOUND: [Stored; 4] = [Stored::Kind, Stored::Site, Stored::LastSeen, Stored::Language];
 
 /// The column whose values tell those of a field.
 fn stored(column: Column) -> Option<Stored> {
@@ -450,6 +453,32 @@ impl Columnar<'_> {
             }
         }
         Ok((top, count))
+    }
+
+    /// Of some pages, given by rising number, those that pass the test, with what [`OF_FOUND`] tells of them and no more.
+    pub(super) fn of(&self, ids: &[UrlId]) -> Found<Vec<(UrlId, Facts)>> {
+        let of_block = |block| {
+            let urls = self.prepared.ids(block);
+            let place = |url: u32| ids.partition_point(|id| id.0 < url);
+            let own = ids.get(place(urls.start)..place(urls.end)).unwrap_or_default();
+            let rows = if own.is_empty() { Rows::None } else { self.rows(block)? };
+            if matches!(rows, Rows::None) {
+                return Ok(Vec::new());
+            }
+            let values = |column: &Stored| self.prepared.values(block, *column);
+            let columns = OF_FOUND.iter().map(values).collect::<Found<Vec<_>>>()?;
+            let facts = |id: &UrlId| {
+                let row = (id.0 - urls.start) as usize;
+                let mut values = [0; OF_FOUND.len()];
+                for (value, column) in values.iter_mut().zip(&columns) {
+                    *value = *column.get(row)?;
+                }
+                rows.has(row).then(|| (*id, Facts::of_some(&OF_FOUND, &values)))
+            };
+            Ok(own.iter().filter_map(facts).collect())
+        };
+        let blocks = (0..self.prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?;
+        Ok(blocks.concat())
     }
 
     /// The rows of a block that are pages, or captures of pages, and pass the test.

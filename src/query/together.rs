@@ -24,6 +24,7 @@ use crate::access::Access;
 use crate::decisions::Decisions;
 use crate::ledger::{self, AnsweringError};
 use crate::parse::{Structure, Validity};
+use crate::prepared::Facts;
 use crate::search::elements::ElementQuery;
 use crate::search::{self, Structures, View};
 
@@ -138,6 +139,15 @@ impl<'a> Together<'a> {
             let own: Vec<UrlId> = rest.drain(..later.min(rest.len())).map(|id| part.page(id)).collect();
             part.rows.pages_of(own).map(|row| row.map(|row| part.up(row)))
         })
+    }
+
+    /// Of some pages, given by rising number, those that a plan's conditions hold for, with their kind, site, last capture and
+    /// language alone; none where columns of one archive do not tell all of the conditions.
+    ///
+    /// # Errors
+    /// When the columns cannot be read.
+    pub fn found_of(&self, plan: &Plan, ids: &[UrlId]) -> Found<Option<Vec<(UrlId, Facts)>>> {
+        self.only().map_or(Ok(None), |only| only.found_of(plan, ids))
     }
 
     /// The row of a page that the archive at `index` knows by this number: of that archive, or of the one that answers for it. None

@@ -1,7 +1,7 @@
 //! Addresses of replayed captures: `/web/<timestamp>[modifier]/<url>`, as the field writes them.
 
 use archive_storage::address::canonical;
-use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, TimeDelta, Timelike, Utc};
 use url::Url;
 
 /// Digits of a whole timestamp: `YYYYMMDDhhmmss`.
@@ -149,7 +149,12 @@ pub(super) fn moment(micros: i64) -> DateTime<Utc> {
 
 /// The timestamp of microseconds since 1970.
 pub(super) fn stamp(micros: i64) -> String {
-    moment(micros).format("%Y%m%d%H%M%S").to_string()
+    let (date, time) = (moment(micros).date_naive(), moment(micros).time());
+    if !(0..=9999).contains(&date.year()) {
+        return moment(micros).format("%Y%m%d%H%M%S").to_string();
+    }
+    let date = date.year() * 10_000 + (date.month() * 100 + date.day()) as i32;
+    format!("{date:08}{:06}", time.hour() * 10_000 + time.minute() * 100 + time.second())
 }
 
 /// The date of microseconds since 1970 as HTTP has it.
@@ -209,6 +214,21 @@ mod tests {
                 (when, modifier, url),
                 "{rest}"
             );
+        }
+    }
+
+    #[test]
+    fn times_of_all_years_are_stamped() {
+        for (micros, text) in [
+            (0, "19700101000000"),
+            (-1, "19691231235959"),
+            (951_868_799_999_999, "20000229235959"),
+            (-62_135_596_800_000_000, "00010101000000"),
+            (253_402_300_799_000_000, "99991231235959"),
+            (253_402_300_800_000_000, "+100000101000000"),
+        ] {
+            assert_eq!(stamp(micros), text);
+            assert_eq!(moment(micros).format("%Y%m%d%H%M%S").to_string(), text);
         }
     }
 

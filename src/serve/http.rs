@@ -266,7 +266,8 @@ impl Told {
         } else {
             shared.archive.open()?
         };
-        let seen = Seen { store: &opened.store, access: opened.access.to(self.who.role) };
+        let (store, access) = (&opened.store, opened.access.to(self.who.role));
+        let seen = Seen { store, access, searches: &shared.archive.searches };
         match self.origin {
             Origin::Application => {
                 if let Some(request) = &self.ask {

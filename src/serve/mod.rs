@@ -16,6 +16,7 @@ mod opened;
 mod page;
 mod people;
 mod pings;
+mod searches;
 
 use std::collections::HashSet;
 use std::future::poll_fn;

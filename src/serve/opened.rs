@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use archive_storage::{Store, StoreError};
 
+use super::searches::Searches;
 use crate::access::{Access, AccessError};
 
 /// So long requests share what is opened: also the age of access rules at most.
@@ -51,6 +52,8 @@ pub(super) struct Opened {
 pub(super) struct Seen<'a> {
     pub(super) store: &'a Store,
     pub(super) access: Access,
+    /// What was found in it lately.
+    pub(super) searches: &'a Searches,
 }
 
 /// What opens an archive for requests.
@@ -58,6 +61,8 @@ pub(super) struct Seen<'a> {
 pub(super) struct Archive {
     path: PathBuf,
     current: Mutex<Option<Current>>,
+    /// What was found in it lately.
+    pub(super) searches: Searches,
 }
 
 /// What was opened last.
@@ -84,7 +89,7 @@ impl Current {
 
 impl Archive {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), current: Mutex::default() }
+        Self { path: path.to_owned(), current: Mutex::default(), searches: Searches::default() }
     }
 
     /// Its folder.

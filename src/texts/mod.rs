@@ -143,11 +143,10 @@ impl Language {
     /// A number with so many decimals.
     #[must_use]
     pub fn decimal(self, number: f64, decimals: usize) -> String {
-        let mut english = format!("{number:.decimals$}");
+        let plain = format!("{number:.decimals$}");
         // A little less than nothing is nothing.
-        if english.chars().all(|c| matches!(c, '-' | '0' | '.')) {
-            english = english.replace('-', "");
-        }
+        let is_nothing = plain.chars().all(|c| matches!(c, '-' | '0' | '.'));
+        let english = plain.replace('-', if is_nothing { "" } else { "−" });
         match self {
             Self::English => english,
             Self::French => english.replace('.', ","),
@@ -258,6 +257,7 @@ mod tests {
         );
         assert_eq!((english.bytes(1536), french.bytes(1536)), ("1.50 KiB".into(), "1,50 Kio".into()));
         assert_eq!(french.bytes(12), "12 o");
+        assert_eq!((english.decimal(-0.47, 2), french.decimal(-1.0, 1)), ("−0.47".into(), "−1,0".into()));
         assert_eq!((english.decimal(-0.004, 2), french.signed(-0.5, 1)), ("0.00".into(), "−0,5".into()));
         let pages = |language: Language, number| language.counted(number, "{} page", "{} pages");
         assert_eq!([0, 1, 2].map(|number| pages(english, number)), ["0 pages", "1 page", "2 pages"]);

@@ -49,7 +49,7 @@ impl Filter {
     pub(super) fn passes(&self, rows: &Rows<'_>, row: &Row) -> Result<bool, Error> {
         let value = match self.field {
             Some(field) => rows.value(row, field)?.unwrap_or_default(),
-            None => rows.cdxj(row, None)?,
+            None => rows.cdxj(row, None)?.into(),
         };
         let holds = match &self.test {
             Test::Has(text) => value.contains(text),

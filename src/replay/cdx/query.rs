@@ -1,12 +1,13 @@
 //! What a query asks for.
 
 use archive_storage::address::surt;
+use archive_storage::{Capture, CaptureKind};
 use url::form_urlencoded;
 
 use super::field::Field;
 use super::filter::Filter;
 use super::{ANSWER_MAX, PAGE_ROWS};
-use crate::replay::address::time_of;
+use crate::replay::address::{stamp, time_of};
 
 /// Filters, and fields that are collapsed, of one query.
 pub(super) const FILTERS_MAX: usize = 32;
@@ -119,6 +120,13 @@ impl Query {
             page_rows: number("pageSize")?.unwrap_or(PAGE_ROWS).clamp(1, ANSWER_MAX),
             counts_pages: is_on("showNumPages"),
         })
+    }
+
+    /// Whether a capture is of the time that is meant, and has something to show.
+    pub(super) fn takes(&self, capture: &Capture) -> bool {
+        let is_early = self.from.as_ref().is_some_and(|from| stamp(capture.time) < *from);
+        let is_late = self.to.as_ref().is_some_and(|to| stamp(capture.time) > *to);
+        capture.kind != CaptureKind::Failed && !is_early && !is_late
     }
 }
 

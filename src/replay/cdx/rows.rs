@@ -1,23 +1,30 @@
 //! The captures that a query means, and the values of their fields.
 
-use std::cell::OnceCell;
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use archive_storage::address::surt;
-use archive_storage::{Capture, CaptureId, CaptureKind, Store, UrlId};
+use archive_storage::segment::LookUp;
+use archive_storage::{Capture, CaptureId, Page, State, StateError, Store, UrlId, Visit};
+use rayon::prelude::*;
 
 use super::field::Field;
 use super::object;
 use super::query::{Keys, Query};
 use crate::access::Access;
 use crate::replay::Error;
-use crate::replay::address::{moment, requested_url, stamp, uri};
+use crate::replay::address::{requested_url, stamp, uri};
 use crate::replay::mementos::known;
 
 /// The media type that indexers give revisits, and what has none.
 const REVISIT: &str = "warc/revisit";
 const UNKNOWN: &str = "unk";
+
+/// URLs that are looked at in one part of a pass over all, and parts that each thread has before captures are counted.
+const PART_URLS: usize = 1 << 15;
+const PARTS_PER_THREAD: usize = 4;
 
 /// A capture.
 pub(super) struct Row {
@@ -35,31 +42,41 @@ struct Told {
     has_status: bool,
 }
 
-/// Where rows come from.
-pub(super) struct Rows<'a> {
-    pub store: &'a Store,
-    pub access: &'a Access,
-    /// Captures that one query may look at.
-    pub max: usize,
+/// A URL that is meant.
+struct Captured {
+    key: String,
+    url: UrlId,
+    /// Its capture, if it has no other.
+    only: Option<(CaptureId, Capture)>,
 }
 
-impl Rows<'_> {
+/// Where rows come from.
+pub(super) struct Rows<'a> {
+    store: &'a Store,
+    access: &'a Access,
+    /// Captures that one query may look at.
+    max: usize,
+    indexes: RefCell<LookUp>,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(store: &'a Store, access: &'a Access, max: usize) -> Self {
+        Self { store, access, max, indexes: RefCell::new(store.reader().look_up()) }
+    }
+
     /// The captures of a query that may be shown, by key and time; nothing when there are too many.
     pub(super) fn gather(&self, query: &Query) -> Result<Option<Vec<Row>>, Error> {
-        let mut rows = Vec::new();
-        for (key, url) in self.urls(query)? {
-            for capture in self.access.history(self.store.state(), url)? {
-                let (id, capture) = capture?;
-                let is_early = query.from.as_ref().is_some_and(|from| stamp(capture.time) < *from);
-                let is_late = query.to.as_ref().is_some_and(|to| stamp(capture.time) > *to);
-                if capture.kind == CaptureKind::Failed || is_early || is_late {
-                    continue;
-                }
-                if rows.len() >= self.max {
-                    return Ok(None);
-                }
-                rows.push(Row { id, capture, key: Rc::clone(&key), told: OnceCell::new() });
+        let (state, mut rows) = (self.store.state(), Vec::new());
+        let is_whole = match &query.keys {
+            Keys::Exact(url) => {
+                let found = known(state, &requested_url(url))?;
+                let urls = found.into_iter().map(|(id, _)| (surt(url), id)).collect();
+                self.add(query, captured(state, urls)?, &mut rows)?
             }
+            Keys::Range(first, end) => self.add_between(query, first, end, &mut rows)?,
+        };
+        if !is_whole {
+            return Ok(None);
         }
         rows.sort_by(|a, b| {
             let place = |row: &Row| (second(row), row.id);
@@ -73,6 +90,66 @@ impl Rows<'_> {
         Ok(Some(rows))
     }
 
+    /// Adds the captures of all URLs whose keys are from one to before another; says whether these are all.
+    fn add_between(&self, query: &Query, first: &str, end: &str, rows: &mut Vec<Row>) -> Result<bool, Error> {
+        let state = self.store.state();
+        // Names of URLs are read only where the host has what is in the host that is meant.
+        let host = memchr::memmem::Finder::new(&query.host);
+        let hosts = state.hosts().map(|found| Ok(host.find(found?.1.as_bytes()).is_some()));
+        let hosts = hosts.collect::<Result<Vec<bool>, StateError>>()?;
+        let is_meant = |page: &Page| hosts.get(page.host.index()).copied().unwrap_or(true);
+        let part = |from: &u32| -> Result<Vec<Captured>, StateError> {
+            let (mut names, mut urls) = (state.url_cursor(), Vec::new());
+            for page in state.pages(UrlId(*from)).take(PART_URLS) {
+                let (id, page) = page?;
+                if page.visit.is_none() || !is_meant(&page) {
+                    continue;
+                }
+                let key = surt(names.get(id)?);
+                if key.as_str() >= first && key.as_str() < end {
+                    urls.push((key, id));
+                }
+            }
+            captured(state, urls)
+        };
+        let parts: Vec<u32> = (0..state.url_count()).step_by(PART_URLS).collect();
+        for parts in parts.chunks(PARTS_PER_THREAD * rayon::current_num_threads()) {
+            for found in parts.par_iter().map(part).collect::<Result<Vec<_>, _>>()? {
+                if !self.add(query, found, rows)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds the captures of some URLs, unless there are too many.
+    fn add(&self, query: &Query, urls: Vec<Captured>, rows: &mut Vec<Row>) -> Result<bool, Error> {
+        let state = self.store.state();
+        for Captured { key, url, only } in urls {
+            let key: Rc<str> = key.into();
+            let mut take = |id, capture: Capture| {
+                if query.takes(&capture) {
+                    rows.push(Row { id, capture, key: Rc::clone(&key), told: OnceCell::new() });
+                }
+                rows.len() <= self.max
+            };
+            if let Some((id, capture)) = only {
+                if self.access.shows(state, &capture)? && !take(id, capture) {
+                    return Ok(false);
+                }
+                continue;
+            }
+            for found in self.access.history(state, url)? {
+                let (id, capture) = found?;
+                if !take(id, capture) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Captures of one second stand as their lines do in a sorted file.
     fn order_as_lines(&self, rows: &mut [Row]) -> Result<(), Error> {
         let mut lines = HashMap::new();
@@ -83,51 +160,27 @@ impl Rows<'_> {
         Ok(())
     }
 
-    fn urls(&self, query: &Query) -> Result<Vec<(Rc<str>, UrlId)>, Error> {
-        let state = self.store.state();
-        let mut urls = Vec::new();
-        match &query.keys {
-            Keys::Exact(url) => {
-                let key: Rc<str> = surt(url).into();
-                for (id, _) in known(state, &requested_url(url))? {
-                    urls.push((Rc::clone(&key), id));
-                }
-            }
-            Keys::Range(first, end) => {
-                let host = memchr::memmem::Finder::new(&query.host);
-                state.scan_urls(0..state.url_count(), |id, url| {
-                    if host.find(url.as_bytes()).is_some() {
-                        let key = surt(url);
-                        if key >= *first && key < *end {
-                            urls.push((key.into(), id));
-                        }
-                    }
-                    Ok(())
-                })?;
-            }
-        }
-        Ok(urls)
-    }
-
     /// The value of a field, if there is one.
-    pub(super) fn value(&self, row: &Row, field: Field) -> Result<Option<String>, Error> {
+    pub(super) fn value<'r>(&'r self, row: &'r Row, field: Field) -> Result<Option<Cow<'r, str>>, Error> {
         let (capture, state) = (&row.capture, self.store.state());
         Ok(match field {
-            Field::UrlKey => Some(row.key.to_string()),
-            Field::Timestamp => Some(stamp(capture.time)),
-            Field::Url => Some(self.told(row)?.url.clone()),
-            Field::Digest => self.told(row)?.digest.clone(),
-            Field::Mime => Some(if !capture.kind.has_payload() {
-                REVISIT.to_owned()
+            Field::UrlKey => Some(Cow::Borrowed(&*row.key)),
+            Field::Timestamp => Some(stamp(capture.time).into()),
+            Field::Url => Some(self.told(row)?.url.as_str().into()),
+            Field::Digest => self.told(row)?.digest.as_deref().map(Cow::Borrowed),
+            Field::Mime => Some(Cow::Borrowed(if !capture.kind.has_payload() {
+                REVISIT
             } else {
-                Some(state.mime(capture.mime)).filter(|mime| !mime.is_empty()).unwrap_or(UNKNOWN).to_owned()
-            }),
+                Some(state.mime(capture.mime)).filter(|mime| !mime.is_empty()).unwrap_or(UNKNOWN)
+            })),
             // One that has no head is described by its original's, which is not its own.
             Field::Status if !capture.kind.has_payload() && !self.told(row)?.has_status => None,
-            Field::Status => (capture.status != 0).then(|| capture.status.to_string()),
-            Field::Length => Some(capture.location.length.to_string()),
-            Field::Offset => Some(capture.location.offset.to_string()),
-            Field::FileName => state.segment(capture.location.segment).map(|entry| entry.file.clone()),
+            Field::Status => (capture.status != 0).then(|| capture.status.to_string().into()),
+            Field::Length => Some(capture.location.length.to_string().into()),
+            Field::Offset => Some(capture.location.offset.to_string().into()),
+            Field::FileName => {
+                state.segment(capture.location.segment).map(|entry| Cow::Borrowed(entry.file.as_str()))
+            }
             Field::Redirect | Field::RobotFlags | Field::Unknown => None,
         })
     }
@@ -136,12 +189,13 @@ impl Rows<'_> {
         if let Some(told) = row.told.get() {
             return Ok(told);
         }
-        let (reader, location) = (self.store.reader(), row.capture.location);
-        if let Some(line) = reader.indexed(location, &row.key, moment(row.capture.time))? {
+        let location = row.capture.location;
+        let found = self.indexes.borrow_mut().find(location, &row.key, &stamp(row.capture.time))?;
+        if let Some(line) = found {
             let told = Told { url: uri(&line.url), digest: line.digest, has_status: line.status.is_some() };
             return Ok(row.told.get_or_init(|| told));
         }
-        let header = reader.header(location)?;
+        let header = self.store.reader().header(location)?;
         let url = match header.target_uri() {
             Some(url) => uri(url),
             None => uri(&self.store.state().url(row.capture.url)?),
@@ -153,10 +207,24 @@ impl Rows<'_> {
 
     /// The line of a CDXJ file; `fields` of its object, but for the two that stand before it.
     pub(super) fn cdxj(&self, row: &Row, fields: Option<&[Field]>) -> Result<String, Error> {
-        let mut fields = fields.unwrap_or(&Field::CDX).to_vec();
-        fields.retain(|field| !matches!(field, Field::UrlKey | Field::Timestamp));
-        Ok(format!("{} {} {}", row.key, stamp(row.capture.time), object(self, row, &fields)?))
+        let fields = fields.unwrap_or(&Field::CDX).iter();
+        let fields = fields.filter(|field| !matches!(field, Field::UrlKey | Field::Timestamp));
+        Ok(format!("{} {} {}", row.key, stamp(row.capture.time), object(self, row, fields)?))
     }
+}
+
+/// The captures of URLs that have one, as most have: many are read for little more than one.
+fn captured(state: &State, urls: Vec<(String, UrlId)>) -> Result<Vec<Captured>, StateError> {
+    let only = |visit: Visit| Some(visit).filter(|visit| visit.captures == 1)?.last_capture;
+    let visits = state.visits_of(urls.iter().map(|(_, id)| *id));
+    let ids = visits.map(|known| known.map(|(.., visit)| visit.and_then(only)));
+    let ids: Vec<Option<CaptureId>> = ids.collect::<Result<_, _>>()?;
+    let mut captures = state.captures_of(&ids.iter().flatten().copied().collect::<Vec<_>>())?.into_iter();
+    let known = urls.into_iter().zip(ids).map(|((key, url), id)| {
+        let only = id.and_then(|id| Some((id, captures.next()?)));
+        Captured { key, url, only }
+    });
+    Ok(known.collect())
 }
 
 fn second(row: &Row) -> i64 {
@@ -167,7 +235,7 @@ fn second(row: &Row) -> i64 {
 mod tests {
     use archive_storage::address::url_hash;
     use archive_storage::segment::{CaptureBody, CaptureGroup, SegmentOptions};
-    use archive_storage::{Digest, MimeId};
+    use archive_storage::{CaptureKind, Digest, MimeId};
     use chrono::DateTime;
 
     use super::*;
@@ -216,7 +284,7 @@ mod tests {
         for query in ["url=a.org", "url=a.org&matchType=host"] {
             let query = Query::parse(query).ok().unwrap();
             let found = |max| {
-                let rows = Rows { store: &store, access: &access, max };
+                let rows = Rows::new(&store, &access, max);
                 rows.gather(&query).unwrap().map(|rows| rows.len())
             };
             assert_eq!((found(3), found(2)), (Some(3), None));

@@ -1,4 +1,4 @@
-// Completes words of a query while it is typed: rows, fields, functions and the values of fields that have a few.
+// Completes words of a query while it is typed: rows, fields, functions, keywords, and the values of fields that have a few.
 // Without it the box takes the same queries. VOCABULARY stands before this.
 "use strict";
 const SHOWN_MAX = 10;
@@ -21,11 +21,12 @@ const fitting = before => {
   const value = rest.match(VALUE);
   const field = value && fields.find(({ name }) => [value[2], `${value[1]} ${value[2]}`].some(it => plain(it) === plain(name)));
   if (field) return [field.choices.filter(it => begins(it, value[3])).map(name => ({ name, meaning: "" })), value[3]];
+  const keywords = VOCABULARY.keywords.filter(({ name }) => !fields.some(field => field.name === name));
   for (const [typed] of [rest.match(/[a-z]\w*[ _]+\w*$/i), rest.match(/[a-z]\w*$/i)].filter(Boolean)) {
     const start = rest.slice(0, rest.length - typed.length), owner = start.match(/(\w+)\.$/)?.[1].toLowerCase();
     const known = start.endsWith(".")
       ? VOCABULARY.fields[ROWS[owner]] ?? []
-      : [...(start.trim() ? [] : VOCABULARY.rows), ...fields, ...VOCABULARY.functions];
+      : [...(start.trim() ? [] : VOCABULARY.rows), ...fields, ...VOCABULARY.functions, ...keywords];
     const fit = known.filter(({ name }) => begins(name, typed));
     if (fit.length) return [fit, typed];
   }

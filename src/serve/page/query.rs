@@ -1,7 +1,9 @@
 //! The query language: a box that completes what is typed, mistakes below it, and the answer as a table, JSON or CSV.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use bytes::Bytes;
 use chrono::Utc;
 use maud::{Markup, html};
 use serde_json::{Map, Value as Json, json};
@@ -21,14 +23,19 @@ const EXAMPLES: [&str; 5] = [
 ];
 
 /// The script that completes words, with the words.
-pub(super) fn script() -> Reply {
+static SCRIPT: LazyLock<Bytes> = LazyLock::new(|| {
     let word = |name: &str, meaning: &str| json!({ "name": name, "meaning": meaning });
-    let rows = ["page", "site", "host", "capture", "version", "link"].map(|name| word(name, ""));
+    let plain = |names: &[&str]| names.iter().map(|name| word(name, "")).collect::<Vec<_>>();
     let functions: Vec<Json> =
         query::functions().map(|(name, meaning)| word(&format!("{name}("), meaning)).collect();
     let fields: BTreeMap<_, _> = query::fields().collect();
-    let words = json!({ "rows": rows, "fields": fields, "functions": functions });
-    Reply::of(200, "text/javascript", format!("const VOCABULARY = {words};\n{}", include_str!("query.js")))
+    let (rows, keywords) = (plain(archive_grammar::targets()), plain(&archive_grammar::keywords()));
+    let words = json!({ "rows": rows, "fields": fields, "functions": functions, "keywords": keywords });
+    format!("const VOCABULARY = {words};\n{}", include_str!("query.js")).into()
+});
+
+pub(super) fn script() -> Reply {
+    Reply::of(200, "text/javascript", SCRIPT.clone())
 }
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {

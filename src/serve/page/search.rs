@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use super::times::{self, Step};
 use super::{Asked, Problem, Reply, Speech, utc};
-use crate::find::{self, FindError, Options, Typed};
+use crate::find::{self, FindError, Typed};
 use crate::query::end_of;
 use crate::search::{Snippet, VERSIONS_FOLDER};
+use crate::serve::searches::Wanted;
 
 /// Results of a page.
 const RESULTS: usize = 20;
@@ -100,9 +101,13 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         };
         let before = Some(data.as_of).filter(|time| !time.is_empty());
         data.before = before.map(|time| end_of(time).ok_or_else(wrong)).transpose()?;
-        let limit = data.from + RESULTS + 1;
-        let options = Options { limit, facets: true, before: data.before, ..Options::default() };
-        let found = match find::find(asked.opened.store, asked.opened.access.clone(), &typed, options) {
+        let wanted = Wanted {
+            words: words.to_owned(),
+            before: data.before,
+            skip: data.from,
+            limit: data.from + RESULTS + 1,
+        };
+        let found = match asked.opened.searches.find(asked.opened, wanted, &typed) {
             Err(FindError::NoIndex) => {
                 let what = "This archive has no full-text index; it is made by `archive crawl` without --no-full-text.";
                 return Err(Problem::Missing(t.say(what).to_owned()));
@@ -113,9 +118,9 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             }
             found => found?,
         };
-        data.more = found.hits.len() > data.from + RESULTS && data.from + RESULTS < RESULTS_MAX;
-        data.results = found.hits.into_iter().skip(data.from).take(RESULTS).map(hit).collect();
-        (data.facets, data.meant, data.behind) = (found.facets, found.meant, found.behind);
+        data.more = found.hits.len() > RESULTS && data.from + RESULTS < RESULTS_MAX;
+        data.results = found.hits.iter().take(RESULTS).cloned().map(hit).collect();
+        (data.facets, data.meant, data.behind) = (found.facets.clone(), found.meant.clone(), found.behind);
         if asked.opened.store.path().join(VERSIONS_FOLDER).is_dir() {
             data.times = times::steps(asked)?;
         }

@@ -214,6 +214,8 @@ pub(crate) fn nearest(
 #[derive(Debug)]
 pub struct History<'a> {
     captures: &'a Table<CaptureRecord>,
+    /// Captures of a page that is fetched often lie near each other.
+    cursor: Cursor<'a, CaptureRecord>,
     next: Option<u32>,
     /// URL, time and number of the capture before, which is newer.
     later: Option<(UrlId, i64, u32)>,
@@ -222,7 +224,7 @@ pub struct History<'a> {
 impl<'a> History<'a> {
     pub(crate) fn new(captures: &'a Table<CaptureRecord>, newest: Option<CaptureId>) -> Self {
         let next = newest.map(|capture| capture.0);
-        Self { captures, next, later: None }
+        Self { captures, cursor: captures.cursor(), next, later: None }
     }
 
     /// Whether a capture may come next: a list that is damaged must not go on for ever.
@@ -237,7 +239,7 @@ impl Iterator for History<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let number = self.next.take()?;
-        match self.captures.get(number) {
+        match self.cursor.get(number) {
             Ok(Some(CaptureRecord { capture, .. })) if !self.may_follow(number, &capture) => {
                 Some(Err(self.captures.damaged(number, OUT_OF_ORDER)))
             }

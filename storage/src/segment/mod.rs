@@ -89,7 +89,7 @@ pub use guard::{Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
 pub use index::index_line;
 pub use inspect::{Fault, FaultKind, Inspection, inspect};
 pub use ledger::SegmentInfo;
-pub use look_up::Indexed;
+pub use look_up::{Indexed, LookUp};
 pub use options::SegmentOptions;
 pub use order::SKIPPABLE_NUMBER;
 pub use origins::SKIPPABLE_ORIGINS;

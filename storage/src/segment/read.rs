@@ -99,7 +99,7 @@ struct OpenSegment {
 }
 
 /// The index beside a segment.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct IndexFile {
     pub(super) file: Arc<dyn DiskFile>,
     pub(super) path: PathBuf,

@@ -94,6 +94,9 @@ impl<R: Record> Cursor<'_, R> {
         }
         let (block, slot) = (number / Table::<R>::PER_BLOCK, number % Table::<R>::PER_BLOCK);
         if (block.wrapping_sub(self.first_block)) as usize >= self.blocks.len() {
+            if let Some(frame) = self.table.frame(block) {
+                return Ok(Some(Table::<R>::decode(&frame.bytes, slot)));
+            }
             self.fill(block)?;
         }
         let bytes = &self.blocks[(block - self.first_block) as usize];

@@ -73,9 +73,9 @@ fn words_of_queries_are_completed() {
     // Keywords of one word and of several; none twice, and none after a point.
     browser.press(&format!("page status = 404 ord{DOWN}{ENTER}"));
     has(json!([]), Value::Null, Value::Null, "page status = 404 order by");
-    browser.press(" importance li");
-    has(json!(["limit"]), combobox(), Value::Null, "page status = 404 order by importance li");
-    browser.press("mit 5 same c");
+    browser.press(" importance lim");
+    has(json!(["limit"]), combobox(), Value::Null, "page status = 404 order by importance lim");
+    browser.press("it 5 same c");
     has(
         json!(["same content as"]),
         combobox(),
@@ -87,7 +87,7 @@ fn words_of_queries_are_completed() {
     browser.press("page see");
     has(json!(["seed"]), combobox(), Value::Null, "page see");
     browser.press("d and link target.cont");
-    has(json!(["content type"]), combobox(), Value::Null, "page seed and link target.cont");
+    has(json!(["content_type"]), combobox(), Value::Null, "page seed and link target.cont");
     browser.go(&page);
     browser.click("#query");
     browser.press(&format!("page type = h{DOWN}{ENTER}{TAB}{ENTER}"));

@@ -59,7 +59,7 @@ pub struct Linked {
 /// A page that may be among the best of all.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Candidate {
+pub(super) struct Candidate {
     page: u32,
     url: String,
     /// The bits of what its words are worth.

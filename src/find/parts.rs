@@ -34,13 +34,16 @@ pub struct Wanted {
     pub before: Option<i64>,
 }
 
+/// Words that look like one, and how often they are there.
+type Like = Vec<(String, u64)>;
+
 /// How often the words of a search are in an index.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
     statistics: Statistics,
     /// Of each word that no page has, those that look like it, and how often they are there; nothing of others.
-    like: Vec<(String, Option<Vec<(String, u64)>>)>,
+    like: Vec<(String, Option<Like>)>,
     behind: u64,
 }
 

@@ -172,7 +172,7 @@ impl<'a> Asked<'a> {
             match told {
                 Ok(told) => found.push(told),
                 Err(AskError::Node(error)) if matches!(source, Source::Node(_)) => {
-                    failed.push((place, error))
+                    failed.push((place, error));
                 }
                 Err(error) => return Err(Failure::Whole(error)),
             }

@@ -46,7 +46,7 @@ impl Credentials {
                 continue;
             }
             let mut parts = line.splitn(3, ' ');
-            let url = parts.next().and_then(|url| Url::parse(url).ok()).filter(|url| url.has_host());
+            let url = parts.next().and_then(|url| Url::parse(url).ok()).filter(Url::has_host);
             let (Some(url), Some(name), Some(password)) = (url, parts.next(), parts.next()) else {
                 return Err(wrong(format!("line {number} is not a URL, a name and a password")));
             };

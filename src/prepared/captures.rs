@@ -70,7 +70,8 @@ fn columns_of(
     urls.sort_unstable();
     urls.dedup();
     let known = pages.state().visits_of(urls.iter().copied()).collect::<Result<Vec<_>, _>>()?;
-    let mut columns = vec![Vec::with_capacity(block.len()); COLUMNS.len()];
+    let mut columns = [const { Vec::new() }; COLUMNS.len()];
+    columns.iter_mut().for_each(|column| column.reserve(block.len()));
     for (_, capture) in block {
         let (Ok(time), Ok(place)) = (u64::try_from(capture.time), urls.binary_search(&capture.url)) else {
             return Ok(None);
@@ -90,5 +91,5 @@ fn columns_of(
         ];
         columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
     }
-    Ok(Some(columns))
+    Ok(Some(columns.into()))
 }

@@ -163,7 +163,8 @@ fn columns_of(
     let newest = |visit: &Option<Visit>| visit.as_ref().and_then(|visit| visit.last_capture);
     let ids: Vec<CaptureId> = block.iter().filter_map(|(.., visit)| newest(visit)).collect();
     let mut captures = pages.state().captures_of(&ids)?.into_iter();
-    let mut columns = vec![Vec::with_capacity(block.len()); COLUMNS];
+    let mut columns = [const { Vec::new() }; COLUMNS];
+    columns.iter_mut().for_each(|column| column.reserve(block.len()));
     for (id, page, visit) in block {
         let capture: Option<Capture> = newest(visit).and_then(|_| captures.next());
         let facts = pages.facts(*id, page, visit.as_ref())?;
@@ -179,7 +180,7 @@ fn columns_of(
             column.push(value);
         }
     }
-    Ok(columns)
+    Ok(columns.into())
 }
 
 fn of_pages(state: &State) -> Stamp {

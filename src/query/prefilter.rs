@@ -382,7 +382,7 @@ impl Times {
     }
 
     fn is_between(self, time: &Instant) -> bool {
-        u64::from(time.timestamp_subsec_nanos()) * self.1 % NANOS > 0
+        !(u64::from(time.timestamp_subsec_nanos()) * self.1).is_multiple_of(NANOS)
     }
 }
 

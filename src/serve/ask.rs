@@ -46,7 +46,7 @@ pub(super) fn answer(seen: &Seen<'_>, request: &[u8]) -> Reply {
     };
     let mut out = Bounded { file, left: ANSWERS_BYTES_MAX, until: Instant::now() + TIME_MAX };
     let told = tell(seen, request, &mut out);
-    match told.and_then(|()| Ok(out.file.rewind().map_err(into)?)) {
+    match told.and_then(|()| out.file.rewind().map_err(into)) {
         Ok(()) => Reply { file: Some(out.file), ..Reply::of(200, "application/x-ndjson", "") },
         Err(_) if out.is_over() => {
             Reply::no_data(503, "this answer is too long, or takes too long: ask for less")

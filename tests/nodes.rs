@@ -242,8 +242,8 @@ impl Fake {
     }
 
     /// A node whose answer begins like this and goes on with its last line for ever.
-    fn endless(beginning: Vec<u8>) -> Self {
-        let marked = [b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".as_slice(), &beginning].concat();
+    fn endless(beginning: &[u8]) -> Self {
+        let marked = [b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".as_slice(), beginning].concat();
         Self::new(vec![("\"ask\"", marked)])
     }
 
@@ -302,7 +302,7 @@ fn nodes_that_do_not_answer_are_named_and_the_others_asked_without_them() {
 
     missing(&fake_silent().url(), "it did not answer within 1 seconds", &["--wait", "1s"]);
     let padded = [HEAD.as_bytes(), b"{\"site\":[\"a\",true]}", &vec![b' '; 15 << 20], b"\n"].concat();
-    let endless = Fake::endless(padded);
+    let endless = Fake::endless(&padded);
     missing(&endless.url(), "the answers are longer than 512 MiB", &[]);
 
     let portion = |keys: &str, has: &str| {

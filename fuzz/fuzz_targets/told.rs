@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
                 Ok(Line::Portion(portion)) => taken.extend(plan.take(portion).map(|taken| (archive, taken))),
                 Ok(Line::Found(words)) => gathered.add_words(words),
                 Ok(Line::Best(best)) => {
-                    best.checked(5).into_iter().for_each(|best| gathered.add_best(archive, best))
+                    best.checked(5).into_iter().for_each(|best| gathered.add_best(archive, best));
                 }
                 Ok(Line::Shown(shown)) => drop(shown.checked()),
                 _ => {}

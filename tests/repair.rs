@@ -157,6 +157,8 @@ fn a_missing_segment_is_named_and_given_up_by_nothing_but_repair() {
     assert!(crawled.errors.contains(&missing), "{}", crawled.errors);
     let found = findings(&archive);
     assert!(is_named(&found), "{found:?}");
+    // A page whose server was slow before may have been captured by this crawl.
+    let held = captures(&archive.path).count();
 
     let (actions, summary) = repair(&archive);
     assert_eq!((&summary["lost"], &summary["rebuilt"]), (&1.into(), &true.into()), "{actions:?}");
@@ -166,7 +168,7 @@ fn a_missing_segment_is_named_and_given_up_by_nothing_but_repair() {
     );
     assert_eq!(findings(&archive), Vec::<String>::new());
     let left = captures(&archive.path).count();
-    assert_eq!(left, before.count() - in_it as u64);
+    assert_eq!(left, held - in_it as u64);
     let verified = start(&mut archive.command("verify")).wait().succeeded().text();
     assert!(verified.contains(&format!("could not bring back {in_it} captures")), "{verified}");
     assert_eq!(repair(&archive).0.len(), 0, "what was given up is no news");
@@ -177,7 +179,7 @@ fn a_missing_segment_is_named_and_given_up_by_nothing_but_repair() {
     let (_, summary) = repair(&archive);
     assert_eq!(summary["lost"], 0);
     assert_eq!(findings(&archive), Vec::<String>::new());
-    assert_eq!(captures(&archive.path).count(), before.count());
+    assert_eq!(captures(&archive.path).count(), held);
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn suggestion(text: &str, tokens: &[Token], index: usize, word: &str, rules: &[R
     nearest(&format!("{before} {word}"), pairs).map(|meant| format!("did you mean `{meant}`?"))
 }
 
-/// The words of the grammar that are no field's, function's or value's, each once: `order by` and not its parts.
+/// The words of the grammar that belong to no field, function or value, each once: `order by` and not its parts.
 #[must_use]
 pub fn keywords() -> Vec<&'static str> {
     let rules =
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::syntax::Syntax;
 
-    /// Rules in capitals that are no keywords: signs, and what is asked for.
+    /// Rules in capitals that are not keywords: signs, and what is asked for.
     const OTHERS: &str = "EOI WHITESPACE COMMENT OPEN CLOSE COMMA WITHIN WITHOUT DEEP CHILD HERE COMPARATOR LIKE UNLIKE STAR PLUS \
                           MINUS TIMES OVER SITES HOSTS PAGES VERSIONS CAPTURES LINKS";
 

@@ -1,6 +1,6 @@
 //! What can be understood of a query with mistakes in it.
 //!
-//! Each mistake costs the smallest piece around it: the one test, key or clause that it stands in. The piece is replaced
+//! Each mistake costs the smallest piece around it: the one test, key or clause around it. The piece is replaced
 //! by spaces, so that every span of the final tree still points into the text as it was written; then the rest is parsed
 //! again. Every round removes at least one token, so this ends.
 

@@ -28,7 +28,7 @@
 //! * No text makes the parser panic or exhaust the stack: length and nesting are limited ([`TEXT_BYTES_MAX`],
 //!   [`DEPTH_MAX`]) before the grammar sees it.
 //! * A tree prints as canonical text that parses to an equal tree.
-//! * The grammar takes any identifier as a field. Which fields there are, and of what type, is checked by whoever runs
+//! * The grammar takes any identifier as a field. Which fields there are, and of what type, is checked by the program that runs
 //!   the query; [`nearest`] helps to say what was meant, and spans in the tree say where.
 //!
 //! # Modules

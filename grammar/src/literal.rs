@@ -80,7 +80,7 @@ pub(crate) fn text(text: &str, pair: &Pair<'_, Rule>) -> Result<String, ParseErr
             Some((_, 't')) => plain.push('\t'),
             Some((_, 'r')) => plain.push('\r'),
             Some((_, escaped @ ('"' | '\'' | '\\'))) => plain.push(escaped),
-            // In patterns `\*` is a plain star: the pattern's own escape goes on to whoever reads the pattern.
+            // In patterns `\*` is a plain star: the pattern's own escape is left to the reader of the pattern.
             Some((_, escaped @ ('*' | '?'))) => plain.extend(['\\', escaped]),
             other => {
                 let at = pair.as_span().start() + 1 + other.map_or(inside.len(), |(at, _)| at) - 1;

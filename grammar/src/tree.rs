@@ -1,6 +1,6 @@
 //! The syntax tree of a query.
 //!
-//! Trees compare by what they say: where a part stood in the text ([`Spanned::span`]) takes no part in equality. Trees
+//! Trees compare by what they say: where a part was in the text ([`Spanned::span`]) is not compared. Trees
 //! print as canonical text (see `print.rs`) that parses to an equal tree.
 
 use std::ops::Range;
@@ -68,7 +68,7 @@ pub struct Sample {
     pub seed: u64,
 }
 
-/// A part of the tree, and where it stands in the text.
+/// A part of the tree, and its place in the text.
 #[derive(Clone, Debug)]
 pub struct Spanned<T> {
     /// The part.

@@ -11,7 +11,7 @@ pub enum CaptureKind {
     Identical = 1,
     /// The server said that nothing changed (`revisit`, server-not-modified).
     NotModified = 2,
-    /// Something that is no HTTP answer, for example DNS (`resource`).
+    /// Something that is not an HTTP answer, for example DNS (`resource`).
     Resource = 3,
     /// Nothing answered; only metadata was kept.
     Failed = 4,

@@ -161,7 +161,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// A text that is no digest of a known algorithm.
+/// A text that is not a digest of a known algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a sha256 or sha1 digest")]
 pub struct ParseDigestError(String);
@@ -198,7 +198,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Lowercase hex, as digests stand in every record.
+/// Lowercase hex, as in every record.
 fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
@@ -224,7 +224,7 @@ fn base32(bytes: &[u8]) -> String {
     text
 }
 
-/// The value of a digest of so many bytes: hex or base32 in any case, or base64 of either alphabet, with `=` after it or
+/// The value of a digest of this many bytes: hex or base32 in any case, or base64 of either alphabet, with `=` after it or
 /// without. `None` for any other text.
 #[must_use]
 pub fn decode(value: &str, length: usize) -> Option<Vec<u8>> {

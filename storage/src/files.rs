@@ -1,7 +1,7 @@
-//! Which files the last checkpoint consists of, for whoever copies them beside an owner that goes on.
+//! The files of the last checkpoint, for copying them while an owner continues to write.
 //!
-//! While a reader is open no checkpoint happens, so everything that is listed here stays as it is: what an owner writes
-//! meanwhile is new files, bytes behind those that count, and lists with more lines.
+//! While a reader is open no checkpoint happens, so everything that is listed here stays as it is: an owner only
+//! writes new files, bytes after those that count, and further lines of lists.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub struct CheckpointFile {
 pub struct CheckpointFiles {
     /// Those that are on the disk.
     pub files: Vec<CheckpointFile>,
-    /// Paths and contents of those that are on the disk with more, or that an archive needs and nobody else.
+    /// Paths and contents of those that are on the disk with more, or that only an archive needs.
     pub written: Vec<(String, Vec<u8>)>,
 }
 

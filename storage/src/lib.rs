@@ -1,7 +1,7 @@
 //! Append-only page and history store in standard WARC segments.
 //!
 //! An archive is a folder. Its [`segments`](segment) are WARC files with every capture as it was received; its [`State`] says
-//! which URLs, pages, versions and links there are, and can be made anew from the segments at any time. A [`Store`] owns both.
+//! which URLs, pages, versions and links there are, and can be rebuilt from the segments at any time. A [`Store`] owns both.
 //! `FORMAT.md` has every byte of the files; what is not there is not relied on.
 //!
 //! ```

@@ -8,7 +8,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `work` gives, or nothing if it panics. There is no report of the panic: whoever reads a damaged file gets one error, in a
+/// What `work` gives, or nothing if it panics. There is no report of the panic: the reader of a damaged file gets one error, in a
 /// sentence. What `work` changes must not be used afterwards.
 pub fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();

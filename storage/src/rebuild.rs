@@ -1,4 +1,4 @@
-//! A state made anew, from the segments or without what was erased, beside the old one, which stays until the new one is whole.
+//! A state rebuilt, from the segments or without what was erased, beside the old one, which stays until the new one is whole.
 //!
 //! The new state grows in the folder `rebuild/` of the archive, with whatever else the caller keeps in the state's folder.
 //! Putting it in place is one exchange of two folders, so a crash leaves the one or the other whole, and so does a reader
@@ -21,7 +21,7 @@ use crate::store::{Store, StoreError};
 /// The folder in which a new state grows.
 const FOLDER: &str = "rebuild";
 
-/// How long readers are waited for before the new state is put in place.
+/// How long to wait for readers before the new state replaces the old.
 const READERS_WAIT: Duration = Duration::from_secs(60);
 
 /// A rebuild under way. Dropped before its end, it leaves the archive as it was.
@@ -31,7 +31,7 @@ pub struct Rebuild {
     store: Store,
     /// Settings of the old state, if it could still be read.
     settings: Option<Vec<(String, Vec<u8>)>>,
-    /// Held to the end: nobody else changes the archive meanwhile.
+    /// Held to the end, so that no other process changes the archive meanwhile.
     _owner: Arc<dyn DiskFile>,
 }
 
@@ -58,7 +58,7 @@ impl Rebuild {
         let has_settings = old.is_some();
         let old = old.unwrap_or_default();
         let mut state = State::open(disk.clone(), &shadow, Mode::Own)?;
-        // Whoever read the old state knows by these numbers that all ids are others now.
+        // Readers of the old state see by these numbers that all ids have changed.
         state.follow(old.number(NUMBER), old.number(GENERATION));
         // Which segments count, only the old state knows.
         let is_known = old.number(NUMBER) > 0;
@@ -100,7 +100,7 @@ impl Rebuild {
         self.settings.as_deref()
     }
 
-    /// The folder that stands for the archive's: what is made in the state's folder within it is put in place with the state.
+    /// The folder that stands for the archive's: files made in the state's folder within it replace the old ones with the state.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.path.join(FOLDER)
@@ -134,7 +134,7 @@ impl Rebuild {
             if !lock::exclude_readers(held.as_ref(), &lock_path, READERS_WAIT)? {
                 return Err(StateError::busy_readers(&path).into());
             }
-            // Readers of the old state go on to the new one under the lock that they hold.
+            // Readers of the old state move to the new one under the lock that they hold.
             let carried = new.join("checkpoint.lock.old");
             fs::hard_link(&lock_path, &carried).map_err(failed)?;
             disk.rename(&carried, &new.join(lock::CHECKPOINT_LOCK)).map_err(failed)?;

@@ -35,7 +35,7 @@ const EXPECTED_MAX: usize = 1 << 16;
 /// How long [`Store::checkpoint_waiting`] tries before it gives up on readers that do not leave.
 const READERS_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// A sync of the records of every capture so far, which any thread may carry out while appending goes on.
+/// A sync of the records of every capture so far, which any thread may carry out while appending continues.
 #[derive(Debug)]
 pub struct PendingSync {
     handle: SyncHandle,
@@ -169,7 +169,7 @@ impl Store {
         }
     }
 
-    /// An archive whose state is kept elsewhere while it is made anew.
+    /// An archive whose state is kept elsewhere while it is rebuilt.
     pub(crate) fn of_parts(path: &Path, state: State, segments: Segments, recovered: Vec<Recovered>) -> Self {
         let reader = segments.reader();
         Self::assemble(path, state, Some(segments), reader, recovered)
@@ -188,7 +188,7 @@ impl Store {
         Ok(self.state.pause()?)
     }
 
-    /// For a reader: goes on to the newest checkpoint. While there is none, segments stay open and their dictionaries ready.
+    /// For a reader: moves on to the newest checkpoint. While there is none, segments stay open and their dictionaries ready.
     ///
     /// # Errors
     /// As [`Store::read_only`].
@@ -267,7 +267,7 @@ impl Store {
         self.replay_by(take, |segments, from, found| segments.replay(from, found))
     }
 
-    /// The same, with every segment that is being read decoded ahead on a thread of its own.
+    /// The same, with every segment that is being read decoded ahead on its own thread.
     ///
     /// # Errors
     /// As [`Store::replay`].

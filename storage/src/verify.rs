@@ -31,7 +31,7 @@ pub struct Finding {
     pub what: String,
 }
 
-/// What a verification looked at and found.
+/// What a verification checked and found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Captures whose records were read.
@@ -40,7 +40,7 @@ pub struct Verified {
     pub revisits: u64,
     /// Revisits whose original was never imported, or was lost.
     pub open_revisits: u64,
-    /// Closed segments that were looked at: in a whole verification read from end to end, else found and measured.
+    /// Closed segments that were checked: in a whole verification read from end to end, else found and measured.
     pub segments: u64,
     /// Compressed bytes of the records read.
     pub bytes: u64,
@@ -67,10 +67,10 @@ impl Verified {
 }
 
 /// Verifies an archive: every `every`th capture (1 for all). When all are read, closed segments are read from end to end as
-/// well and the state is checked for itself. It goes on whatever is wrong; a state that cannot be opened is a finding too,
-/// and segments are looked at all the same.
+/// well and the state is checked for itself. It continues whatever is wrong; a state that cannot be opened is a finding too,
+/// and segments are checked nevertheless.
 ///
-/// `progress` gets the number of captures looked at so far.
+/// `progress` gets the number of captures checked so far.
 ///
 /// # Errors
 /// When there is no archive, its state is of another format, or the folder of segments cannot be read.
@@ -80,7 +80,7 @@ pub fn verify(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<
     let store = match Store::read_only(path) {
         Ok(store) => Some(store),
         Err(StoreError::State(StateError::Missing { .. })) if has_segments(path) => {
-            verified.find(None, None, "the state is missing; `archive repair` makes it anew");
+            verified.find(None, None, "the state is missing; `archive repair` rebuilds it");
             None
         }
         Err(StoreError::State(
@@ -125,7 +125,7 @@ pub fn verify(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<
 /// Something that is wrong with the state, with what to do about it.
 fn state_finding(found: &dyn std::fmt::Display) -> String {
     let found = found.to_string();
-    let remedy = if found.contains("`archive ") { "" } else { "; `archive repair` makes it anew" };
+    let remedy = if found.contains("`archive ") { "" } else { "; `archive repair` rebuilds it" };
     format!("state, {found}{remedy}")
 }
 

@@ -482,7 +482,7 @@ impl Story {
             if self.disk.operations() >= fails_at {
                 break;
             }
-            // A crawl waits for room and ends at any other failure; some go on a little nevertheless.
+            // A crawl waits for room and ends at any other failure; some continue a little nevertheless.
             if let Err(error) = self.step(&mut store)
                 && (self.is_unbooked || (!error.is_disk_full() && self.random.u64(..2) == 0))
             {
@@ -501,7 +501,7 @@ impl Story {
     }
 }
 
-/// Tells a story; gives back how often the power failed.
+/// Runs a story; returns how often the power failed.
 fn run(seed: u64) -> u64 {
     let mut story = Story::new(seed);
     for _ in 0..LIVES {
@@ -524,7 +524,7 @@ fn acknowledged_captures_survive_every_crash() {
     }
     let seeds = number("ARCHIVE_CRASH_SEEDS").unwrap_or(SEEDS_DEFAULT);
     let (next, power_failures) = (AtomicU64::new(0), AtomicU64::new(0));
-    let tell = || {
+    let run_all = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds {
@@ -538,7 +538,7 @@ fn acknowledged_captures_survive_every_crash() {
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(tell))));
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(run_all))));
     let power_failures = power_failures.into_inner();
     println!("{power_failures} power failures in {seeds} stories");
     assert!(seeds < SEEDS_DEFAULT || power_failures >= POWER_FAILURES_MIN, "{power_failures}");

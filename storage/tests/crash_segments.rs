@@ -240,10 +240,10 @@ impl Story {
             assert!(capture.content == given.body, "{url} has other content");
         }
         assert!(found.next().is_none(), "a capture is there that was not given, or not in this order");
-        let behind = replay(segments, self.relied_on.clone()).into_iter().map(|capture| capture.url);
+        let later = replay(segments, self.relied_on.clone()).into_iter().map(|capture| capture.url);
         let included = usize::try_from(self.relied_on.captures).expect("few");
         let expected = captures.iter().skip(included).map(|capture| capture.url.clone());
-        assert!(behind.eq(expected), "the watermarks lie elsewhere");
+        assert!(later.eq(expected), "the watermarks lie elsewhere");
         // Segments are closed now: what was synced before says less than it could, and is still right.
         self.synced.clear();
         // What recovery found is there to stay, in this order.

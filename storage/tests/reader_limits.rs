@@ -1,4 +1,4 @@
-//! What a reader of WARC files takes, at its limits and one beyond; and that what it does not take is passed over.
+//! What a reader of WARC files takes, at its limits and one beyond; and that it skips the rest.
 
 use std::io::Write as _;
 use std::sync::Arc;

@@ -20,7 +20,7 @@ fn field() -> impl Strategy<Value = Spanned<Field>> {
         "[a-z_][a-z0-9_]{0,12}",
         "[a-z_][a-z0-9_]{0,4}\\.[a-z_][a-z0-9_]{0,6}",
     ]
-    .prop_filter("a reserved word is no field", |name| !name.split('.').any(tokens::is_reserved))
+    .prop_filter("a reserved word is not a field", |name| !name.split('.').any(tokens::is_reserved))
     .prop_map(|name| Field::new(&name).into())
 }
 

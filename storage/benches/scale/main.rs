@@ -5,7 +5,7 @@
 //! end how much slower look-ups became from the first to the last. `--redb` does the same in redb, `--redb-urls N` at most
 //! as many URLs there (10^8 take redb the better part of an hour), `--folder PATH` says where (default: a temporary folder). Look-ups are a
 //! crawl's: 60 links a page, of which 36 are the site's menu, 16 the page's neighbours, six lead to pages of any host and two
-//! are new. Hosts are drawn anew for each page, large and early ones more often (the third power of a uniform number), so a
+//! are new. Hosts are drawn again for each page, large and early ones more often (the third power of a uniform number), so a
 //! page finds next to nothing in the processor's caches from the page before: a polite crawl, which comes back to the same
 //! hundreds of hosts every few seconds, finds more. They go the crawler's way: all hashes of a page are announced
 //! (`State::expect_urls`), then each URL is looked up. They are measured twice: alone, and between credits, which
@@ -394,7 +394,7 @@ fn memory(before: u64, web: &Web, size: u64) -> String {
     per_url(own_bytes().saturating_sub(before).saturating_sub(web.memory_bytes()), size)
 }
 
-/// The memory that the system counts as this process's own; 0 where there is no `/proc`.
+/// The memory that the system counts as this process's own; 0 if there is no `/proc`.
 fn own_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));

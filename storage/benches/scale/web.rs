@@ -128,7 +128,7 @@ impl Web {
         urls.into_iter()
     }
 
-    /// The links of so many pages.
+    /// The links of this many pages.
     pub(crate) fn pages(&mut self, count: usize) -> Vec<String> {
         let mut urls = Vec::with_capacity(count * LINKS_PER_PAGE);
         for _ in 0..count {

@@ -27,9 +27,9 @@ pub use parameters::{Name, PARAMETERS, ParameterRule, TOKEN_BYTES_MIN, Value, Wh
 pub use surt::surt;
 
 /// The 64-bit hash of a canonical URL by which the seen-set finds it: the standard library's SipHash-1-3, with a key that
-/// every process draws anew.
+/// every process draws again.
 ///
-/// The URL table takes 62 of its bits for the URL while crawling. As nobody outside can know the key, nobody can make a
+/// The URL table takes 62 of its bits for the URL while crawling. As the key is secret, no attacker can make a
 /// URL that is taken for another one (fast hashes as XXH3 can be collided at will, whatever their seed). Hashes mean nothing to
 /// another process, so they must not be stored.
 #[must_use]

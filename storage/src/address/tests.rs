@@ -16,7 +16,7 @@ fn each_rule_does_what_its_example_says() {
 }
 
 #[test]
-fn what_a_server_may_tell_apart_stays() {
+fn what_a_server_may_distinguish_stays() {
     for url in [
         "http://www.example.org/Path/?b=2&a=1",
         "http://a.example/b?sid=3",

@@ -96,7 +96,7 @@ pub trait DiskFile: Send + Sync + Debug {
     fn sync(&self) -> io::Result<()>;
     /// Takes an advisory lock, waiting for it. It ends with the last handle on this open file.
     fn lock(&self, lock: Lock) -> io::Result<()>;
-    /// Takes an advisory lock if nobody is in the way; `false` when somebody is.
+    /// Takes an advisory lock; `false` if another process holds it.
     fn try_lock(&self, lock: Lock) -> io::Result<bool>;
     /// Gives the lock back.
     fn unlock(&self) -> io::Result<()>;

@@ -12,7 +12,7 @@ use super::{Disk, DiskFile, OpenMode, read_exact_at};
 /// Bytes read at once.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Tells the names of spools apart for the moment in which they have one.
+/// Makes the names of spools unique while they have one.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A file to be written from its beginning to its end, and then read.
@@ -45,7 +45,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Forgets what lies after so many bytes.
+    /// Forgets what lies after this many bytes.
     pub fn truncate(&mut self, length: u64) {
         self.length = self.length.min(length);
     }
@@ -73,7 +73,7 @@ impl Spool {
         Ok(bytes)
     }
 
-    /// Hands everything to `take`, in pieces of so many bytes; only the last one is shorter.
+    /// Hands everything to `take`, in pieces of this many bytes; only the last one is shorter.
     ///
     /// # Errors
     /// When the disk refuses, and what `take` returns: the first failure ends it.

@@ -4,7 +4,7 @@
 //! media types, segments and settings. All of it is in memory while the state is open ([`Contents`]).
 //!
 //! Invariant: the file is written only while the checkpoint lock is held exclusively, from opening to closing it. So a
-//! reader under the shared lock copies a file that nobody is writing.
+//! reader under the shared lock copies a file that is not being written.
 
 mod backend;
 
@@ -28,7 +28,7 @@ use backend::{FileBackend, memory_backend};
 
 /// The number of the checkpoint, in [`Contents::numbers`].
 pub(crate) const NUMBER: &str = "checkpoint";
-/// How often the state was made anew, in [`Contents::numbers`]: ids of different generations have nothing in common.
+/// How often the state was rebuilt, in [`Contents::numbers`]: ids of different generations have nothing in common.
 pub(crate) const GENERATION: &str = "generation";
 /// What distinguishes the files of one state from those of another, in [`Contents::numbers`]: they are sealed with it.
 pub(crate) const IDENTITY: &str = "identity";

@@ -24,7 +24,7 @@ pub enum StateError {
         source: io::Error,
     },
     /// A file holds bytes that were never written there. The state can be rebuilt from the segments.
-    #[error("{} is damaged at byte {offset}: {what}; `archive repair` makes the state anew", path.display())]
+    #[error("{} is damaged at byte {offset}: {what}; `archive repair` rebuilds the state", path.display())]
     Corrupted {
         /// The file.
         path: PathBuf,
@@ -68,7 +68,7 @@ pub enum StateError {
     /// The state was written by an earlier release.
     #[error(
         "the state of this archive has format {found} of an earlier release, and this release works with {supported}: \
-         `archive rebuild` makes it anew from the segments"
+         `archive rebuild` rebuilds it from the segments"
     )]
     OlderFormat {
         /// The number in the catalogue.

@@ -18,7 +18,7 @@ const RETRY: Duration = Duration::from_millis(5);
 /// An owner has this long to write its name after it has locked the file.
 const HOLDER_WAIT: Duration = Duration::from_millis(500);
 
-/// Words of an owner's command that are told: the program and what it does.
+/// Words of an owner's command that are reported: the program and its subcommand.
 const COMMAND_WORDS: usize = 2;
 
 /// Bytes of an owner's name that are read.

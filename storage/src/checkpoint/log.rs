@@ -184,7 +184,7 @@ impl BlockLog {
         self.decompress(&self.frame(start, end)?, start, raw)
     }
 
-    /// A block as it stands in the file.
+    /// A block as the file has it.
     fn frame(&self, start: u64, end: u64) -> Result<Vec<u8>> {
         let mut compressed = vec![0; (end - start) as usize];
         read_exact_at(self.file.as_ref(), &mut compressed, start)

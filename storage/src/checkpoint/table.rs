@@ -25,7 +25,7 @@ use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 pub(crate) const BLOCK_BYTES: usize = 4096;
 /// Bytes of a block that hold records.
 const PAYLOAD_BYTES: usize = BLOCK_BYTES - 8;
-/// Frames looked at for one to throw out before memory is allowed to grow.
+/// Frames that are tried for eviction before memory may grow.
 const EVICTION_STEPS_MAX: usize = 64;
 /// Blocks written in one go.
 const WRITE_BLOCKS: usize = 256;
@@ -81,7 +81,7 @@ pub(crate) struct Table<R> {
     record: PhantomData<R>,
 }
 
-/// Frames that fit into so many bytes, and at least a few.
+/// Frames that fit into this many bytes, and at least a few.
 fn frames_in(bytes: usize) -> usize {
     (bytes / BLOCK_BYTES).max(4)
 }

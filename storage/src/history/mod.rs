@@ -227,7 +227,7 @@ impl<'a> History<'a> {
         Self { captures, cursor: captures.cursor(), next, later: None }
     }
 
-    /// Whether a capture may come next: a list that is damaged must not go on for ever.
+    /// Whether a capture may come next: a list that is damaged must not continue for ever.
     fn may_follow(&self, number: u32, capture: &Capture) -> bool {
         self.later
             .is_none_or(|(url, time, later)| url == capture.url && (capture.time, number) < (time, later))

@@ -57,7 +57,7 @@ pub(super) fn find<const WIDTH: usize, const SLOTS: usize>(
     remainder: u64,
     displaced: bool,
 ) -> Option<u32> {
-    // All slots are compared, without a branch that nobody could predict. From the last to the first: an empty slot
+    // All slots are compared, without an unpredictable branch. From the last to the first: an empty slot
     // reads as remainder 0, and the full ones are in front.
     let mut found = SLOTS;
     for slot in (0..SLOTS).rev() {

@@ -89,7 +89,7 @@ impl HashIndex {
     /// Brings the lines of many fingerprints into the processor's cache, so that memory is waited for once for several of
     /// them and not once for each.
     ///
-    /// A processor goes on past a read that waits for memory, but only by some hundred instructions. So where to read
+    /// A processor continues past a read that waits for memory, but only by some hundred instructions. So where to read
     /// is worked out first, and the reads then follow each other closely: those where look-ups begin, and after them those
     /// where some go on.
     pub(crate) fn warm(&self, fingerprints: impl IntoIterator<Item = u64>) {

@@ -10,7 +10,7 @@ use super::pool::{Pool, Spot};
 const LOAD_MAX: usize = 61;
 /// Entries that a shard is made for, in 64ths of its slots: a few more than expected still fit.
 const LOAD_EXPECTED: usize = 58;
-/// A full shard grows by one of so many parts.
+/// A full shard grows by one part in this many.
 const GROWTH: usize = 8;
 /// Entries that may be pushed from line to line for one insertion.
 const MOVES_MAX: usize = 100;
@@ -147,9 +147,9 @@ fn other_spot<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool
     let home = home(rest, lines.count());
     let line = lines.get(pool, home);
     // Where the other line lies is a read that may wait for memory: only for those few that go on there.
-    let goes_on = (line::is_spilled(line) || line::is_full::<WIDTH, SLOTS>(line))
+    let continues = (line::is_spilled(line) || line::is_full::<WIDTH, SLOTS>(line))
         && line::find::<WIDTH, SLOTS>(line, remainder, false).is_none();
-    if goes_on { lines.spot(other(home, remainder, lines.count())) } else { None }
+    if continues { lines.spot(other(home, remainder, lines.count())) } else { None }
 }
 
 #[inline]
@@ -217,7 +217,7 @@ fn place<const WIDTH: usize, const SLOTS: usize>(
 
 /// A slot of a full line whose entry has room in its other line.
 ///
-/// The other lines are all read before one is looked at, so that memory is waited for once. Pushing on any entry in the
+/// The other lines are all read before one is examined, so that memory is waited for once. Pushing on any entry in the
 /// hope of room, one line after the other, waited for some four of them in an index of a gigabyte.
 fn slot_with_room_elsewhere<const WIDTH: usize, const SLOTS: usize>(
     lines: &Lines,

@@ -31,7 +31,7 @@ fn a_shard_finds_what_it_holds_through_all_its_layouts() {
 }
 
 #[test]
-fn numbers_that_differ_in_one_bit_are_told_apart() {
+fn numbers_that_differ_in_one_bit_are_distinguished() {
     let (mut pool, mut shard) = (Pool::default(), Shard::default());
     let mut random = fastrand::Rng::with_seed(3);
     for id in 0..10_000 {

@@ -105,7 +105,7 @@ impl LinkLog {
     }
 }
 
-/// Decodes a list into `list` and returns its length in bytes; `None` when the bytes are no list.
+/// Decodes a list into `list` and returns its length in bytes; `None` when the bytes are not a list.
 fn decode(bytes: &[u8], list: &mut LinkList) -> Option<usize> {
     let mut rest = bytes;
     let source = u32::try_from(take_varint(&mut rest)?).ok()?;

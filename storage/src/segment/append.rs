@@ -65,11 +65,11 @@ pub struct Segments {
 impl Segments {
     /// Opens the segments of an archive for writing, and recovers them from a crash.
     ///
-    /// Whoever calls must own the archive: no other process may write to it. A new segment starts with the first
+    /// The caller must own the archive: no other process may write to it. A new segment starts with the first
     /// append.
     ///
     /// # Errors
-    /// When the disk refuses. Damage within segments is no error but part of what is returned.
+    /// When the disk refuses. Damage within segments is not an error but part of what is returned.
     pub fn open(
         disk: Arc<dyn Disk>,
         archive: &Path,
@@ -165,7 +165,7 @@ impl Segments {
     pub fn append(&mut self, encoded: &Encoded) -> Result<Appended, SegmentError> {
         self.durability.check()?;
         for active in self.writers.iter_mut().filter_map(|writer| writer.active.as_mut()) {
-            active.mend(&self.durability)?;
+            active.repair(&self.durability)?;
         }
         let place = self.writer_of(&encoded.group.url);
         if self.writers.get(place).is_some_and(|writer| writer.active.is_none()) {
@@ -285,7 +285,7 @@ impl Segments {
         order::merge(self.sources(&from.into()), |source| self.stream(source), found)
     }
 
-    /// The same, with every segment that is being read decoded ahead on a thread of its own.
+    /// The same, with every segment that is being read decoded ahead on its own thread.
     ///
     /// # Errors
     /// When the disk refuses.

@@ -2,7 +2,7 @@
 //!
 //! A dictionary is a standard zstd dictionary (RFC 8878 section 5): entropy tables, then content. The content is whole
 //! records of earlier captures and the heads that every record has. It is the first frame of its file, as the IIPC
-//! proposal has it. The last frame guards it, see [`Guard`]; and since its versions stand in earlier segments too, a frame
+//! proposal has it. The last frame guards it, see [`Guard`]; and since its versions are in earlier segments too, a frame
 //! before that one says where.
 
 use std::path::Path;
@@ -28,11 +28,11 @@ pub(super) const TRAINED_BYTES_MAX: usize = 112 << 10;
 const PACKED_BYTES_MAX: usize = 1 << 20;
 /// First bytes of a formatted dictionary.
 const DICTIONARY_MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
-/// The level at which a segment's dictionary is packed while others are written: 3 to 10 MB/s, on a thread of its own.
+/// The level at which a segment's dictionary is packed while others are written: 3 to 10 MB/s, on its own thread.
 const PACKING_LEVEL: i32 = 19;
 /// The same for trained dictionaries, of which a crawl makes several while it is busy: a tenth longer at a tenth of the time.
 const TRAINED_PACKING_LEVEL: i32 = 9;
-/// The level at which it is looked at how much a dictionary will take, and what it takes well packed, of that, about.
+/// The level at which a dictionary's size is estimated, and the share of that it takes well packed.
 const QUICK_LEVEL: i32 = 3;
 const WELL_SHARE: f64 = 0.82;
 /// log2 of the window within which a dictionary is packed: all of it.
@@ -41,7 +41,7 @@ const PACKING_WINDOW_LOG: u32 = 23;
 /// The entropy tables and first offsets of every dictionary.
 ///
 /// `ZDICT_finalizeDictionary` made them once from recaptures of 20 real pages and 8 MiB of their bases; offsets of all
-/// lengths that occur have a code. Tables made for each dictionary anew gained 0.02 % over these on the same pages: a
+/// lengths that occur have a code. Tables made for each dictionary gained 0.02 % over these on the same pages: a
 /// page is long enough to bring its own where it pays.
 const ENTROPY_TABLES: [u8; 156] = [
     0x3d, 0x10, 0xb8, 0xda, 0xa6, 0x03, 0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xe1, 0xa9, 0xfe,
@@ -137,7 +137,7 @@ impl Dictionary {
         name(&mut bytes);
         let records: Option<Vec<Location>> = chosen.iter().rev().map(|base| base.origin).collect();
         let before = bytes.get(..BEFORE_CONTENT_BYTES).unwrap_or_default().to_vec();
-        let origins = records.map(|records| Origins { records, before, behind: heads.to_vec() });
+        let origins = records.map(|records| Origins { records, before, after: heads.to_vec() });
         let packed = pack(&bytes, level)?;
         Ok(Self { bytes, packed, is_trained: false, origins })
     }

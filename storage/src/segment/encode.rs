@@ -231,7 +231,7 @@ impl Encoder {
         self.shared.algorithm
     }
 
-    /// Says whether there is time from now on to pack well what comes for the first time. Whoever says nothing has none.
+    /// Says whether there is time from now on to pack new content well. By default there is none.
     pub fn take_time(&self, has_time: bool) {
         self.shared.has_time.store(has_time, Ordering::Relaxed);
     }
@@ -327,7 +327,7 @@ impl Encoder {
             Ok(())
         })?;
         if let (Some(spool), Some(first)) = (&spooled, places.first_mut()) {
-            // No longer than the content and a little, which was looked at above.
+            // No longer than the content and a little, which was checked above.
             *first = (0, spool.len() as u32);
         }
         let records = blocks.len() as u32;
@@ -341,7 +341,7 @@ impl Encoder {
         Ok(packed)
     }
 
-    /// Compresses a record to the end of `packed`, or a long one that is spooled into a spool of its own.
+    /// Compresses a record to the end of `packed`, or a long one that is spooled into its own spool.
     fn record(
         &self,
         block: &Block<'_>,

@@ -37,7 +37,7 @@ pub enum SegmentError {
     Missing(SegmentId),
     /// What it put aside has not come back yet.
     #[error(
-        "a repair was interrupted, and {waiting} segments wait in the quarantine: `archive repair` goes on with it"
+        "a repair was interrupted, and {waiting} segments wait in the quarantine: `archive repair` continues it"
     )]
     Unfinished {
         /// Segments that wait.
@@ -62,7 +62,7 @@ pub enum SegmentError {
     /// The compressor refused, which it never does but for lack of memory.
     #[error("cannot compress a record: {0}")]
     Compression(String),
-    /// Bytes that are no dictionary.
+    /// Bytes that are not a dictionary.
     #[error("not a dictionary: {0}")]
     Dictionary(String),
 }

@@ -49,7 +49,7 @@ pub struct CaptureGroup {
     pub address: Option<IpAddr>,
     /// The request's bytes as sent.
     pub request: Option<Bytes>,
-    /// What came of it.
+    /// Its outcome.
     pub body: CaptureBody,
     /// The digest that is written as `WARC-Payload-Digest`.
     ///
@@ -64,7 +64,7 @@ pub struct CaptureGroup {
     pub metadata: Vec<(String, String)>,
 }
 
-/// What came of a fetch.
+/// The outcome of a fetch.
 #[derive(Clone, Debug)]
 pub enum CaptureBody {
     /// A complete answer.

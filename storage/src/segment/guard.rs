@@ -50,7 +50,7 @@ impl Guard {
         }
     }
 
-    /// Bytes that guarding takes for a first frame of so many bytes.
+    /// Bytes that guarding takes for a first frame of this many bytes.
     pub(super) fn length(self, first: u64) -> u64 {
         match self {
             Self::Copy => first,

@@ -51,7 +51,7 @@ pub struct Fault {
     pub what: String,
 }
 
-/// What was looked at and found.
+/// What was checked and found.
 #[derive(Debug, Default)]
 pub struct Inspection {
     /// The segments that are there and closed, as far as they could be read, with what they hold.
@@ -83,7 +83,7 @@ impl Inspection {
 }
 
 /// Looks at the closed segments of an archive and at what is beside them: if `is_whole`, reads them from end to end, else
-/// compares their lengths. A crawl may go on meanwhile. `progress` gets how many segments were read, and of how many.
+/// compares their lengths. A crawl may run meanwhile. `progress` gets how many segments were read, and of how many.
 ///
 /// # Errors
 /// When the folder or a list cannot be read.
@@ -141,7 +141,7 @@ fn look_at_quarantine(archive: &Path, found: &mut Inspection) -> Result<Vec<PutA
         found.find(FaultKind::Unfinished, None, "the quarantine's list", what);
     }
     for entry in list.iter().filter(|entry| entry.lost.is_none()) {
-        let what = "was put aside by a repair that was interrupted; `archive repair` goes on with it";
+        let what = "was put aside by a repair that was interrupted; `archive repair` continues it";
         found.find(FaultKind::Unfinished, None, &entry.segment, what);
     }
     Ok(list)
@@ -163,7 +163,7 @@ fn look_for_missing(
             continue;
         }
         let what = info.missing().split_off(info.name.len() + 1);
-        let what = format!("{what}; put it back, or `archive repair` goes on without it");
+        let what = format!("{what}; put it back, or `archive repair` continues without it");
         found.find(FaultKind::Missing, Some(id), &info.name, what);
         found.known.insert(id, info);
     }
@@ -172,7 +172,7 @@ fn look_for_missing(
 /// The file name in a line of a list, if the line is as it was written.
 type NameIn = fn(&[u8]) -> Option<String>;
 
-const LIST_REMEDY: &str = "`archive repair` writes it anew";
+const LIST_REMEDY: &str = "`archive repair` rewrites it";
 
 fn look_at_lists(
     folder: &Path,
@@ -244,7 +244,7 @@ fn look_at_indexes(folder: &Path, stated: &Stated, names: &[SegmentName], found:
             }
             Ok(_) => continue,
         };
-        found.find(FaultKind::Index, Some(name.id), &file, format!("{what}; `archive repair` makes it anew"));
+        found.find(FaultKind::Index, Some(name.id), &file, format!("{what}; `archive repair` rebuilds it"));
     }
 }
 

@@ -90,7 +90,7 @@ mod date_text {
 }
 
 impl SegmentInfo {
-    /// A segment without captures that is begun after so many captures of the archive.
+    /// A segment without captures that is begun after this many captures of the archive.
     #[must_use]
     pub fn new(id: SegmentId, name: &str, captures_before: u64) -> Self {
         Self {

@@ -118,7 +118,7 @@ impl Window {
         for line in rest.split_inclusive(|byte| *byte == b'\n') {
             match line.strip_prefix(start) {
                 Some(fields) => {
-                    if let Some(found) = told(fields, offset) {
+                    if let Some(found) = indexed(fields, offset) {
                         return Some(found);
                     }
                 }
@@ -162,7 +162,7 @@ fn before(file: &Arc<dyn DiskFile>, start: &[u8]) -> io::Result<u64> {
 fn from(file: &Arc<dyn DiskFile>, at: u64, start: &[u8], offset: u64) -> io::Result<Option<Indexed>> {
     let (mut lines, mut line) = (lines(file, at), Vec::new());
     while next(&mut lines, &mut line)? > 0 && (line.as_slice() < start || line.starts_with(start)) {
-        if let Some(found) = line.strip_prefix(start).and_then(|fields| told(fields, offset)) {
+        if let Some(found) = line.strip_prefix(start).and_then(|fields| indexed(fields, offset)) {
             return Ok(Some(found));
         }
     }
@@ -170,7 +170,7 @@ fn from(file: &Arc<dyn DiskFile>, at: u64, start: &[u8], offset: u64) -> io::Res
 }
 
 /// What a line says, if it is of the capture at an offset.
-fn told(fields: &[u8], offset: u64) -> Option<Indexed> {
+fn indexed(fields: &[u8], offset: u64) -> Option<Indexed> {
     serde_json::from_slice::<Indexed>(fields).ok().filter(|found| found.offset.parse() == Ok(offset))
 }
 

@@ -1,7 +1,7 @@
 //! Segments: the append-only WARC files that are the archive.
 //!
 //! One [`Segments`] writes, in one thread; [`Encoder`]s compress on any number of threads before; [`SegmentReader`]s read
-//! beside it. Each group of hosts has a segment of its own, so that several are open at once. What holds at all times:
+//! beside it. Each group of hosts has its own segment, so that several are open at once. What holds at all times:
 //!
 //! * A segment is a run of whole capture groups after one `warcinfo` record. A group is written by one write; only an open
 //!   segment can end in the middle of one, and only after a crash.
@@ -10,7 +10,7 @@
 //! * What the [`Watermarks`] include that a sync returned survives a crash. Nothing else is promised, nothing else may be
 //!   acknowledged. Before a segment is begun or closed, everything appended before is synced.
 //! * A segment is written once: `NAME.open` grows, `NAME` never changes again. After a crash its torn tail is cut off
-//!   and it is closed; writing goes on in a new segment.
+//!   and it is closed; writing continues in a new segment.
 //! * A failed sync ends all writing ([`SegmentError::Poisoned`]).
 //!
 //! ```

@@ -22,10 +22,10 @@ pub struct SegmentOptions {
     /// The zstd level with a dictionary that was trained on a sample of pages captured for the first time. Level 1 takes half
     /// the time of 3 and a twentieth more room: what a crawl wants.
     pub trained_level: i32,
-    /// Groups of hosts to begin with, each of which has a segment of its own: a power of two up to 8, others are brought into
+    /// Groups of hosts to begin with, each of which has its own segment: a power of two up to 8, others are brought into
     /// range. There will be more when the pages of a group outgrow a dictionary. Only zstd has groups.
     pub host_groups: usize,
-    /// Whether dictionaries are built by threads of their own while writing goes on; if not, appending waits for them: for
+    /// Whether dictionaries are built by threads of their own while writing continues; if not, appending waits for them: for
     /// who reads faster than they are built, and for tests that must be repeatable.
     pub builds_beside: bool,
     /// How dictionaries are guarded against damage. `None` is as in the newest segment that has one, and by parity in a new

@@ -42,7 +42,7 @@ fn number_before(file: &dyn DiskFile, end: u64, path: &Path) -> Result<Option<u6
     Ok(number.filter(|number| number_frame(*number) == frame))
 }
 
-/// The records of a segment: those that have a frame or member of their own, as all have that we write.
+/// The records of a segment that have their own frame or member, as all have that we write.
 struct Records(RecordReader<FileReader>);
 
 impl Iterator for Records {
@@ -53,7 +53,7 @@ impl Iterator for Records {
             Ok(record) if record.length == 0 => record,
             other => return Some(other),
         };
-        let what = "the bytes behind the record are not line ends".into();
+        let what = "the bytes after the record are not line ends".into();
         Some(Err(
             Box::new(Broken { offset: record.offset, what, header: None, content: record.content }).into()
         ))
@@ -86,7 +86,7 @@ pub(super) fn records(
     Ok(Records(reader(file, from, path)?))
 }
 
-/// Captures that are decoded ahead of whoever asks for them, of one segment.
+/// Captures of one segment that are decoded ahead of the reader.
 const AHEAD_MAX: usize = 64;
 
 /// Something that gives the captures of a segment.
@@ -195,7 +195,7 @@ impl CaptureStream {
         self
     }
 
-    /// Goes on decoding on a thread of its own, a little ahead of whoever asks. The thread ends when nobody does.
+    /// Continues decoding on its own thread, a little ahead of the reader. The thread ends when there is no reader.
     pub(super) fn ahead(mut self) -> StreamAhead {
         let (sender, receiver) = sync_channel(AHEAD_MAX);
         let segment = self.segment;
@@ -299,7 +299,7 @@ pub(super) struct Source {
     pub number: u64,
 }
 
-/// Gives back the captures of many segments in the order of appending, and says what had to be passed over. A segment is
+/// Gives back the captures of many segments in the order of appending, and reports what had to be skipped. A segment is
 /// opened when its turn comes.
 pub(super) fn merge<S: Captures>(
     mut sources: Vec<Source>,

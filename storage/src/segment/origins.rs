@@ -1,6 +1,6 @@
 //! Where the versions in a dictionary come from: the way to make it again when no guard in its file can.
 //!
-//! A dictionary holds blocks of records that stand in earlier segments, so all of it is in the archive a second time. The
+//! A dictionary holds blocks of records of earlier segments, so all of it is in the archive a second time. The
 //! frame before the guard says where: the SHA-256 of the dictionary, 32 bytes; the number of blocks, `u32`; for each, in the
 //! order of the dictionary, segment `u32`, offset `u64` and length `u32` of its record; then a zstd frame of what stands
 //! before the blocks and after them: the length of the first `u32`, the first, the second. It takes some kilobytes.
@@ -33,7 +33,7 @@ pub(super) struct Origins {
     /// Bytes of the dictionary before the blocks.
     pub before: Vec<u8>,
     /// Bytes after them.
-    pub behind: Vec<u8>,
+    pub after: Vec<u8>,
 }
 
 impl Origins {
@@ -48,7 +48,7 @@ impl Origins {
         }
         let mut rest = (self.before.len() as u32).to_le_bytes().to_vec();
         rest.extend_from_slice(&self.before);
-        rest.extend_from_slice(&self.behind);
+        rest.extend_from_slice(&self.after);
         let packed = zstd::bulk::compress(&rest, LEVEL);
         content.extend(packed.map_err(|error| SegmentError::Compression(error.to_string()))?);
         Ok(skippable_frame(SKIPPABLE_ORIGINS, &content))
@@ -68,8 +68,8 @@ impl Origins {
         });
         let rest = zstd::bulk::decompress(packed, DICTIONARY_BYTES_MAX).ok()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
-        let (before, behind) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        let origins = Self { records: records.collect(), before: before.to_vec(), behind: behind.to_vec() };
+        let (before, after) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        let origins = Self { records: records.collect(), before: before.to_vec(), after: after.to_vec() };
         Some((Digest::from_sha256(*digest), origins))
     }
 
@@ -88,7 +88,7 @@ impl Origins {
 }
 
 impl SegmentReader {
-    /// A segment's dictionary: as it stands in its file, made good from its guard, or made again of the records of earlier
+    /// A segment's dictionary: as in its file, made good from its guard, or made again of the records of earlier
     /// segments. `None` when the segment has none, or nothing helps.
     pub(super) fn load_dictionary(&self, id: SegmentId) -> Result<Option<Dictionary>, SegmentError> {
         let (file, path) = self.file(id)?;
@@ -122,7 +122,7 @@ impl SegmentReader {
                 Err(error) => return Err(error),
             }
         }
-        bytes.extend_from_slice(&origins.behind);
+        bytes.extend_from_slice(&origins.after);
         if Digest::sha256(&bytes) != digest {
             return Ok(None);
         }
@@ -140,7 +140,7 @@ mod tests {
         let origins = Origins {
             records: vec![record(3), record(9)],
             before: vec![1; 164],
-            behind: b"WARC/1.1".to_vec(),
+            after: b"WARC/1.1".to_vec(),
         };
         let digest = Digest::sha256(b"dictionary");
         let frame = origins.frame(digest).expect("memory");

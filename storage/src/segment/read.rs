@@ -111,7 +111,7 @@ impl std::fmt::Debug for SegmentReader {
     }
 }
 
-/// A lock's content; a thread that panicked while it held it left only caches behind.
+/// A lock's content; a thread that panicked while it held the lock can only have changed caches.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 //! A crash can leave open segments with groups that were never synced: cut short, or with sectors of old or no content in
 //! between, and one segment may have kept what was appended after something that another has lost. All that was
 //! acknowledged lies before the first such place. So each file is cut there; if whole groups lie after it, what is cut off
-//! is kept in a file of its own, because then it might be damage of another kind.
+//! is kept in its own file, because then it might be damage of another kind.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -162,11 +162,11 @@ fn first_lost(open: &[Open], closed: &Closed, relied_on: &Watermarks) -> u64 {
 struct Scan {
     info: SegmentInfo,
     index: Index,
-    /// Behind what comes before the first group.
+    /// Where the first group begins.
     start: u64,
     /// Numbers of the whole groups before anything broken, and where they end.
     ends: Vec<(u64, u64)>,
-    /// Behind the last whole group before anything broken.
+    /// The end of the last whole group before anything broken.
     good_end: u64,
     /// Whether whole groups follow after `good_end`.
     continues: bool,
@@ -358,7 +358,7 @@ impl Open {
 
 /// Writes a stretch of a file over itself.
 ///
-/// If a sync of it failed while the machine went on, the system may still show bytes that it gave up writing, and another
+/// If a sync of it failed while the machine kept running, the system may still show bytes that it gave up writing, and another
 /// sync would not write them either. Written again, they are.
 fn rewrite(file: &dyn DiskFile, range: std::ops::Range<u64>) -> std::io::Result<()> {
     let mut buffer = vec![0; 1 << 20];
@@ -373,7 +373,7 @@ fn rewrite(file: &dyn DiskFile, range: std::ops::Range<u64>) -> std::io::Result<
     Ok(())
 }
 
-/// Copies a stretch of a segment into a file of its own.
+/// Copies a stretch of a segment into its own file.
 fn keep(
     disk: &dyn Disk,
     folder: &Path,

@@ -57,7 +57,7 @@ impl ReplayedCapture {
     /// `None` for a record without URL or date.
     #[must_use]
     pub fn of_foreign(record: &Record, metadata: Vec<(String, String)>) -> Option<Self> {
-        told_by(&record.header, record.content.clone(), metadata)
+        capture_of(&record.header, record.content.clone(), metadata)
     }
 
     /// The first value of a metadata field.
@@ -149,7 +149,7 @@ impl Assembler {
         }
     }
 
-    /// Forgets an unfinished group: a broken record stands in between.
+    /// Forgets an unfinished group: a broken record is in between.
     pub(super) fn interrupt(&mut self) {
         *self = Self::default();
     }
@@ -163,7 +163,7 @@ fn capture(
 ) -> Option<ReplayedCapture> {
     let first = main.unwrap_or(metadata);
     let content = main.map(|main| main.content.clone()).unwrap_or_default();
-    let mut capture = told_by(&first.header, content, warc::parse_fields(&metadata.content))?;
+    let mut capture = capture_of(&first.header, content, warc::parse_fields(&metadata.content))?;
     capture.main = Location { segment, offset: first.offset, length: u32::try_from(first.length).ok()? };
     capture.end = Watermark { segment, offset: metadata.offset + metadata.length };
     capture.request = request.map(|request| request.content);
@@ -171,7 +171,7 @@ fn capture(
 }
 
 /// What a main record and the fields of its metadata record say, except their places.
-fn told_by(header: &Header, content: Bytes, mut fields: Vec<(String, String)>) -> Option<ReplayedCapture> {
+fn capture_of(header: &Header, content: Bytes, mut fields: Vec<(String, String)>) -> Option<ReplayedCapture> {
     let kind = kind_of(header);
     let http = http_head(kind, header, &content, &mut fields);
     let mime = match &http {

@@ -13,7 +13,7 @@ use crate::warc::RecordIds;
 
 /// Captures in a sample.
 const CAPTURES_MAX: usize = 128;
-/// Bytes of each record that are looked at.
+/// Bytes of each record that are examined.
 const RECORD_BYTES_MAX: usize = 8 << 10;
 /// Fewer captures say too little.
 const CAPTURES_MIN: usize = 64;
@@ -76,7 +76,7 @@ impl Samples {
     }
 }
 
-/// A dictionary of at most so many bytes, learned from the beginnings of records.
+/// A dictionary of at most this many bytes, learned from the beginnings of records.
 pub(super) fn learned<'a>(records: impl Iterator<Item = &'a [u8]>, bytes_max: usize) -> Option<Vec<u8>> {
     let (mut bytes, mut sizes) = (Vec::new(), Vec::new());
     for record in records {

@@ -74,7 +74,7 @@ impl Stated {
     }
 
     /// Segments that were closed, by most of what is stated, and whose files are not there any more. A segment that was
-    /// written to at the last checkpoint stands in the catalogue only.
+    /// written to at the last checkpoint is only in the catalogue.
     pub(super) fn missing(&self, present: &BTreeSet<String>) -> Closed {
         let witnesses = [self.summaries.is_empty(), self.manifest.is_empty(), self.catalogue.is_empty()];
         let witnesses = witnesses.iter().filter(|is_empty| !**is_empty).count();

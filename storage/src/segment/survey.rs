@@ -1,4 +1,4 @@
-//! What is in a closed segment, read from its bytes alone: for whoever proves or repairs an archive.
+//! What is in a closed segment, read from its bytes alone, for verify and repair.
 
 use std::io;
 use std::path::Path;
@@ -91,7 +91,7 @@ pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, 
     }
 }
 
-/// What came of making a dictionary good.
+/// The outcome of repairing a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restored {
     /// The file at the target is the one that was closed.
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn broken_places_are_told_up_to_a_limit_and_counted_beyond() {
+    fn broken_places_are_listed_up_to_a_limit_and_counted_beyond() {
         let mut survey = Survey {
             bytes: 0,
             sha256: Digest::sha256(b""),

@@ -1,4 +1,4 @@
-//! What segments promise, mostly on a disk in memory. Crashes have a test of their own, `tests/crash.rs`.
+//! What segments promise, mostly on a disk in memory. Crashes have their own test, `tests/crash.rs`.
 
 mod damage;
 mod dictionaries;

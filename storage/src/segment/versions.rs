@@ -294,7 +294,7 @@ impl Versions {
     }
 }
 
-/// What the next segment's dictionary can be built from; any thread can do it, while writing goes on.
+/// What the next segment's dictionary can be built from; any thread can do it, while writing continues.
 #[derive(Debug)]
 pub(super) struct DictionaryPlan {
     reader: SegmentReader,
@@ -412,7 +412,7 @@ mod tests {
             round(&mut versions, 900);
         }
         assert!(!versions.dictionary_pays());
-        // Then one of them is designed anew.
+        // Then one of them is designed again.
         let recaptures = (1..).find(|_| {
             versions.count("http://a/7", 100_000, at(20_000));
             versions.dictionary_pays()

@@ -43,7 +43,7 @@ impl Durability {
     }
 }
 
-/// A sync that any thread may carry out while appending goes on.
+/// A sync that any thread may carry out while appending continues.
 #[derive(Debug)]
 pub struct SyncHandle {
     pub(super) files: Vec<Unsynced>,
@@ -88,7 +88,7 @@ pub(super) struct Active {
     pub index: Index,
     /// Bytes known to be durable.
     synced: Arc<AtomicU64>,
-    /// A write failed, and what it left behind the end may not be cut off yet.
+    /// A write failed, and its bytes after the end may not be cut off yet.
     torn: bool,
     /// The next capture says its number: a replay may begin with it.
     says_number: bool,
@@ -193,7 +193,7 @@ impl Active {
 
     /// After a failed write, makes sure that nothing of it is left: the same capture may go to another segment next, and
     /// its number to another capture.
-    pub(super) fn mend(&mut self, durability: &Durability) -> Result<(), SegmentError> {
+    pub(super) fn repair(&mut self, durability: &Durability) -> Result<(), SegmentError> {
         if self.torn {
             self.file.set_len(self.info.bytes).context("cut", &self.path)?;
             durability.sync(self.file.as_ref(), &self.path)?;

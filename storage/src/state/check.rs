@@ -80,7 +80,7 @@ impl State {
         }
         self.scan_urls(0..u32::MAX, |id, url| {
             if self.urls.known(url, url_hash(url))? != Some(id.0) {
-                report(Inconsistency { thing: "URL", id: id.0, what: "it stands in the table twice" });
+                report(Inconsistency { thing: "URL", id: id.0, what: "it is in the table twice" });
             }
             Ok(())
         })

@@ -6,7 +6,7 @@ use crate::catalogue::{Contents, FORMAT, FORMAT_VERSION, NUMBER};
 use crate::checkpoint::{Result, StateError, lock};
 use crate::ids::Watermarks;
 
-/// What came of a checkpoint.
+/// The outcome of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checkpointed {
     /// It is durable.

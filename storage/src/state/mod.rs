@@ -3,7 +3,7 @@
 //!
 //! One owner changes a [`State`] in memory and makes all changes durable at once with [`State::checkpoint`], together
 //! with the [`Watermarks`] that say which part of the segments it reflects. Readers, in this or other processes, open the
-//! last checkpoint while the owner goes on. Nothing in here locks: reading needs `&State`, changing `&mut State`.
+//! last checkpoint while the owner writes. Nothing in here locks: reading needs `&State`, changing `&mut State`.
 //!
 //! Invariants: URL `i` has page `i`; a page's `visit`, a visit's `captures`, `last_capture`, `links`, `version`
 //! and `validators` are kept by the store, whatever the caller puts there; what was changed since the last checkpoint is gone after a crash, and is made
@@ -95,7 +95,7 @@ pub struct State {
     contents: Contents,
     journal: Journal,
     urls: NameTable,
-    /// What finds URLs for a reader: nothing where there is no file, or one that is too old.
+    /// What finds URLs for a reader: nothing if there is no file, or one that is too old.
     finder: OnceLock<Option<Finder>>,
     host_names: NameTable,
     site_names: NameTable,
@@ -116,7 +116,7 @@ pub struct State {
 }
 
 impl State {
-    /// Makes a state that has no checkpoint yet the successor of another one: its checkpoints go on counting after that
+    /// Makes a state that has no checkpoint yet the successor of another one: its checkpoints continue counting after that
     /// one's, and its generation says that all ids are others.
     pub(crate) fn follow(&mut self, checkpoint: u64, generation: u64) {
         // A checkpoint that was deferred may have left a journal with the next number.

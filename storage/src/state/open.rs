@@ -38,8 +38,8 @@ const CAPTURES_SHARE: usize = 8;
 const HOSTS_SHARE: usize = 16;
 const SITES_SHARE: usize = 16;
 
-/// What the cache takes when nobody says how much it may: bytes for a URL, and for all of them at least and at most. A crawl
-/// asks for the pages of a few sites at a time, and the system's own cache of files is behind this one.
+/// The size of the cache by default: bytes for a URL, and for all of them at least and at most. A crawl
+/// asks for the pages of a few sites at a time, and the system's own cache of files backs this one.
 const CACHE_BYTES_PER_URL: usize = 2;
 const CACHE_BYTES_MIN: usize = 32 << 20;
 const CACHE_BYTES_MAX: usize = 256 << 20;
@@ -270,7 +270,7 @@ impl State {
         outcome
     }
 
-    /// Takes away a state that can't be opened, settings and all, so that it can be opened anew and rebuilt.
+    /// Takes away a state that can't be opened, settings and all, so that it can be opened again and rebuilt.
     ///
     /// # Errors
     /// [`StateError::Locked`] when another process owns the archive, and what the disk refuses.
@@ -279,7 +279,7 @@ impl State {
         Catalogue::new(disk, &folder.join(FOLDER)).remove()
     }
 
-    /// For a reader: goes on to the newest checkpoint. Between [`State::pause`] and this nothing may be read.
+    /// For a reader: moves on to the newest checkpoint. Between [`State::pause`] and this nothing may be read.
     ///
     /// # Errors
     /// As [`State::open`].

@@ -122,7 +122,7 @@ impl State {
         Ok(copy)
     }
 
-    /// Makes what was copied so far durable, now and then. Nobody relies on it before it is whole.
+    /// Makes what was copied so far durable, now and then. It is not used before it is complete.
     fn copied(&mut self, records: u32) -> Result<()> {
         if records % RECORDS_PER_CHECKPOINT == RECORDS_PER_CHECKPOINT - 1 {
             self.checkpoint(Watermarks::default())?;
@@ -179,7 +179,7 @@ impl State {
         Ok(())
     }
 
-    /// The newest version of a page among the captures that are no tombstones.
+    /// The newest version of a page among the captures that are not tombstones.
     fn newest_left(&self, url: UrlId) -> Result<Option<CaptureId>> {
         for found in self.history(url)? {
             let (id, capture) = found?;

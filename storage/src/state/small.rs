@@ -211,7 +211,7 @@ impl State {
         Ok(())
     }
 
-    /// A number the caller keeps under a name of its own; 0 when it never did.
+    /// A number the caller keeps under its own name; 0 when it never did.
     #[must_use]
     pub fn counter(&self, name: &str) -> u64 {
         self.contents.number(&format!("{COUNTER}{name}"))

@@ -44,7 +44,7 @@ fn a_state_is_shared_between_threads() {
 const SAME_XXH3: [&str; 2] = ["http://www.test/l9dy_qFDD_sLDu4B", "http://www.test/U0c1IB-4V*+T@jP!"];
 
 #[test]
-fn nobody_can_make_names_that_are_taken_for_others() {
+fn no_attacker_can_make_names_that_collide() {
     let [victim, other] = SAME_XXH3;
     assert_eq!(xxhash_rust::xxh3::xxh3_64(victim.as_bytes()), xxhash_rust::xxh3::xxh3_64(other.as_bytes()));
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn what_was_not_checkpointed_is_gone_after_reopening() {
 }
 
 #[test]
-fn there_is_one_owner_and_its_name_is_told() {
+fn there_is_one_owner_and_its_name_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let _owner = open(folder.path(), Mode::Own).unwrap();
     match open(folder.path(), Mode::Own) {
@@ -402,7 +402,7 @@ fn what_is_read_together_is_what_is_read_one_by_one() {
     let mut state = open(folder.path(), Mode::Own).unwrap();
     let ids: Vec<UrlId> =
         (0..20_000).map(|it| intern(&mut state, &format!("http://www.test/{it}"))).collect();
-    // Two of three are fetched, in an order of their own.
+    // Two of three are fetched, in their own order.
     let fetched = || (0..ids.len()).map(|place| ids[place * 7919 % ids.len()]).filter(|id| id.0 % 3 > 0);
     for (time, id) in (1..).zip(fetched()) {
         state.update_visit(id, |visit| visit.last_seen = time).unwrap();

@@ -128,14 +128,13 @@ impl Store {
             }
             let found = rewritten.moved.binary_search_by_key(&(from.segment, from.offset), place);
             let moved = found.ok().and_then(|found| rewritten.moved.get(found));
-            let what = "no capture is where the state says; `archive repair` makes the state anew".to_owned();
+            let what = "no capture is where the state says; `archive repair` rebuilds the state".to_owned();
             let (segment, offset) = (from.segment, from.offset);
             let moved = moved.ok_or(SegmentError::Corrupted { segment, offset, what })?;
             known.push((id, moved.to));
         }
         if let Some(info) = rewritten.old.first().filter(|_| known.len() != rewritten.moved.len()) {
-            let what =
-                "captures in it are not in the state; `archive repair` makes the state anew".to_owned();
+            let what = "captures in it are not in the state; `archive repair` rebuilds the state".to_owned();
             return Err(SegmentError::Corrupted { segment: info.id, offset: 0, what }.into());
         }
         Ok(known)

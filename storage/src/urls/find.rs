@@ -2,7 +2,7 @@
 //!
 //! Block 0 begins with the state's identity, the number of URLs that are in the file (the first ones, so that it stays true
 //! of later checkpoints, which add to them) and the number of further blocks. A URL is in the block that the upper half of its hash chooses, with the
-//! lower half and its id. The hash is XXH3 seeded with the identity, which nobody outside knows. Names are compared, so hashes
+//! lower half and its id. The hash is XXH3 seeded with the identity, which is secret. Names are compared, so hashes
 //! may be equal. The file is derived: without it URLs are found as the owner of an archive finds them.
 
 use std::path::Path;
@@ -76,7 +76,7 @@ impl Finder {
         }
     }
 
-    /// Whether a table of so many names has few more than the file.
+    /// Whether a table of this many names has few more than the file.
     pub(crate) fn has_nearly(&self, names: u32) -> bool {
         let later = names.checked_sub(self.names);
         later.is_some_and(|later| later <= LATER_MIN.max(self.names / LATER_DIVISOR))

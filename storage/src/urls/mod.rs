@@ -4,7 +4,7 @@
 //! nor removed. A name is known by the fingerprint [`url_hash`](crate::address::url_hash) of its bytes, 62 bits of it:
 //! [`NameTable::find`] compares the names themselves, [`NameTable::known`] does not read the disk.
 //!
-//! Fingerprints have a key that nobody outside knows, so what is left are accidents. A new name is taken for one of `n`
+//! Fingerprints have a secret key, so only accidental collisions remain. A new name is taken for one of `n`
 //! that are known with probability `n / 2^62`. A crawl to 10^9 URLs loses one of them this way with probability 10 %, one
 //! to 10^8 with 0.1 %, until the next process with another key. Where two names of the table share a fingerprint under
 //! the key of this process (as likely), the later one is kept as a *twin*, whose name is compared.

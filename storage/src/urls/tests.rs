@@ -64,7 +64,7 @@ proptest! {
 }
 
 #[test]
-fn names_that_share_a_fingerprint_under_a_new_key_are_told_apart() {
+fn names_that_share_a_fingerprint_under_a_new_key_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let mut table = table(folder.path());
     let names: Vec<String> = (0..500).map(|number| format!("https://example.org/{number}")).collect();
@@ -83,7 +83,7 @@ fn names_that_share_a_fingerprint_under_a_new_key_are_told_apart() {
         assert_eq!(intern(&mut reader, name).unwrap(), (id, false), "{name}");
     }
     assert_eq!(reader.find("y").unwrap(), None);
-    // A later reader goes on with this index.
+    // A later reader uses this index.
     let mut table = reopen(reader, folder.path(), OpenMode::Write);
     for name in &names[300..] {
         intern(&mut table, name).unwrap();

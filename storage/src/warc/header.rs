@@ -84,7 +84,7 @@ pub struct Header {
     pub fields: Vec<(String, String)>,
 }
 
-/// Why bytes are no record head.
+/// Why bytes are not a record head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
@@ -99,7 +99,7 @@ pub enum HeaderError {
 impl Header {
     /// Reads a head and says how many bytes it takes, the empty line included.
     ///
-    /// Lines may end with LF alone; a line without a colon is passed over, and one that starts with a blank continues
+    /// Lines may end with LF alone; a line without a colon is skipped, and one that starts with a blank continues
     /// the value before it (WARC/1.1 section 4).
     ///
     /// # Errors
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_head() {
+    fn refuses_what_is_not_a_head() {
         assert_eq!(Header::parse(b"HTTP/1.1 200 OK\r\n\r\n"), Err(HeaderError::Version));
         assert_eq!(Header::parse(b"WARC/1.1\r\nA: b\r\n"), Err(HeaderError::Unfinished));
         assert_eq!(Header::parse(b"WARC/1.1\r\nA: b"), Err(HeaderError::Unfinished));

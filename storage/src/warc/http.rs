@@ -173,8 +173,8 @@ fn chunk(body: &[u8], start: usize) -> Option<(std::ops::Range<usize>, usize)> {
     let size = usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
     let data = start + line_length + 1;
     let end = data.saturating_add(size).min(body.len());
-    let behind = body.get(end..)?;
-    let line_end = if behind.starts_with(b"\r\n") { 2 } else { usize::from(behind.starts_with(b"\n")) };
+    let rest = body.get(end..)?;
+    let line_end = if rest.starts_with(b"\r\n") { 2 } else { usize::from(rest.starts_with(b"\n")) };
     Some((data..end, end + line_end))
 }
 

@@ -35,7 +35,7 @@ impl<R: Read> Input<R> {
         self.fill_to(1)
     }
 
-    /// At least so many bytes, unless the stream ends before; not more than the buffer holds.
+    /// At least this many bytes, unless the stream ends before; not more than the buffer holds.
     pub(super) fn fill_to(&mut self, count: usize) -> io::Result<&[u8]> {
         if self.end - self.start < count && self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);

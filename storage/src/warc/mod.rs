@@ -1,6 +1,6 @@
 //! WARC records (ISO 28500:2017): heads, the HTTP messages within, and a reader for files that anybody wrote.
 //!
-//! Reading is tolerant and never panics: what cannot be read is reported with its offset, and reading goes on after
+//! Reading is tolerant and never panics: what cannot be read is reported with its offset, and reading continues after
 //! it. Writing is strict: `HeadWriter` can't produce a head that breaks the line structure.
 //!
 //! ```
@@ -13,7 +13,7 @@
 //! let record = read.next().ok_or("a record")??;
 //! assert_eq!(record.header.target_uri(), Some("https://example.org/"));
 //! assert_eq!(record.content, "Hello");
-//! // What is no record is reported with its place, and reading goes on after it.
+//! // What is not a record is reported with its place, and reading continues after it.
 //! assert!(read.next().is_some_and(|broken| broken.is_err()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -1,6 +1,6 @@
-//! Reads the records of a WARC file one after the other, whoever wrote it.
+//! Reads the records of a WARC file one after the other, from any tool.
 //!
-//! What is broken is reported once with its offset; reading then goes on at the next place where a record can start: a
+//! What is broken is reported once with its offset; reading then continues at the next place where a record can start: a
 //! line that says `WARC/`, or the next gzip member or zstd frame when the compressed bytes themselves are damaged.
 
 use std::io::{self, Read};
@@ -43,7 +43,7 @@ pub struct RecordReader<R> {
     /// without an empty line is searched once, however many heads seem to start in it.
     head_searched: u64,
     head_end: u64,
-    /// Bytes of a content to be passed over before the next record.
+    /// Bytes of a content to be skipped before the next record.
     to_skip: u64,
     /// Where contents go that are too long for memory.
     spools: Option<(Arc<dyn Disk>, PathBuf)>,
@@ -187,7 +187,7 @@ impl<R: Read> RecordReader<R> {
     /// member's end.
     fn length_between(&self, first: Option<(u64, u64)>, from: u64, to: u64) -> u64 {
         let Some((start, first_offset)) = first else { return to - from };
-        // Line ends may stand in a member of their own after the record.
+        // Line ends may be in their own member after the record.
         match self.members.ended(to).filter(|(end, _)| *end > from) {
             Some((end, offset)) if start == from && self.only_line_ends(end, to) => offset - first_offset,
             _ => 0,
@@ -298,7 +298,7 @@ impl<R: Read> RecordReader<R> {
     fn head_length(&mut self) -> Option<usize> {
         let here = self.here();
         if self.head_end <= here {
-            // The last bytes looked at may be the beginning of an empty line.
+            // The last bytes searched may be the beginning of an empty line.
             let from = self.head_searched.saturating_sub(2).max(here);
             let rest = self.rest().get((from - here) as usize..).unwrap_or_default();
             match http::empty_line(rest) {
@@ -317,7 +317,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// Waits for so many bytes of a content that starts and ends at these positions; says how many there are and why not
-    /// more. A gzip member that starts within and starts a record of its own shows that the content is shorter than stated.
+    /// more. A gzip member that starts within and starts its own record shows that the content is shorter than stated.
     fn read_content(
         &mut self,
         length: usize,
@@ -346,7 +346,7 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    /// Takes the content of so many bytes: its beginning, or all of it, the rest, and why not more is there.
+    /// Takes the content of this many bytes: its beginning, or all of it, the rest, and why not more is there.
     fn take_content(&mut self, length: u64) -> io::Result<(Bytes, Option<Spool>, Option<String>)> {
         let within = self.here()..self.here().saturating_add(length);
         let mut rest = match &self.spools {

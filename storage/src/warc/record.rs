@@ -13,7 +13,7 @@ use crate::backend::Spool;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ReadLimits {
-    /// Bytes of one record's content; a longer record is reported as broken and passed over.
+    /// Bytes of one record's content; a longer record is reported as broken and skipped.
     pub content_bytes_max: u64,
     /// Bytes of content up to which it stays in memory, if there is a folder for longer ones
     /// ([`super::RecordReader::with_spools`]).

@@ -2,7 +2,7 @@
 //!
 //! A member is a gzip member (RFC 1952) or a zstd frame (RFC 8878); a plain file has none. A zstd file may start with
 //! its dictionary in a skippable frame, itself compressed or not (IIPC, "Zstandard compression for WARC files 1.0").
-//! Every other skippable frame is passed over.
+//! Every other skippable frame is ignored.
 
 use std::io::{self, Read};
 
@@ -93,7 +93,7 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) enum UnpackError {
     Io(io::Error),
-    /// The bytes are not what they should be; [`Unpacker::resume`] goes on after them.
+    /// The bytes are not what they should be; [`Unpacker::resume`] continues after them.
     Corrupt(String),
 }
 

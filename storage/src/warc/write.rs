@@ -45,7 +45,7 @@ impl HeadWriter {
         self.field(name, WarcDate(date));
     }
 
-    /// Ends the head of a block of so many bytes.
+    /// Ends the head of a block of this many bytes.
     pub(crate) fn finish(mut self, content_length: u64) -> String {
         self.field("Content-Length", content_length);
         self.text.push_str("\r\n");

@@ -6,7 +6,7 @@ use crate::checkpoint::fields::Record;
 
 /// Blocks read at once by a scan.
 const SCAN_BLOCKS: usize = 64;
-/// Blocks that are read though nobody asked for them, because those before and after are: another read costs more.
+/// Blocks that are read although not requested, because those before and after are: another read costs more.
 const GAP_BLOCKS: u32 = 4;
 
 impl<R: Record> Table<R> {

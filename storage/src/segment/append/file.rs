@@ -66,7 +66,7 @@ impl Segments {
         let Some(active) = self.writers.get_mut(place).and_then(|writer| writer.active.as_mut()) else {
             return Ok(());
         };
-        active.mend(&self.durability)?;
+        active.repair(&self.durability)?;
         // What stays must not lie after what may still be lost elsewhere.
         self.sync()?;
         let Some(active) = self.writers.get_mut(place).and_then(|writer| writer.active.as_mut()) else {

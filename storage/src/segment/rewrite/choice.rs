@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::super::dictionary::DICTIONARY_BYTES_MAX;
 use super::sample::{SAMPLE_BYTES, samples};
 
-/// Bytes that a stretch takes in a record of its own, of those it has.
+/// Bytes that a stretch takes in its own record, of those it has.
 const ALONE: f64 = 0.2;
 /// Bytes that it takes in a record whose dictionary has it.
 const REFERRED: f64 = 0.008;
@@ -22,7 +22,7 @@ const STORED: f64 = 0.16;
 const TEXT_BYTES_MAX: usize = DICTIONARY_BYTES_MAX - (256 << 10);
 /// Bytes that a segment takes besides its records and what its dictionary holds.
 const SEGMENT_BYTES: f64 = 16_384.0;
-/// Texts beyond this are not looked at to their end.
+/// Longer texts are not examined to their end.
 const TEXT_SAMPLED_MAX: usize = 4 << 20;
 
 /// Samples of many texts.

@@ -189,7 +189,7 @@ impl Rewritten {
     }
 }
 
-/// Rewrites closed segments on any thread, while their owner goes on appending.
+/// Rewrites closed segments on any thread, while their owner appends.
 #[derive(Debug)]
 pub struct Rewriter {
     disk: Arc<dyn Disk>,
@@ -199,7 +199,7 @@ pub struct Rewriter {
     codec: Codec,
     guard: Guard,
     encoder: Encoder,
-    /// One of its own, so that nobody waits for a thread of low priority.
+    /// A separate one, so that nothing waits for a thread of low priority.
     reader: SegmentReader,
     old: Vec<SegmentInfo>,
     /// The first of the ids that are kept for new segments.
@@ -318,7 +318,7 @@ impl Segments {
         let info = |id: &SegmentId| self.closed.get(id).cloned().ok_or(SegmentError::Missing(*id));
         let old = old.iter().map(info).collect::<Result<Vec<_>, _>>()?;
         let first = self.next_id();
-        // Whoever appends meanwhile gets another.
+        // An append meanwhile gets another.
         self.options.relied_on.next = SegmentId(first.0 + old.len().max(NEW_SEGMENTS_MAX) as u32);
         Ok(Rewriter {
             disk: self.disk.clone(),
@@ -351,7 +351,7 @@ impl Segments {
         self.durability.check()?;
         let outcome = intent.carry_out(self.disk.as_ref(), &self.folder);
         if outcome.is_err() {
-            // What is in place is not known; the next opening goes on with it.
+            // What is in place is not known; the next opening continues it.
             self.durability.poison();
         }
         outcome?;

@@ -1,4 +1,4 @@
-//! The records of a capture: read as they were, packed anew, compared.
+//! The records of a capture: read as they were, packed again, compared.
 
 use std::io;
 
@@ -36,7 +36,7 @@ impl Packers {
     }
 }
 
-/// Bytes of a long record that are looked at where its beginning says enough.
+/// Bytes of a long record that are examined if its beginning says enough.
 const BEGINNING_BYTES: usize = 1 << 20;
 
 /// The records of a capture as they were before compression.

@@ -7,7 +7,7 @@
 
 /// Bytes for which a sample stands, on average.
 pub(super) const SAMPLE_BYTES: usize = 256;
-/// Bits of the hash that are looked at; the uppermost depend on the most bytes.
+/// Bits of the hash that are tested; the uppermost depend on the most bytes.
 const SAMPLE_BITS: u32 = SAMPLE_BYTES.trailing_zeros();
 /// Bytes on which the looked-at bits depend.
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub(super) fn samples(text: &[u8], halvings: u32, mut take: impl FnMut(u32, usiz
     for (place, byte) in text.iter().enumerate() {
         hash = (hash << 1).wrapping_add(GEAR[usize::from(*byte)]);
         if hash >> (64 - bits) == 0 {
-            // The looked-at bits are all zero: those below tell samples apart.
+            // The tested bits are all zero; the lower ones distinguish samples.
             take((hash >> (32 - bits)) as u32, place + 1);
         }
     }

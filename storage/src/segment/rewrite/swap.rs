@@ -3,7 +3,7 @@
 //! New segments lie beside the old ones as `NAME.rewrite`, durable and compared record by record, when the intent
 //! ([`FILE`]) is written. Then the catalogue's transaction, which has the new places of the captures and the intent's
 //! number, decides. What follows can be carried out any number of times: new segments get their names, the lists are
-//! written anew, old segments go, and last the intent. Nothing is removed before all new segments have their names.
+//! rewritten, old segments go, and last the intent. Nothing is removed before all new segments have their names.
 
 use std::io;
 use std::path::Path;
@@ -122,7 +122,7 @@ fn remove(disk: &dyn Disk, folder: &Path, file: &str) -> Result<(), SegmentError
 }
 
 /// Ends a rewriting that a crash interrupted, to the one side or the other. `committed` is the number in the catalogue;
-/// nothing if there is no catalogue that could say. Gives the number of new segments that were begun in vain.
+/// nothing if there is no catalogue that could say. Returns the number of new segments that were abandoned.
 pub(crate) fn settle(disk: &dyn Disk, archive: &Path, committed: Option<u64>) -> Result<usize, SegmentError> {
     let folder = &archive.join(super::super::FOLDER);
     if !disk.exists(folder).context("look for", folder)? {

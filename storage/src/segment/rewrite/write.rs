@@ -36,7 +36,7 @@ const BATCH_CAPTURES: usize = 1024;
 const QUICK_LEVEL: i32 = 1;
 /// The level at which dictionaries are packed: on nine sites level 19 took a third of all time to save 1 % of the bytes.
 const DICTIONARY_LEVEL: i32 = 13;
-/// Bytes of a capture's records that are copied in memory; longer ones are packed anew, piece by piece.
+/// Bytes of a capture's records that are copied in memory; longer ones are packed again, piece by piece.
 const COPIED_BYTES_MAX: u64 = 16 << 20;
 /// Of so many captures one is compressed for an estimate.
 const SAMPLED_ONE_IN: usize = 16;
@@ -320,7 +320,7 @@ fn batches(captures: &[Planned]) -> impl Iterator<Item = &[Planned]> {
     })
 }
 
-/// Does work on a thread for each context, and gives what comes of it in order.
+/// Does work on a thread for each context, and returns the results in order.
 fn on_threads<W: Send, C: Send, D: Send>(
     work: Vec<W>,
     contexts: &mut [C],

@@ -26,7 +26,7 @@ fn a_torn_tail_is_cut_at_the_last_whole_group() {
             assert_eq!(recovered.cut_bytes, length - ends[expected as usize - 1]);
             assert_eq!(replayed(&segments, Watermark::default()).len() as u64, expected);
             let appended = append(&mut segments, [response(7, b"new")]);
-            assert_eq!(appended[0].main.segment, SegmentId(1), "writing goes on in a new segment");
+            assert_eq!(appended[0].main.segment, SegmentId(1), "writing continues in a new segment");
             assert_eq!(replayed(&segments, Watermark::default()).len() as u64, expected + 1);
         }
     }
@@ -120,7 +120,7 @@ fn a_failed_sync_ends_all_writing() {
 }
 
 #[test]
-fn what_was_appended_behind_a_lost_capture_is_not_kept() {
+fn what_was_appended_after_a_lost_capture_is_not_kept() {
     let mut archive = Archive::new(Codec::Zstd);
     archive.options.host_groups = 2;
     let (mut segments, _) = archive.open();

@@ -1,5 +1,5 @@
 //! Power failures at every operation, failing reads, writes and syncs, full disks: after each of them the state is a
-//! checkpoint, the last acknowledged one or the one that was being made, and the work goes on.
+//! checkpoint, the last acknowledged one or the one that was being made, and the work continues.
 //!
 //! Every run follows from a number. A failing one says how to run it alone; `ARCHIVE_CRASH_RUNS=10` makes ten times as
 //! many.

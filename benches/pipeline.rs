@@ -76,7 +76,7 @@ fn serve() -> Outcomes<()> {
     }
 }
 
-/// The test web in a process of its own.
+/// The test web in its own process.
 struct Served {
     process: Child,
     address: SocketAddr,
@@ -336,7 +336,7 @@ struct Stored {
     ledger: Duration,
 }
 
-/// Stores and credits captures in an archive of their own. Dictionaries are trained by another thread, as in a crawl.
+/// Stores and credits captures in their own archive. Dictionaries are trained by another thread, as in a crawl.
 fn store_alone(captures: &[Captured], parsed: &[Parsed], seeds: &[Seed], path: &Path) -> Outcomes<Stored> {
     let mut store = recorder::open(path, segment_options())?.store;
     let encoder = store.encoder()?;

@@ -2,11 +2,11 @@
 //!
 //!     cargo bench --bench queries -- --pages 10000000 --sites 100000 --folder DIR
 //!
-//! makes the state of an archive of so many captured pages, booked as a crawl books them, and asks it. No record is in it and nothing
+//! makes the state of an archive of this many captured pages, booked as a crawl books them, and asks it. No record is in it and nothing
 //! is fetched. A folder that has an archive already is asked as it is, so that two programs can be compared; without `--folder`
 //! it is a temporary one. Ten million pages take some 4 GB and, on one processor, a quarter of an hour.
 //!
-//! Each question is asked `--times` times after once unmeasured, of an archive that is opened anew for it. One JSON object a question:
+//! Each question is asked `--times` times after once unmeasured, of an archive that is opened again for it. One JSON object a question:
 //! milliseconds of opening and of the answer, half of the times and 99 of 100 at most, by the clock and by the processors.
 
 use std::error::Error;

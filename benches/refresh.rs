@@ -1,7 +1,7 @@
 //! What choosing the pages of a refresh costs: `agenda`, which `archive refresh` runs.
 //!
 //! `cargo bench --bench refresh` times it on a hundred thousand pages. `cargo bench --bench refresh -- --pages 10000000` makes
-//! the state of an archive of so many pages, twice captured and equally important, and prints one JSON object a choice:
+//! the state of an archive of this many pages, twice captured and equally important, and prints one JSON object a choice:
 //! seconds of the first run, which passes over all pages, and of one an hour later, which opens due folders; how many
 //! pages were chosen; and the memory of the process at its peak. The budget is a thirtieth of the pages a day, run hourly.
 
@@ -44,7 +44,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// The state of an archive of so many pages.
+/// The state of an archive of this many pages.
 fn state(folder: &Path, pages: u32) -> Outcome<State> {
     let mut state = State::open(Arc::new(RealDisk), folder, Mode::Own)?;
     let mut draws = fastrand::Rng::with_seed(1);

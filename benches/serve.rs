@@ -1,4 +1,4 @@
-//! What the server costs whoever waits: pages, TimeMaps and CDX answers, asked over many connections at once.
+//! What the server costs its clients: pages, TimeMaps and CDX answers, asked over many connections at once.
 //!
 //!     cargo bench --bench serve                                       a page with 10 000 captures, made for it
 //!     cargo bench --bench serve -- --archive DIR '/search?q=library'  an archive of yours, and what you like
@@ -6,7 +6,7 @@
 //!
 //! The last asks a server that runs, so that two programs can be compared. Each address is asked alone, `--connections` at once for
 //! `--seconds` after once unmeasured; those of several words are asked in turn if `--together` is said. One JSON object each:
-//! answers, and milliseconds that half, 99 of 100 and all of them take at most. Whoever asks shares the processors with the server.
+//! answers, and milliseconds that half, 99 of 100 and all of them take at most. The client shares the processors with the server.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -144,7 +144,7 @@ fn request(path: &str, application: SocketAddr, replay: SocketAddr) -> (String, 
     (path.to_owned(), address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"))
 }
 
-/// Asks on so many connections, and prints what it took.
+/// Asks on this many connections, and prints what it took.
 fn measure(requests: Vec<(String, SocketAddr, String)>, connections: u64, time: Duration) -> Outcome<()> {
     let requests: Arc<[_]> = requests.into();
     let (mut bytes, mut taken) = (0, Vec::new());

@@ -1,4 +1,4 @@
-//! How does a refresh policy of one's own do? Compares one with the built-in default on simulated pages: how much of the
+//! How does a refresh policy of your own do? Compares one with the built-in default on simulated pages: how much of the
 //! time, weighted by importance, are the copies fresh?
 //!
 //!     cargo run --release --example refresh_policy

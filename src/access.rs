@@ -1,6 +1,6 @@
 //! Access rules: which captures people may see, and from when on.
 //!
-//! They stand in `access.toml` in the archive's folder, and every command that shows captures asks here. They bind what is
+//! They are in `access.toml` in the archive's folder, and every command that shows captures asks here. They bind what is
 //! shown, not who can read the files. What keeps the archive whole (verify, repair, rebuild, crawl, refresh) sees everything.
 //!
 //! ```toml
@@ -62,7 +62,7 @@ pub enum AccessError {
         source: io::Error,
     },
     /// There is a mistake in it.
-    #[error("{}, line {line}, column {column}: {problem}; nothing is shown until it is mended", path.display())]
+    #[error("{}, line {line}, column {column}: {problem}; nothing is shown until it is fixed", path.display())]
     Mistake {
         /// The file.
         path: PathBuf,
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_place() {
+    fn mistakes_are_reported_with_their_place() {
         for (text, at, problem) in [
             ("[[rule]]\nprefx = \"a\"\n", 9, "unknown field"),
             ("[[rule]]\nfrom = 2020-01-01\n", 0, "missing field `prefix`"),

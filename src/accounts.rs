@@ -1,6 +1,6 @@
 //! Who may log in to `archive serve`: a file with a line a person, `name:role:$argon2id$…`.
 //!
-//! A line is made by `archive account set`. The hash says itself what it costs; whoever runs the program reads the file and nobody else.
+//! A line is made by `archive account set`. The hash says itself what it costs; only the program's user may read the file.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -54,7 +54,7 @@ pub enum AccountsError {
         mode: u32,
     },
     /// There is a mistake in it.
-    #[error("{}, line {line}: {problem}; nobody can log in until it is mended", path.display())]
+    #[error("{}, line {line}: {problem}; nobody can log in until it is fixed", path.display())]
     Mistake {
         /// The file.
         path: PathBuf,
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
+    fn mistakes_are_reported_with_their_line() {
         let good = format!("anna:reader:{HASH}\n");
         for (line, problem) in [
             ("anna", "it is not like"),

@@ -39,7 +39,7 @@ pub enum ErasedError {
         source: io::Error,
     },
     /// A line is none.
-    #[error("{}, line {line}: {problem}; nothing is fetched or imported until it is mended", path.display())]
+    #[error("{}, line {line}: {problem}; nothing is fetched or imported until it is fixed", path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -120,8 +120,8 @@ impl Erased {
         self.entries.insert(sha256, entry);
     }
 
-    /// Lets a canonical URL, or one that is forgotten and told by its digest, be fetched and imported again; whether it was on
-    /// the list.
+    /// Allows a canonical URL, or a forgotten one that its digest names, to be fetched and imported again; returns whether it was
+    /// on the list.
     pub fn lift(&mut self, url: &str) -> bool {
         let digest = url.strip_prefix(FORGOTTEN).map_or_else(|| digest_of(url), str::to_owned);
         self.entries.remove(&digest).is_some()
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_told_with_its_number() {
+    fn a_bad_line_is_reported_with_its_number() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), "\n{\"sha256\":\"00\"}\n").unwrap();
         let error = Erased::read(folder.path()).unwrap_err().to_string();

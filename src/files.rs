@@ -120,7 +120,7 @@ impl WholeFile {
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
-    /// Lets nobody read it but whoever runs the program.
+    /// Lets only the program's user read it.
     ///
     /// # Errors
     /// What the disk refuses.
@@ -206,7 +206,7 @@ impl Output {
         Ok(Self { place, written: 0 })
     }
 
-    /// The file, if it is one that is written anew and can be written in any order.
+    /// The file, if it is one that is rewritten and can be written in any order.
     pub fn whole(&mut self) -> Option<&mut File> {
         match &mut self.place {
             Place::Whole(file) => Some(&mut file.out),
@@ -248,7 +248,7 @@ pub fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The file that a link leads to, whether or not it is there yet; the path itself if it is no link.
+/// The file that a link leads to, whether or not it is there yet; the path itself if it is not a link.
 fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..=LINKS_MAX {
@@ -258,7 +258,7 @@ fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("there are too many links to follow"))
 }
 
-/// Refuses a link inside an archive, whoever has made it.
+/// Refuses a link inside an archive.
 ///
 /// # Errors
 /// When `path` is a link in the folder of the archive or below.

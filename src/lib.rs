@@ -3,7 +3,7 @@
 //! Arrows between modules point down only: the command line uses `serve` (on `replay`, [`nodes`] and `find`), `exchange`, `watch`, `publish`,
 //! `crawl`, `query` and `review`;
 //! these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses [`cluster`], `importance`, `refresh`,
-//! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them stand on [`access`],
+//! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them build on [`access`],
 //! [`accounts`], [`decisions`], [`erased`], [`runs`], [`texts`], [`remote`], [`files`] and the crate [`archive_storage`].
 
 pub mod access;

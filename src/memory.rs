@@ -15,13 +15,13 @@ pub fn parse_bytes(text: &str) -> Result<usize, String> {
         "kib" => 1 << 10,
         "mib" => 1 << 20,
         "gib" => 1 << 30,
-        _ => return Err(format!("'{unit}' is no unit; write 80MB or 64MiB")),
+        _ => return Err(format!("'{unit}' is not a unit; write 80MB or 64MiB")),
     };
-    let number: usize = number.parse().map_err(|_| format!("'{text}' is no size; write 80MB or 64MiB"))?;
+    let number: usize = number.parse().map_err(|_| format!("'{text}' is not a size; write 80MB or 64MiB"))?;
     number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too much"))
 }
 
-/// The most memory this process ever had resident, in bytes; `None` where the system does not tell.
+/// The most memory this process ever had resident, in bytes; `None` if the system does not report it.
 #[must_use]
 pub fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

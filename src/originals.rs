@@ -98,7 +98,7 @@ pub(crate) fn inherit(
     {
         return Ok(());
     }
-    // A record that cannot be read tells nothing; `archive verify` tells of it.
+    // A record that cannot be read is skipped here; `archive verify` reports it.
     let Ok(fields) = reader.metadata(original.location) else { return Ok(()) };
     let Facts { document, title, language, signature, similarity, copies, directives, mut links, .. } =
         Facts::from_fields(&fields);

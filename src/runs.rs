@@ -1,9 +1,9 @@
-//! What runs did and do: a file for each crawl and refresh in the archive's folder.
+//! Reports of past and current runs: a file for each crawl and refresh in the archive's folder.
 //!
-//! `runs/N.json` is written anew every second while run N goes on, and once more at its end. Writing is no matter of the archive's
-//! safety: what a power failure makes of a file that was not finished is passed over by readers. Like watches these files stand beside
-//! the state, because the state can be made again and they cannot. Whoever runs has `runs/lock` locked, so that readers can tell a
-//! run that goes on from one whose program was killed.
+//! `runs/N.json` is written every second during run N, and once more at its end. The archive's safety does not depend on it: readers
+//! skip a file that a power failure left unfinished. Like watches, these files lie beside the state, because the state can be rebuilt
+//! and they cannot. A run holds a lock on `runs/lock`, so that readers can distinguish a current run from one whose program was
+//! killed.
 //!
 //! A file is bounded whatever the web says: reasons, examples and moments have limits.
 
@@ -26,13 +26,13 @@ pub const FOLDER: &str = "runs";
 /// Runs that are remembered; the oldest go.
 pub const RUNS_MAX: usize = 10_000;
 
-/// Reasons that are told apart in a run; further ones are counted together.
+/// Reasons that are counted separately in a run; further ones are counted together.
 pub const REASONS_MAX: usize = 60;
 
 /// URLs that are kept as examples of a reason.
 pub const EXAMPLES_MAX: usize = 5;
 
-/// The reason of a page that asks not to be kept; all other rules have their names.
+/// The reason of a page that asks not to be archived; all other rules have their own names.
 pub const NOT_TO_BE_KEPT: &str = "noarchive";
 
 /// Bytes of a reason, and of a URL that is an example; longer URLs are none.
@@ -41,10 +41,10 @@ const TEXT_BYTES_MAX: usize = 1000;
 /// Moments of a run that are kept; with more, every second one goes.
 const MOMENTS_MAX: usize = 240;
 
-/// A longer file is none of ours.
+/// A longer file is not ours.
 const BYTES_MAX: u64 = 2 << 20;
 
-/// A reader has the lock for a moment only, so it is tried this often, with a pause between.
+/// A reader holds the lock only for a moment, so a writer tries this often, with a pause between.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -65,9 +65,9 @@ pub struct Run {
     /// When it began.
     #[serde(with = "crate::instant")]
     pub began: DateTime<Utc>,
-    /// When it was heard of last; its end, if it has one.
-    #[serde(with = "crate::instant")]
-    pub told: DateTime<Utc>,
+    /// When it last wrote this report; its end, if it has one.
+    #[serde(rename = "told", with = "crate::instant")]
+    pub reported: DateTime<Utc>,
     /// How it ended: `complete`, `limit`, …, or `failed`; nothing before.
     pub end: Option<String>,
     /// Why it failed.
@@ -86,7 +86,7 @@ pub struct Run {
     pub noticed: Tallies,
     /// How far it was when, oldest first.
     pub moments: Vec<Moment>,
-    /// Of the moments that are told, one in so many is kept, as a power of two, and how many were told.
+    /// One moment in so many is kept, as a power of two, and how many there were.
     #[serde(skip)]
     thinned: (u32, u64),
 }
@@ -182,11 +182,11 @@ pub struct Example {
     pub time: DateTime<Utc>,
 }
 
-/// What has become of a run.
+/// The stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// It goes on.
+    /// It is running.
     UnderWay,
     /// It has ended.
     Ended,
@@ -231,7 +231,7 @@ impl Run {
             id: 0,
             command: command.to_owned(),
             began: now,
-            told: now,
+            reported: now,
             end: None,
             error: None,
             limits: Limits::default(),
@@ -263,7 +263,7 @@ impl Run {
     }
 }
 
-/// The file of a run that goes on. Dropping it says that its program is done with it.
+/// The file of a current run. Dropping it says that its program is done with it.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
@@ -301,7 +301,7 @@ impl Writer {
 }
 
 fn save(path: &Path, run: &Run, durably: bool) -> io::Result<()> {
-    // One name for all, so that no more than one is left behind by programs that were killed.
+    // One name for all, so that killed programs leave at most one.
     let mut file = WholeFile::begin_as(path, path.with_file_name(PART))?;
     file.write_all(&serde_json::to_vec(run)?)?;
     if durably { file.commit() } else { file.put_in_place() }
@@ -343,7 +343,7 @@ impl Runs {
         &self.ids
     }
 
-    /// A run, and what has become of it; nothing if there is none of this number, or its file cannot be read.
+    /// A run, and its stage; none if there is none of this number, or its file cannot be read.
     #[must_use]
     pub fn get(&self, id: u64) -> Option<(Run, Stage)> {
         let run = self.read(id)?;
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_is_told_from_one_that_was_killed() {
+    fn a_current_run_is_distinguished_from_a_killed_one() {
         let folder = tempfile::tempdir().unwrap();
         let stage = |id| Runs::of(folder.path()).unwrap().get(id).map(|(_, stage)| stage);
         assert_eq!(stage(1), None);
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_erased_is_no_example_any_more() {
+    fn erased_pages_are_no_examples_any_more() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = Writer::begin(folder.path(), Run::begins("crawl", Utc::now())).unwrap();
         count(&mut writer.run.errors, "status 404", "http://a.test/gone");

@@ -1,8 +1,8 @@
-//! Whether processors have time to spare: what can wait is done then.
+//! Whether processors have time to spare, for work that can wait.
 //!
 //! Time to spare is what processors are idle, wait for disks, or give to work of low priority, which makes way by itself. It is
-//! asked of the whole machine (Linux, `/proc/stat`), because others work on it, too. Where the system does not say, there is
-//! none.
+//! measured for the whole machine (Linux, `/proc/stat`), because others work on it, too. If the system does not report it, there
+//! is none.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ const BEGINS_AT: u64 = 2;
 /// The part below which there is none any more, as a divisor: what is done in spare time takes some of it.
 const ENDS_BELOW: u64 = 4;
 
-/// What is told of it. Clones tell the same.
+/// Whether there is time to spare. Clones share the answer.
 #[derive(Debug, Clone, Default)]
 pub struct Spare {
     is_there: Arc<AtomicBool>,
-    is_told: bool,
+    is_known: bool,
 }
 
 impl Spare {
-    /// Whether there was time to spare when it was last looked at.
+    /// Whether there was time to spare at the last look.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.is_there.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody said so who knows better than the system.
+    /// Whether the caller knows, so that the system is not asked.
     #[must_use]
-    pub fn is_told(&self) -> bool {
-        self.is_told
+    pub fn is_known(&self) -> bool {
+        self.is_known
     }
 }
 
@@ -55,27 +55,27 @@ impl Ticks {
 /// Looks at the processors now and then.
 #[derive(Debug, Default)]
 pub struct Gauge {
-    /// What somebody knows better.
-    told: Option<bool>,
+    /// The answer, if the caller knows it.
+    known: Option<bool>,
     before: Option<Ticks>,
     spare: Spare,
 }
 
 impl Gauge {
-    /// One that looks, unless it is told what there is.
+    /// One that looks, unless the answer is known.
     #[must_use]
-    pub fn new(told: Option<bool>) -> Self {
-        let spare = Spare { is_told: told.is_some(), ..Spare::default() };
-        Self { told, before: None, spare }
+    pub fn new(known: Option<bool>) -> Self {
+        let spare = Spare { is_known: known.is_some(), ..Spare::default() };
+        Self { known, before: None, spare }
     }
 
-    /// What it tells.
+    /// Its current answer, which follows further looks.
     #[must_use]
     pub fn spare(&self) -> Spare {
         self.spare.clone()
     }
 
-    /// Looks at what became of the time since it looked last: a second or so, to say anything.
+    /// Measures the time since the last look, which should be about a second ago.
     pub fn look(&mut self) {
         self.take(Ticks::of(&fs::read_to_string("/proc/stat").unwrap_or_default()));
     }
@@ -87,7 +87,7 @@ impl Gauge {
         });
         let divisor = if self.spare.is_there() { ENDS_BELOW } else { BEGINS_AT };
         let is_seen = passed.is_some_and(|passed| passed.all > 0 && passed.spare * divisor >= passed.all);
-        self.spare.is_there.store(self.told.unwrap_or(is_seen), Ordering::Relaxed);
+        self.spare.is_there.store(self.known.unwrap_or(is_seen), Ordering::Relaxed);
         self.before = now;
     }
 }

@@ -72,7 +72,7 @@ struct Args {
     /// Threads of the server
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Seeds to print: the home pages of so many of the most popular sites
+    /// Seeds to print: the home pages of this many of the most popular sites
     #[arg(long, default_value_t = 10)]
     seeds: u32,
 }

@@ -1,4 +1,4 @@
-//! Whatever stands in the index beside a closed segment, the archive is opened, takes captures and builds dictionaries.
+//! Whatever the index beside a closed segment contains, the archive opens, takes captures and builds dictionaries.
 #![no_main]
 
 use std::path::Path;
@@ -53,7 +53,7 @@ fuzz_target!(|data: &[u8]| {
     let mut segments = open(&disk);
     for number in 1..4 {
         append(&mut segments, number);
-        segments.rotate_due().expect("damage in an index is no error");
+        segments.rotate_due().expect("damage in an index is not an error");
     }
     segments.close().expect("a healthy disk");
 });

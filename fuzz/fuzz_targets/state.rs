@@ -1,4 +1,4 @@
-//! Whatever stands in a file of a state, also under right checksums: it is read to its end, or refused.
+//! Whatever a file of a state contains, even under right checksums: it is read to its end, or refused.
 #![no_main]
 
 use archive_fuzz::state::{DISK, change, files, use_state};

@@ -9,7 +9,7 @@ use archive::recorder::{self, Control, Memory};
 use archive_storage::segment::SegmentOptions;
 use libfuzzer_sys::fuzz_target;
 
-/// Whoever imports and does not look.
+/// A listener that ignores what is imported.
 struct Nobody;
 
 impl Listener for Nobody {

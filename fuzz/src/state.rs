@@ -116,7 +116,7 @@ pub fn change(disk: &SimulatedDisk, path: &Path, at: usize, content: &[u8]) {
     }
 }
 
-/// Opens a state, asks it for everything, and as its owner writes to it; whatever stands in it, it answers or refuses.
+/// Opens a state, asks it for everything, and as its owner writes to it; whatever it contains, it answers or refuses.
 pub fn use_state(disk: &SimulatedDisk, mode: Mode) {
     let Ok(mut state) = open(disk, mode) else { return };
     let _ = state.check(&mut |_| ());
@@ -158,7 +158,7 @@ fn write(state: &mut State) -> Result<(), StateError> {
 }
 
 /// The disk with a catalogue in which rows are put: table, length of the name, length of the value, name, value. A name of one
-/// byte is that of one of the rows that are there. Nothing if the rows come to no catalogue.
+/// byte is that of one of the rows that are there. None if the rows make no catalogue.
 #[must_use]
 pub fn change_rows(mut rows: &[u8]) -> Option<SimulatedDisk> {
     let disk = DISK.copy();

@@ -50,13 +50,13 @@ pub enum VersionError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "changes", rename_all = "lowercase")]
 pub enum Difference {
-    /// Not at all, as far as can be seen.
+    /// Not at all, as far as is known.
     None,
     /// XML documents: what leads from one to the other.
     Xml(Delta),
     /// Texts: the passages that differ.
     Text(Vec<Passage>),
-    /// Only bytes: what is no text, or a text whose own part is the same.
+    /// Only bytes: what is not text, or a text whose own part is the same.
     Bytes,
 }
 
@@ -68,7 +68,7 @@ pub enum Cut {
     TooLong,
     /// One of the XML documents is too large, or too broken, to be compared as a tree: the texts were.
     NoTree,
-    /// The texts take too long to compare: what is said to have changed may be more than what did.
+    /// The texts take too long to compare: more may be marked as changed than what did.
     Rough,
 }
 
@@ -96,7 +96,7 @@ pub struct Comparison {
     pub title: Option<(String, String)>,
     /// Bytes of both payloads.
     pub bytes: (usize, usize),
-    /// Why no more is said, if a limit was reached.
+    /// The limit that was reached, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
     /// How they differ.
@@ -104,7 +104,7 @@ pub struct Comparison {
     pub difference: Difference,
 }
 
-/// Whether a capture found its page: failed fetches and errors are no versions of it.
+/// Whether a capture found its page: failed fetches and errors are not versions of it.
 #[must_use]
 pub fn is_version(capture: &Capture) -> bool {
     capture.status > 0 && capture.status < 400
@@ -174,7 +174,7 @@ pub fn version_near(
 
 /// The old and the new version that are meant by the times to which they are nearest, in microseconds since 1970: without the
 /// second the newest, without the first the one before the last change that the second had. Where nothing changed before, a
-/// version is compared with itself. None where there is no version.
+/// version is compared with itself. None if there is no version.
 ///
 /// # Errors
 /// When the state cannot be read.
@@ -321,7 +321,7 @@ pub fn xpath(
     Ok(selected.unwrap_or(Some(Err(XPathError::TooMuch("long")))))
 }
 
-/// What is wrong with an XPath expression, as far as no document is needed to see it.
+/// What is wrong with an XPath expression, if no document is needed to see it.
 #[must_use]
 pub fn xpath_mistake(expression: &str) -> Option<String> {
     let expression = expression.to_owned();

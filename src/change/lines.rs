@@ -26,7 +26,7 @@ pub type Line = Vec<(Mark, String)>;
 
 /// The lines of a comparison, for readers of a language.
 ///
-/// With `inline`, words that went and came stand in one line, for readers who see marks as colours or as crossed out;
+/// With `inline`, removed and added words are on one line, for readers who see marks as colours or as crossed out;
 /// without, in lines of their own that begin with `-` and `+`.
 #[must_use]
 pub fn lines(comparison: &Comparison, inline: bool, t: Language) -> Vec<Line> {

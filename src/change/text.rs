@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_told_with_its_words() {
+    fn only_differences_are_shown_with_their_words() {
         let old =
             ["Opening hours", "The library opens at nine every day. It closes at five in winter.", "Map"];
         let new = [

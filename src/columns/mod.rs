@@ -79,7 +79,7 @@ pub enum ColumnError {
         path: PathBuf,
     },
     /// Names are part of queries.
-    #[error("'{0}' is no name for a column: small letters and _, at most {NAME_LENGTH_MAX}")]
+    #[error("'{0}' is not a name for a column: small letters and _, at most {NAME_LENGTH_MAX}")]
     Name(String),
 }
 
@@ -117,7 +117,7 @@ impl Column {
     }
 }
 
-/// Waits until nobody else writes columns, until the file is dropped: columns that belong together are to be of one ranking.
+/// Locks the columns until the file is dropped: columns that belong together must be of one ranking.
 ///
 /// # Errors
 /// When the folder cannot be made or locked.
@@ -160,7 +160,7 @@ pub fn computed(archive: &Path, kind: Kind, name: &str) -> Option<DateTime<Utc>>
     Some(fs::metadata(path).and_then(|file| file.modified()).ok()?.into())
 }
 
-/// The files that are no columns of the state with this identity.
+/// The files that are not columns of the state with this identity.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -185,7 +185,7 @@ fn is_name(name: &str) -> bool {
 /// Reads all columns of an archive, by name.
 ///
 /// # Errors
-/// When a file cannot be read or is no column.
+/// When a file cannot be read or is not a column.
 pub fn read_all(archive: &Path, kind: Kind) -> Result<Vec<Column>, ColumnError> {
     let mut columns = Vec::new();
     for path in files(archive)? {

@@ -7,7 +7,7 @@ use crate::selection::TopicStatus;
 use crate::topic::Recall;
 use crate::topics::RELEVANT;
 
-/// Pages over which the present rate is told.
+/// Pages over which the present rate is measured.
 const PRESENT: usize = 100;
 
 /// Pages between two estimates of the recall, at least, and one page for so many known URLs.

@@ -1,4 +1,4 @@
-//! The state of a run for machines: JSON at `/status`, Prometheus metrics at `/metrics`, on a port of one's own.
+//! The state of a run for machines: JSON at `/status`, Prometheus metrics at `/metrics`, on your own port.
 //!
 //! A thread of its own answers, from a copy of the last report, so that clients never wait for the crawl, nor the crawl for
 //! them. It speaks the least of HTTP/1.1 that browsers, curl and Prometheus need: one request a connection, one connection
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_is_told_and_foreign_requests_are_answered() {
+    fn the_state_is_served_and_foreign_requests_are_answered() {
         let monitor = Monitor::start("127.0.0.1:0".parse().unwrap()).unwrap();
         monitor.publish(&Status { captures: 12, paused: Some("disk low".to_owned()), ..Status::default() });
         let json = ask(&monitor, "GET /status HTTP/1.1\r\nHost: localhost:9600\r\n\r\n");

@@ -1,4 +1,4 @@
-//! How a crawl behaves, and what it tells while it runs.
+//! How a crawl behaves, and what it reports while it runs.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -68,13 +68,13 @@ pub struct Options {
     pub full_text: bool,
     /// The crawl pauses while fewer bytes than this are free on the disk of the archive; with 0 a full disk ends it.
     pub disk_min: u64,
-    /// Where the state of the run is told to machines: JSON and Prometheus metrics.
+    /// Where the state of the run is served to programs: JSON and Prometheus metrics.
     pub status: Option<SocketAddr>,
     /// How much memory may be used.
     pub memory: Memory,
     /// How closed segments are repacked while processors have time to spare, if they are; with memory of its own.
     pub repack: Option<repack::Options>,
-    /// Whether processors have time to spare, for whoever knows; otherwise the system is asked.
+    /// Whether processors have time to spare, if the caller knows; otherwise the system is asked.
     pub has_spare_time: Option<bool>,
     /// The place of a crawl among several nodes that crawl together.
     pub cluster: Option<Member>,

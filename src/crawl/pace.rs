@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Moments kept; with more of them, every second one goes.
 const MOMENTS_MAX: usize = 2000;
 
-/// Parts that a run is looked at in.
+/// Parts of a run that are measured.
 const PARTS: usize = 10;
 
 /// Ticks of the kernel's process accounting in a second (`USER_HZ`, the same on all Linux systems of today).
@@ -61,7 +61,7 @@ impl Pace {
         }
     }
 
-    /// The tenths of the captures, from the first to the last; none for a run that was too short to tell.
+    /// The tenths of the captures, from the first to the last; none for a run that was too short to measure.
     #[must_use]
     pub fn tenths(&self) -> Vec<Part> {
         let (Some(first), Some(last)) = (self.moments.first(), self.moments.last()) else {

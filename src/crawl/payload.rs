@@ -1,4 +1,4 @@
-//! What a response holds: its head, the digests of its body, and as much of the payload as is looked at.
+//! What a response holds: its head, the digests of its body, and as much of the payload as is examined.
 //!
 //! A body that is in a file is read once from end to end for its digests; only its beginning comes into memory.
 

@@ -25,7 +25,7 @@ pub(super) fn find(store: &Store, id: UrlId) -> Result<Option<(Previous, Validat
 
 impl Previous {
     /// What is needed to refer to a capture with a payload, whose record states this digest; nothing where its segment is
-    /// missing, for then its content has to be stored anew.
+    /// missing, for then its content has to be stored again.
     pub(super) fn of(
         store: &Store,
         original: (CaptureId, Capture),
@@ -41,16 +41,16 @@ impl Previous {
     }
 }
 
-/// `WARC-Payload-Digest` of the record of a capture that has a payload with this digest; the record itself is read only where
-/// the state cannot tell. Nothing if that is lost.
+/// `WARC-Payload-Digest` of the record of a capture that has a payload with this digest; the record itself is read only if
+/// the state does not have it. None if the record is lost.
 pub(super) fn record_digest(
     store: &Store,
     (id, capture): (CaptureId, &Capture),
     entity: Option<Digest>,
 ) -> Result<Option<Digest>, StoreError> {
     let state = store.state();
-    let is_told = capture_flags::digest_is_of_record(capture);
-    if let Some(digest) = entity.filter(|digest| is_told && capture.digest == digest.prefix()) {
+    let is_of_record = capture_flags::digest_is_of_record(capture);
+    if let Some(digest) = entity.filter(|digest| is_of_record && capture.digest == digest.prefix()) {
         return Ok(Some(digest));
     }
     if state.visit(capture.url)?.is_some_and(|visit| visit.version == Some(id))

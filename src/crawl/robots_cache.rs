@@ -55,7 +55,7 @@ pub(super) struct RobotsCache {
 }
 
 impl RobotsCache {
-    /// Keeps files of so many bytes in memory; always the last one.
+    /// Keeps files of this many bytes in memory; always the last one.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self {
             rules: HashMap::new(),
@@ -142,7 +142,7 @@ impl RobotsCache {
         self.sought.get(&host).and_then(|urls| urls.first()).map(|sought| sought.url)
     }
 
-    /// Takes what can be asked for at a host now, and whether the host's rules need not be looked at for that.
+    /// Takes what can be asked for at a host now, and whether the host's rules do not matter for that.
     pub(super) fn take_sought(&mut self, host: HostId) -> Option<(UrlId, bool)> {
         let place = self.ready(host)?;
         let urls = self.sought.get_mut(&host)?;
@@ -188,7 +188,7 @@ impl RobotsCache {
         self.other_scheme.contains(&host)
     }
 
-    /// All hosts that wait: for each other in a circle, or for what was never answered. Nobody waits afterwards.
+    /// All hosts that wait: for each other in a circle, or for what was never answered. None waits afterwards.
     pub(super) fn give_up(&mut self) -> Vec<HostId> {
         self.waiting.clear();
         self.sought.clear();

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_line_is_told_with_its_place() {
+    fn every_bad_line_is_reported_with_its_place() {
         let errors =
             read_seeds("http://a.test/\n  ftp://b.test/\nhttp://c.test/ dept=3\nhttp://[\n").unwrap_err();
         let places: Vec<_> = errors.iter().map(|e| (e.line, e.column)).collect();

@@ -1,4 +1,4 @@
-//! Which payloads came lately: a guess at what will be stored as a revisit, made before the owner of the state can tell.
+//! Recent payloads: a guess at what will be stored as a revisit, made before the owner of the state decides.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

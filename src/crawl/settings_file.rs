@@ -1,7 +1,7 @@
 //! The settings file of a crawl: `crawl.toml` in the archive, read when a crawl begins and whenever it changes.
 //!
-//! What stands in it goes before what was typed; what does not stand in it is as it was typed. A file that cannot be
-//! read whole changes nothing: the settings before it stay in force, and the mistake is told with its line and column.
+//! Its settings override the command line's. A file with a mistake changes nothing: the earlier settings stay in force, and the
+//! mistake is reported with its line and column.
 //!
 //! ```toml
 //! paused = false                  # true: nothing new is asked for until it is false again
@@ -65,7 +65,7 @@ pub enum SettingsError {
     },
 }
 
-/// What a settings file says; nothing where it says nothing.
+/// What a settings file says; nothing if it says nothing.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Edits {
@@ -83,7 +83,7 @@ pub(super) struct Edits {
     pub(super) pages_per_host: Option<u32>,
     pub(super) pages_per_site: Option<u32>,
     ignore: Vec<Spanned<String>>,
-    /// What `ignore` comes to.
+    /// The patterns of `ignore`.
     #[serde(skip)]
     pub(super) ignored: Vec<Regex>,
     pub(super) host: BTreeMap<String, HostEdits>,
@@ -123,7 +123,7 @@ fn read(text: &str, path: &Path) -> Result<Edits, SettingsError> {
     }
     for pattern in &edits.ignore {
         let regex = Regex::new(pattern.get_ref()).map_err(|error| {
-            // The last line names the mistake; those before it show the pattern, which stands in the file.
+            // The last line names the mistake; those before it show the pattern, which is in the file.
             let error = error.to_string();
             let what = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
             mistake(pattern.span().start, format!("the pattern cannot be used: {what}"))
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_place() {
+    fn mistakes_are_reported_with_their_place() {
         for (text, place) in [
             ("delay = 5s\n", "crawl.toml, line 1, column 9: "),
             ("# ä\n  delay = '5y'\n", "crawl.toml, line 2, column 11: '5y' is not a span of time"),

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stage_stands_in_its_own_row() {
+    fn every_stage_has_its_own_row() {
         for (row, (stage, ..)) in STAGES.iter().enumerate() {
             assert_eq!(*stage as usize, row);
         }

@@ -1,6 +1,6 @@
-//! URLs of places without an end: paths that grow by themselves, lists that can be sorted and filtered in every way.
+//! Crawler traps: paths that grow by themselves, lists that can be sorted and filtered in every way.
 //!
-//! What a URL alone tells is told here; that a host gives the same page under ever new URLs is found by its books
+//! Here a URL alone decides. A host that serves the same page under ever new URLs is found by its books
 //! ([`crate::ledger::NearDuplicates`]).
 
 use std::collections::HashMap;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_grow_by_themselves_are_told_from_those_that_people_make() {
+    fn paths_that_grow_by_themselves_are_distinguished_from_those_that_people_make() {
         for path in [
             "/",
             "/2026/01/01/news",

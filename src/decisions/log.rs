@@ -19,7 +19,7 @@ pub const DECISIONS_MAX: usize = 1_000_000;
 /// A longer file is refused.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// What stands in place of a reason that went with its page.
+/// Replaces a reason that was erased with its page.
 const FORGOTTEN_NOTE: &str = "erased";
 
 /// Why decisions cannot be read or made. Nothing is fetched while they cannot be read.
@@ -35,7 +35,7 @@ pub enum DecisionsError {
         source: io::Error,
     },
     /// A line is none.
-    #[error("{}, line {line}: {problem}; nothing is decided or fetched until it is mended", path.display())]
+    #[error("{}, line {line}: {problem}; nothing is decided or fetched until it is fixed", path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub struct Decisions {
     standings: HashMap<Subject, Standing>,
 }
 
-/// So long whoever decides waits for others who do, and how often it looks.
+/// How long a writer waits for others, and how often it tries.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 const WAIT: Duration = Duration::from_millis(5);
 
@@ -213,7 +213,7 @@ impl Decisions {
     fn check(&self, decision: &Decision) -> Result<(), DecisionsError> {
         if decision.by.trim().is_empty() || decision.by.len() > NAME_BYTES_MAX {
             return Err(DecisionsError::Mistake(format!(
-                "whoever decides has a name of 1 to {NAME_BYTES_MAX} bytes"
+                "the name of the person who decides must have 1 to {NAME_BYTES_MAX} bytes"
             )));
         }
         match &decision.what {
@@ -232,7 +232,7 @@ impl Decisions {
         self.log.get(usize::try_from(number).ok()?.checked_sub(1)?)
     }
 
-    /// Whether a decision, told by its number, was undone.
+    /// Whether the decision with this number was undone.
     #[must_use]
     pub fn is_undone(&self, number: u64) -> bool {
         self.undone.contains_key(&number)
@@ -361,11 +361,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_told_with_its_number() {
+    fn a_wrong_line_is_reported_with_its_number() {
         let parse = |line: &str| Decisions::parse(format!("\n{line}\n").as_bytes()).unwrap_err();
         let wrong = [
             ("{}", "missing field `time`"),
-            ("{\"time\":\"2026-01-01T00:00:00Z\",\"by\":\" \",\"what\":{\"undoes\":1}}", "whoever decides"),
+            (
+                "{\"time\":\"2026-01-01T00:00:00Z\",\"by\":\" \",\"what\":{\"undoes\":1}}",
+                "the name of the person who decides",
+            ),
             ("{\"time\":\"2026-01-01T00:00:00Z\",\"by\":\"a\",\"what\":{\"undoes\":0}}", "no decision 0"),
             ("\u{0}", "expected value"),
         ];

@@ -43,7 +43,7 @@ pub enum Subject {
     Page(String),
 }
 
-/// What is to become of a site or page.
+/// What happens to a site or page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -59,7 +59,7 @@ pub enum Verdict {
     Investigate,
 }
 
-/// A decision as it stands in the file.
+/// A decision as the file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decision {
@@ -76,13 +76,13 @@ pub struct Decision {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
-    /// Takes back an earlier decision, told by its number from 1.
+    /// Undoes the earlier decision with this number, from 1.
     Undoes(u64),
     /// Says something new.
     Said(Box<Said>),
 }
 
-/// What is said of a subject; what is left out stays as it was.
+/// A statement about a subject; omitted parts stay as they were.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Said {
@@ -91,7 +91,7 @@ pub struct Said {
     /// 1 to 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rating: Option<u8>,
-    /// What is to become of it.
+    /// What happens to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Why.
@@ -198,7 +198,7 @@ impl FromStr for Subject {
                 && !name.contains(|c: char| c.is_whitespace() || c.is_control())
         };
         if text.contains("://") {
-            let url = Url::parse(text).map_err(|error| format!("'{text}' is no URL: {error}"))?;
+            let url = Url::parse(text).map_err(|error| format!("'{text}' is not a URL: {error}"))?;
             let url = canonical(&url);
             let folder = url.ends_with('/');
             return Ok(if folder { Self::Folder(url) } else { Self::Page(url) });
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_told() {
+    fn senseless_decisions_are_reported() {
         let said = |change: fn(&mut Said)| {
             let mut said = Said::of(Subject::Site("a.test".to_owned()));
             change(&mut said);

@@ -86,7 +86,7 @@ pub(super) fn path(archive: &Path) -> PathBuf {
     archive.join(FILE)
 }
 
-/// The list; lines that are none are passed over.
+/// The list; other lines are skipped.
 fn read(archive: &Path) -> io::Result<Vec<Export>> {
     match files::read(&path(archive), BYTES_MAX) {
         Ok(bytes) => {

@@ -1,4 +1,4 @@
-//! Everything derived, made anew from the segments: URL table, pages, histories, links, books, full text.
+//! Everything derived, rebuilt from the segments: URL table, pages, histories, links, books, full text.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ const DIRTY_BYTES_MAX: usize = 512 << 20;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RebuildError {
-    /// The segments, the state or the full-text index failed, or an interrupted repair has to be gone on with first.
+    /// The segments, the state or the full-text index failed, or an interrupted repair has to be finished first.
     #[error(transparent)]
     Recorder(RecorderError),
     /// Without them the archive would have fewer captures than before.
@@ -60,7 +60,7 @@ pub struct Rebuilt {
     pub links: u64,
     /// Segments.
     pub segments: usize,
-    /// Bytes that a crash had left behind the last whole capture, and that were cut off.
+    /// Bytes after the last whole capture, left by a crash, that were cut off.
     pub cut_bytes: u64,
     /// Places in segments that cannot be read.
     pub broken: Vec<(SegmentId, Broken)>,
@@ -110,7 +110,7 @@ pub(super) fn remake(
     let replayed = recorder.replay(true, &mut |captures, state| {
         progress(captures);
         if state.dirty_bytes() > DIRTY_BYTES_MAX {
-            // Nobody relies on this state before it is whole: what it says to reflect is nothing yet.
+            // No reader uses this state before it is complete, so it reflects nothing yet.
             state.checkpoint(Watermarks::default())?;
         }
         Ok(())

@@ -1,10 +1,10 @@
-//! Segments written anew when all their captures are known: the same records in fewer bytes and fewer files.
+//! Segments rewritten when all their captures are known: the same records in fewer bytes and fewer files.
 //!
 //! What is worth it: every closed segment that was not rewritten yet, unless its records don't compress; and of those that
 //! were, small ones beside new ones of their size, so that a refresh an hour leaves few files after a year and each
-//! capture is written anew a few times only (as in log-structured merging: O'Neil et al., "The log-structured merge-tree",
+//! capture is rewritten a few times only (as in log-structured merging: O'Neil et al., "The log-structured merge-tree",
 //! 1996). Segments are taken in batches, oldest captures first; a batch needs room on disk for its new segments beside the old
-//! ones, and each is put in place by itself.
+//! ones, and each replaces its predecessors by itself.
 
 mod beside;
 
@@ -29,7 +29,7 @@ const COMPRESSED_PERCENT_MAX: u64 = 90;
 const SMALL_BYTES: u64 = 8 << 20;
 /// Bytes of memory for a capture while its batch is rewritten: its places, and the name of its page.
 const CAPTURE_BYTES: u64 = 320;
-/// A byte of memory holds the samples of so many bytes of records.
+/// A byte of memory holds the samples of this many bytes of records.
 const PLAIN_PER_BYTE: u64 = 16;
 /// What a thread takes that compresses: a compressor with a dictionary of 8 MiB, and records.
 const THREAD_BYTES: usize = 64 << 20;
@@ -81,7 +81,7 @@ impl Options {
         self.planning() * PLAIN_PER_BYTE
     }
 
-    /// How often what is known of so many bytes of records has to be halved; none where that is too often.
+    /// How often what is known of this many bytes of records has to be halved; none if that is too often.
     fn halvings(&self, plain_bytes: u64) -> Option<u32> {
         (0..=HALVINGS_MAX).find(|halvings| plain_bytes >> halvings <= self.plain_max())
     }
@@ -112,7 +112,7 @@ pub struct Batch {
     pub plain_bytes: u64,
 }
 
-/// What came of a batch.
+/// The outcome of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Done {
     /// Segments before and after.
@@ -135,7 +135,7 @@ impl Done {
         }
     }
 
-    /// Adds what came of another batch.
+    /// Adds the outcome of another batch.
     pub fn add(&mut self, other: &Self) {
         self.segments = (self.segments.0 + other.segments.0, self.segments.1 + other.segments.1);
         self.bytes = (self.bytes.0 + other.bytes.0, self.bytes.1 + other.bytes.1);

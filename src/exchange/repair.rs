@@ -1,13 +1,13 @@
 //! Repair: what can be made good is, what is damaged is moved aside and never deleted, and what can still be read of it comes
 //! back into the archive. What does not come back is reported.
 //!
-//! In order: torn tails are cut off and lists of segments written anew; every closed segment is read and compared with what
+//! In order: torn tails are cut off and lists of segments rewritten; every closed segment is read and compared with what
 //! is stated of it; a damaged dictionary is made good from its guard or made again of earlier segments; a segment that stays
-//! damaged moves to `quarantine/`; if anything moved or is missing, or the state does not fit, the state is made anew; last,
+//! damaged moves to `quarantine/`; if anything moved or is missing, or the state does not fit, the state is rebuilt; last,
 //! the whole captures of quarantined segments are imported.
 //!
 //! What moves is on the quarantine's durable list before it does, and stays there as not done until its captures are
-//! durable. So a repair that was interrupted is gone on with by the next, whatever the moment.
+//! durable. So a repair that was interrupted is continued by the next, whatever the moment.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -70,13 +70,13 @@ pub struct Action {
 /// What a repair did.
 #[derive(Debug, Clone, Default)]
 pub struct Repaired {
-    /// Segments that were looked at.
+    /// Segments that were checked.
     pub segments: u64,
     /// What was done, in order.
     pub actions: Vec<Action>,
     /// What could not be brought back.
     pub lost: Vec<Action>,
-    /// Whether the state was made anew.
+    /// Whether the state was rebuilt.
     pub rebuilt: bool,
     /// Captures of quarantined segments that are in the archive again.
     pub saved: u64,
@@ -88,22 +88,22 @@ impl Repaired {
     }
 }
 
-/// Repairs the archive in `path`; `progress` gets how many segments were looked at, and of how many.
+/// Repairs the archive in `path`; `progress` gets how many segments were checked, and of how many.
 ///
 /// # Errors
-/// When another process owns the archive and when the disk refuses. Repairing again goes on where it broke off.
+/// When another process owns the archive and when the disk refuses. Repairing again continues from there.
 pub fn run(
     path: &Path,
     options: &SegmentOptions,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Repaired, RepairError> {
     let mut repaired = Repaired::default();
-    // Opening to change writes lists anew: what is wrong with them is looked at before.
+    // Opening to change rewrites lists: what is wrong with them is checked first.
     let lists = segment::inspect(path, &catalogued(path), false, &|_, _| {})?;
     let was_open = close_open_segments(path, options, &mut repaired)?;
     for fault in lists.faults.iter().filter(|fault| matches!(fault.kind, FaultKind::List | FaultKind::Index))
     {
-        repaired.did(&fault.file, said(&fault.what, "made anew"));
+        repaired.did(&fault.file, said(&fault.what, "rebuilt"));
     }
     let mut aside = {
         let _owner = Owner::of(path)?;
@@ -113,7 +113,7 @@ pub fn run(
     // That a state relies on what has just been moved is no news.
     let state_problem = if is_waiting { None } else { state_problem(path, options)? };
     if let Some(problem) = &state_problem {
-        repaired.did("state", format!("{problem}; made anew from the segments"));
+        repaired.did("state", format!("{problem}; rebuilt from the segments"));
     }
     if state_problem.is_some() || was_open || is_waiting {
         let rebuilt = rebuild::remake(path, options.clone(), None, &mut |_| {})?;
@@ -133,7 +133,7 @@ pub fn run(
             make_index(path, options, name)?;
         }
         if let Some(first) = damage.first() {
-            repaired.did(folder, format!("{first}; made anew from the segments"));
+            repaired.did(folder, format!("{first}; rebuilt from the segments"));
         }
     }
     if is_waiting {
@@ -144,7 +144,7 @@ pub fn run(
     Ok(repaired)
 }
 
-/// Makes a full-text index anew and puts it in place at once.
+/// Rebuilds a full-text index and puts it in place at once.
 fn make_index(path: &Path, options: &SegmentOptions, name: &str) -> Result<(), RepairError> {
     let store = recorder::open(path, options.clone())?.store;
     let new = path.join("rebuild").join(name);
@@ -162,14 +162,16 @@ fn remove_columns(path: &Path, repaired: &mut Repaired) -> Result<(), RepairErro
     let store = Store::read_only(path)?;
     for (file, what) in prepared::damage(&store) {
         remove(&path.join(file))?;
-        repaired.did(file, said(&what, "removed, the next crawl, refresh or import makes it anew"));
+        repaired.did(file, said(&what, "removed, the next crawl, refresh or import rebuilds it"));
     }
     let identity = store.state().identity();
     for file in columns::damaged(path, identity)? {
         remove(&file)?;
         let name = file.strip_prefix(path).unwrap_or(&file).display().to_string();
-        repaired
-            .did(&name, "is no column of this state; removed, compute it again with `archive rank --save`");
+        repaired.did(
+            &name,
+            "is not a column of this state; removed, compute it again with `archive rank --save`",
+        );
     }
     Ok(())
 }
@@ -211,12 +213,12 @@ fn put_aside(
     for entry in list.iter().filter(|entry| entry.lost.is_none()) {
         repaired.did(
             &entry.segment,
-            format!("{}; an earlier repair was interrupted, gone on with it", entry.why),
+            format!("{}; an earlier repair was interrupted and is continued", entry.why),
         );
     }
     let mut moves = Vec::new();
     for Bad { id, file, why } in bad_segments(&inspection) {
-        let restored = mend(path, id, &file, &inspection)?;
+        let restored = salvage(path, id, &file, &inspection)?;
         if restored == Restored::Whole {
             repaired.did(&file, format!("{why}; its dictionary or the guard of that was made good"));
             continue;
@@ -301,7 +303,7 @@ fn bad_segments(inspection: &Inspection) -> Vec<Bad> {
 }
 
 /// Makes a segment's dictionary good, if that can be done.
-fn mend(path: &Path, id: SegmentId, file: &str, inspection: &Inspection) -> Result<Restored, RepairError> {
+fn salvage(path: &Path, id: SegmentId, file: &str, inspection: &Inspection) -> Result<Restored, RepairError> {
     if !inspection.is_closed(file) {
         return Ok(Restored::Nothing);
     }

@@ -27,8 +27,8 @@ pub enum VerifyError {
     Topic(#[from] TopicError),
 }
 
-/// Verifies the archive in `path`: every `every`th capture (1 for all), and, when all are looked at, every file.
-/// `progress` gets the number of captures looked at so far.
+/// Verifies the archive in `path`: every `every`th capture (1 for all), and, when all are checked, every file.
+/// `progress` gets the number of captures checked so far.
 ///
 /// # Errors
 /// When there is no archive, its state is of another format, or a folder cannot be read.
@@ -41,7 +41,7 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
     if let Ok(store) = Store::read_only(path) {
         for (folder, _) in INDEXES {
             for what in index_damage(&store, folder) {
-                verified.find(None, None, format!("{folder}: {what}; `archive repair` makes it anew"));
+                verified.find(None, None, format!("{folder}: {what}; `archive repair` rebuilds it"));
             }
         }
         for (_, what) in prepared::damage(&store) {
@@ -49,7 +49,7 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
         }
         for file in columns::damaged(path, store.state().identity())? {
             let file = file.strip_prefix(path).unwrap_or(&file).display().to_string();
-            let what = format!("{file} is no column of this state; `archive repair` removes it");
+            let what = format!("{file} is not a column of this state; `archive repair` removes it");
             verified.find(None, None, what);
         }
     }
@@ -72,7 +72,7 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
 pub(super) const INDEXES: [(&str, &str); 2] =
     [(search::FOLDER, search::NAME), (search::VERSIONS_FOLDER, search::VERSIONS_NAME)];
 
-/// What is wrong with a full-text index, if there is one and nobody is writing to it.
+/// What is wrong with a full-text index, if there is one that is not being written to.
 pub(super) fn index_damage(store: &Store, folder: &str) -> Vec<String> {
     let folder = store.path().join(folder);
     // A crawl under way replaces files of its index all the time.

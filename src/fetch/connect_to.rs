@@ -22,7 +22,7 @@ pub enum ConnectToError {
         "'{0}' does not have the form HOST:PORT:ADDR:PORT (any part may be empty; IPv6 addresses in brackets)"
     )]
     Form(String),
-    /// A port that is no number from 1 to 65535.
+    /// A port that is not a number from 1 to 65535.
     #[error("'{0}' is not a port number")]
     Port(String),
 }

@@ -5,7 +5,7 @@ use httparse::{EMPTY_HEADER, ParserConfig, Status};
 /// More header fields than this make a head unreadable.
 const FIELDS_MAX: usize = 512;
 
-/// A chunk-size line longer than this (with its extensions) is no chunk-size line.
+/// A chunk-size line longer than this (with its extensions) is not a chunk-size line.
 const CHUNK_LINE_BYTES_MAX: usize = 4096;
 
 /// What a response head says about itself.
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_chunked_is_told() {
+    fn bad_chunks_are_reported() {
         for body in [&b"zz\r\nabc"[..], b"4\r\nWikiX\r\n", b"\r\n", b"-4\r\n", &[b'1'; 5000]] {
             assert_eq!(Chunks::default().advance(body), Progress::Broken);
         }

@@ -2,7 +2,7 @@
 //!
 //! One thread holds all sockets. An [`Exchange`] reads a response into one buffer, and that buffer, untouched, is what
 //! the archive stores: heads, transfer coding and content coding are never rebuilt. Redirects are not followed here:
-//! each answer is a capture of its own.
+//! each answer is its own capture.
 //! A body that is too long for memory goes to a file while it comes ([`BodyMemory`]).
 
 mod body;

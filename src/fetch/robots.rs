@@ -138,7 +138,7 @@ impl Robots {
         }
     }
 
-    /// The time that the host wants between two requests of this robot (`Crawl-delay`, or what `Request-rate` comes to).
+    /// The time that the host wants between two requests of this robot (`Crawl-delay`, or by `Request-rate`).
     #[must_use]
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay
@@ -150,7 +150,7 @@ impl Robots {
         &self.sitemaps
     }
 
-    /// Forgets the sitemaps, which are no rules.
+    /// Forgets the sitemaps, which are not rules.
     #[must_use]
     pub fn without_sitemaps(self) -> Self {
         Self { sitemaps: Vec::new(), ..self }
@@ -375,7 +375,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Sets the delay of the robots named so far. This is no rule, so more names may follow (section 2.2.4).
+    /// Sets the delay of the robots named so far. This is not a rule, so more names may follow (section 2.2.4).
     fn delay(&mut self, delay: Option<Duration>) {
         for (applies, group) in [(self.in_own, &mut self.own), (self.in_any, &mut self.any)] {
             if applies {
@@ -441,7 +441,7 @@ fn parse_delay(value: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().map(|delay| delay.min(DELAY_MAX))
 }
 
-/// `1/5` is a request in five seconds, `30/1m` thirty in a minute. A time of day after it is not looked at.
+/// `1/5` is a request in five seconds, `30/1m` thirty in a minute. A time of day after it is ignored.
 fn parse_rate(value: &str) -> Option<Duration> {
     let (requests, time) = value.split_whitespace().next()?.split_once('/')?;
     let requests: f64 = requests.parse().ok()?;

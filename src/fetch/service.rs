@@ -104,7 +104,7 @@ pub struct Job<T> {
     pub tag: T,
 }
 
-/// What came of a job.
+/// The outcome of a job.
 #[derive(Debug)]
 pub enum Answer {
     /// The host's address.
@@ -144,7 +144,7 @@ impl<T: Send + 'static> Fetcher<T> {
                     let answers = answers.clone();
                     tokio::task::spawn_local(async move {
                         let answer = client.run(task).await;
-                        // The receiver is gone only when the crawl is over, and then nobody waits for this answer.
+                        // The receiver is gone only when the crawl is over, and then no one needs this answer.
                         drop(answers.send((tag, answer)));
                     });
                 }

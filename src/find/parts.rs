@@ -148,7 +148,7 @@ impl Wanted {
         let rows: &dyn Rows = past.as_ref().map_or(&question.rows, |past| past);
         let mut views = question.rows.views(before)?;
         for (view, told) in views.iter_mut().zip(told) {
-            view.join_told(told.clone());
+            view.join_all(told.clone());
         }
         let search = Search { today: &question.rows, rows, views };
         work(&search, &typed, &question.plan, past.as_ref())

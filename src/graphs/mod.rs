@@ -37,7 +37,7 @@ pub enum ReadError {
         /// What happened.
         source: std::io::Error,
     },
-    /// A line that is no arc.
+    /// A line that is not an arc.
     #[error("{}: line {line} is not `source TAB target [TAB weight]`", path.display())]
     Line {
         /// The file.
@@ -53,12 +53,12 @@ pub enum ReadError {
         /// What does not fit.
         what: String,
     },
-    /// The arcs are no graph.
+    /// The arcs are not a graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// The name of a generated graph.
     #[error(
-        "'{0}' is no generated graph; write generate:MODEL:PAGES[:LINKS[:SEED]] with MODEL web, copy, random or kron"
+        "'{0}' is not a generated graph; write generate:MODEL:PAGES[:LINKS[:SEED]] with MODEL web, copy, random or kron"
     )]
     Name(String),
 }

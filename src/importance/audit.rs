@@ -57,7 +57,7 @@ pub enum Imbalance {
 
 /// What all accounts hold according to those who write them, followed without reading them.
 ///
-/// The caller adds up by how much every write changes an account's stored base, whoever writes and for whatever reason;
+/// The caller adds up by how much every write changes an account's stored base;
 /// the ledger knows what all bases have to add up to. The two know nothing of each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Tally {

@@ -220,7 +220,7 @@ impl GraphBuilder {
         Self { grows: true, ..Self::new(0, weighted) }
     }
 
-    /// Makes a growing graph have at least so many pages.
+    /// Makes a growing graph have at least this many pages.
     pub fn grow(&mut self, pages: usize) {
         if self.grows {
             self.pages = self.pages.max(pages);

@@ -178,7 +178,7 @@ impl Ledger {
         Self { numbers, policy }
     }
 
-    /// A ledger that goes on where saved `numbers` stopped.
+    /// A ledger that continues from saved `numbers`.
     #[must_use]
     pub fn resume(numbers: Numbers, policy: Policy) -> Self {
         Self { numbers, policy }
@@ -311,7 +311,7 @@ impl Ledger {
     pub fn merge(&mut self, alias: &Account, target: &mut Account) {
         let cash = self.cash(alias).units();
         self.close(alias);
-        // The alias was no page of its own, so its endowment is no evidence for the target.
+        // The alias was not a page of its own, so its endowment is no evidence for the target.
         let cash = cash - ENDOWMENT.min(cash);
         self.numbers.virtual_cash -= cash;
         target.base = target.base.plus(cash);
@@ -351,7 +351,7 @@ impl Ledger {
 
     /// Hands out what the virtual page holds, in O(1), as the policy divides it between unread and read pages.
     ///
-    /// Happens by itself after payouts. Does nothing when there is nobody to give to. The rest of the division stays with
+    /// Happens automatically after payouts. Does nothing without receivers. The rest of the division stays with
     /// the virtual page.
     pub fn hand_out(&mut self) {
         let (discovery, refresh) = (u64::from(self.policy.discovery), u64::from(self.policy.refresh));

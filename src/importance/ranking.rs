@@ -50,7 +50,7 @@ const METHODS: [(&str, Method); 11] = [
 
 /// Not the name of a method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no method; there are {names}", names = METHODS.map(|(name, _)| name).join(", "))]
+#[error("'{0}' is not a method; there are {names}", names = METHODS.map(|(name, _)| name).join(", "))]
 pub struct UnknownMethod(String);
 
 impl FromStr for Method {
@@ -78,7 +78,7 @@ pub struct Request<'a> {
     pub damping: f64,
     /// See the method for what is bounded.
     pub tolerance: f64,
-    /// At most so many iterations.
+    /// At most this many iterations.
     pub iterations_max: u32,
     /// Threads.
     pub threads: usize,

@@ -14,7 +14,7 @@ pub enum Level {
 }
 
 /// Krippendorff's alpha of the ratings that each thing got, from however many people: 1 when all agree, 0 when they agree as
-/// strangers would, less when they contradict each other. None where nobody could differ: fewer than two ratings of one thing, or
+/// strangers would, less when they contradict each other. None if nobody could differ: fewer than two ratings of one thing, or
 /// all ratings alike. (K. Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011, section F.)
 #[must_use]
 pub fn alpha(things: &[Vec<u8>], level: Level) -> Option<f64> {

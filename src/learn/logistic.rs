@@ -16,7 +16,7 @@ pub fn sigmoid(log_odds: f64) -> f64 {
     (1.0 + (-log_odds.clamp(-LOG_ODDS_MAX, LOG_ODDS_MAX)).exp()).recip()
 }
 
-/// ln(p / (1 - p)), within what [`sigmoid`] tells apart.
+/// ln(p / (1 - p)), within the range that [`sigmoid`] distinguishes.
 #[must_use]
 pub fn log_odds(probability: f64) -> f64 {
     let probability = probability.clamp(1e-12, 1.0 - 1e-12);
@@ -92,7 +92,7 @@ impl Multinomial {
         &self.weights
     }
 
-    /// The model of what [`Multinomial::weights`] gave; none where they are no numbers or no whole rows.
+    /// The model of what [`Multinomial::weights`] gave; none if they are not numbers or no whole rows.
     #[must_use]
     pub fn from_weights(classes: usize, weights: Vec<f32>) -> Option<Self> {
         let fits = !weights.is_empty() && classes > 0 && weights.len().is_multiple_of(classes);

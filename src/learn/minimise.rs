@@ -71,7 +71,7 @@ fn remember(memory: &mut VecDeque<Step>, moved: Vec<f64>, turned: Vec<f64>) {
     }
 }
 
-/// Downhill, as far as the remembered steps tell the curvature.
+/// Downhill, as far as the remembered steps show the curvature.
 fn direction(gradient: &[f64], memory: &VecDeque<Step>) -> Vec<f64> {
     let mut direction: Vec<f64> = gradient.iter().map(|part| -part).collect();
     let mut shares = Vec::with_capacity(memory.len());

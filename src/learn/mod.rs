@@ -1,7 +1,7 @@
 //! Learning from examples: numbers in, numbers out, no I/O. Whatever is fitted is the same from the same examples.
 //!
-//! [`Words`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`], [`NaiveBayes`] and [`Ridge`] tell classes
-//! of them apart, [`Binary`] judges by a few numbers, [`Platt`] and [`Isotonic`] make probabilities of scores. [`measures`] says how good they
+//! [`Words`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`], [`NaiveBayes`] and [`Ridge`] classify
+//! them, [`Binary`] judges by a few numbers, [`Platt`] and [`Isotonic`] make probabilities of scores. [`measures`] says how good they
 //! are, [`agreement`] how far people agree.
 
 pub mod agreement;

@@ -100,7 +100,7 @@ fn products(left: &[f64], right: &[f64], classes: usize) -> Vec<f64> {
     sums
 }
 
-/// 0 where there is nothing to divide by: a class that is done.
+/// 0 if there is nothing to divide by: a class that is done.
 fn ratios(above: &[f64], below: &[f64]) -> Vec<f64> {
     above.iter().zip(below).map(|(above, below)| if *below > 0.0 { above / below } else { 0.0 }).collect()
 }

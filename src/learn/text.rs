@@ -37,7 +37,7 @@ impl Words {
         }
     }
 
-    /// Adds the pieces of a word that have so many letters; `<` and `>` stand for its beginning and its end.
+    /// Adds the pieces of a word that have this many letters; `<` and `>` stand for its beginning and its end.
     pub fn add_pieces(&mut self, part: u8, word: &str, letters: RangeInclusive<usize>) {
         let bounded: Vec<char> = iter::once('<').chain(word.chars()).chain(iter::once('>')).collect();
         for letters in letters {
@@ -99,7 +99,7 @@ impl TfIdf {
             .filter_map(|(place, bucket)| Some((bucket, *self.weights.get(place.checked_sub(1)? as usize)?)))
     }
 
-    /// What [`TfIdf::entries`] gave; none where they are not in their order, or of another version.
+    /// What [`TfIdf::entries`] gave; none if they are not in their order, or of another version.
     #[must_use]
     pub fn from_entries(entries: &[(u32, f32)]) -> Option<Self> {
         let in_order = entries.is_sorted_by(|a, b| a.0 < b.0);
@@ -129,7 +129,7 @@ impl TfIdf {
         runs(text.0.iter().filter_map(|bucket| self.places[*bucket as usize].checked_sub(1)).collect())
     }
 
-    /// The vector of a text; of length 1, or empty where no word counts.
+    /// The vector of a text; of length 1, or empty if no word counts.
     #[must_use]
     pub fn vector(&self, text: &Words) -> Sparse {
         let mut vector = self.counts(text);

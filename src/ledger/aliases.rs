@@ -1,4 +1,4 @@
-//! Which URL has an account of its own: redirects, duplicates and vanished pages have none.
+//! Which URL has its own account: redirects, duplicates and vanished pages have none.
 //!
 //! A URL whose newest capture sends on to another page, or is a copy of another page's, has no account of its own: what it
 //! held goes to that page, and links to it are paid to that page. When it becomes a page of its own again, it opens an
@@ -102,7 +102,7 @@ pub struct AliasImportance {
 }
 
 impl AliasImportance {
-    /// Where they were told before.
+    /// With importance that is already known.
     #[must_use]
     pub fn known(all: HashMap<UrlId, f64>) -> Self {
         Self { all: OnceCell::from(all), ..Self::default() }
@@ -140,7 +140,7 @@ impl AliasImportance {
     }
 }
 
-/// What every alias stands for in the end, with the alias, in order; what has no account is no page. A pass over all visits, in
+/// What every alias stands for in the end, with the alias, in order; what has no account is not a page. A pass over all visits, in
 /// whose order links and captures lie.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use archive_storage::{SiteId, State, StateError};
 
-/// Why archives cannot be told apart by their sites.
+/// Why sites cannot be assigned to archives.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnsweringError {

@@ -44,7 +44,7 @@ pub struct Candidate {
     pub level: u8,
 }
 
-/// Why the books cannot go on.
+/// Why bookkeeping fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreditError {
@@ -53,7 +53,7 @@ pub enum CreditError {
     State(#[from] StateError),
     /// The numbers kept in the catalogue cannot be read.
     #[error(
-        "the setting '{0}' of the archive cannot be read; remove its folder `state`, which is then made again from the segments"
+        "the setting '{0}' of the archive cannot be read; remove its folder `state`; it is then rebuilt from the segments"
     )]
     Setting(&'static str),
     /// What a site is was decided when the archive began.
@@ -206,7 +206,7 @@ impl Credits {
         &self.rules.weights
     }
 
-    /// Takes a new scope. Pages that are known already are looked at again.
+    /// Takes a new scope. Known pages are judged again.
     ///
     /// # Errors
     /// When the store fails.
@@ -318,7 +318,7 @@ impl Credits {
         let is_silent = says_nothing(outcome, state.visit(id)?.as_ref());
         let capture = self.record(state, id, outcome, location, is_late, is_silent)?;
         let page = state.page(id)?;
-        if outcome.tells_document() && !is_silent {
+        if outcome.describes_document() && !is_silent {
             self.resolve_links(state, id, &page, outcome)?;
         } else {
             self.resolve_known_links(state, id, &page)?;
@@ -327,7 +327,7 @@ impl Credits {
             // A newer version has said already what the page links to now.
             return Ok(capture);
         }
-        if outcome.tells_document() && !is_silent && !page.flags.has_any(flags::ROBOTS) {
+        if outcome.describes_document() && !is_silent && !page.flags.has_any(flags::ROBOTS) {
             let link = |target: &Target| LinkTarget { target: target.link, kind: target.code.to_byte() };
             let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
             state.append_links(id, &links)?;
@@ -358,7 +358,7 @@ impl Credits {
         std::mem::take(&mut self.paying)
     }
 
-    /// Books that a page may not be fetched: its cash goes on along the links that are known of it, if there are any.
+    /// Books that a page may not be fetched: its cash flows on along the links that are known of it, if there are any.
     ///
     /// # Errors
     /// When the store fails.
@@ -371,7 +371,7 @@ impl Credits {
         Ok(())
     }
 
-    /// Notes why a page is not fetched now. It keeps its cash: what stands in its way may pass.
+    /// Notes why a page is not fetched now. It keeps its cash: the obstacle may pass.
     ///
     /// # Errors
     /// When the store fails.
@@ -427,7 +427,7 @@ impl Credits {
         self.sites.importance(&site_account(site).account)
     }
 
-    /// Importance of a page, mean 1 over all known pages; nothing for what is no page.
+    /// Importance of a page, mean 1 over all known pages; nothing for what is not a page.
     #[must_use]
     pub fn importance(&self, page: &Page, visit: Option<&Visit>) -> Option<f64> {
         (page.flags.has_any(flags::ACCOUNT)).then(|| self.pages.importance(&account(page, visit)))

@@ -20,7 +20,7 @@ const TWO_LETTERS: &str = "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn
 /// Languages with a code of three letters, at most; what is left of the numbers belongs to those with two.
 const THREE_LETTERS_MAX: usize = 70;
 
-/// The number of a language, given out now if it has none; 0 for what is no language tag.
+/// The number of a language, given out now if it has none; 0 for what is not a language tag.
 ///
 /// # Errors
 /// When the state cannot be written.

@@ -40,7 +40,7 @@ impl Credits {
         capture: CaptureId,
         signature: Option<u64>,
     ) -> Result<(), StateError> {
-        self.late.pages.entry(id).or_default().insert(capture, told_signature(signature));
+        self.late.pages.entry(id).or_default().insert(capture, stored_signature(signature));
         self.late.captures += 1;
         if self.late.captures >= LATE_MAX { self.recompute_late(state) } else { Ok(()) }
     }
@@ -53,7 +53,7 @@ impl Credits {
         Ok(())
     }
 
-    /// Sums up a page's history anew, in which a capture has become known to be a copy; `signature` is that of its content.
+    /// Recomputes a page's history, in which a capture has become known to be a copy; `signature` is that of its content.
     ///
     /// # Errors
     /// When the state cannot be read or written.
@@ -63,19 +63,24 @@ impl Credits {
         new: CaptureId,
         signature: Option<u64>,
     ) -> Result<(), StateError> {
-        recompute(state, id, &New::from([(new, told_signature(signature))]))
+        recompute(state, id, &New::from([(new, stored_signature(signature))]))
     }
 }
 
 impl Credits {
-    /// Sums up a page of which captures were erased; `newest` is its newest version that is left, with these facts.
+    /// Sums up a page that lost captures to an erase; `newest` is its newest remaining version, with these facts.
     ///
     /// # Errors
     /// When the state cannot be read or written.
-    pub fn retell(state: &mut State, id: UrlId, newest: CaptureId, facts: &Facts) -> Result<(), StateError> {
+    pub fn summarise(
+        state: &mut State,
+        id: UrlId,
+        newest: CaptureId,
+        facts: &Facts,
+    ) -> Result<(), StateError> {
         let Some(mut visit) = state.visit(id)? else { return Ok(()) };
         visit.status = state.capture(newest)?.status;
-        visit.signature = told_signature(facts.signature);
+        visit.signature = stored_signature(facts.signature);
         describe(state, &mut visit, facts)?;
         state.set_visit(id, &visit)?;
         recompute(state, id, &New::new())
@@ -107,10 +112,10 @@ pub(super) struct Late {
     captures: usize,
 }
 
-/// Captures that have just come into a history, with the signatures of their contents; 0 where there is none.
+/// Captures that have just come into a history, with the signatures of their contents; 0 if there is none.
 type New = HashMap<CaptureId, u64>;
 
-fn told_signature(signature: Option<u64>) -> u64 {
+fn stored_signature(signature: Option<u64>) -> u64 {
     signature.map_or(0, |signature| signature.max(1))
 }
 
@@ -121,12 +126,12 @@ fn recompute(state: &mut State, id: UrlId, new: &New) -> Result<(), StateError> 
         captures.push(capture?);
     }
     captures.reverse();
-    tell(&mut visit, &mut captures, new, |capture, flags| state.set_capture_flags(capture, flags))?;
+    summarise(&mut visit, &mut captures, new, |capture, flags| state.set_capture_flags(capture, flags))?;
     state.set_visit(id, &visit)
 }
 
-/// What captures in order of time come to, as live captures do one by one.
-fn tell<E>(
+/// Sums up captures in order of time, as if each had just been made.
+fn summarise<E>(
     visit: &mut Visit,
     captures: &mut [(CaptureId, Capture)],
     new: &New,

@@ -2,14 +2,14 @@
 //!
 //! Below 128 it is the code of the [`LinkKind`]. With the highest bit set, the two bits below say what the author or the
 //! place of the link says of its worth, and the low five bits are the code: that is enough for the kinds that carry cash,
-//! and worth matters for them alone. So whoever goes over stored links weighs them as the capture did that brought them.
+//! and worth matters for them alone. So a pass over stored links weighs them as their capture did.
 
 use crate::importance::LinkTraits;
 use crate::parse::LinkKind;
 
 /// There are traits.
 const TRAITS: u8 = 1 << 7;
-/// The link stands in what surrounds the content: navigation, header, footer.
+/// The link is in the page's template: navigation, header, footer.
 const TEMPLATE: u8 = 1 << 6;
 /// The author asks not to follow the link.
 const NOFOLLOW: u8 = 1 << 5;
@@ -55,7 +55,7 @@ impl LinkCode {
         self.0 & (TRAITS | NOFOLLOW) == TRAITS | NOFOLLOW
     }
 
-    /// Whether it stands in what surrounds the content.
+    /// Whether it is in the page's template.
     #[must_use]
     pub fn template(self) -> bool {
         self.0 & (TRAITS | TEMPLATE) == TRAITS | TEMPLATE

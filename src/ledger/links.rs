@@ -32,7 +32,7 @@ pub(super) struct Target {
     pub(super) bonus: f64,
 }
 
-/// What is said of a URL by whoever leads to it.
+/// What its link or redirect says of a URL.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mention<'a> {
     pub(super) url: &'a str,
@@ -144,7 +144,7 @@ impl Credits {
         self.note_mention(state, target, &mention)
     }
 
-    /// The same, whoever says it.
+    /// The same for every kind of source.
     pub(super) fn note_mention(
         &mut self,
         state: &mut State,

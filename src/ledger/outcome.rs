@@ -1,7 +1,7 @@
-//! What came of a URL, in the form in which it changes the archive's state.
+//! The outcome of a URL's fetch, in the form in which it changes the archive's state.
 //!
 //! A live capture and one that is replayed from its WARC records become the same [`Outcome`], and one function credits
-//! it. So whatever the state is to know of a capture has to stand in its records: the fields of the `metadata` record
+//! it. So everything the state knows of a capture must be in its records: the fields of the `metadata` record
 //! are written and read here.
 
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ const OUTLINK: &str = "outlink";
 /// Marks a link that its author asked not to follow.
 const NOFOLLOW: &str = "nofollow";
 
-/// The word after an outlink that stands in what surrounds the content.
+/// The word after an outlink in the page's template.
 const TEMPLATE: &str = "template";
 
 /// Stands before the time at which a link's target last changed, in seconds since 1970.
@@ -84,11 +84,11 @@ pub struct OutLink {
     pub nofollow: bool,
     /// When the target last changed, as a sitemap or feed says, in seconds since 1970.
     pub modified: Option<i64>,
-    /// Whether it stands in what surrounds the content, as navigation does.
+    /// Whether it is in the page's template, as navigation does.
     pub template: bool,
 }
 
-/// What came of one fetch.
+/// The outcome of one fetch.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// Canonical URL.
@@ -136,13 +136,13 @@ pub struct Facts {
     pub similarity: Option<u64>,
     /// How many pages of the host had the same content before, when these are too many for its links to be followed.
     pub copies: Option<u32>,
-    /// What the page asks of robots, as far as it is said: `nofollow, noarchive`.
+    /// What the page asks of robots: `nofollow, noarchive`.
     pub directives: Option<String>,
     /// `Last-Modified` in seconds since 1970, if the server sent one.
     pub last_modified: Option<i64>,
     /// Digest of the payload without transfer coding, when the payload digest of the record is another.
     pub entity_digest: Option<Digest>,
-    /// Whether it was fetched as a robots.txt, which is no page.
+    /// Whether it was fetched as a robots.txt, which is not a page.
     pub robots: bool,
     /// Why nothing came back.
     pub error: Option<String>,
@@ -163,12 +163,16 @@ impl Outcome {
     /// and the revisit was not. So what it is a copy of is what it refers to, not what has its digest.
     #[must_use]
     pub fn of_replayed(capture: &ReplayedCapture, original: Option<(CaptureId, Capture)>) -> Self {
-        Self::of_told(capture, Facts::from_fields(&capture.metadata), original)
+        Self::with_facts(capture, Facts::from_fields(&capture.metadata), original)
     }
 
     /// The same with facts that were read of the capture's metadata before.
     #[must_use]
-    pub fn of_told(capture: &ReplayedCapture, facts: Facts, original: Option<(CaptureId, Capture)>) -> Self {
+    pub fn with_facts(
+        capture: &ReplayedCapture,
+        facts: Facts,
+        original: Option<(CaptureId, Capture)>,
+    ) -> Self {
         let kind = capture.kind;
         Self {
             url: match &facts.imported {
@@ -208,7 +212,7 @@ impl Outcome {
 
     /// Whether its facts say what the document is and where its links lead.
     #[must_use]
-    pub fn tells_document(&self) -> bool {
+    pub fn describes_document(&self) -> bool {
         self.kind.has_payload() || self.facts.document.is_some() || !self.facts.links.is_empty()
     }
 
@@ -358,7 +362,7 @@ impl Facts {
 pub struct Erasure {
     /// When, RFC 3339.
     pub time: String,
-    /// Whether it went because it stood on the payload of an erased page, and its own page was not erased.
+    /// Whether it was erased because it depended on the payload of an erased page, and its own page was not erased.
     pub is_copy: bool,
     /// Why.
     pub reason: String,
@@ -384,7 +388,7 @@ impl Erasure {
     }
 }
 
-/// The canonical form of a URL that another tool wrote. What is no URL stays as it is.
+/// The canonical form of a URL that another tool wrote. What is not a URL stays as it is.
 #[must_use]
 pub fn canonical_of(url: &str) -> String {
     Url::parse(url).map_or_else(|_| url.to_owned(), |url| canonical(&url))
@@ -494,6 +498,6 @@ mod tests {
         names.sort_unstable();
         let mut expected = FIELDS;
         expected.sort_unstable();
-        assert_eq!(names, expected, "an import must not keep what is written anew");
+        assert_eq!(names, expected, "an import must not keep what is rewritten");
     }
 }

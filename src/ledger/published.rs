@@ -1,7 +1,7 @@
 //! What site masters have announced: pages that are to be fetched before others, and clusters that belong together.
 //!
 //! Both are settings of the archive. A page waits in the queue until its next answer; a flag of the page says that it
-//! does, so that nothing waits twice. Limits keep the settings small, whoever announces.
+//! does, so that nothing waits twice. Limits keep the settings small.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub const CLUSTER_PAGES_MAX: usize = 1_000;
 /// Clusters, at most.
 pub const CLUSTERS_MAX: usize = 1_000;
 
-/// What became of an announced URL.
+/// The outcome of an announced URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
     /// It waits to be fetched now.

@@ -66,7 +66,7 @@ impl Credits {
         if outcome.kind != CaptureKind::NotModified || outcome.original.is_some() {
             visit.status = outcome.document_status();
         }
-        if outcome.tells_document() && !is_silent {
+        if outcome.describes_document() && !is_silent {
             describe(state, &mut visit, &outcome.facts)?;
         }
         state.set_visit(id, &visit)?;
@@ -236,7 +236,7 @@ fn last_version(state: &State, id: UrlId) -> Result<Option<Capture>, CreditError
     Ok(None)
 }
 
-/// Counts a capture with its host and its site; robots.txt is no page and is not counted.
+/// Counts a capture with its host and its site; robots.txt is not a page and is not counted.
 fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) -> Result<(), CreditError> {
     let site = state.update_host(host, |host| {
         host.captures += 1;

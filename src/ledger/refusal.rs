@@ -1,9 +1,9 @@
 //! Why a URL that is known is not fetched.
 //!
 //! What a crawl may not or will not fetch is as much a part of the archive's account as what it has: `archive why`
-//! says it. The reason stands in the flags of the page's state and is cleared once the page is fetched after all.
+//! says it. The reason is in the flags of the page's state and is cleared once the page is fetched after all.
 
-/// Why a URL is not fetched. The codes stand in page states: they are never reused.
+/// Why a URL is not fetched. The codes are stored in page states: they are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u16)]
@@ -39,12 +39,12 @@ pub enum Refusal {
     Decided = 14,
     /// No page that is near enough to the topic of the crawl leads to it.
     OffTopic = 15,
-    /// It belongs to another partition of the cluster. That follows from its host, and stands in no page state.
+    /// It belongs to another partition of the cluster. That follows from its host, and is in no page state.
     OtherPartition = 16,
 }
 
 impl Refusal {
-    /// Every reason that stands in page states.
+    /// Every reason that page states store.
     pub const ALL: [Self; 15] = [
         Self::Robots,
         Self::RobotsUnreachable,
@@ -63,7 +63,7 @@ impl Refusal {
         Self::OffTopic,
     ];
 
-    /// The number in page states, 1 to 15; beyond for what does not stand there.
+    /// The number in page states, 1 to 15; beyond for reasons that are not stored.
     #[must_use]
     pub const fn code(self) -> u16 {
         self as u16

@@ -1,7 +1,7 @@
-//! Which URLs are robots.txt files: that is decided by the URL alone, whoever redirects to it.
+//! Which URLs are robots.txt files: the URL alone decides, not what redirects to it.
 //!
-//! A robots.txt may redirect to any URL (RFC 9309 section 2.3.1.2). What comes back from there is the file of whoever was
-//! redirected, and says nothing of the page at that URL. So the books keep it under a name of its own.
+//! A robots.txt may redirect to any URL (RFC 9309 section 2.3.1.2). What comes back from there is the file of the host that was
+//! redirected, and says nothing of the page at that URL. So the books keep it under its own name.
 
 use std::borrow::Cow;
 

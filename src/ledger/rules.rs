@@ -76,10 +76,10 @@ pub struct Favour {
     pub bonus: f64,
 }
 
-/// What pages are about, as far as their address says before they are read.
+/// What a page is about, judged by its address before it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Topic {
-    /// This word stands in the URL, as `news` does in `https://example.org/news/7`.
+    /// This word is in the URL, as `news` does in `https://example.org/news/7`.
     Word(String),
     /// The URL looks like XML, or a sitemap or feed says so.
     Xml,
@@ -136,7 +136,7 @@ impl FromStr for Favour {
             }
             _ => {
                 return Err(format!(
-                    "'{topic}' is no topic: write xml, rated, likely, a word of URLs, or (a query)"
+                    "'{topic}' is not a topic: write xml, rated, likely, a word of URLs, or (a query)"
                 ));
             }
         };
@@ -144,7 +144,7 @@ impl FromStr for Favour {
     }
 }
 
-/// What a site is: pages whose owner is one, as far as the address says.
+/// What a site is: pages of one owner, judged by the address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SiteRule {
     /// All hosts under a registrable domain, by the public suffix list.
@@ -152,7 +152,7 @@ pub enum SiteRule {
     Domain,
     /// A host.
     Host,
-    /// A host and so many folders: `example.org/~ann` for 1.
+    /// A host and this many folders: `example.org/~ann` for 1.
     Path(u8),
 }
 
@@ -196,8 +196,8 @@ impl FromStr for SiteRule {
                 .ok()
                 .filter(|depth| *depth > 0)
                 .map(Self::Path)
-                .ok_or_else(|| format!("'{depth}' is no number of folders; write path:1")),
-            _ => Err(format!("'{text}' is no kind of site; there are domain, host and path:FOLDERS")),
+                .ok_or_else(|| format!("'{depth}' is not a number of folders; write path:1")),
+            _ => Err(format!("'{text}' is not a kind of site; there are domain, host and path:FOLDERS")),
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) const SCOPE: &str = "crawl.scope";
 pub const POLICY_SETTING: &str = "crawl.conduct";
 /// Setting under which the rules are kept by which refreshes choose.
 pub const REFRESH_SETTING: &str = "refresh.rules";
-/// What a person decided and captures do not say: all other settings can be made anew.
+/// What a person decided and captures do not say: all other settings can be rebuilt.
 pub const DECISIONS: [&str; 3] = [SCOPE, POLICY_SETTING, REFRESH_SETTING];
 
 /// What the books have to know of [`POLICY_SETTING`].

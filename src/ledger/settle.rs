@@ -97,7 +97,7 @@ fn rounds(links: u64) -> u32 {
 
 impl Credits {
     /// Visits all read pages over their stored links until the clock has moved on by a measured window, if their accounts fit
-    /// into so many bytes; returns the rounds.
+    /// into this many bytes; returns the rounds.
     ///
     /// # Errors
     /// When the store fails.

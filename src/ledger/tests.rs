@@ -210,7 +210,7 @@ fn a_copy_of_what_another_page_was_is_a_page() {
     let accounts = |books: &Books| {
         ["http://a.test/en", "http://a.test/de"].map(|url| account_of(&books.state, books.id(url)).unwrap())
     };
-    assert_eq!(accounts(&books)[0], accounts(&books)[1], "until it is looked at again");
+    assert_eq!(accounts(&books)[0], accounts(&books)[1], "until it is judged again");
     books.not_modified("http://a.test/de", 2);
     assert_eq!(accounts(&books)[1], Some(books.id("http://a.test/de")));
     // And the other way round, when the one that was copied becomes a copy.
@@ -292,7 +292,7 @@ fn a_vanished_page_gives_its_cash_back() {
     };
     let (cash, before, y) = (books.cash("http://a.test/x"), free(&books), books.cash("http://a.test/y"));
     books.capture("http://a.test/x", 404, 4, &[anchor("http://a.test/y")]);
-    assert!(!books.flags("http://a.test/x").has_any(page_flags::ACCOUNT), "it is no page any more");
+    assert!(!books.flags("http://a.test/x").has_any(page_flags::ACCOUNT), "it is not a page any more");
     assert_eq!(books.cash("http://a.test/y"), y, "an error page pays nobody");
     let after = free(&books);
     assert_eq!(after.0 + after.1, before.0 + before.1 + cash, "what it had is the virtual page's");
@@ -444,16 +444,16 @@ fn the_balance_says_who_is_paid_by_the_virtual_page() {
 }
 
 #[test]
-fn links_are_followed_as_the_last_crawl_was_told() {
-    for is_told in [false, true] {
+fn links_are_followed_as_the_last_crawl_required() {
+    for is_set in [false, true] {
         let mut books = Books::new();
-        let policy = format!(r#"{{"obey_nofollow":{is_told},"robots_name":"any"}}"#);
+        let policy = format!(r#"{{"obey_nofollow":{is_set},"robots_name":"any"}}"#);
         books.state.set_setting(POLICY_SETTING, Some(policy.as_bytes())).unwrap();
         // An import, a replay and a rebuild open the books like this.
         books.credits = Credits::open(&books.state).unwrap();
         books.capture("http://a.test/", 200, 1, &[OutLink { nofollow: true, ..anchor("http://a.test/b") }]);
         let refusal = Refusal::from_code(page_flags::refusal_code(books.flags("http://a.test/b")));
-        assert_eq!(refusal == Some(Refusal::NoFollow), is_told);
+        assert_eq!(refusal == Some(Refusal::NoFollow), is_set);
     }
 }
 
@@ -467,6 +467,6 @@ fn announced_pages_wait_up_to_a_limit() {
         |url: &str| books.credits.publish(&mut books.state, &mut queue, url, 0, Utc::now()).unwrap();
     assert!(matches!(publish(&urls[0]), Published::Queued(_)));
     assert_eq!(publish(&urls[1]), Published::Full);
-    // What waits already is told apart.
+    // A page that already waits is recognised.
     assert!(matches!(publish(&urls[0]), Published::Waiting(_)));
 }

@@ -62,7 +62,7 @@ pub enum PartitionError {
         "this archive knows pages already, and was not begun as a partition of a cluster; begin a new one for the partition"
     )]
     NotEmpty,
-    /// It was made anew from its segments, and does not know what it was.
+    /// It was rebuilt from its segments, and does not know what it was.
     #[error("the archive is a partition of a cluster; give --cluster and --partition {0}")]
     Alone(String),
 }
@@ -153,7 +153,7 @@ impl Credits {
         read_setting(state, PARTITION)
     }
 
-    /// Counts that the state was made anew: other partitions then name again what they have named.
+    /// Counts that the state was rebuilt: other partitions then name again what they have named.
     ///
     /// # Errors
     /// When the store fails.
@@ -338,11 +338,11 @@ impl Credits {
         state.set_page(id, &page)
     }
 
-    /// Names to partitions that were made anew so often everything again that was ever named to them.
+    /// Names everything again that was ever named to partitions that were rebuilt, by how often each was rebuilt.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn tell_again(&mut self, state: &State, rebuilt: &BTreeMap<u16, u32>) -> Result<(), CreditError> {
+    pub fn name_again(&mut self, state: &State, rebuilt: &BTreeMap<u16, u32>) -> Result<(), CreditError> {
         let Some(transfers) = &mut self.transfers else { return Ok(()) };
         let news = |to: &u16, times: &u32| transfers.marks.told.get(to).copied().unwrap_or(0) < *times;
         let news: BTreeMap<u16, u32> =

@@ -1,7 +1,7 @@
 //! HTTP codings: what a body is once content codings and chunks are taken off.
 //!
 //! Nothing here trusts a byte: output is bounded at every stage of a chain, a broken stream gives what could be decoded,
-//! and what went wrong is said beside it. The stored record keeps the bytes as received; this is for reading them.
+//! and reported with the problems. The stored record keeps the bytes as received; this is for reading them.
 
 use std::borrow::Cow;
 use std::io::Read;

@@ -26,7 +26,7 @@ enum Context {
     Plain,
     /// The URL of an import.
     Import,
-    /// The name of a namespace, which is no link.
+    /// The name of a namespace, which is not a link.
     Namespace,
     /// An image of a function such as `image-set()` that began at this depth of brackets.
     ImageSet(u32),

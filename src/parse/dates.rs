@@ -59,7 +59,7 @@ fn w3c(text: &str) -> Option<i64> {
         .map(|time| time.timestamp())
 }
 
-/// RFC 822 as feeds write it: the day of the week may be missing or wrong, so it is not looked at.
+/// RFC 822 as feeds write it: the day of the week may be missing or wrong, so it is ignored.
 fn rfc_822(text: &str) -> Option<DateTime<Utc>> {
     let bare = match text.split_once(',') {
         Some((day, rest)) if day.len() <= 9 => rest.trim(),

@@ -2,7 +2,7 @@
 
 use std::ops::BitOr;
 
-/// The directives for one page. All are false where nothing is said.
+/// The directives for one page. All are false by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RobotsDirectives {
     /// Not to be found by searching.
@@ -55,7 +55,7 @@ impl RobotsDirectives {
     }
 }
 
-/// A name before a colon that is no directive with a value, as `unavailable_after: …` is.
+/// A name before a colon that is not a directive with a value, as `unavailable_after: …` is.
 fn is_robot_name(name: &str) -> bool {
     const WITH_VALUE: [&str; 4] =
         ["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];

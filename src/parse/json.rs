@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::LinkKind;
 
-/// Longer documents are not looked at, in bytes: a tree of JSON takes up to sixteen times as much.
+/// Longer documents are not parsed, in bytes: a tree of JSON takes up to sixteen times as much.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Calls `found` with every URL of a document, by the name under which it stands.

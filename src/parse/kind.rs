@@ -2,7 +2,7 @@
 
 /// The kind of a document.
 ///
-/// The codes stand in the state of pages: they are never reused.
+/// The codes are stored in page states: they are never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[non_exhaustive]

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_text_tells_its_language() {
+    fn a_long_text_shows_its_language() {
         let german = "Die Bibliothek sammelt, erschließt und bewahrt alles, was im Land erschienen ist. Wer ein Buch sucht, \
                       fragt am besten die Leute, die dort arbeiten, denn sie kennen sich mit den Beständen aus. "
             .repeat(20);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn english_is_told_from_its_neighbours() {
+    fn english_is_distinguished_from_its_neighbours() {
         let english = "The library collects and keeps what is published in the country. Whoever looks for a book is \
                        best served by the people who work there, for they know what is in the stacks.";
         let is_english = |text: &str| English::of(text).is_some_and(|found| found.is_beyond_doubt());

@@ -11,13 +11,13 @@ pub struct Link {
     pub kind: LinkKind,
     /// Whether every link to this URL in the document carries `rel=nofollow`.
     pub nofollow: bool,
-    /// Whether every link to this URL stands in what surrounds the content: navigation, header, footer, aside.
+    /// Whether every link to this URL is in a page's template: navigation, header, footer, aside.
     pub template: bool,
 }
 
 /// The role of a link, with everything the crawler derives from it.
 ///
-/// The codes stand in the link log: they are never reused.
+/// The codes are stored in the link log: they are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -187,7 +187,7 @@ impl LinkKind {
         (self as u8) < Self::Stylesheet as u8
     }
 
-    /// Whether a browser shows or runs the target as a part of the document, so that it is no document itself.
+    /// Whether a browser shows or runs the target as a part of the document, so that it is not a document itself.
     pub(crate) fn is_subresource(self) -> bool {
         use LinkKind::*;
         matches!(
@@ -220,7 +220,7 @@ mod tests {
 
     /// Metadata records name kinds by their contexts, as words between spaces.
     #[test]
-    fn contexts_tell_kinds_apart() {
+    fn contexts_distinguish_kinds() {
         let mut contexts: Vec<_> = LinkKind::all().map(LinkKind::context).collect();
         assert!(contexts.iter().all(|context| !context.contains(char::is_whitespace)));
         contexts.sort_unstable();

@@ -2,7 +2,7 @@
 //!
 //! [`parse`] takes a body with its codings taken off ([`decode_content`], [`dechunk`]) and gives everything the crawler
 //! wants to know of it. Invariants: any bytes give an answer, in time linear in their number and in memory bounded by
-//! [`Limits`]; what had to be cut or repaired is said in [`Parsed::problems`]; links are canonical and unique.
+//! [`Limits`]; [`Parsed::problems`] lists what had to be cut or repaired; links are canonical and unique.
 //!
 //! | module | what it reads |
 //! |---|---|
@@ -70,7 +70,7 @@ pub struct Source<'a> {
 /// What parsing may cost, and for whom directives are read.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of a body that are looked at; what follows is as if it weren't there.
+    /// Bytes of a body that are parsed; the rest is ignored.
     pub body_bytes_max: usize,
     /// Bytes of [`Parsed::text`].
     pub text_bytes_max: usize,
@@ -84,7 +84,7 @@ pub struct Limits {
     pub xml_nodes_max: u32,
     /// Elements inside one another in an XML tree. (libxml2's own limit is 256.)
     pub xml_depth_max: usize,
-    /// Bytes that the entities of an XML document may come to.
+    /// Bytes that the entities of an XML document may expand to.
     pub xml_entity_bytes_max: usize,
     /// The name that `meta` elements and `X-Robots-Tag` may single out, in lower case.
     pub robot: String,
@@ -115,7 +115,7 @@ pub struct Parsed {
     pub encoding: Option<&'static str>,
     /// Its title, in one line; empty when it has none.
     pub title: String,
-    /// Its visible text: a line for what stands in one block.
+    /// Its visible text: a line for each block.
     pub text: String,
     /// The parts of the text that are not its own (menus, footers, advertisements), in the order of their ends.
     pub surroundings: Vec<Range<usize>>,
@@ -135,7 +135,7 @@ pub struct Parsed {
     pub signature: u64,
     /// Differs in few bits when the text is nearly the same; see [`is_near`]. 0 for what has no text.
     pub similarity: u64,
-    /// The items of a feed, sitemap or list, as far as they are dated.
+    /// The dated items of a feed, sitemap or list.
     pub entries: Vec<Entry>,
     /// The elements of an XML document by name; none of other documents, and of those with too many.
     pub elements: Option<Vec<Elements>>,
@@ -164,7 +164,7 @@ impl Parsed {
 pub struct LinkText {
     /// The place of its URL in [`Parsed::links`].
     pub link: u32,
-    /// Where its text stands in [`Parsed::text`].
+    /// The place of its text in [`Parsed::text`].
     pub range: Range<usize>,
 }
 
@@ -177,7 +177,7 @@ pub struct Entry {
     pub modified: i64,
 }
 
-/// Why a parse isn't the whole story. The capture keeps the reason; parsing goes on.
+/// Why a parse isn't the whole story. The capture keeps the reason; parsing continues.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -193,7 +193,7 @@ pub enum Problem {
         /// How many were dropped.
         dropped: usize,
     },
-    /// The body is longer than what was looked at.
+    /// The body is longer than the part that was parsed.
     #[error("body cut at {at} bytes")]
     BodyCut {
         /// Where.
@@ -341,7 +341,7 @@ pub fn validate(
 
 /// What an XPath expression gives of an XML document that is well-formed; none of anything else.
 ///
-/// It takes a stack of [`XPATH_STACK_BYTES`], and more time than the document's length tells: the caller has to limit it.
+/// It takes a stack of [`XPATH_STACK_BYTES`], and its time is not bounded by the document's length: the caller has to limit it.
 ///
 /// # Errors
 /// When the expression is wrong, when there is no such document, and when one of both goes beyond the limits.
@@ -465,13 +465,13 @@ impl Document<'_> {
         }
     }
 
-    /// A sitemap may come as a `.gz` file, which is no content coding.
+    /// A sitemap may come as a `.gz` file, which is not a content coding.
     fn read_compressed_sitemap(&mut self, body: &[u8]) {
         self.parsed.signature = signature::of_bytes(body);
         if !body.starts_with(&[0x1F, 0x8B]) {
             return;
         }
-        // Most such files are archives, of which the beginning is enough to see that they are no sitemap.
+        // Most such files are archives, of which the beginning is enough to see that they are not a sitemap.
         let beginning = decode_content(body, "gzip", xml::sitemap::SEEN_BYTES).body;
         let kind = DocumentKind::of("", &beginning);
         if !xml::sitemap::may_be_one(kind, &beginning) {

@@ -41,11 +41,11 @@ pub(crate) struct Outlinks {
     resolver: Resolver,
     /// What references as written have become: the link's place, or none when they lead nowhere. By their hash alone.
     seen: ByHash<Option<u32>>,
-    /// Tells references against one base from the same against another.
+    /// Distinguishes references against one base from the same against another.
     salt: u64,
     places: ByHash<u32>,
     links: Vec<Link>,
-    /// Whether what is added stands in what surrounds the content.
+    /// Whether what is added is in the page's template.
     in_template: bool,
     buffer: String,
     links_max: usize,
@@ -192,7 +192,7 @@ impl Outlinks {
         }
     }
 
-    /// Says whether the references to come stand in what surrounds the content.
+    /// Says whether the following references are in the page's template.
     pub(crate) fn set_template(&mut self, in_template: bool) {
         self.in_template = in_template;
     }

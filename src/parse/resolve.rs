@@ -211,7 +211,7 @@ fn is_plain_authority_and_path(text: &str) -> bool {
     is_plain_host(host) && !path.starts_with('?') && (path.is_empty() || is_plain_path_and_query(path))
 }
 
-/// Lower-case letters, digits, dots and single hyphens; the last label begins with a letter, so it is no address.
+/// Lower-case letters, digits, dots and single hyphens; the last label begins with a letter, so it is not an address.
 fn is_plain_host(host: &str) -> bool {
     let bytes = host.as_bytes();
     let characters = bytes.iter().all(|&byte| is(byte, HOST));

@@ -1,8 +1,8 @@
-//! Hubs that pages name (W3C WebSub): found in what a run has fetched, and asked to tell the server of changes.
+//! Hubs that pages name (W3C WebSub): found in what a run has fetched, and asked to notify the server of changes.
 //!
 //! Runs do both, because the server fetches nothing. A hub is the page's own choice and may be anybody, so a request goes through
 //! the fetcher with its guards, and there are few of them, one after the other. robots.txt is about pages, and not asked for a
-//! hub: whoever publishes a page invites subscribers to it.
+//! hub: the publisher of a page invites subscribers to it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -36,10 +36,10 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
 const ANSWER_BYTES_MAX: u64 = 16 << 10;
 
-/// Bytes of a document that are looked at: hubs are named at its beginning.
+/// Bytes of a document that are searched: hubs are named at its beginning.
 const LOOKED_AT_BYTES: usize = 64 << 10;
 
-/// What became of requests to hubs.
+/// The outcome of requests to hubs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Hubs that will ask back.
@@ -153,7 +153,7 @@ impl Links<'_> {
                         self.add(&rel, &href);
                     }
                 }
-                // What stands in a script or a title is no element.
+                // What looks like a tag in a script or a title is not an element.
                 _ if !tag.is_end && !tag.is_self_closing => {
                     markup.raw_text_of(Element::of(&name));
                 }

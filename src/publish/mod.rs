@@ -56,8 +56,8 @@ pub enum PublishError {
         /// How many there may be.
         limit: usize,
     },
-    /// A line that is no URL.
-    #[error("line {line}: '{text}' is no http or https URL")]
+    /// A line that is not a URL.
+    #[error("line {line}: '{text}' is not an http or https URL")]
     Line {
         /// Counted from 1.
         line: usize,
@@ -114,7 +114,7 @@ pub struct Announcement {
     pub modified: Option<i64>,
 }
 
-/// What became of an announcement.
+/// The outcome of an announcement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     /// Pages that wait to be fetched now.
@@ -192,7 +192,7 @@ fn read_indexnow(text: &str) -> Result<Vec<Announcement>, PublishError> {
 fn urls_of(submission: &IndexNow) -> Result<Vec<Announcement>, PublishError> {
     let mut found = Vec::new();
     for text in submission.url.iter().chain(&submission.url_list) {
-        let url = read_url(text).ok_or_else(|| PublishError::IndexNow(format!("'{text}' is no URL")))?;
+        let url = read_url(text).ok_or_else(|| PublishError::IndexNow(format!("'{text}' is not a URL")))?;
         if let Some(host) = submission.host.as_deref()
             && !url.host_str().is_some_and(|own| own.eq_ignore_ascii_case(host))
             // Some name the port too where it is not the usual one.
@@ -209,7 +209,7 @@ fn urls_of(submission: &IndexNow) -> Result<Vec<Announcement>, PublishError> {
 }
 
 fn read_sitemap(bytes: &[u8]) -> Result<Vec<Announcement>, PublishError> {
-    // Sitemaps have absolute URLs only; what is relative comes to lie on a host that does not exist.
+    // Sitemaps have absolute URLs only; a relative one is resolved against a host that does not exist.
     let Ok(base) = Url::parse("http://sitemap.invalid/sitemap.xml") else { return Ok(Vec::new()) };
     let source =
         Source { url: &base, status: 200, content_type: Some("application/xml"), headers: &[], body: bytes };
@@ -343,9 +343,12 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_and_nothing_counts() {
+    fn mistakes_are_reported_and_nothing_counts() {
         let wrong = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
-        assert_eq!(wrong("http://a.test/\nftp://b.test/"), "line 2: 'ftp://b.test/' is no http or https URL");
+        assert_eq!(
+            wrong("http://a.test/\nftp://b.test/"),
+            "line 2: 'ftp://b.test/' is not an http or https URL"
+        );
         assert!(wrong("{\"host\": \"a.test\"}").contains("no URL in it"));
         assert!(wrong("{\"host\": 1}").contains("urlList"));
         assert!(

@@ -2,7 +2,7 @@
 //!
 //! Nothing is believed and nothing is fetched when a notice comes. It is put into a queue on disk, a file each in the folder
 //! `pings` of the archive, and the next refresh or crawl looks at it ([`super::Pending`]). The name of a file is the host and a digest
-//! of what the notice says: one that waits already is not written twice, and a host has a limit of its own.
+//! of what the notice says: one that waits already is not written twice, and a host has its own limit.
 
 use std::collections::HashSet;
 use std::fs;
@@ -30,7 +30,7 @@ pub const HOST_NOTICES_MAX: usize = 20;
 /// Bytes of all notices that wait, at most.
 pub const QUEUE_BYTES_MAX: u64 = 64 << 20;
 
-/// A notice that could not be looked at for so long is given up.
+/// A notice that could not be checked for so long is dropped.
 pub const KEPT: TimeDelta = TimeDelta::days(7);
 
 /// Characters of a key of IndexNow, from and to.
@@ -64,7 +64,7 @@ pub enum Kind {
     IndexNow,
     /// `/ping?sitemap=URL`: anybody may say so, of a sitemap that is known.
     Sitemap,
-    /// A hub, whose signature was looked at when it came.
+    /// A hub, whose signature was checked on arrival.
     WebSub,
 }
 
@@ -85,7 +85,7 @@ impl Kind {
 pub struct Proof {
     /// The canonical URL of the key file.
     pub at: String,
-    /// What has to stand in it.
+    /// What it must contain.
     pub key: String,
 }
 
@@ -160,7 +160,7 @@ impl Notice {
         Ok(Self { time: now, kind: Kind::IndexNow, urls: urls.iter().map(canonical).collect(), proof })
     }
 
-    /// A sitemap ping; none if that is no URL.
+    /// A sitemap ping; none if that is not a URL.
     #[must_use]
     pub fn of_sitemap(url: &str, now: DateTime<Utc>) -> Option<Self> {
         let urls = vec![canonical(&read_url(url)?)];
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(
             queued(archive.path()).unwrap().len(),
             HOST_NOTICES_MAX,
-            "files that are no notices go, too"
+            "files that are not notices go, too"
         );
     }
 

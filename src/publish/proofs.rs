@@ -1,8 +1,8 @@
-//! Notices that wait, looked at by a run: whose key is found on its host counts.
+//! Waiting notices, checked by a run: a notice counts if its key is found on its host.
 //!
 //! A run fetches the key files first, politely and as captures like all others, so that the archive holds the proof; then the
 //! pages of proven notices are announced as `archive publish` does. A notice is removed when the announcement is durable: after a
-//! crash it is looked at again, and what was announced waits already.
+//! crash it is checked again, and what was announced waits already.
 
 use std::collections::HashSet;
 use std::fs;
@@ -31,7 +31,7 @@ pub struct Pending {
     pub keys: Vec<UrlId>,
 }
 
-/// What became of notices.
+/// The outcome of notices.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// Pages that wait to be fetched because of them.
@@ -83,7 +83,7 @@ impl Pending {
         Ok(pending)
     }
 
-    /// Announces what is proven now, and removes what was looked at.
+    /// Announces what is proven now, and removes what was checked.
     ///
     /// # Errors
     /// When the store or the queue fails.

@@ -1,8 +1,8 @@
 //! Subscriptions to hubs (W3C WebSub): what was asked of a hub, what it has confirmed, and whether what comes is from it.
 //!
 //! A subscription is two files in the folder `subscriptions` of the archive, each with one writer: `ID.json` is written by runs,
-//! which ask hubs ([`super::hubs`]), and `ID.heard` by the server, which hubs ask back. `ID` is random and stands in the address of
-//! the callback, so whoever does not know it reaches nothing; nobody else may read the files. They are replaced as a whole; a subscription is on disk before its hub
+//! which ask hubs ([`super::hubs`]), and `ID.heard` by the server, which hubs ask back. `ID` is random and is in the address of
+//! the callback, so a request without it reaches nothing; only the program's user may read the files. They are replaced as a whole; a subscription is on disk before its hub
 //! is asked, and after a crash it is asked again.
 
 use std::collections::HashSet;
@@ -25,7 +25,7 @@ pub const SUBSCRIPTIONS_MAX: usize = 1000;
 /// Hubs are asked for so long a lease, in seconds: ten days.
 pub const LEASE_SECONDS: u64 = 10 * 86_400;
 
-/// A longer lease counts as one of so many seconds.
+/// A longer lease counts as one of this many seconds.
 const LEASE_SECONDS_MAX: u64 = 400 * 86_400;
 
 /// A hub has so long to ask back; then it is asked once more.
@@ -41,7 +41,7 @@ pub const CHALLENGE_BYTES_MAX: usize = 2048;
 const ID_BYTES: usize = 16;
 const SECRET_BYTES: usize = 32;
 
-/// A longer file is no subscription.
+/// A longer file is not a subscription.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 const ASKED: &str = "json";
@@ -50,12 +50,12 @@ const HEARD: &str = "heard";
 /// What a run asks of a hub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscription {
-    /// What stands in the address of its callback.
+    /// The path of its callback.
     #[serde(skip)]
     pub id: String,
     /// The hub.
     pub hub: String,
-    /// What the hub tells of, as the page names itself.
+    /// What the hub announces, as the page names itself.
     pub topic: String,
     /// The canonical URL of the page in the archive.
     pub page: String,
@@ -100,7 +100,7 @@ pub struct Question<'a> {
     pub lease_seconds: Option<u64>,
 }
 
-/// What became of something that came to a callback.
+/// The outcome of a request to a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivered {
     /// There is no such subscription.
@@ -217,7 +217,7 @@ pub fn confirm(
     let (lease_seconds, answer) = match asked.mode {
         "subscribe" => {
             let is_challenge = (1..=CHALLENGE_BYTES_MAX).contains(&asked.challenge.len());
-            // Whoever did not get the answer asks the same again.
+            // A hub that did not get the answer repeats its request.
             let is_open = |heard: &Heard| heard.time < known.asked || heard.challenge == asked.challenge;
             if !is_challenge || now >= known.asked + PENDING || !heard.as_ref().is_none_or(is_open) {
                 return Ok(None);
@@ -265,7 +265,7 @@ fn file(archive: &Path, id: &str, ending: &str) -> PathBuf {
     archive.join(FOLDER).join(format!("{id}.{ending}"))
 }
 
-/// What a file says; nothing where there is none, or one of somebody else's.
+/// What a file says; nothing if there is none, or one of somebody else's.
 fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> io::Result<Option<T>> {
     let bytes = files::read_if_there(path, FILE_BYTES_MAX)?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))

@@ -75,7 +75,7 @@ pub struct ArchiveRows<'a> {
     pub(super) state: &'a State,
     pub(super) access: Access,
     pages: Pages<'a>,
-    /// None where there are none of this checkpoint, and where access rules have to look at the captures of each page.
+    /// None if there are none of this checkpoint, and if access rules have to look at the captures of each page.
     prepared: Option<Prepared>,
     /// Those of captures, opened when first asked for.
     captures: OnceLock<Option<Prepared>>,
@@ -216,13 +216,13 @@ impl<'a> ArchiveRows<'a> {
         Ok(Some((Columnar { prepared, test: Test::All(tests) }, is_exact)))
     }
 
-    /// What answers a plan by columns alone, if they tell all of its conditions.
+    /// What answers a plan by columns alone, if they decide all of its conditions.
     fn columnar(&self, plan: &Plan) -> Result<Option<Columnar<'_>>, RowsError> {
         Ok(self.tested(plan)?.and_then(|(columnar, is_exact)| is_exact.then_some(columnar)))
     }
 
     /// Of some pages, given by rising number, those that a plan's conditions hold for, with their kind, site, last capture and
-    /// language alone; none where columns do not tell all of the conditions.
+    /// language alone; none if columns do not decide all of the conditions.
     pub(super) fn found_of(
         &self,
         plan: &Plan,
@@ -246,7 +246,7 @@ impl<'a> ArchiveRows<'a> {
         facts.map(|page| page.map(|(id, facts)| row(id, &facts)))
     }
 
-    /// The facts of a page that was read; none for what is no page, and for what nobody is to see.
+    /// The facts of a page that was read; none for what is not a page, and for what is hidden.
     fn facts_of(
         &self,
         known: Result<(UrlId, Page, Option<Visit>), StateError>,
@@ -287,7 +287,7 @@ impl<'a> ArchiveRows<'a> {
         })
     }
 
-    /// The sites that a plan selects and wants in its answer, and how many it selects in all, if prepared columns tell.
+    /// The sites that a plan selects and wants in its answer, and how many it selects in all, if prepared columns decide that.
     fn best_sites(&self, plan: &Plan) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
         let Some(sites) = self.prepared_sites()? else { return Ok(None) };
         let Some((ids, count)) = columnar::best_sites(plan, &sites)? else { return Ok(None) };
@@ -301,7 +301,7 @@ impl<'a> ArchiveRows<'a> {
         if self.access.is_unlimited() { Sites::open(self.store) } else { Ok(None) }
     }
 
-    /// What the pages of each site come to.
+    /// Sums over the pages of each site.
     fn site_sums(&self) -> Result<&[SiteSums], RowsError> {
         if let Some(sums) = self.site_sums.get() {
             return Ok(sums);
@@ -361,8 +361,8 @@ impl Rows for ArchiveRows<'_> {
         let Some((counted, left_out)) = columnar.sorted(&wanted)? else { return Ok(None) };
         let rows = match plan.target {
             Target::Pages => {
-                let told = |counted: &Counted| row(UrlId(counted.last), &wanted.facts(&counted.values));
-                counted.iter().map(|counted| Row::Page(told(counted))).collect()
+                let page = |counted: &Counted| row(UrlId(counted.last), &wanted.facts(&counted.values));
+                counted.iter().map(|counted| Row::Page(page(counted))).collect()
             }
             _ => self.capture_rows(counted.iter().map(|counted| counted.last).collect())?,
         };

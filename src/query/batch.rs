@@ -16,7 +16,7 @@ impl Batch {
         Self { ids: vec![id], known: vec![(page, visit)] }
     }
 
-    /// Pages that will be looked at, by rising number.
+    /// Pages that will be read, by rising number.
     pub(super) fn coming(ids: Vec<UrlId>) -> Self {
         Self { ids, known: Vec::new() }
     }

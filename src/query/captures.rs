@@ -59,7 +59,7 @@ impl ArchiveRows<'_> {
         })
     }
 
-    /// The URL of a page, unless nobody is to see that.
+    /// The URL of a page, unless it is hidden.
     fn shown_url(&self, page: Option<UrlId>) -> Found<Option<String>> {
         match page {
             Some(id) if self.page(id)?.is_some() => Ok(Some(self.state.url(id)?)),

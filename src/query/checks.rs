@@ -194,7 +194,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// What stands on the right of a comparison: a value, or something that each row has.
+    /// The right side of a comparison: a value, or something that each row has.
     fn other<T>(
         &mut self,
         left: &Typed,
@@ -204,7 +204,7 @@ impl<'a> Checker<'a> {
         if let Some(range) = read(&self.typing, other)? {
             return Ok(Other::Range(range));
         }
-        // A word alone that is no value may be a field.
+        // A word alone that is not a value may be a field.
         let written = match &other.value {
             Written::Literal(Literal::Text(word)) => {
                 Spanned::new(Written::Field(archive_grammar::Field::new(word)), other.span.clone())
@@ -320,7 +320,7 @@ impl<'a> Checker<'a> {
         Ok(negate(Filter::Text(left.expr.clone(), TextTest { kind, folds_case }), negated))
     }
 
-    /// What stands on the right of a text, if each row has its own: a calculation, or the field of another row. Other words
+    /// The right side of a comparison with a text, if each row has its own: a calculation, or the field of another row. Other words
     /// are texts.
     fn of_each_row(&self, other: &Spanned<Written>) -> Option<Spanned<Written>> {
         match &other.value {
@@ -407,7 +407,7 @@ impl<'a> Checker<'a> {
             let message = format!("there is no {} `{name}`", left.shown);
             return Err(self.typing.mistake(&literal.span, message).with_suggestion(Some(suggestion)));
         };
-        // XML is also what has a name of its own.
+        // XML is also what has its own name.
         let xml: &[&str] = if column == Column::Type && *found == "xml" { &["feed", "sitemap"] } else { &[] };
         Ok([found].into_iter().chain(xml).map(|word| (*word).to_owned()).collect())
     }

@@ -299,8 +299,8 @@ impl Sums {
         Sum {
             known: self.known,
             sum: self.sum as f64 + self.known as f64 * number.value(0),
-            least: number.told(self.least),
-            most: number.told(self.most),
+            least: number.shown(self.least),
+            most: number.shown(self.most),
         }
     }
 }

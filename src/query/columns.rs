@@ -93,7 +93,7 @@ pub(crate) enum Cost {
     Row,
     /// A table or log of the state.
     Look,
-    /// The records of a capture, which are read and unpacked; the structure of a page's document stands in the index, too.
+    /// The records of a capture, which are read and unpacked; the structure of a page's document is in the index, too.
     Record,
 }
 
@@ -232,14 +232,7 @@ pub(crate) const KNOWN: [Known; 55] = {
         known(Column::LinkKind, "kind", L, Choice, Row, "its role"),
         known(Column::Context, "context", L, Text, Row, "where it stands, as in \"a/@href\""),
         known(Column::Nofollow, "nofollow", L, Choice, Row, "whether its author asks not to follow it"),
-        known(
-            Column::Template,
-            "template",
-            L,
-            Choice,
-            Row,
-            "whether it stands in navigation, header or footer",
-        ),
+        known(Column::Template, "template", L, Choice, Row, "whether it is in navigation, header or footer"),
     ]
 };
 
@@ -318,7 +311,7 @@ impl Via {
         (Self::Target, "target"),
     ];
 
-    /// What it leads to from a row of `target`; none where that has no such row.
+    /// What it leads to from a row of `target`; none if that has no such row.
     fn of(self, target: Target) -> Option<Target> {
         let pages = matches!(target, Target::Captures | Target::Versions);
         match self {
@@ -343,7 +336,7 @@ impl From<Column> for Path {
     }
 }
 
-/// Why a name is no field.
+/// Why a name is not a field.
 pub(crate) struct Unknown {
     pub(crate) message: String,
     pub(crate) suggestion: Option<String>,

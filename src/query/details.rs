@@ -55,7 +55,7 @@ pub struct CaptureRow {
 }
 
 impl CaptureRow {
-    /// Whether it brought a document: an answer that is no error, or a `resource`, which has no status.
+    /// Whether it brought a document: an answer that is not an error, or a `resource`, which has no status.
     #[must_use]
     pub fn has_document(&self) -> bool {
         self.status == Some(200) || self.kind == RESOURCE
@@ -77,7 +77,7 @@ pub struct LinkRow {
     pub context: &'static str,
     /// Whether its author asks not to follow it.
     pub nofollow: bool,
-    /// Whether it stands in what surrounds the content.
+    /// Whether it is in the page's template.
     pub template: bool,
 }
 
@@ -86,7 +86,7 @@ pub struct LinkRow {
 pub struct Record {
     /// Headers of the answer, as they came.
     pub headers: Vec<(String, String)>,
-    /// From the request to the last byte, milliseconds; none where that was not noted.
+    /// From the request to the last byte, milliseconds; none if that was not noted.
     pub response_ms: Option<u64>,
     /// Why nothing answered.
     pub failure: Option<String>,

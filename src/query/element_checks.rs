@@ -142,7 +142,7 @@ impl Checker<'_> {
         };
         let filter = self.typed_test(&left, &test.check)?;
         if compares_rows(&filter) {
-            let message = "what stands in elements is compared with numbers, dates and texts";
+            let message = "the text of elements is compared with numbers, dates and texts";
             return Err(self.typing.mistake(&test.check.span, message));
         }
         Ok(filter)

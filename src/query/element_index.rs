@@ -10,11 +10,11 @@ use crate::search::words;
 pub(crate) struct Decided {
     /// What it knows to lead to what is asked for.
     pub(crate) known: ElementQuery,
-    /// Whether nothing else does, but for documents of which not all is told.
+    /// Whether nothing else does, except documents that are not fully indexed.
     pub(crate) is_all: bool,
 }
 
-/// Whether the index knows that a path from the document leads to something of which `filter` holds; none where only reading tells.
+/// Whether the index knows that a path from the document leads to something of which `filter` holds; none if only reading the document decides.
 pub(crate) fn decided(path: &ElementPath, filter: Option<&Filter>) -> Option<Decided> {
     let (step, rest) = path.steps.split_first()?;
     let name = step.name.as_deref();
@@ -78,7 +78,7 @@ pub(crate) fn wanted(path: &ElementPath, filter: Option<&Filter>, around: Option
         around =
             step.name.as_ref().map(|name| if step.is_attribute { format!("@{name}") } else { name.clone() });
         parts.extend(around.clone().map(ElementQuery::Named));
-        // The words of attributes are only told with their names.
+        // The words of attributes are only indexed with their names.
         let place = around.as_deref();
         if place.is_some() || !step.is_attribute {
             parts.extend(step.filters.iter().map(|filter| wanted_by(filter, place)));

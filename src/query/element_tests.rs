@@ -152,7 +152,7 @@ const DOCUMENTS: [&str; 8] = [
 ];
 
 #[test]
-fn paths_find_what_stands_in_documents() {
+fn paths_find_the_contents_of_documents() {
     let library = Library::of(DOCUMENTS.map(str::to_owned).to_vec());
     let folder = TempDir::new().unwrap();
     let index = library.index(&folder);
@@ -253,7 +253,7 @@ fn what_makes_no_sense_is_said() {
 }
 
 #[test]
-fn a_document_is_looked_at_only_so_long() {
+fn a_document_is_read_only_up_to_a_limit() {
     let deep = |depth: usize| format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth));
     let documents = vec![format!("<r>{}</r>", deep(200).repeat(3000))];
     let library = Library::of(documents);

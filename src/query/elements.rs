@@ -1,4 +1,4 @@
-//! Elements and attributes of XML documents: paths to them, and what has to be true of what stands there.
+//! Elements and attributes of XML documents: paths to them, and conditions on their content.
 //!
 //! The text of an element is that of all texts in it, one space between; so its words are those that the index knows of
 //! (`element_index`).
@@ -131,7 +131,7 @@ impl<'a, 'i> PlaceSubject<'a, 'i> {
                 }
             }
             if !is_last {
-                // Children of what stands in one another come in no order.
+                // Children of nested elements come in no order.
                 found.sort_by_key(|place| match place {
                     Place::Element(node) => node.id().get(),
                     Place::Attribute(_) => 0,
@@ -228,7 +228,7 @@ impl Subject for PlaceSubject<'_, '_> {
     }
 
     fn hit(&self, _: usize) -> bool {
-        // A condition in a path is no search of its own.
+        // A condition in a path is not its own search.
         false
     }
 

@@ -179,7 +179,7 @@ impl Plan {
         Ok((rows.collect::<Result<_, _>>()?, Some(matched)))
     }
 
-    /// The only pages that can match, if searches or URLs tell.
+    /// The only pages that can match, if searches or URLs narrow them down.
     pub(super) fn candidates(&self, world: &World<'_>) -> Result<Option<Vec<UrlId>>, RowsError> {
         let of_pages = matches!(self.target, Target::Pages | Target::Captures | Target::Versions);
         let Some(filter) = self.filter.as_ref().filter(|_| of_pages) else { return Ok(None) };
@@ -269,7 +269,7 @@ impl Plan {
         }
     }
 
-    /// Whether a capture is one of those that are asked for, whatever is said of them: a version has other bytes than before.
+    /// Whether a capture is of the requested kind, whatever the conditions: a version has other bytes than before.
     fn is_asked_for(&self, row: &Result<CaptureRow, RowsError>) -> bool {
         self.target != Target::Versions || row.as_ref().map_or(true, |row| row.bytes_changed)
     }

@@ -25,7 +25,7 @@ pub(crate) enum Expr {
     Topic(String),
     /// The texts of elements of an XML document.
     Elements(Box<ElementPath>),
-    /// What stands in an element or attribute, in a condition on it.
+    /// The text of an element or attribute, in a condition on it.
     Content(Content),
     Call(Function, Box<Expr>),
     Arithmetic(Box<Expr>, Sign, Box<Expr>),
@@ -71,7 +71,7 @@ pub(crate) trait Subject {
         Ok(Value::Empty)
     }
 
-    /// What stands in it.
+    /// Its text.
     fn content(&self, content: Content) -> Value {
         let _ = content;
         Value::Empty

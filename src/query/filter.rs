@@ -77,7 +77,7 @@ pub(crate) enum TextTestKind {
         all: bool,
         texts: Vec<String>,
     },
-    /// The words of all or any of these stand in a row in it.
+    /// It contains the words of all or any of these in a row.
     Words {
         all: bool,
         texts: Vec<String>,

@@ -14,7 +14,7 @@ use super::{Error, Instant};
 /// What all groups of an answer may take of memory, by estimate.
 pub const GATHERED_BYTES_MAX: usize = 256 << 20;
 
-/// What a group, or a value that is told apart, takes beside its own bytes.
+/// Memory that a group, or a distinct value, takes beside its own bytes.
 const OVERHEAD_BYTES: usize = 64;
 
 /// What is gathered.
@@ -149,7 +149,7 @@ impl<'a> Groups<'a> {
         self.found.into_values()
     }
 
-    /// Has a function add to each of what is gathered of a row's group, and tell what that takes.
+    /// Lets a function add a row to everything gathered for its group, and return the memory that takes.
     fn gather(
         &mut self,
         subject: &dyn Subject,
@@ -256,7 +256,7 @@ impl Gathered {
                 let value = if gather == Gather::Min { &of.least } else { &of.most };
                 keep_best(best, gather, value.clone());
             }
-            // Values that are told apart, or looked for in the middle, are taken row by row.
+            // Distinct values and medians are taken row by row.
             _ => {}
         }
     }

@@ -28,12 +28,12 @@ pub fn fields() -> impl Iterator<Item = (&'static str, Vec<FieldHelp>)> {
         let rows = own.map(|known| {
             let costs = if known.cost == Cost::Record { " (reads records)" } else { "" };
             let choices = known.column.choices();
-            let told = if known.column == Column::Type || choices.is_empty() {
+            let listed = if known.column == Column::Type || choices.is_empty() {
                 String::new()
             } else {
                 format!(": {}", choices.join(", "))
             };
-            let meaning = format!("{}{told}{costs}", known.meaning);
+            let meaning = format!("{}{listed}{costs}", known.meaning);
             FieldHelp { name: shown(known.name), sort: sort(known.kind), meaning, choices }
         });
         (plural(target), rows.collect())

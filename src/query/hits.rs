@@ -1,4 +1,4 @@
-//! What the searches of a plan found before rows are looked at, and which pages can match at all because of it.
+//! What the searches of a plan found before rows are read, and which pages can match at all because of it.
 
 use archive_storage::UrlId;
 
@@ -13,7 +13,7 @@ pub(crate) type Found = Vec<(UrlId, f32)>;
 pub(crate) struct Hits {
     /// None for one that may find any page.
     searches: Vec<Option<(Found, bool)>>,
-    /// What the XML documents of pages are as a whole, as far as the index knows.
+    /// The structure of the pages' XML documents, from the index.
     pub(crate) structures: Structures,
 }
 

@@ -104,7 +104,7 @@ pub trait FullText {
         Ok(None)
     }
 
-    /// What XML documents are as a whole, by page, as far as the index knows.
+    /// The structure of XML documents, by page, from the index.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -128,7 +128,7 @@ impl FullText for search::View<'_> {
     }
 }
 
-/// The first instant after a time written as in `as of`: of a day, its end; nothing if it is no time.
+/// The first instant after a time written as in `as of`: of a day, its end; nothing if it is not a time.
 #[must_use]
 pub fn end_of(time: &str) -> Option<DateTime<Utc>> {
     let nothing: &[String] = &[];
@@ -180,7 +180,7 @@ pub enum Error {
     /// The query searches text as of a time, and the archive has no index of older versions.
     #[error(transparent)]
     NoVersions(search::Error),
-    /// More pages match of which only other archives know whether they count than are told.
+    /// More pages match than are listed for which only other archives know whether they count.
     #[error(
         "more than {DOUBTFUL_MAX} pages match that nobody captured, and of which other archives may know more: add `captures > 0`"
     )]

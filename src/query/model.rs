@@ -1,7 +1,7 @@
 //! The engine against an evaluator without any cleverness, over random archives and queries.
 //!
 //! The evaluator reads the syntax tree and knows of an archive only the captures of each page and the links: what a page
-//! is at a time it tells by going through its captures from the first to the last, as a crawl made them.
+//! is at a time it finds by going through its captures from the first to the last, as a crawl made them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ fn url(page: usize) -> String {
 }
 
 /// What is known of a page after some of its captures.
-fn told(page: usize, captures: &[&Capture]) -> PageRow {
+fn row_of(page: usize, captures: &[&Capture]) -> PageRow {
     let mut row = PageRow {
         id: UrlId(page as u32),
         host: HostId(page as u32 % 3),
@@ -102,12 +102,12 @@ impl Model {
 impl Rows for Model {
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
         let pages = self.pages.iter().enumerate();
-        Box::new(pages.map(|(page, captures)| Ok(told(page, &captures.iter().collect::<Vec<_>>()))))
+        Box::new(pages.map(|(page, captures)| Ok(row_of(page, &captures.iter().collect::<Vec<_>>()))))
     }
 
     fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError> {
         let captures = self.pages.get(id.index());
-        Ok(captures.map(|captures| told(id.index(), &captures.iter().collect::<Vec<_>>())))
+        Ok(captures.map(|captures| row_of(id.index(), &captures.iter().collect::<Vec<_>>())))
     }
 
     fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError> {
@@ -167,7 +167,7 @@ struct Seen<'a> {
 
 impl Seen<'_> {
     fn row(&self) -> PageRow {
-        told(self.page, &self.captures)
+        row_of(self.page, &self.captures)
     }
 
     fn field(&self, name: &str) -> Value {
@@ -255,7 +255,7 @@ impl Seen<'_> {
                     Check::Since { from, until } => {
                         let day = |expr: &Expr| first_day(expr).unwrap();
                         let until = until.as_ref().map_or(i64::MAX, |until| day(&until.value));
-                        // The first version is no change.
+                        // The first version is not a change.
                         let versions = self.captures.iter().filter(|capture| capture.content).skip(1);
                         let days: Vec<i64> = versions.map(|version| version.day).collect();
                         days.iter().any(|changed| (day(&from.value)..=until).contains(changed))
@@ -305,7 +305,7 @@ impl Seen<'_> {
         };
         let content = |page: usize| {
             let captures = upto(&self.model.pages[page], cut);
-            let status = told(page, &captures).status?;
+            let status = row_of(page, &captures).status?;
             let newest = captures.last().filter(|_| (200..300).contains(&status))?;
             (newest.kind != "failed").then(|| digest(newest))
         };

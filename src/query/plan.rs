@@ -75,7 +75,7 @@ pub(crate) struct GroupPlan {
     pub(crate) having: Option<Filter>,
 }
 
-/// What is found before rows are looked at: pages that a text search or a relation to others selects.
+/// What is found before rows are read: pages that a text search or a relation to others selects.
 #[derive(Clone, Debug)]
 pub(crate) enum Search {
     Text {
@@ -225,7 +225,7 @@ impl Plan {
         }
     }
 
-    /// Limits the answer to `rows` unless the query has a limit of its own; whether it had none.
+    /// Limits the answer to `rows` unless the query has its own limit; whether it had none.
     pub fn limit_if_unlimited(&mut self, rows: usize) -> bool {
         let unlimited = self.limit.is_none();
         self.limit.get_or_insert(rows);
@@ -268,7 +268,7 @@ fn as_of(query: &Query, checker: &Checker<'_>) -> Checked<Option<Instant>> {
     }
     let Some(named) = typing.time(&time.value) else {
         let suggestion = "write it as 2026-01-31, 2026-01-31T10:00Z, 30 days ago or yesterday".to_owned();
-        return Err(typing.mistake(&time.span, "this is no time").with_suggestion(Some(suggestion)));
+        return Err(typing.mistake(&time.span, "this is not a time").with_suggestion(Some(suggestion)));
     };
     Ok(Some(times::end(&named)))
 }
@@ -364,7 +364,7 @@ impl Planner<'_, '_> {
             let first = select.iter().find(|(_, typed)| matches!(typed.expr, Expr::Aggregate(_)));
             order.extend(first.map(|(_, typed)| (typed.expr.clone(), Direction::Descending)));
         }
-        // Groups have no number by which equal ones could be told apart: their keys do that.
+        // Groups have no number that would order equal ones: their keys do that.
         order.extend((0..self.query.group.len()).map(|index| (Expr::Key(index), Direction::Ascending)));
         let aggregates = self.checker.typing.grouping.take().map(|grouping| grouping.aggregates);
         let groups = GroupPlan { keys: key_exprs, aggregates: aggregates.unwrap_or_default(), having };

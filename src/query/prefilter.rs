@@ -1,4 +1,4 @@
-//! Conditions that prepared columns can tell: they choose the pages of which rows are made at all.
+//! Conditions that prepared columns can decide: they choose the pages for which rows are made at all.
 //!
 //! A test holds for every page for which its filter holds, mostly for no other.
 
@@ -54,7 +54,7 @@ pub(super) enum Rows {
 
 impl Test {
     /// The test of a filter, or of those of its parts that all have to hold, and whether it says all that the filter does; none
-    /// if columns tell nothing of it.
+    /// if columns say nothing about it.
     pub(super) fn of(filter: &Filter, pages: &Pages<'_>) -> Result<(Option<Self>, bool), StateError> {
         let Filter::All(parts) = filter else {
             let test = Self::exact(filter, pages)?;
@@ -168,8 +168,8 @@ impl Number {
         (self.of)(stored)
     }
 
-    /// What is said of a row with this value.
-    pub(super) fn told(&self, stored: u64) -> Value {
+    /// The value of a row, from the stored one.
+    pub(super) fn shown(&self, stored: u64) -> Value {
         match self.column {
             Stored::Importance => self.value(stored).into(),
             Stored::Time => DateTime::from_timestamp_micros(stored as i64).into(),
@@ -304,7 +304,7 @@ fn counted(column: Stored) -> Number {
     Number { column, of: |value| value as f64, zero_is_unknown: false }
 }
 
-/// Whole numbers; their sums are exact as long as floats tell whole numbers apart.
+/// Whole numbers; their sums are exact as long as floats represent them exactly.
 pub(super) fn whole(column: Column) -> Option<Number> {
     number(column).filter(|number| number.column != Stored::Importance)
 }
@@ -389,7 +389,7 @@ impl Times {
 /// Of a second.
 const NANOS: u64 = 1_000_000_000;
 
-/// The facts of all pages for which a test holds, by rising number; `batch` is told which.
+/// The facts of all pages for which a test holds, by rising number; `batch` receives them.
 pub(super) fn scan<'a>(
     prepared: &'a Prepared,
     test: Test,

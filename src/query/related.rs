@@ -1,6 +1,6 @@
 //! Pages by what they have to do with others: links, redirects, equal content.
 //!
-//! Each relation is one pass over all links, or over all pages, and comes to a list of pages.
+//! Each relation is one pass over all links, or over all pages, and gives a list of pages.
 
 use std::collections::HashSet;
 

@@ -170,7 +170,7 @@ pub enum Row {
 }
 
 impl Row {
-    /// A number that tells it from others of its kind.
+    /// A number that identifies it among others of its kind.
     pub(crate) fn id(&self) -> u64 {
         match self {
             Self::Page(page) => page.id.0.into(),

@@ -1,4 +1,4 @@
-//! Conditions that are answered before rows are looked at: searches of the text, relations to other pages.
+//! Conditions that are answered before rows are read: searches of the text, relations to other pages.
 
 use archive_grammar::{Check, Others, Quantifier, Related, Relation, Spanned, Target, Test};
 use url::Url;
@@ -56,7 +56,7 @@ impl Checker<'_> {
                 };
                 if Url::parse(&whole).is_err() {
                     let suggestion = "write it whole, as in \"https://www.example.org/\"".to_owned();
-                    let message = format!("{} is no URL", text.get(url.span.clone()).unwrap_or_default());
+                    let message = format!("{} is not a URL", text.get(url.span.clone()).unwrap_or_default());
                     return Err(self.typing.mistake(&url.span, message).with_suggestion(Some(suggestion)));
                 }
                 Search::Url(*relation, canonical_of(&whole))

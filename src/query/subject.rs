@@ -19,7 +19,7 @@ use super::{Instant, score};
 use crate::decisions::{self, Standing};
 use crate::parse::{Structure, Validity};
 
-/// What rows are looked at in.
+/// What rows are evaluated in.
 pub(crate) struct World<'a> {
     pub(crate) rows: &'a dyn Rows,
     pub(crate) hits: &'a Hits,
@@ -58,8 +58,8 @@ fn decided(standing: &Standing, column: Column) -> Value {
     }
 }
 
-/// A field of an XML document as a whole.
-fn told(structure: &Structure, column: Column) -> Value {
+/// A field of an XML document's structure.
+fn structure_field(structure: &Structure, column: Column) -> Value {
     let text = |text: &str| Some(text).filter(|text| !text.is_empty()).into();
     match column {
         Column::Root => text(&structure.root),
@@ -109,7 +109,7 @@ impl<'a> World<'a> {
         if column == Column::Valid {
             return Ok(self.rows.validity(capture.id)?.map(Validity::name).into());
         }
-        Ok(self.structure(capture)?.map_or(Value::Empty, |structure| told(&structure, column)))
+        Ok(self.structure(capture)?.map_or(Value::Empty, |structure| structure_field(&structure, column)))
     }
 
     fn structure(&self, capture: &CaptureRow) -> Found<Option<Rc<Structure>>> {
@@ -157,7 +157,7 @@ impl<'a> World<'a> {
                 }
                 if let Some(known) = self.hits.structures.get(page.id).filter(|_| page.status.is_some()) {
                     if column != Column::Valid {
-                        return Ok(told(known, column));
+                        return Ok(structure_field(known, column));
                     }
                     // Nothing is declared, so nothing can be checked.
                     if known.doctype.is_empty() && known.is_well_formed == Some(true) {
@@ -407,7 +407,7 @@ impl Subject for RowSubject<'_> {
         if page.versions < 2 || page.last_seen < from {
             return Ok(false);
         }
-        // The oldest version is no change. What is newer is told by one that is older still.
+        // The oldest version is not a change. A later one is known by an older version.
         let mut is_in = false;
         for capture in self.world.rows.history(page.id)? {
             let capture = capture?;

@@ -12,7 +12,7 @@ use super::plan::Context;
 use super::times;
 use super::value::Value;
 
-/// What a calculation comes to.
+/// The type of a calculation's result.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     pub(crate) expr: Expr,
@@ -30,9 +30,9 @@ impl Typed {
     }
 }
 
-/// What stands where groups are told of.
+/// The parts of a query by groups.
 pub(crate) struct Grouping {
-    /// What was written after `group by`, and what it comes to.
+    /// What was written after `group by`, and its type.
     pub(crate) keys: Vec<(Written, Typed)>,
     /// What is gathered of each group.
     pub(crate) aggregates: Vec<Aggregate>,
@@ -45,13 +45,13 @@ pub(crate) struct Typing<'a> {
     pub(crate) text: &'a str,
     pub(crate) columns: Columns<'a>,
     pub(crate) context: &'a Context<'a>,
-    /// Where `score` was first used: whether there is one is known only when all is read.
+    /// Where `score` was first used: whether there is one is known only at the end of the query.
     pub(crate) score_used: Option<Range<usize>>,
     /// Whether pages are asked for the structure of their documents.
     pub(crate) asks_structure: bool,
     /// Whether the archive is asked as of another time.
     pub(crate) is_past: bool,
-    /// Of a part of the query that tells of groups, not rows.
+    /// For a part of the query that is about groups, not rows.
     pub(crate) grouping: Option<Grouping>,
 }
 
@@ -217,7 +217,7 @@ impl Typing<'_> {
         use archive_grammar::Target;
         let Written::Literal(Literal::Text(name)) = &argument.value else {
             return Err(self
-                .mistake(&argument.span, "the name of a header stands in quotes")
+                .mistake(&argument.span, "put the name of a header in quotes")
                 .with_suggestion(Some("as in header(\"content-type\")".to_owned())));
         };
         if !matches!(self.columns.target, Target::Pages | Target::Captures | Target::Versions) {
@@ -305,9 +305,8 @@ impl Typing<'_> {
     }
 
     fn counted_of_a_row(&self, name: &str, span: &Range<usize>) -> ParseError {
-        let message = format!("`{name}` tells of many rows, and here one row is asked for");
-        self.mistake(span, message)
-            .with_suggestion(Some("it may stand in select, having and order by".to_owned()))
+        let message = format!("`{name}` summarises many rows, but here there is one row");
+        self.mistake(span, message).with_suggestion(Some("use it in select, having or order by".to_owned()))
     }
 
     fn unknown_function(&self, name: &str, span: &Range<usize>) -> ParseError {
@@ -354,7 +353,7 @@ impl Typing<'_> {
     }
 }
 
-/// What a calculation comes to; none where it makes no sense.
+/// The type of a calculation's result; none if it makes no sense.
 fn calculated(left: ColumnKind, sign: Sign, right: ColumnKind) -> Option<ColumnKind> {
     use ColumnKind::{Number, Span, Time};
     Some(match (left, sign, right) {

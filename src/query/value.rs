@@ -33,7 +33,7 @@ impl Value {
             (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
             (left, right) => {
                 let number = |value: &Self| value.as_number().unwrap_or_default();
-                // What another machine tells may mix sorts of values, and still needs an order.
+                // Answers of other machines may mix sorts of values, and still need an order.
                 let sort = |value: &Self| (matches!(value, Self::Text(_)), matches!(value, Self::Time(_)));
                 sort(left).cmp(&sort(right)).then_with(|| number(left).total_cmp(&number(right)))
             }
@@ -59,7 +59,7 @@ impl Value {
         }
     }
 
-    /// Appends bytes that are the same for equal values alone: what groups are told apart by.
+    /// Appends bytes that are the same only for equal values; they identify groups.
     pub(crate) fn push_key(&self, key: &mut Vec<u8>) {
         match self {
             Self::Empty => key.push(0),

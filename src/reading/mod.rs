@@ -2,7 +2,7 @@
 //!
 //! Reading takes time and memory in proportion to a document's length ([`crate::parse`]). In case some document finds a way
 //! around that, the thread that reads it is given up after [`TIME_MAX`]: it is left to itself, another one takes its place,
-//! and what was fetched is stored unread. What is being read stands in a file ([`notes`]), so that a document that ended the
+//! and what was fetched is stored unread. A file records what is being read ([`notes`]), so that a document that ended the
 //! program isn't read again.
 //!
 //! A [`Crew`] does [`Work`] on such threads. While one works, its job is shared with the thread that watches all of
@@ -65,10 +65,10 @@ impl From<Unread> for Problem {
     }
 }
 
-/// Does `work`, which reads something, on a thread of its own; nothing if that takes too long or fails.
+/// Does `work`, which reads something, on its own thread; nothing if that takes too long or fails.
 pub(crate) fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, result) = bounded(1);
-    // Who is given up finds nobody who waits.
+    // A reader that was given up finds no one waiting.
     let thread = thread::Builder::new().name("process-read".to_owned()).stack_size(XPATH_STACK_BYTES);
     let thread = thread.spawn(move || drop(sender.send(work())));
     thread.ok().and_then(|_| result.recv_timeout(TIME_MAX).ok())
@@ -145,7 +145,7 @@ impl Reader {
         }
         note.begin(key);
         since.store(self.desk.now(), Ordering::Release);
-        // What a panic leaves behind is dropped with the document.
+        // The state that a panic leaves is dropped with the document.
         let done = quietly(work);
         since.store(0, Ordering::Release);
         note.end(key);
@@ -165,7 +165,7 @@ impl Desk {
     }
 }
 
-/// Threads that work until nobody sends or nobody receives any more. When it is dropped, no document is waited for.
+/// Threads that work until all senders or all receivers are gone. When it is dropped, no document is waited for.
 pub(crate) struct Crew<W: Work> {
     team: Arc<Team<W>>,
     /// Ends the watch when it is dropped.
@@ -285,7 +285,7 @@ impl<W: Work + Sync> Team<W> {
         let mut work = self.work.clone();
         let reader = Reader { unread: Some(Unread::TooLong), ..Reader::new(&self.shared) };
         let read = work.read(&job, &reader);
-        // Where nobody receives any more, the new thread ends too. Without one, there is one less.
+        // If all receivers are gone, the new thread ends too. If it cannot start, there is one thread less.
         let _ = done.send(work.finish(Arc::unwrap_or_clone(job), read));
         let _ = self.start_thread(items, done);
     }
@@ -428,7 +428,7 @@ mod tests {
 
     /// Who waits for results sees their end, though a thread that was given up is still at work.
     #[test]
-    fn results_end_when_nobody_sends_any_more() {
+    fn results_end_when_all_senders_are_gone() {
         let Started { crew, items, done } = start(2);
         let (_end, document) = bounded(0);
         items.send((1, document)).unwrap();
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(reader.read(KEY, || 1), Ok(1));
     }
 
-    /// What a process leaves behind that dies while it reads is what one leaves that forgets to end.
+    /// A process that dies while it reads leaves the same as one that forgets to end.
     #[test]
     fn what_ended_the_program_is_not_read_again() {
         let folder = tempfile::tempdir().unwrap();
@@ -476,7 +476,7 @@ mod tests {
             let notes = Notes::open(folder.path());
             Reader::new(&Shared::new(notes, Limits::default(), TIME_MAX)).read(KEY, || ())
         };
-        // Whoever kills a program hits some document or other: it gets further chances.
+        // A killed program was reading some document or other: the document gets further chances.
         for _ in 1..notes::ENDS_MAX {
             die(false);
         }

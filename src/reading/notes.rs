@@ -1,4 +1,4 @@
-//! What is being read, in the file `state/reading`: whatever stands there when a program begins was being read when the one
+//! What is being read, in the file `state/reading`: whatever it lists when a program begins was being read when the one
 //! before ended.
 //!
 //! An entry has 24 bytes: the start of the document's digest (16), how many programs ended while it was read, counting
@@ -28,7 +28,7 @@ const REMEMBERED_MAX: usize = 1000;
 /// Bytes of the file that are read: it has an entry for each remembered document and each thread that reads.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A document of which so many programs have died is not read again. Whoever kills a program while it starts, and again, may well
+/// A document of which so many programs have died is not read again. A person who kills a program while it starts, and again, may well
 /// meet the same document each time: it is what is fetched first.
 pub(super) const ENDS_MAX: u8 = 10;
 

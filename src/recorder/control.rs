@@ -1,8 +1,8 @@
-//! What a person tells a crawl or an import while it runs: to stop, to pause, to go on.
+//! Stops, pauses and resumes a running crawl or import.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared between a crawl and whoever watches for signals.
+/// Shared between a crawl and the listener for signals.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
@@ -15,7 +15,7 @@ impl Control {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// Lets nothing new be asked for until [`Control::resume`]; what is under way is still stored.
+    /// Starts nothing new until [`Control::resume`]; what is under way is still stored.
     pub fn pause(&self) {
         self.pause.store(true, Ordering::SeqCst);
     }

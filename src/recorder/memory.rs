@@ -27,7 +27,7 @@ impl Memory {
     /// The least that a crawl can do with which repacks beside, in bytes.
     pub const WITH_REPACKING_MIN: usize = OWN_BYTES + 3 * Self::REPACKING_MIN;
 
-    /// A crawl within so many bytes, at least [`Memory::BYTES_MIN`].
+    /// A crawl within this many bytes, at least [`Memory::BYTES_MIN`].
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { divided: bytes.max(Self::BYTES_MIN) - OWN_BYTES }

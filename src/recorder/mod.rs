@@ -1,5 +1,5 @@
-//! The one way in for every capture, whoever brings it: a crawl, a refresh, an import, a repair, a rebuild, and the
-//! opening of an archive that a crash left behind.
+//! The single path by which every capture enters: from a crawl, a refresh, an import, a repair, a rebuild, and the
+//! opening of an archive after a crash.
 //!
 //! A `Recorder` owns the writing side of an archive while there is something to write: the store, the books, the
 //! full-text index, and when what is synced. Each capture goes the same way:
@@ -45,7 +45,7 @@ pub use memory::Memory;
 pub use opening::{Opened, open, open_on};
 pub(crate) use text::{Said, Text};
 
-/// The usual time between two checkpoints, whoever records: what a crash makes the next start replay.
+/// The usual time between two checkpoints: what a crash makes the next start replay.
 pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 
 /// A pass over all accounts costs about as much as crediting a page in so many of them.
@@ -76,9 +76,9 @@ pub(crate) struct Recorder<'a> {
     index: Option<Indexer>,
     memory: Memory,
     checkpoints: CheckpointTimer,
-    /// What makes records durable while appending goes on.
+    /// What makes records durable while appending continues.
     syncing: Option<Syncing>,
-    /// Captures at the last audit over all accounts; nothing where the next checkpoint has to make one.
+    /// Captures at the last audit over all accounts; nothing if the next checkpoint has to make one.
     audited_at: Option<u64>,
     /// What appending has cost since somebody asked.
     appending: Duration,
@@ -176,7 +176,7 @@ impl<'a> Recorder<'a> {
         let begun = Instant::now();
         self.balance()?;
         let checkpointed = self.store.checkpoint();
-        // After a failure nothing hurries: whoever goes on waits for room.
+        // After a failure nothing is urgent: the next attempt waits for room.
         self.checkpoints.ended(begun, *checkpointed.as_ref().unwrap_or(&Checkpointed::Done));
         let checkpointed = checkpointed?;
         let is_deferred = checkpointed == Checkpointed::Deferred;
@@ -203,7 +203,7 @@ impl<'a> Recorder<'a> {
         Ok(self.credits.save(self.store.state_mut())?)
     }
 
-    /// Lets a thread make records durable while appending goes on: see [`Recorder::sync_beside`].
+    /// Lets a thread make records durable while appending continues: see [`Recorder::sync_beside`].
     pub(crate) fn start_syncing<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,

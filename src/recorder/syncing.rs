@@ -1,4 +1,4 @@
-//! Records are made durable by a thread of its own while recording goes on: a disk takes as long for it as a hundred pages.
+//! Records are made durable by its own thread while recording continues: a disk takes as long for it as a hundred pages.
 //!
 //! Invariant: one sync is under way at most, so that they end in the order in which they began.
 

@@ -73,7 +73,7 @@ impl Text {
 }
 
 /// What links have said, by hashes: a menu says the same on every page, and once is enough. With a document that is replaced
-/// goes what it alone said, until the index is made anew. Clones share it.
+/// goes what it alone said, until the index is rebuilt. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Said(Arc<Mutex<HashSet<u64>>>);
 

@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::duration::read_duration;
 
-/// Bytes of an answer that is no object: a page of a list, an error.
+/// Bytes of an answer that is not an object: a page of a list, an error.
 pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// To a connection, unless `AWS_CONNECT_TIMEOUT` says otherwise.
@@ -30,7 +30,7 @@ pub(super) struct Connector;
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        // reqwest is built without a provider of its own; the crawler's is set for the process, once.
+        // reqwest is built without its own provider; the crawler's is set for the process, once.
         drop(rustls::crypto::ring::default_provider().install_default());
         let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
         let client = reqwest::Client::builder()
@@ -72,7 +72,7 @@ impl HttpService for Client {
         *request.headers_mut() = parts.headers;
         *request.body_mut() = Some(reqwest::Body::wrap(body));
         let response = self.0.execute(request).await.map_err(failed)?;
-        // Of an object, whoever asked for it counts the bytes.
+        // The caller counts the bytes of an object.
         let limit = if is_get && response.status().is_success() { usize::MAX } else { ANSWER_BYTES_MAX };
         let (parts, body) = http::Response::<reqwest::Body>::from(response).into_parts();
         let body = Limited::new(body, limit).map_err(|error| match error.downcast::<reqwest::Error>() {

@@ -1,7 +1,7 @@
 //! Object stores by their URLs: `s3://bucket/prefix` at any S3-compatible service, `file:///folder` on a disk.
 //!
 //! What a store gives is a stranger's: answers have a limit, time-outs end what hangs, redirects are not followed, and in a
-//! folder nothing but regular files is read, and no link followed. Whoever reads an object says how long it may be ([`read`]).
+//! folder nothing but regular files is read, and no link followed. A reader of an object limits its length ([`read`]).
 //! What must not be written twice goes through [`create`], which knows of its own success when the answer to it was lost.
 
 mod folder;
@@ -26,7 +26,7 @@ pub use time::{MachineTime, Time, within};
 /// Characters of an error that another machine words.
 const PROBLEM_CHARACTERS_MAX: usize = 500;
 
-/// How a store refuses what whoever asks may not do, as the library words it.
+/// How the library words a refused request.
 const REFUSALS: [&str; 2] = ["401 Unauthorized", "403 Forbidden"];
 
 /// How a service says that there is no such bucket.
@@ -83,7 +83,7 @@ pub enum RemoteError {
         /// What happened.
         problem: String,
     },
-    /// It overwrites objects whatever it is told.
+    /// It overwrites objects even when asked not to.
     #[error(
         "the store overwrites objects although it is asked not to (If-None-Match), so that two programs at once could undo each \
          other's work; use another one"
@@ -158,7 +158,7 @@ pub fn open(url: &str) -> Result<Arc<dyn ObjectStore>, RemoteError> {
     }
     match parsed.scheme() {
         "file" => {
-            let path = parsed.to_file_path().map_err(|()| wrong("it is no path of this machine"))?;
+            let path = parsed.to_file_path().map_err(|()| wrong("it is not a path of this machine"))?;
             Ok(Arc::new(folder::Folder::new(path)))
         }
         "s3" => {
@@ -191,14 +191,14 @@ mod tests {
     use super::{RemoteError, open};
 
     #[test]
-    fn urls_that_name_no_store_are_told_with_what_would() {
+    fn urls_that_name_no_store_are_refused_with_an_example() {
         for (url, problem) in [
             ("/backup", "relative URL"),
             ("ftp://host/x", "ftp is not known"),
             ("s3:///x", "it has no bucket"),
             ("s3://name@bucket/x", "more than a place"),
             ("s3://bucket/x?y", "more than a place"),
-            ("file://elsewhere/x", "no path of this machine"),
+            ("file://elsewhere/x", "not a path of this machine"),
         ] {
             match open(url) {
                 Err(error @ RemoteError::Url { .. }) => {

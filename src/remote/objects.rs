@@ -12,11 +12,11 @@ use super::{RemoteError, Time};
 /// Objects that are listed at most.
 pub const LIST_MAX: usize = 1_000_000;
 
-/// How often an object is created anew whose creation failed and that is not there either, and the pause before.
+/// How often an object is created again whose creation failed and that is not there either, and the pause before.
 const TRIALS_MAX: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Reads an object of at most so many bytes.
+/// Reads an object of at most this many bytes.
 ///
 /// # Errors
 /// When it is not there, is longer, or cannot be read.
@@ -88,7 +88,7 @@ pub async fn create(
     }
 }
 
-/// Makes sure that a store refuses to put an object where one is: some services overwrite it whatever they are told, and what
+/// Makes sure that a store refuses to put an object where one is: some services overwrite it even when asked not to, and what
 /// relies on [`create`] would lose objects there. Leaves an object with these bytes.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use super::http::Connector;
 use super::profile::Profile;
 use super::{RemoteError, causes};
 
-/// What a service may take back after an error of its own: so many times, over so long.
+/// What a service may take back after its own error: so many times, over so long.
 const RETRIES_MAX: usize = 8;
 const RETRY_SPAN: Duration = Duration::from_secs(120);
 
@@ -54,7 +54,7 @@ pub(super) fn open(bucket: &str) -> Result<AmazonS3, RemoteError> {
         .map_err(|error| RemoteError::Settings(format!("the settings for S3: {}", causes(&error))))
 }
 
-/// Without any, the library would ask an address of Amazon's that most machines wait for in vain.
+/// Without any, the library would ask an address of Amazon's that most machines cannot reach.
 fn check_credentials(builder: &AmazonS3Builder) -> Result<(), RemoteError> {
     let is_set = |key: Key| builder.get_config_value(&key).is_some();
     let is_known = is_set(Key::AccessKeyId) && is_set(Key::SecretAccessKey)
@@ -86,7 +86,7 @@ fn allows_http(builder: &AmazonS3Builder) -> Result<bool, RemoteError> {
         return Ok(parsed.scheme() == "http");
     }
     Err(RemoteError::Settings(format!(
-        "{endpoint} would be spoken to without encryption; use https, or set AWS_ALLOW_HTTP=true if nobody else is on the way"
+        "{endpoint} would be contacted without encryption; use https, or set AWS_ALLOW_HTTP=true on a trusted network"
     )))
 }
 

@@ -1,4 +1,4 @@
-//! What an archive holds of its sites, as far as the automatic librarian looks at it.
+//! What the automatic librarian reads of an archive's sites.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::learned::{Content, without_www};
 use crate::access::Access;
 use crate::query::{Error, Question, Value};
 
-/// Pages whose titles are looked at, the most important ones of all.
+/// Pages whose titles are read, the most important ones of all.
 const TITLES_MAX: usize = 100_000;
 
 /// Words of titles are one part of a text.

@@ -60,7 +60,7 @@ pub struct Rating {
     pub score: Option<Score>,
     /// The comment; may be empty.
     pub comment: String,
-    /// What is to become of the site.
+    /// What happens to the site.
     pub verdict: Option<Verdict>,
     /// When the sheet was made that was filled in, if it says so.
     pub exported: Option<DateTime<Utc>>,
@@ -131,7 +131,7 @@ pub fn read_ratings(file: &[u8]) -> Result<Vec<Rating>, Mistakes> {
     let mut columns = None;
     let mut lines = Lines { text: &text, line: 1, counted: 0 };
     for record in reader.records() {
-        let record = record.map_err(|error| Mistakes::one(1, format!("this is no CSV: {error}")))?;
+        let record = record.map_err(|error| Mistakes::one(1, format!("this is not CSV: {error}")))?;
         let line = lines.at(record.position().map_or(0, csv::Position::byte));
         match &columns {
             None => columns = Some(Columns::of(&record).map_err(|what| Mistakes::one(line, what))?),
@@ -166,7 +166,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// The line of the record that starts at `byte`, or after the line ends that stand there.
+    /// The line of the record that starts at `byte`, or after the line ends there.
     fn at(&mut self, byte: u64) -> u64 {
         let bytes = self.text.as_bytes();
         let mut start = usize::try_from(byte).unwrap_or(usize::MAX).min(bytes.len());
@@ -255,7 +255,7 @@ impl Found {
         let Some(exported) = (if exported.is_empty() { Some(None) } else { moment(exported).map(Some) })
         else {
             let shown: String = exported.chars().take(30).collect();
-            return self.mistake(line, format!("`{shown}` is no time when the sheet was exported"));
+            return self.mistake(line, format!("`{shown}` is not a time when the sheet was exported"));
         };
         let site = site.to_lowercase();
         if let Some(first) = self.lines.insert(site.clone(), line) {

@@ -61,7 +61,7 @@ pub struct MeasureScore {
 /// What raters agree in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Krippendorff's alpha by order of the ratings; none where nobody could differ.
+    /// Krippendorff's alpha by order of the ratings; none if nobody could differ.
     pub alpha_ordinal: Option<f64>,
     /// The same by their differences.
     pub alpha_interval: Option<f64>,
@@ -108,7 +108,7 @@ impl Scores {
     /// [`Ratings::measure`].
     ///
     /// # Errors
-    /// When the archive cannot be read or a measure is no calculation.
+    /// When the archive cannot be read or a measure is not a calculation.
     pub fn of(
         store: &Store,
         access: &Access,
@@ -132,7 +132,7 @@ impl Scores {
     }
 }
 
-/// What a calculation comes to for each site.
+/// The result of a calculation for each site.
 fn numbers(store: &Store, access: &Access, measure: &str) -> Result<HashMap<String, f64>, ScoreError> {
     let query = format!("site select site, {measure}");
     let answer = Question::new(store, access.clone(), &query, Utc::now())?.answer()?;
@@ -166,7 +166,7 @@ impl Ratings {
         Self(given)
     }
 
-    /// What the ratings of a site come to: the rating nearest to their mean; none of a site that nobody rated.
+    /// The rating nearest to the mean of a site's ratings; none without ratings.
     #[must_use]
     pub fn reference(&self, site: &str) -> Option<u8> {
         reference(self.0.get(site)?)
@@ -335,7 +335,7 @@ mod tests {
             ("d", &[("ben", 1), ("carl", 4)]),
         ]);
         let scores = ratings.raters();
-        let told: Vec<_> = scores
+        let listed: Vec<_> = scores
             .iter()
             .map(|it| (it.rater.as_str(), it.rated, it.judged, it.like_others.unwrap()))
             .collect();
@@ -344,7 +344,7 @@ mod tests {
             ["a", "b", "c", "e"].map(|site| ratings.reference(site)),
             [Some(4), Some(1), Some(2), None]
         );
-        assert_eq!(told, [("anna", 3, 2, 0.5), ("ben", 3, 3, 1.0 / 3.0), ("carl", 3, 3, 0.0)]);
+        assert_eq!(listed, [("anna", 3, 2, 0.5), ("ben", 3, 3, 1.0 / 3.0), ("carl", 3, 3, 0.0)]);
         assert_eq!(scores[0].higher, Some((0.5 - 0.5) / 2.0));
         // 81 of 263: .2553 to .3662 (R. Newcombe, Statistics in Medicine 17, 1998, table I).
         let (low, high) = wilson(81.0, 263.0);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measure_that_knows_is_told_from_one_that_does_not() {
+    fn a_measure_that_knows_is_distinguished_from_one_that_guesses() {
         let mut random = Rng::with_seed(1);
         let (mut given, mut knows, mut guesses) = (BTreeMap::new(), HashMap::new(), HashMap::new());
         for site in 0..200 {

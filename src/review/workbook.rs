@@ -1,7 +1,7 @@
 //! Workbooks of spreadsheet programs as rows of texts: the first sheet of an Office Open XML (`.xlsx`) or OpenDocument (`.ods`) file.
 //!
 //! Both are ZIP files of XML. What they unpack to is counted before anything is read of them, and cells are read one by one: a sheet
-//! that says a cell stands in its millionth row costs no million rows.
+//! that claims a cell in its millionth row costs no million rows.
 
 use std::io::{self, Cursor, Read};
 
@@ -31,7 +31,7 @@ const TABLE: &str = "urn:oasis:names:tc:opendocument:xmlns:table:1.0";
 const OFFICE: &str = "urn:oasis:names:tc:opendocument:xmlns:office:1.0";
 const TEXT: &str = "urn:oasis:names:tc:opendocument:xmlns:text:1.0";
 
-/// The rows of a workbook's first sheet; nothing when `file` is no workbook.
+/// The rows of a workbook's first sheet; nothing when `file` is not a workbook.
 ///
 /// # Errors
 /// Why it cannot be read, in words.
@@ -115,7 +115,7 @@ fn xlsx(file: &[u8]) -> Result<Vec<Row>, String> {
     Ok(rows.rows)
 }
 
-/// A cell as it would stand in a CSV file.
+/// A cell as a CSV file would have it.
 fn text_of(value: &DataRef<'_>) -> String {
     match value {
         DataRef::DateTime(time) => {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_workbook_says_so() {
+    fn a_file_that_is_not_a_workbook_is_refused() {
         let refusal = |file: &[u8]| rows(file).unwrap().unwrap_err();
         assert_eq!(rows(b"site,rating"), None);
         assert!(refusal(b"PK\x03\x04").contains("cannot be read"));

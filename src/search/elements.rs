@@ -1,7 +1,7 @@
-//! Elements and attributes of XML documents in the index: which names a document has, and which words stand in those of a name.
+//! Elements and attributes of XML documents in the index: which names a document has, and the words in those of each name.
 //!
 //! What is found is more than what is asked for, never less: a document that has the words in elements of the name somewhere, and
-//! every document of which too much would have to be said. Whoever asks reads what is found. Names and short texts as a whole
+//! every document of which too much would have to be said. The caller reads what is found. Names and short texts as a whole
 //! decide: which documents are known to have these can be asked, too.
 
 use std::borrow::Cow;
@@ -15,13 +15,13 @@ use super::schema::Fields;
 use super::words::words;
 use crate::parse::{Elements, WHOLE_BYTES_MAX};
 
-/// Different words in elements that are told of one document.
+/// Different words in elements that are indexed for one document.
 pub const ELEMENT_WORDS_MAX: usize = 50_000;
 
-/// In place of a name: a document of which not all is told.
+/// In place of a name: a document that is not fully indexed.
 const ALL: &str = "*";
 
-/// After a name: elements stand in one.
+/// After a name: such elements are nested.
 const NESTS: char = '/';
 
 /// Between a name and a word.
@@ -59,8 +59,8 @@ impl ElementQuery {
     /// What has a text as a whole, if the index knows of such texts.
     #[must_use]
     pub fn whole(name: &str, text: &str) -> Option<Self> {
-        let is_told = text.len() <= WHOLE_BYTES_MAX && !text.contains(SPACES.map(|(_, sign)| sign));
-        is_told.then(|| Self::Whole(name.to_owned(), text.to_owned()))
+        let is_indexed = text.len() <= WHOLE_BYTES_MAX && !text.contains(SPACES.map(|(_, sign)| sign));
+        is_indexed.then(|| Self::Whole(name.to_owned(), text.to_owned()))
     }
 }
 
@@ -116,17 +116,17 @@ fn without_space(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(sign).collect())
 }
 
-/// The engine's query for `query`: documents that may be as it wants them, or only those that are known to be.
+/// The engine's query for `query`: documents that may match, or only those that are known to.
 pub(super) fn compile(query: &ElementQuery, are_known: bool, fields: Fields) -> Box<dyn Query> {
-    let told = told(query, fields);
+    let known = known(query, fields);
     if are_known {
-        return told;
+        return known;
     }
-    Box::new(BooleanQuery::union(vec![told, term(fields, ALL)]))
+    Box::new(BooleanQuery::union(vec![known, term(fields, ALL)]))
 }
 
-fn told(query: &ElementQuery, fields: Fields) -> Box<dyn Query> {
-    let each = |parts: &[ElementQuery]| parts.iter().map(|part| told(part, fields)).collect::<Vec<_>>();
+fn known(query: &ElementQuery, fields: Fields) -> Box<dyn Query> {
+    let each = |parts: &[ElementQuery]| parts.iter().map(|part| known(part, fields)).collect::<Vec<_>>();
     match query {
         ElementQuery::All(parts) if parts.is_empty() => Box::new(AllQuery),
         ElementQuery::All(parts) => Box::new(BooleanQuery::intersection(each(parts))),
@@ -139,7 +139,7 @@ fn told(query: &ElementQuery, fields: Fields) -> Box<dyn Query> {
         ElementQuery::Word(None, word) => term(fields, &format!("{HAS}{word}")),
         ElementQuery::Word(Some(name), word) => {
             let itself = term(fields, &format!("{name}{HAS}{word}"));
-            // What stands in an element stands in those around it, too.
+            // The text of an element is also in those around it.
             let below = vec![term(fields, &format!("{name}{NESTS}")), term(fields, &format!("{HAS}{word}"))];
             Box::new(BooleanQuery::union(vec![itself, Box::new(BooleanQuery::intersection(below))]))
         }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_told_once_and_not_without_end() {
+    fn words_are_indexed_once_and_up_to_a_limit() {
         assert_eq!(of(2), "/a a a=w0 a=w1 =w0 =w1 ");
         assert_eq!(of(ELEMENT_WORDS_MAX).matches("a=").count(), ELEMENT_WORDS_MAX);
         assert_eq!((of(ELEMENT_WORDS_MAX + 1).as_str(), terms(None).as_str()), (ALL, ALL));

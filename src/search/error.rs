@@ -33,7 +33,7 @@ pub enum Error {
     },
     /// It was made by another version of this program.
     #[error(
-        "the full-text index in {} was made by another version: `archive repair` makes it anew",
+        "the full-text index in {} was made by another version: `archive repair` rebuilds it",
         folder.display()
     )]
     OtherVersion {
@@ -42,7 +42,7 @@ pub enum Error {
     },
     /// Its state cannot be read: it is damaged.
     #[error(
-        "the full-text index in {} is damaged ({what}): `archive repair` makes it anew",
+        "the full-text index in {} is damaged ({what}): `archive repair` rebuilds it",
         folder.display()
     )]
     Damaged {

@@ -1,6 +1,6 @@
 //! Which files an index consists of, and the proof that they are what was written.
 //!
-//! The engine guards most files by a checksum of their own, but not what lists them, and would take one file for another. So
+//! The engine guards most files by their own checksum, but not what lists them, and would take one file for another. So
 //! closing an index writes a list of all its files with their checksums. While a writer is at work the list has another
 //! name: then files come and go, but those that are on it and still there have not changed, because the engine writes each
 //! name once.
@@ -29,7 +29,7 @@ const REWRITTEN: [&str; 2] = ["meta.json", ".managed.json"];
 /// Files that the engine only locks.
 const LOCKS: [&str; 2] = [".tantivy-writer.lock", ".tantivy-meta.lock"];
 
-/// How often an index that changes meanwhile is looked at.
+/// How often a changing index is tried.
 const TRIALS_MAX: usize = 20;
 
 /// Bytes read at once.
@@ -45,7 +45,7 @@ pub(super) fn unseal(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a writer is at work in a folder, or was killed there: the index may then be behind the archive.
+/// Whether a writer is at work in a folder, or was killed there: the index may then lag the archive.
 #[must_use]
 pub fn is_unsealed(folder: &Path) -> bool {
     [OPEN_LIST, NEW_LIST].iter().any(|list| folder.join(list).exists())
@@ -86,8 +86,8 @@ pub(super) fn share(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts the files of an index as of one commit into another folder, which is made, whoever is writing to it; nothing where there
-/// is no index.
+/// Puts the files of an index as of one commit into another folder, which is created, even during writes; nothing if there
+/// is not an index.
 pub(super) fn snapshot(from: &Path, to: &Path) -> tantivy::Result<()> {
     let (meta, list) = (from.join(REWRITTEN[0]), from.join(LIST));
     let look = || match fs::read(&meta) {
@@ -104,7 +104,7 @@ pub(super) fn snapshot(from: &Path, to: &Path) -> tantivy::Result<()> {
         }
         return if before.1 { Ok(()) } else { remove_unnamed(to) };
     }
-    Err(io::Error::other("the full-text index does not come to rest; try again later").into())
+    Err(io::Error::other("the full-text index keeps changing; try again later").into())
 }
 
 /// Takes files away that the commit does not name, and that may not be whole.
@@ -120,7 +120,7 @@ fn remove_unnamed(folder: &Path) -> tantivy::Result<()> {
     Ok(())
 }
 
-/// What is wrong with the files of the index in `folder` of a state with this identity. Nobody may be writing to it.
+/// What is wrong with the files of the index in `folder` of a state with this identity. It must not be written to meanwhile.
 #[must_use]
 pub fn check(folder: &Path, state: u64) -> Vec<String> {
     let mut found = Vec::new();

@@ -91,7 +91,7 @@ pub(super) struct Wanted {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
-    /// Of the best label. It is told as its bits.
+    /// Of the best label. It is serialized as its bits.
     #[serde(serialize_with = "to_bits", deserialize_with = "from_bits")]
     best: f32,
     is_exact: bool,
@@ -103,7 +103,7 @@ fn to_bits<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error
     number.to_bits().serialize(serializer)
 }
 
-/// A share; what is told may be none.
+/// A share; foreign bits may not be one.
 fn from_bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
     let share = f32::from_bits(u32::deserialize(deserializer)?);
     // Rounding may leave a little more than all.
@@ -458,7 +458,7 @@ fn read_pages(
     Ok(())
 }
 
-/// The words that a document has in its labels, by label; the cursors go on behind it.
+/// The words that a document has in its labels, by label; the cursors move past it.
 fn labels_of<'a>(
     cursors: &mut [Cursor],
     document: DocId,

@@ -7,7 +7,7 @@ use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
 
 use super::words;
 
-/// Words of a label that are told apart from more.
+/// Words of a label that are counted exactly.
 const WORDS_MAX: usize = (1 << LENGTH_BITS) - 1;
 
 const LENGTH_BITS: u32 = 5;

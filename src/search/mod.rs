@@ -1,7 +1,7 @@
 //! The full-text index: which pages have which words in their newest version, and, where the archive wants that, in older ones.
 //!
 //! One [`Writer`] at a time, in the crawl, adds pages and commits them with a watermark; any number of [`Reader`]s, in
-//! any process, see the last commit. The index is derived: it can be removed and built anew from the archive, and what a
+//! any process, see the last commit. The index is derived: it can be removed and rebuilt from the archive, and what a
 //! crash took from it is added again from the watermark on. It holds no texts, only words and where they stand.
 //!
 //! What a [`TextQuery`] finds:
@@ -75,7 +75,7 @@ pub fn copy_without(
     writer.close()
 }
 
-/// Puts the files of the index in `from`, as of one commit, into the folder `to`, whoever is writing to it; nothing where there is
+/// Puts the files of the index in `from`, as of one commit, into the folder `to`, even during writes; nothing if there is
 /// no index.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! How often words are in indexes: what BM25 counts, as it is told of an index to those who search others beside it.
+//! How often words occur in indexes: the counts of BM25, reported for one index to those who search others beside it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -47,7 +47,7 @@ impl Statistics {
     }
 }
 
-/// What was told may be wrong, and no word is in more documents than there are: the engine panics over that.
+/// Reported numbers may be wrong, and the engine panics if a word is in more documents than there are.
 impl Bm25StatisticsProvider for Statistics {
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
         Ok(self.tokens.get(&field.field_id()).copied().unwrap_or_default())
@@ -59,12 +59,12 @@ impl Bm25StatisticsProvider for Statistics {
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
         let words = self.words.get(&term.field().field_id());
-        let told = words.zip(term.value().as_str()).and_then(|(words, word)| words.get(word));
-        Ok(told.copied().unwrap_or_default().min(self.documents))
+        let found = words.zip(term.value().as_str()).and_then(|(words, word)| words.get(word));
+        Ok(found.copied().unwrap_or_default().min(self.documents))
     }
 }
 
-/// Indexes that write down what they were asked.
+/// Indexes that record what they were asked.
 struct Noting {
     of: Searchers,
     noted: Mutex<Statistics>,
@@ -136,15 +136,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_wrongly_stays_a_number_that_can_be_counted_with() {
-        let told = |documents, frequency| Statistics {
+    fn wrong_reports_stay_usable_numbers() {
+        let reported = |documents, frequency| Statistics {
             documents,
             alive: 1,
             tokens: BTreeMap::from([(1, u64::MAX)]),
             words: BTreeMap::from([(1, BTreeMap::from([("open".to_owned(), frequency)]))]),
         };
-        let mut sum = told(2, u64::MAX);
-        sum.add(told(3, 9));
+        let mut sum = reported(2, u64::MAX);
+        sum.add(reported(3, 9));
         let field = Field::from_field_id(1);
         let frequency = |word: &str| sum.doc_freq(&Term::from_field_text(field, word)).unwrap();
         assert_eq!((sum.total_num_docs().unwrap(), frequency("open"), frequency("other")), (5, 5, 0));

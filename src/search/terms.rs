@@ -15,7 +15,7 @@ const URL_BOOST: f32 = 0.5;
 /// Most words of the dictionary that one `word*` stands for.
 const EXPANSIONS_MAX: u32 = 50_000;
 
-/// The engine's query for `query`; it finds nothing where there is no word to search for.
+/// The engine's query for `query`; it finds nothing if there is no word to search for.
 pub(crate) fn compile(query: &TextQuery, fields: Fields) -> Box<dyn Query> {
     let mut parts: Vec<Box<dyn Query>> = query.texts.iter().map(|text| anywhere(text, fields)).collect();
     match parts.pop() {

@@ -216,7 +216,7 @@ fn a_wrong_bit_in_any_file_is_found() {
             bad[byte] ^= 4;
             std::fs::write(&file, bad).unwrap();
             assert_ne!(check(folder.path(), 7), [] as [String; 0], "byte {byte} of {}", file.display());
-            // Whoever searches gets an answer or an error.
+            // A search gets an answer or an error.
             let _ = Reader::open(folder.path()).and_then(|reader| reader.search(&TextQuery::phrase("open")));
         }
         std::fs::remove_file(&file).unwrap();

@@ -1,8 +1,8 @@
 //! Which versions of pages are searched, and which of them stood at a time.
 //!
 //! The index of newest versions has one document a page. Beside it an archive may keep another one, of older versions: a document for
-//! each different content that a page had before, however often it came back. Documents are not told when they counted. That is
-//! asked of the histories when somebody searches as of a time, so captures that come in late, and rules of access, are heeded.
+//! each different content that a page had before, however often it came back. Documents do not record when they were current. A
+//! search as of a time reads that from the histories, so that late captures and access rules count.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -36,7 +36,7 @@ pub fn keep_versions(archive: &Path, keep: bool) -> Result<(), Error> {
     }
 }
 
-/// Whether a capture has a document that is searched. A page that is a copy of another one has a text of its own to be found by.
+/// Whether a capture has a document that is searched. A page that is a copy of another one has its own text to be found by.
 #[must_use]
 pub fn is_searched(capture: &Capture) -> bool {
     let is_version = matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical);

@@ -24,18 +24,18 @@ pub struct View<'a> {
     behind: u64,
     /// Indexes of other archives that are searched as one with these.
     beside: Vec<Searcher>,
-    /// What was told of all of them, some of which are on other machines.
-    told: Option<Statistics>,
+    /// Statistics of all of them, some of which are on other machines.
+    reported: Option<Statistics>,
 }
 
 impl From<Reader> for View<'_> {
     fn from(newest: Reader) -> Self {
-        Self { readers: vec![newest], standing: None, behind: 0, beside: Vec::new(), told: None }
+        Self { readers: vec![newest], standing: None, behind: 0, beside: Vec::new(), reported: None }
     }
 }
 
 impl<'a> View<'a> {
-    /// What stood in an archive before an instant, as far as `access` shows it.
+    /// The versions that were current in an archive before an instant, as far as `access` shows them.
     ///
     /// # Errors
     /// As [`Reader::open`]; [`Error::NoVersions`] when the archive keeps no index of older versions.
@@ -48,7 +48,7 @@ impl<'a> View<'a> {
         let behind = store.state().totals().captures.saturating_sub(older.watermark());
         let standing = Standing::new(store.state(), access, before, newest.watermark());
         let readers = vec![newest, older];
-        Ok(Self { readers, standing: Some(standing), behind, beside: Vec::new(), told: None })
+        Ok(Self { readers, standing: Some(standing), behind, beside: Vec::new(), reported: None })
     }
 
     /// Of an archive as it was before an instant, or as it is.
@@ -71,9 +71,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same where other parts are on other machines, which told these numbers of all.
-    pub fn join_told(&mut self, told: Statistics) {
-        self.told = Some(told);
+    /// Adds the numbers of all parts, if others are on other machines.
+    pub fn join_all(&mut self, reported: Statistics) {
+        self.reported = Some(reported);
     }
 
     /// The index of newest versions, if these are what is searched.
@@ -101,14 +101,14 @@ impl<'a> View<'a> {
 
     /// The archive's own indexes.
     pub(super) fn searchers(&self) -> Searchers {
-        Searchers { all: self.readers.iter().map(Reader::searcher).collect(), told: None }
+        Searchers { all: self.readers.iter().map(Reader::searcher).collect(), reported: None }
     }
 
     /// Them and those beside.
     pub(super) fn whole(&self) -> Searchers {
         let mut whole = self.searchers();
         whole.all.extend(self.beside.iter().cloned());
-        whole.told.clone_from(&self.told);
+        whole.reported.clone_from(&self.reported);
         whole
     }
 
@@ -139,11 +139,11 @@ impl<'a> View<'a> {
     }
 }
 
-/// What the indexes of a view had when it was looked at.
+/// What the indexes of a view contained when it was opened.
 pub(super) struct Searchers {
     pub(super) all: Vec<Searcher>,
     /// What is counted in their place.
-    told: Option<Statistics>,
+    reported: Option<Statistics>,
 }
 
 impl Searchers {
@@ -154,23 +154,23 @@ impl Searchers {
     /// Documents that were not removed.
     pub(super) fn alive(&self) -> u64 {
         let own = || self.all.iter().map(Searcher::num_docs).sum();
-        self.told.as_ref().map_or_else(own, Statistics::alive)
+        self.reported.as_ref().map_or_else(own, Statistics::alive)
     }
 }
 
 impl Bm25StatisticsProvider for Searchers {
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
         let own = || self.sum(|searcher| searcher.total_num_tokens(field));
-        self.told.as_ref().map_or_else(own, |told| told.total_num_tokens(field))
+        self.reported.as_ref().map_or_else(own, |reported| reported.total_num_tokens(field))
     }
 
     fn total_num_docs(&self) -> tantivy::Result<u64> {
         let own = || self.sum(Searcher::total_num_docs);
-        self.told.as_ref().map_or_else(own, Statistics::total_num_docs)
+        self.reported.as_ref().map_or_else(own, Statistics::total_num_docs)
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
         let own = || self.sum(|searcher| searcher.doc_freq(term));
-        self.told.as_ref().map_or_else(own, |told| told.doc_freq(term))
+        self.reported.as_ref().map_or_else(own, |reported| reported.doc_freq(term))
     }
 }

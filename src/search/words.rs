@@ -46,7 +46,7 @@ impl Tokenizer for Words {
 
 /// The words of one text.
 pub(crate) struct WordStream<'a> {
-    /// What was not looked at yet.
+    /// The rest of the text.
     rest: &'a str,
     /// Of the whole text.
     length: usize,

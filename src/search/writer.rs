@@ -1,7 +1,7 @@
 //! Writing: the crawler's index thread adds pages and commits now and then.
 //!
 //! Invariants: a commit is atomic, and holds the watermark up to which its pages go; what was added after the last commit
-//! is gone after a crash, and is added again by whoever reads the archive from the watermark on. There is one document a
+//! is gone after a crash, and is added again from the watermark on. There is one document a
 //! page, or one for each of its older versions.
 
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Locked`] when another process writes to it; [`Error::OtherVersion`] or [`Error::Damaged`] when it has to
-    /// be built anew; [`Error::Io`].
+    /// be rebuilt; [`Error::Io`].
     pub fn open(folder: &Path, options: Options) -> Result<Self, Error> {
         let error = |source| Error::opening(folder, source);
         make_folder(folder).map_err(|source| error(source.into()))?;

@@ -2,7 +2,7 @@
 //!
 //! The orders are those of [`crate::importance::order`], the very ones the lab measures; what they put into their queue
 //! becomes the level under which a page waits in the frontier. Cash is kept with the pages; every other order keeps its
-//! numbers in memory and works them out anew from the stored links when a crawl goes on.
+//! numbers in memory and recomputes them from the stored links when a crawl continues.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use crate::importance::order::{
 };
 use crate::ledger::{LEVEL_PAGE_MAX, LinkCode, page_flags as flags};
 
-/// The seed of the random order: a crawl that goes on draws for the same pages in the same order again.
+/// The seed of the random order: a continued crawl draws for the same pages in the same order again.
 const RANDOM_SEED: u64 = 1;
 
 /// The weight of a link to another host in FPR@M, unless said otherwise: the paper found it best.
@@ -50,7 +50,7 @@ pub enum CrawlOrder {
 
 /// Not the name of an order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no order; there are cash, endowed[@M], fpr[@M], breadth, depth, backlinks and random")]
+#[error("'{0}' is not an order; there are cash, endowed[@M], fpr[@M], breadth, depth, backlinks and random")]
 pub struct UnknownOrder(String);
 
 impl FromStr for CrawlOrder {
@@ -107,7 +107,7 @@ impl fmt::Display for CrawlOrder {
 }
 
 impl CrawlOrder {
-    /// What keeps the order's numbers; nothing for cash, which stands in the books.
+    /// What keeps the order's numbers; none for cash, which is in the books.
     pub(crate) fn begin(self, state: &State, seeds: &[UrlId]) -> Result<Option<Ordering>, StateError> {
         let (order, scale): (Box<dyn Order>, Scale) = match self {
             Self::Cash => return Ok(None),
@@ -163,7 +163,7 @@ impl Ordering {
         Ok(())
     }
 
-    /// Tells the order that a page was fetched and leads to these pages.
+    /// Records that a page was fetched and leads to these pages.
     pub(crate) fn fetched(
         &mut self,
         state: &State,
@@ -226,7 +226,7 @@ impl Queue for Levels {
         self.of[place] = self.level(priority);
     }
 
-    /// Nobody knows here which of the pages the servers' delays allow next.
+    /// It is not known here which page the servers' delays allow next.
     fn best(&mut self) -> Option<f64> {
         None
     }

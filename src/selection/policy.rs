@@ -1,4 +1,4 @@
-//! What a crawl was told to do and to leave, kept in the archive so that `archive why` can tell it afterwards.
+//! What a crawl had to fetch and to leave out, kept in the archive so that `archive why` can report it afterwards.
 
 use archive_storage::State;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ pub struct Ended {
 pub struct TopicStatus {
     /// The topic.
     pub name: String,
-    /// Pages that were looked at in this run.
+    /// Pages that were seen in this run.
     pub looked_at: u64,
     /// Of these, pages of the topic.
     pub found: u64,

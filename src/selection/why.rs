@@ -23,7 +23,7 @@ const VIA_CAPTURES_MAX: usize = 64;
 /// Pages of the way from a seed that are listed.
 const WAY_MAX: usize = 32;
 
-/// What adds less to the log-odds of a page is not told.
+/// Parts that add less to the log-odds of a page are not listed.
 const PART_MIN: f64 = 0.05;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
@@ -45,7 +45,7 @@ pub struct Why {
     pub robots: Option<RobotsAnswer>,
     /// What its host and its site have had.
     pub spent: Spent,
-    /// What people decided on it, in a sentence; nothing if nobody did.
+    /// What people decided on it, in a sentence; none without a decision.
     pub decided: Option<String>,
     /// What was announced of it by its site or by a notice, in a sentence; nothing if nothing was.
     pub announced: Option<String>,
@@ -55,7 +55,7 @@ pub struct Why {
     pub topic: Option<Standing>,
     /// Its last fetch.
     pub last_fetch: Option<LastFetch>,
-    /// Importance, mean 1 over all pages; nothing for what is no page.
+    /// Importance, mean 1 over all pages; nothing for what is not a page.
     pub importance: Option<f64>,
     /// When it is worth fetching again, if it was fetched.
     pub outlook: Option<Outlook>,
@@ -99,7 +99,7 @@ pub struct Spent {
 /// The newest capture of a URL.
 #[derive(Debug, Clone, Serialize)]
 pub struct LastFetch {
-    /// What came of it.
+    /// Its outcome.
     #[serde(flatten)]
     pub visit: Visit,
     /// Captures so far.
@@ -146,7 +146,7 @@ pub struct Standing {
     pub parts: Vec<(&'static str, f64)>,
 }
 
-/// Tells what is known of the URL `id`; a refresh is taken to have `fetches_per_day`, or else what the archive had so far, and
+/// Reports what is known of the URL `id`; a refresh is taken to have `fetches_per_day`, or else what the archive had so far, and
 /// pages to weigh what `weights` say. Sentences are in a language.
 ///
 /// # Errors
@@ -309,7 +309,7 @@ fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, RecorderError> 
     Ok(Found { seed, via, hops: hops.into_iter().collect(), time, depth: page.depth })
 }
 
-/// The time of the first capture of a page that has the link; of its first capture at all if its records do not tell.
+/// The time of the first capture of a page that has the link; of its first capture if no record shows the link.
 fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Utc>>, RecorderError> {
     let mut captures = Vec::new();
     for capture in store.state().history(page)? {
@@ -317,7 +317,7 @@ fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Ut
     }
     let time = |micros| DateTime::<Utc>::from_timestamp_micros(micros);
     for capture in captures.iter().rev().take(VIA_CAPTURES_MAX) {
-        // A checkpoint is older than the newest records, never the other way round; a damaged one tells nothing.
+        // A checkpoint is older than the newest records, never the other way round; a damaged one is skipped.
         let Ok(fields) = store.metadata(capture) else { continue };
         if Facts::from_fields(&fields).links.iter().any(|link| link.url == url) {
             return Ok(time(capture.time));

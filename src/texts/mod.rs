@@ -1,8 +1,8 @@
 //! What pages say, in the languages of their readers.
 //!
-//! A text stands in English where it is said, and English is its key: `fr.toml` has the French of each. It is a heading or a whole
+//! A text is written in English where it is used, and the English is its key: `fr.toml` has the French of each. It is a heading or a whole
 //! sentence, with `{}` where something is put in, so that a language has its own words around it. Numbers, dates and plurals are the
-//! language's. What is no text of ours stays as it is: URLs and titles, the names of the query language and of policies, what the
+//! language's. What is not a text of ours stays as it is: URLs and titles, the names of the query language and of policies, what the
 //! system says of an error.
 
 use std::cmp::Ordering;

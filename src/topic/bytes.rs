@@ -1,7 +1,7 @@
 //! Knowledge as bytes, all little-endian: the number of classes (`u32`), what the links of each class lead to (`f64` each), then
-//! what tells pages, URLs and link texts apart: the number of words (`u32`), ln p of each class (`f64`), for each word its bucket (`u32`),
-//! its rarity and its weight for each class (`f32`), and the classes' constants (`f32`). Where pages are told apart by finer classes, follow the
-//! number of these (`u32`) and the like for them.
+//! the classifiers of pages, URLs and link texts: the number of words (`u32`), ln p of each class (`f64`), for each word its bucket (`u32`),
+//! its rarity and its weight for each class (`f32`), and the classes' constants (`f32`). If there are finer classes, their number
+//! (`u32`) and a classifier for them follow.
 
 use super::Knowledge;
 use super::knowledge::Teller;
@@ -24,7 +24,7 @@ impl Knowledge {
         out
     }
 
-    /// The knowledge that these bytes were made of; none where they are no such bytes.
+    /// The knowledge that these bytes were made of; none if they are no such bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut rest = Bytes(bytes);

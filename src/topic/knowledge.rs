@@ -1,4 +1,4 @@
-//! What examples teach: the classes of pages, and what URLs and link texts say of the pages behind them.
+//! What examples teach: the classes of pages, and what URLs and link texts say of the pages they lead to.
 
 use std::fmt;
 use std::str::FromStr;
@@ -65,7 +65,7 @@ pub struct Example<'a> {
     pub leads: Vec<Lead<'a>>,
 }
 
-/// What tells pages apart. Both weigh words the same (tf-idf), and add up what these say.
+/// How pages are classified. Both models weigh words the same way (tf-idf) and add up what the words say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
@@ -78,7 +78,7 @@ pub enum Model {
 
 /// Not the name of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no model; there are logistic and bayes")]
+#[error("'{0}' is not a model; there are logistic and bayes")]
 pub struct UnknownModel(String);
 
 impl Model {
@@ -157,12 +157,12 @@ pub struct Knowledge {
     pub(super) anchors: Teller,
     /// Of the links of an example of a class, the share that leads to each class: a row a class.
     pub(super) leads_to: Vec<Vec<f64>>,
-    /// Tells pages apart by finer classes, if there are such.
+    /// Distinguishes finer classes, if there are any.
     pub(super) leaves: Option<Teller>,
 }
 
-/// For each example the probability of each of `classes`, as those say that are not in the same part: the examples, which have these
-/// `labels`, are dealt to `parts` in turn.
+/// For each example the probability of each of `classes` by cross-validation: the examples, which have these `labels`, are dealt
+/// to `parts` in turn, and those of the other parts judge.
 #[must_use]
 pub fn held_out(
     examples: &[Example<'_>],
@@ -172,17 +172,17 @@ pub fn held_out(
     model: Model,
 ) -> Vec<Vec<f64>> {
     let words: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
-    let mut told = vec![Vec::new(); examples.len()];
+    let mut probabilities = vec![Vec::new(); examples.len()];
     for part in 0..parts {
         let others = || (0..examples.len()).filter(|place| place % parts != part);
         let texts: Vec<Words> = others().map(|place| words[place].clone()).collect();
         let labels: Vec<usize> = others().map(|place| labels[place]).collect();
         let teller = Teller::fit_by(model, &texts, &labels, classes, PAGE_L2);
         for place in (part..examples.len()).step_by(parts) {
-            told[place] = teller.probabilities(&words[place]);
+            probabilities[place] = teller.probabilities(&words[place]);
         }
     }
-    told
+    probabilities
 }
 
 impl Knowledge {
@@ -217,13 +217,13 @@ impl Knowledge {
         }
     }
 
-    /// Learns to tell pages apart by finer classes, too: examples have these labels below `classes`.
+    /// Learns finer classes, too: examples have these labels below `classes`.
     pub fn learn_leaves(&mut self, examples: &[Example<'_>], labels: &[usize], classes: usize, model: Model) {
         let pages: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
         self.leaves = Some(Teller::fit_by(model, &pages, labels, classes, PAGE_L2));
     }
 
-    /// The probability of each finer class for a page; none where there are no such classes.
+    /// The probability of each finer class for a page; none if there are no such classes.
     #[must_use]
     pub fn leaves(&self, text: &PageText<'_>) -> Option<Vec<f64>> {
         Some(self.leaves.as_ref()?.probabilities(&text.words()))
@@ -241,7 +241,7 @@ impl Knowledge {
         self.pages.probabilities(&text.words())
     }
 
-    /// What a URL says for each class of the page behind it, in logarithms of likelihood; 0 says nothing.
+    /// What a URL says for each class of its page, in logarithms of likelihood; 0 says nothing.
     #[must_use]
     pub fn url(&self, url: &str) -> Vec<f64> {
         self.urls.evidence(&of_url(url))

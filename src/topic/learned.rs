@@ -4,7 +4,7 @@
 //! leads to new pages that are. It begins with weights that hold for any topic, and is fitted again and again to what came of
 //! the pages fetched so far, bound to these weights. What came of a page is p + future · (1 - p) · (1 - e^(-n/3)), where p is its
 //! probability to be of the topic, and n the number of such pages that its new links should lead to: the discounted future of
-//! reinforcement learning (Rennie, McCallum 1999) that needs one step only, because hubs that lead to hubs are told by their words.
+//! reinforcement learning (Rennie, McCallum 1999) that needs one step only, because hubs that lead to hubs are recognised by their words.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Part {
 const PARTS: usize = Part::Depth as usize + 2;
 /// Outcomes that are learned from: the newest.
 const OUTCOMES_MAX: usize = 2000;
-/// Between two fits, so many pages are fetched, and one of so many fetched before.
+/// Pages that are fetched between two fits; a fit takes one in so many of the earlier ones.
 const FIT_EVERY: usize = 5;
 const FIT_PART: usize = 50;
 /// Between two times that all scores are computed again, one page is fetched for so many that wait.
@@ -115,7 +115,7 @@ pub struct Tuning {
     pub weights: [f64; PARTS],
     /// How strongly weights are bound to these.
     pub bound: f64,
-    /// What new pages of the topic behind a page are worth beside one that is of the topic itself.
+    /// What new pages of the topic that a page leads to are worth, compared with a page of the topic itself.
     pub future: f64,
     /// As how many outcomes the prior of a rate counts.
     pub shrink: f64,

@@ -69,13 +69,13 @@ pub trait Focus {
     /// whatever is put.
     fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue);
 
-    /// What the score of a waiting page consists of, each part with its name; nothing where it has one part only.
+    /// What the score of a waiting page consists of, each part with its name; nothing if it has one part only.
     fn parts(&self, page: u32) -> Vec<(&'static str, f64)> {
         let _ = page;
         Vec::new()
     }
 
-    /// What it remembers; none where it does not count that.
+    /// What it remembers; none if it does not count that.
     fn memory(&self) -> Option<Memory> {
         None
     }

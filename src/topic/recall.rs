@@ -1,4 +1,4 @@
-//! How much of a topic a crawl has found: what waits is judged by how pages turned out that had waited with the same score.
+//! How much of a topic a crawl has found: waiting pages are judged by how earlier pages with the same score turned out.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ const GROUP: usize = 16;
 const GROUPS: usize = 256 / GROUP;
 
 /// As how many outcomes of a group what all levels together say of it counts. More would narrow the interval, and mislead where
-/// the truth is no sigmoid: most outcomes are of levels that no longer wait.
+/// the truth is not a sigmoid: most outcomes are of levels that no longer wait.
 const SHARED: f64 = 0.5;
 
 /// Deviations of the normal law that hold 95 %.
@@ -39,25 +39,25 @@ pub struct Recall {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
-    /// Pages of the topic that are expected among those that wait, and behind them.
+    /// Pages of the topic that are expected among those that wait, and beyond them.
     pub waiting: f64,
 }
 
 impl Outcomes {
     /// Learns that a page that had waited under this level is of the topic, or not, and leads to so many pages that were unknown.
-    pub fn tell(&mut self, level: u8, is_of_topic: bool, unknown: u16) {
+    pub fn record(&mut self, level: u8, is_of_topic: bool, unknown: u16) {
         if self.0.len() == OUTCOMES_MAX {
             self.0.pop_front();
         }
         self.0.push_back((level, is_of_topic, unknown));
     }
 
-    /// What is found when `found` pages are, and so many wait under each level; none before [`OUTCOMES_MIN`] outcomes, and
-    /// as long as each page leads to an unknown one or more.
+    /// The share that is found, given `found` pages and how many wait under each level; none before [`OUTCOMES_MIN`] outcomes, and
+    /// while each page leads to one unknown page or more.
     ///
     /// Each group of levels has a Beta law of its outcomes, drawn to a sigmoid over all levels (Platt). The sum over what waits, with the
     /// variance of these laws and of the draws from them, is taken for log-normal. Where each page leads to m unknown ones (the mean of
-    /// the newest), there are m + m² + … = m / (1 - m) behind each that waits, and they are taken to be like it.
+    /// the newest), there are m + m² + … = m / (1 - m) beyond each waiting page, and they are taken to be like it.
     #[must_use]
     pub fn recall(&self, found: u64, waiting: &[u64; 256]) -> Option<Recall> {
         if self.0.len() < OUTCOMES_MIN {
@@ -87,9 +87,9 @@ impl Outcomes {
             variance += count * spread + count * count * spread / (all + SHARED + 1.0);
         }
         let share = |waiting: f64| found as f64 / (found as f64 + waiting).max(f64::MIN_POSITIVE);
-        let behind = 1.0 / (1.0 - unknown);
-        (sum, variance) = (sum * behind, variance * behind * behind);
-        // Of nothing that waits the laws say nothing.
+        let reached = 1.0 / (1.0 - unknown);
+        (sum, variance) = (sum * reached, variance * reached * reached);
+        // If nothing waits, there is nothing to estimate.
         let relative = if sum > 0.0 { variance / (sum * sum) } else { 0.0 };
         let (median, width) = (sum / (1.0 + relative).sqrt(), DEVIATIONS * relative.ln_1p().sqrt());
         Some(Recall {
@@ -125,7 +125,7 @@ mod tests {
                 } else {
                     pages.pop().unwrap()
                 };
-                outcomes.tell(page.0, page.1, 0);
+                outcomes.record(page.0, page.1, 0);
                 found += u64::from(page.1);
             }
             let mut waiting = [0; 256];
@@ -144,33 +144,33 @@ mod tests {
     fn the_interval_holds_the_truth() {
         let (often, apart) = held(|level| crate::learn::sigmoid((level - 200.0) / 25.0));
         assert!(often > 0.85 && apart.abs() < 0.03, "{often} {apart}");
-        // Where scores are no log-odds, and chances fall just below what was fetched, rather too much is expected to wait.
+        // Where scores are not log-odds, and chances fall just below what was fetched, rather too much is expected to wait.
         let (often, apart) = held(|level| if level > 180.0 { 0.6 } else { 0.02 + level / 2000.0 });
         assert!(often > 0.6 && apart < 0.0 && apart > -0.15, "{often} {apart}");
     }
 
     #[test]
-    fn nothing_is_said_of_too_little() {
+    fn too_few_outcomes_give_no_estimate() {
         let mut outcomes = Outcomes::default();
-        (1..OUTCOMES_MIN).for_each(|_| outcomes.tell(9, true, 0));
+        (1..OUTCOMES_MIN).for_each(|_| outcomes.record(9, true, 0));
         assert_eq!(outcomes.recall(1, &[1; 256]), None);
-        outcomes.tell(9, true, 0);
+        outcomes.record(9, true, 0);
         let all = outcomes.recall(99, &[0; 256]).unwrap();
         assert_eq!((all.expected, all.low, all.high, all.waiting), (1.0, 1.0, 1.0, 0.0));
         assert_eq!(outcomes.recall(0, &[0; 256]).unwrap().expected, 0.0);
         // The newest outcomes count.
-        (0..OUTCOMES_MAX).for_each(|_| outcomes.tell(9, false, 0));
+        (0..OUTCOMES_MAX).for_each(|_| outcomes.record(9, false, 0));
         assert_eq!(outcomes.0.len(), OUTCOMES_MAX);
         let mut waiting = [0; 256];
         waiting[9] = 1000;
         let none = outcomes.recall(99, &waiting).unwrap();
         assert!(none.waiting < 5.0 && none.low > 0.9, "{none:?}");
-        // Every second page leads to one that was unknown: behind each there is another.
-        (0..NEWEST).for_each(|page| outcomes.tell(9, false, u16::from(page % 2 == 0)));
-        let behind = outcomes.recall(99, &waiting).unwrap();
-        assert!((behind.waiting / none.waiting - 2.0).abs() < 0.1, "{behind:?}");
-        // As long as what is unknown grows, nothing is said.
-        (0..NEWEST).for_each(|_| outcomes.tell(9, false, 1));
+        // Every second page leads to one that was unknown: beyond each there is another.
+        (0..NEWEST).for_each(|page| outcomes.record(9, false, u16::from(page % 2 == 0)));
+        let growing = outcomes.recall(99, &waiting).unwrap();
+        assert!((growing.waiting / none.waiting - 2.0).abs() < 0.1, "{growing:?}");
+        // While the unknown part grows, there is no estimate.
+        (0..NEWEST).for_each(|_| outcomes.record(9, false, 1));
         assert_eq!(outcomes.recall(99, &waiting), None);
     }
 }

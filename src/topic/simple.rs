@@ -81,7 +81,7 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Looks for pages of `class` behind at most `in_a_row_max` others in a row. The links of seeds are followed always.
+    /// Looks for pages of `class` beyond at most `in_a_row_max` others in a row. The links of seeds are always followed.
     #[must_use]
     pub fn new(class: usize, in_a_row_max: u32) -> Self {
         Self { soft: Soft::new(class), in_a_row_max, before: HashMap::new() }
@@ -244,7 +244,7 @@ struct Arm {
 
 /// Outcomes are seldom far from each other: the bound for outcomes between 0 and 1 is too wide.
 const UCB_WIDTH: f64 = 0.2;
-/// After so many pages all arms are looked at again.
+/// After so many pages all arms are tried again.
 const UCB_EVERY: u32 = 16;
 
 impl Ucb {

@@ -32,7 +32,7 @@ fn knowledge() -> Arc<Knowledge> {
 }
 
 #[test]
-fn examples_tell_pages_and_links_apart() {
+fn examples_teach_classes_of_pages_and_links() {
     let knowledge = knowledge();
     let recipe = knowledge.page(&page("http://x.org/cook/1.html", "Pie", "butter and flour"));
     let news = knowledge.page(&page("http://x.org/paper/1.html", "Vote", "a minister"));
@@ -207,15 +207,15 @@ fn knowledge_is_the_same_when_it_is_read_again() {
 }
 
 #[test]
-fn held_out_pages_are_told_apart_by_the_others() {
+fn held_out_pages_are_classified_by_the_others() {
     let text = |i: usize| ["flour oven butter", "minister vote report"][i % 2];
     let examples: Vec<Example<'_>> = (0..20)
         .map(|i| Example { text: page("http://x.org/", "", text(i)), class: i % 2, leads: Vec::new() })
         .collect();
     let labels: Vec<usize> = examples.iter().map(|example| example.class).collect();
     for model in [Model::Logistic, Model::Bayes] {
-        let told = held_out(&examples, &labels, 2, 5, model);
-        assert!(told.iter().enumerate().all(|(i, classes)| classes[i % 2] > 0.6), "{model}: {told:?}");
+        let found = held_out(&examples, &labels, 2, 5, model);
+        assert!(found.iter().enumerate().all(|(i, classes)| classes[i % 2] > 0.6), "{model}: {found:?}");
         assert_eq!(model.to_string().parse(), Ok(model));
     }
     assert!("nothing".parse::<Model>().unwrap_err().to_string().contains("bayes"));

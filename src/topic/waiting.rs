@@ -39,7 +39,7 @@ impl Small {
     }
 }
 
-/// The greatest depth that is told from others.
+/// The greatest depth that is distinguished.
 pub(super) const DEPTH_MAX: u8 = u8::MAX >> NAMES;
 
 /// A number within ±8, in steps of 1/16.
@@ -144,7 +144,7 @@ impl Waiting {
             .for_each(|(named, bit)| self.named_and_depth |= u8::from(*named) << bit);
     }
 
-    /// 1 where the topic was named in this of the places, 0 elsewhere.
+    /// 1 if the topic was named in this of the places, 0 elsewhere.
     pub(super) fn is_named(&self, place: u8) -> f64 {
         f64::from(self.named_and_depth >> place & 1)
     }

@@ -1,4 +1,4 @@
-//! From pages of an archive to a topic, and how well it tells them.
+//! Learns a topic from pages of an archive, and judges how well it recognises them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ pub const EXAMPLES_MIN: usize = 5;
 /// Examples of each kind that are read: the first.
 pub const EXAMPLES_MAX: usize = 5000;
 
-/// Parts of the examples of which each is told by the others.
+/// Parts of the examples; each is judged by what the others teach (cross-validation).
 const PARTS: usize = 5;
 
 /// Words that are shown for and against a topic.
 const WORDS_SHOWN: usize = 20;
 
-/// Groups of equally many pages in which probabilities are held against what came true.
+/// Groups of equally many pages in which probabilities are compared with the truth.
 const BINS: usize = 10;
 
 /// A page of an archive that has text, in its newest version.
@@ -37,7 +37,7 @@ pub struct Document {
     sight: Sight,
 }
 
-/// How well pages were told.
+/// How well pages were classified.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// Pages of the topic.
@@ -46,7 +46,7 @@ pub struct Judged {
     pub negatives: u64,
     /// Pages of the topic that were taken for such.
     pub hits: u64,
-    /// Other pages that were taken for ones of the topic.
+    /// Other pages that were taken for pages of the topic.
     pub false_alarms: u64,
     /// hits / (hits + false alarms); 0 without either.
     pub precision: f64,
@@ -56,17 +56,17 @@ pub struct Judged {
     pub f1: f64,
     /// How often a page of the topic has the higher probability; none without both kinds.
     pub auc: Option<f64>,
-    /// Mean distance of probability and what came true.
+    /// Mean distance between probability and truth.
     pub calibration_error: Option<f64>,
 }
 
 impl Judged {
-    /// Holds probabilities against what is so.
+    /// Compares probabilities with the truth.
     #[must_use]
     pub fn of(probabilities: &[f64], labels: &[bool]) -> Self {
-        let count = |wanted: bool, told: Option<bool>| {
+        let count = |wanted: bool, taken: Option<bool>| {
             let pairs = probabilities.iter().zip(labels).filter(|(_, label)| **label == wanted);
-            pairs.filter(|(p, _)| told.is_none_or(|told| told == (**p >= RELEVANT))).count() as u64
+            pairs.filter(|(p, _)| taken.is_none_or(|taken| taken == (**p >= RELEVANT))).count() as u64
         };
         let (positives, negatives) = (count(true, None), count(false, None));
         let (hits, false_alarms) = (count(true, Some(true)), count(false, Some(true)));
@@ -127,7 +127,7 @@ pub struct Leaf {
     pub is_wanted: bool,
     /// Its examples.
     pub examples: u64,
-    /// How well they are told by others: the harmonic mean of precision and recall.
+    /// How well they are recognised by what the others teach: the harmonic mean of precision and recall.
     pub f1: f64,
 }
 
@@ -138,9 +138,9 @@ impl Lesson {
         documents.iter().map(leaf).collect()
     }
 
-    /// The leaves, as those of each page tell them that are not of its part.
-    fn leaves(&self, leaf_of: &[usize], told: &[Vec<f64>]) -> Vec<Leaf> {
-        let predicted: Vec<usize> = told.iter().map(|leaves| likeliest(leaves)).collect();
+    /// The leaves, judged by cross-validation.
+    fn leaves(&self, leaf_of: &[usize], classified: &[Vec<f64>]) -> Vec<Leaf> {
+        let predicted: Vec<usize> = classified.iter().map(|leaves| likeliest(leaves)).collect();
         let f1 = measures::f1(&predicted, leaf_of, self.branches.len() + 1);
         let branches = self.branches.iter().map(|branch| (branch.path.clone(), branch.is_wanted));
         let named = std::iter::once((String::new(), false)).chain(branches);
@@ -188,17 +188,17 @@ pub fn learn(
     let labels: Vec<bool> = (0..documents.len()).map(|place| place < positives.len()).collect();
     let examples = examples(store, &documents, &labels)?;
     let mut knowledge = Knowledge::learn(&examples, 2, model);
-    let (told, leaves) = if branches.is_empty() {
+    let (predicted, leaves) = if branches.is_empty() {
         let classes: Vec<usize> = examples.iter().map(|example| example.class).collect();
-        let told = held_out(&examples, &classes, 2, PARTS, model);
-        (told.iter().map(|classes| classes[CLASS]).collect::<Vec<f64>>(), Vec::new())
+        let classified = held_out(&examples, &classes, 2, PARTS, model);
+        (classified.iter().map(|classes| classes[CLASS]).collect::<Vec<f64>>(), Vec::new())
     } else {
-        let told = held_out(&examples, &leaf_of, branches.len() + 1, PARTS, model);
+        let classified = held_out(&examples, &leaf_of, branches.len() + 1, PARTS, model);
         knowledge.learn_leaves(&examples, &leaf_of, branches.len() + 1, model);
-        let leaves = lesson.leaves(&leaf_of, &told);
-        (told.iter().map(|probabilities| wanted(&leaves, probabilities)).collect(), leaves)
+        let leaves = lesson.leaves(&leaf_of, &classified);
+        (classified.iter().map(|probabilities| wanted(&leaves, probabilities)).collect(), leaves)
     };
-    let said: Vec<f64> = told.into_iter().map(log_odds).collect();
+    let said: Vec<f64> = predicted.into_iter().map(log_odds).collect();
     let calibration = Platt::fit(&said, &labels);
     let probabilities: Vec<f64> = said.iter().map(|&said| calibration.probability(said)).collect();
     let (words_for, words_against) = words(&knowledge, &examples);
@@ -235,7 +235,7 @@ pub fn learn_layers(store: &Store, topic: &Topic) -> Result<Context, TopicError>
     Ok(Context::learn(&examples(store, &documents, &labels)?, CLASS))
 }
 
-/// How a topic tells pages; how well, and for each of them, in their order, how probably it is of the topic.
+/// How well a topic recognises pages, and for each of them, in order, the probability that it is of the topic.
 #[must_use]
 pub fn judge(topic: &Topic, positives: &[Document], negatives: &[Document]) -> (Judged, Vec<f64>) {
     let documents = positives.iter().chain(negatives);
@@ -262,8 +262,8 @@ fn examples<'a>(
     Ok(examples)
 }
 
-/// The words of the examples' texts that say most for the topic, and against it: what a word says counts by the share of the
-/// examples of that kind that have it.
+/// The words of the examples' texts that speak most for the topic, and against it; a word's weight is multiplied by the share
+/// of the examples of that kind that have it.
 #[expect(clippy::type_complexity, reason = "two lists of the same")]
 fn words(knowledge: &Knowledge, examples: &[Example<'_>]) -> (Vec<(String, f64)>, Vec<(String, f64)>) {
     let mut sums = [0.0; 2];
@@ -276,7 +276,7 @@ fn words(knowledge: &Knowledge, examples: &[Example<'_>]) -> (Vec<(String, f64)>
             found.entry(word).or_default()[example.class] += 1.0;
         }
     }
-    let mut told: Vec<(String, f64)> = found
+    let mut words: Vec<(String, f64)> = found
         .into_iter()
         .map(|(word, found)| {
             let says = knowledge.word(&word, CLASS);
@@ -284,11 +284,11 @@ fn words(knowledge: &Knowledge, examples: &[Example<'_>]) -> (Vec<(String, f64)>
             (word, says * found[class] / sums[class])
         })
         .collect();
-    told.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let against = told.iter().rev().take_while(|word| word.1 < 0.0).take(WORDS_SHOWN).cloned().collect();
-    told.truncate(WORDS_SHOWN);
-    told.retain(|word| word.1 > 0.0);
-    (told, against)
+    words.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let against = words.iter().rev().take_while(|word| word.1 < 0.0).take(WORDS_SHOWN).cloned().collect();
+    words.truncate(WORDS_SHOWN);
+    words.retain(|word| word.1 > 0.0);
+    (words, against)
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ const MAGIC: [u8; 8] = *b"archtop1";
 /// How a file's name ends.
 const ENDING: &str = "topic";
 
-/// A longer file is no topic.
+/// A longer file is not a topic.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Topics of an archive.
@@ -73,7 +73,7 @@ pub enum TopicError {
     #[error("{} is damaged or of another version; remove it, and learn the topic again", .0.display())]
     Format(PathBuf),
     /// Names are file names.
-    #[error("'{0}' is no name for a topic: small letters, digits and -, at most {NAME_LENGTH_MAX}")]
+    #[error("'{0}' is not a name for a topic: small letters, digits and -, at most {NAME_LENGTH_MAX}")]
     Name(String),
     /// None of this name.
     #[error("there is no topic '{0}'; `archive topic list` shows them")]
@@ -97,7 +97,7 @@ pub enum TopicError {
     State(#[from] StateError),
 }
 
-/// What is told of a topic.
+/// The description of a topic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct About {
     /// Its name, also of its file.
@@ -107,7 +107,7 @@ pub struct About {
     pub learned: DateTime<Utc>,
     /// Where its examples came from, in words.
     pub from: String,
-    /// What tells its pages from others.
+    /// What distinguishes its pages from others.
     #[serde(default)]
     pub model: Model,
     /// The branches of a taxonomy, if it is made of some: at first what belongs to none.
@@ -121,7 +121,7 @@ pub struct About {
     pub words_for: Vec<(String, f64)>,
     /// Words that speak most against it.
     pub words_against: Vec<(String, f64)>,
-    /// How well examples were told by the others.
+    /// How well examples were recognised by what the others teach.
     pub quality: Judged,
     /// Slope and constant of the sigmoid that makes probabilities of what the classifier says (Platt).
     pub calibration: (f64, f64),
@@ -130,7 +130,7 @@ pub struct About {
 /// A topic.
 #[derive(Clone, Debug)]
 pub struct Topic {
-    /// What is told of it.
+    /// Its description.
     pub about: About,
     /// What was learned.
     pub knowledge: Arc<Knowledge>,

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_cut() {
+    fn too_much_is_cut() {
         let (long, links) = ("é".repeat(TEXT_BYTES_MAX), |count: usize| -> String {
             (0..count).map(|i| format!("<a href=/{i}>{}</a>", "x".repeat(400))).collect()
         });

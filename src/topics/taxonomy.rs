@@ -92,10 +92,10 @@ mod tests {
         let text = "# subjects\narts\n  * music\n    http://a.test/1\n    jazz\n      http://a.test/2\n\n  film\n    http://a.test/3\n  \
                     music\n    http://a.test/4\nscience\n\thttp://a.test/5\n";
         let found = branches(text).unwrap();
-        let told: Vec<(&str, bool, usize)> =
+        let listed: Vec<(&str, bool, usize)> =
             found.iter().map(|branch| (branch.path.as_str(), branch.is_wanted, branch.urls.len())).collect();
         assert_eq!(
-            told,
+            listed,
             [
                 ("arts/music", true, 2),
                 ("arts/music/jazz", true, 1),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_its_line() {
+    fn mistakes_have_their_line() {
         let deep: String = (0..=DEPTH_MAX).map(|depth| format!("{}b\n", " ".repeat(depth))).collect();
         let wide = |leaves: usize| -> String {
             (0..leaves).map(|leaf| format!("*b{leaf}\n http://a.test/{leaf}\n")).collect()

@@ -52,7 +52,7 @@ fn identifier(watch: &Watch) -> String {
     format!("urn:archive:watch:{}:{}", watch.name, short_digest(&watch.query))
 }
 
-/// As much of a digest as nobody can give to two texts.
+/// Enough of a digest that no two texts share it.
 fn short_digest(text: &str) -> String {
     let prefix = Digest::sha256(text.as_bytes()).prefix();
     prefix.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,11 +1,11 @@
 //! Subscriptions: a query whose pages are fetched before a report is due, and the report of what changed.
 //!
-//! A watch is a file of its own in the folder `watches` of the archive, not a part of the state: the state can be made
+//! A watch is its own file in the folder `watches` of the archive, not a part of the state: the state can be made
 //! again from the segments, a watch cannot. Beside `NAME.json` stand `NAME/`, which holds its reports by time, and
 //! `NAME.atom`, a feed of the newest changes. Files are replaced as a whole.
 //!
 //! An archive may come from a stranger, so a watch says nothing about where files are written: its name is that of its file,
-//! links are not followed, and its output is written only below folders that whoever runs the program names.
+//! links are not followed, and its output is written only below folders that the program's user names.
 //!
 //! Invariant: reports cover time without gaps and without overlap: each begins where the one before ended, however many
 //! periods were missed in between.
@@ -55,7 +55,7 @@ pub const EVERY_MAX: Duration = Duration::from_secs(10 * 366 * 86_400);
 /// Letters of a name.
 const NAME_LENGTH_MAX: usize = 40;
 
-/// A longer file is no watch and no report.
+/// A longer file is not a watch and no report.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// What a file is called until it is whole: one name, so that the next one to be written replaces what a crash has left.
@@ -74,7 +74,7 @@ pub enum WatchError {
         source: io::Error,
     },
     /// A file that was not written by this program.
-    #[error("{} is no watch or report of this version: {problem}", path.display())]
+    #[error("{} is not a watch or report of this version: {problem}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
@@ -82,7 +82,7 @@ pub enum WatchError {
         problem: String,
     },
     /// Names are file names.
-    #[error("'{0}' is no name for a watch: small letters, digits and -, at most {NAME_LENGTH_MAX}")]
+    #[error("'{0}' is not a name for a watch: small letters, digits and -, at most {NAME_LENGTH_MAX}")]
     Name(String),
     /// Two of a name.
     #[error("there is a watch '{0}' already; give another --name, or remove it first")]
@@ -374,8 +374,8 @@ pub fn shown_feed(archive: &Path, watch: &Watch, access: &Access) -> Result<Stri
     atom::feed(watch, shown(archive, watch, access)?)
 }
 
-/// Takes pages out of every report, and makes the feeds anew; gives the number of reports that named one. What a watch wrote
-/// to a file of its own is not touched.
+/// Takes pages out of every report, and rewrites the feeds; gives the number of reports that named one. What a watch wrote
+/// to its own file is not touched.
 ///
 /// # Errors
 /// When a file cannot be read or written.

@@ -15,11 +15,11 @@ pub struct Awaited {
     pub watch: Watch,
     /// Its pages that are to be fetched.
     pub pages: Vec<UrlId>,
-    /// What was fetched from this time on need not be fetched again: a run that could not fetch all is gone on with.
+    /// What was fetched from this time on need not be fetched again: a run that could not fetch all is continued.
     pub fetched_from: DateTime<Utc>,
 }
 
-/// What became of a report.
+/// The outcome of a report.
 #[derive(Debug)]
 pub enum Delivery {
     /// It was made and kept.
@@ -54,7 +54,7 @@ pub fn await_pages(
 ) -> (Vec<Awaited>, Vec<(Watch, WatchError)>) {
     let (mut awaited, mut failed) = (Vec::new(), Vec::new());
     for watch in watches {
-        // A report that nobody waited for is one of now.
+        // A report without awaited pages is made now.
         let fetched_from = watch.due_at().min(now);
         match unfetched(&watch, store, fetched_from, now) {
             Ok(pages) => awaited.push(Awaited { watch, pages, fetched_from }),

@@ -47,7 +47,7 @@ pub struct Answer {
     pub l1: f64,
 }
 
-/// PageRank of `0 -> 1, 1 -> 0, 2 -> 0, 2 -> 1`, d = .85: with y = 1 where nothing links, y0 = y1 = 1.425 / .15 = 9.5.
+/// PageRank of `0 -> 1, 1 -> 0, 2 -> 0, 2 -> 1`, d = .85: with y = 1 if nothing links, y0 = y1 = 1.425 / .15 = 9.5.
 const PAGE_RANK: &str = "0 and 1 link to each other, 2 to both: PageRank is (9.5, 9.5, 1) / 20";
 
 /// The star 0 - 1, 0 - 2 as a matrix has the eigenvector (sqrt 2, 1, 1), as a walk (2, 1, 1).

@@ -326,7 +326,7 @@ pub fn off_line(graph: &Graph, iterations: usize) -> Vec<f64> {
     x
 }
 
-/// Errors after so many visits a page, for each way to select and for the off-line algorithm.
+/// Errors after this many visits a page, for each way to select and for the off-line algorithm.
 #[derive(Clone, Debug)]
 pub struct Curve {
     /// `random`, `cycle`, `greedy` or `off line`.

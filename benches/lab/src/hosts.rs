@@ -1,4 +1,4 @@
-//! What links between hosts tell about a graph, and so whether an order that prefers them can be good.
+//! What links between hosts say about a graph, and so whether an order that prefers them can be good.
 //!
 //! FPR@M is made for webs where such links are other people's recommendations, reach pages all over the web and lead to
 //! important ones (Alam et al., section 3). Once the pages that they lead to are downloaded, M says nothing about the rest,

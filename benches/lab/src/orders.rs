@@ -1,6 +1,6 @@
 //! Crawl orders on known graphs: how much of the importance is downloaded after which part of the crawl.
 //!
-//! Alam et al. (figures 3 and 4) and many before: the true PageRank of the whole graph is known, the crawl is not told.
+//! Alam et al. (figures 3 and 4) and many before: the true PageRank of the whole graph is known, but not to the crawl.
 
 use std::fmt;
 use std::str::FromStr;
@@ -59,7 +59,7 @@ pub enum Kind {
 /// Not the name of an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no order; there are random, cycle, breadth, depth, backlinks, pagerank, opic[@M], opic-discovery[@M], fpr[@M], \
+    "'{0}' is not an order; there are random, cycle, breadth, depth, backlinks, pagerank, opic[@M], opic-discovery[@M], fpr[@M], \
      endowed[@M], rankmass[@WINDOW_PERCENT], truth and ideal"
 )]
 pub struct UnknownOrder(String);

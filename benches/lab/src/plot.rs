@@ -1,6 +1,6 @@
 //! Line charts as SVG, and their data as CSV.
 //!
-//! Plain SVG without scripts or fonts of its own. Lines differ in colour and in marker, so that they can be told apart in
+//! Plain SVG without scripts or fonts of its own. Lines differ in colour and in marker, so that they stay distinct in
 //! grey as well.
 
 use std::fmt::Write;
@@ -10,7 +10,7 @@ const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 420.0;
 /// Space around the plot: left, top, right (for the legend), bottom.
 const MARGIN: [f64; 4] = [70.0, 40.0, 170.0, 52.0];
-/// Colours that colour-blind readers can tell apart (Okabe and Ito).
+/// Colours that colour-blind readers can distinguish (Okabe and Ito).
 const COLOURS: [&str; 8] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F"];
 /// Markers on a line, at most.

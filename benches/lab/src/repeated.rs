@@ -3,7 +3,7 @@
 /// Student's t at 97.5 % for 1, 2, … degrees of freedom; beyond these the normal law's will do.
 const STUDENT: [f64; 9] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
 
-/// The mean; of nothing it is no number.
+/// The mean; of nothing it is not a number.
 #[must_use]
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64

@@ -1,4 +1,4 @@
-//! What an experiment leaves behind: one self-contained HTML page, each chart as SVG, all data as CSV.
+//! The report of an experiment: one self-contained HTML page, each chart as SVG, all data as CSV.
 
 use std::io;
 use std::path::Path;

@@ -26,7 +26,7 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// Time of the ledger's own work; nothing when it is too short to be told from that of reading the links.
+    /// Time of the ledger's own work; none when it is too short to be measured beside that of reading the links.
     #[must_use]
     pub fn ledger_seconds(&self) -> Option<f64> {
         Some(self.seconds - self.link_seconds).filter(|seconds| *seconds >= LEDGER_SECONDS_MIN)

@@ -93,7 +93,7 @@ fn focus_names_what_is_missing() {
 }
 
 #[test]
-fn subjects_are_told_of_the_sites_of_a_file_or_of_another() {
+fn subjects_are_predicted_for_the_sites_of_a_file_or_of_another() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, sites: std::ops::Range<usize>| {
         let kinds = [("Arts", "theatre"), ("Law", "court"), ("Health", "clinic")];

@@ -14,7 +14,7 @@ impl Delta {
     /// The version to which this delta leads from `old`.
     ///
     /// # Errors
-    /// When it is no delta of `old`.
+    /// When it is not a delta of `old`.
     pub fn apply(&self, old: &Tree) -> Result<Tree, Misfit> {
         let mut draft = Draft::of(old);
         draft.take_out(&self.operations)?;
@@ -96,7 +96,7 @@ impl Draft {
                 _ => continue,
             };
             if arriving.insert((slot.parent, slot.position), id).is_some() {
-                return Err(Misfit(format!("two nodes come to the same place under node {}", slot.parent)));
+                return Err(Misfit(format!("two nodes get the same place under node {}", slot.parent)));
             }
         }
         // By rising position: whatever comes before a node is there already.
@@ -143,7 +143,7 @@ impl Draft {
             }
             Operation::Attribute { id, name, old, new, .. } => {
                 let Content::Element(_, attributes) = &mut self.node(*id)?.content else {
-                    return Err(Misfit(format!("node {id} is no element")));
+                    return Err(Misfit(format!("node {id} is not an element")));
                 };
                 let found = attributes.iter().position(|attribute| attribute.name == *name);
                 if found.and_then(|place| attributes.get(place)).map(|found| &found.value) != old.as_ref() {

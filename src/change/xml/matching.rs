@@ -3,7 +3,7 @@
 //! After Cobéna, Abiteboul and Marian, "Detecting Changes in XML Documents" (ICDE 2002), section 5: subtrees with the same
 //! hash are matched, the heaviest first; a match is carried up to parents of the same name, the further the heavier it is;
 //! at last what stands between matched siblings is matched by its name. Identifiers (`xml:id`, `id`) match first. Time
-//! is O(n log n) in the number of nodes, but for candidates of equal subtrees, of which [`CANDIDATES_MAX`] are looked at.
+//! is O(n log n) in the number of nodes, but for candidates of equal subtrees, of which [`CANDIDATES_MAX`] are tried.
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::order;
 use super::tree::{Content, Likeness, Place, Tree};
 
-/// Equal subtrees of the old document that are looked at for one of the new.
+/// Equal subtrees of the old document that are tried for one of the new.
 const CANDIDATES_MAX: usize = 50;
 
 /// The namespace of `xml:id`.

@@ -1,7 +1,7 @@
 //! An XML document as a tree that can be compared and changed.
 //!
 //! White space between elements is left out, since it says nothing; prefixes and the order of attributes too. Invariant:
-//! nodes stand in the order of the document (each before its children), so two trees of the same content are equal.
+//! nodes are in the order of the document (each before its children), so two trees of the same content are equal.
 
 use std::collections::HashMap;
 
@@ -160,7 +160,7 @@ impl Tree {
     /// Where a node stands among its parent's children.
     pub(super) fn position(&self, place: Place) -> usize {
         let siblings = &self.nodes[self.nodes[place].parent].children;
-        // Siblings stand in the order of their places.
+        // Siblings are in the order of their places.
         siblings.binary_search(&place).unwrap_or(0)
     }
 }
@@ -169,7 +169,7 @@ impl Tree {
 #[derive(Debug)]
 pub(super) struct Paths<'a> {
     tree: &'a Tree,
-    /// For each node which one it is among its siblings of the same likeness, from 1 on; 0 where it is the only one.
+    /// For each node which one it is among its siblings of the same likeness, from 1 on; 0 if it is the only one.
     ordinals: Vec<usize>,
 }
 

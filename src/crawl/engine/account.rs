@@ -1,6 +1,6 @@
-//! The account that a run gives of itself in the archive's folder ([`crate::runs`]), for whoever looks from another program.
+//! The account that a run writes to the archive's folder ([`crate::runs`]), for other programs to read.
 //!
-//! A run goes on without it: what the disk refuses is told once, and no more.
+//! If the disk refuses it, the run reports that once and continues.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use super::{CrawlError, Run};
 use crate::ledger::Refusal;
 use crate::runs::{self, Limits, NOT_TO_BE_KEPT, Writer};
 
-/// How often the account is written anew.
+/// How often the account is written.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 
-/// Over which the current pace is measured.
+/// The span over which the current pace is measured.
 const PACE_SPAN: Duration = Duration::from_secs(10);
 
-/// What a run tells of itself.
+/// A run's account of itself.
 #[derive(Default)]
 pub(super) struct Account {
     /// None if it cannot be written.
@@ -52,7 +52,7 @@ impl Run<'_> {
     }
 
     /// Writes the account, unless it was written a moment ago.
-    pub(super) fn tell_account(&mut self, now: Instant) {
+    pub(super) fn refresh_account(&mut self, now: Instant) {
         let is_new = |at: Instant| now.saturating_duration_since(at) < WRITE_EVERY;
         if self.account.writer.is_some() && !self.account.written.is_some_and(is_new) {
             self.account.written = Some(now);
@@ -93,7 +93,7 @@ impl Run<'_> {
         };
         (run.limits.pages_per_host, run.limits.pages_per_site) =
             (policy.budgets.pages_per_host, policy.budgets.pages_per_site);
-        run.told = options.fetch.clock.now();
+        run.reported = options.fetch.clock.now();
         run.note_moment();
         if let Err(error) = writer.save(durably) {
             tracing::debug!(%error, "the account of the run cannot be written");
@@ -115,7 +115,7 @@ impl Run<'_> {
         self.status.refused += urls.len() as u64;
         let (time, state) = (self.options.fetch.clock.now(), self.recorder.state());
         if let (Some(Writer { run, .. }), Some(first)) = (&mut self.account.writer, urls.first()) {
-            // A URL that cannot be read is no example; whoever needs it says so.
+            // A URL that cannot be read is not an example; its other readers report it.
             run.refused.count(why.name(), urls.len() as u64, time, || state.url(*first).unwrap_or_default());
         }
     }

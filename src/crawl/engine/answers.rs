@@ -107,7 +107,7 @@ impl Run<'_> {
         if let Some(ordering) = &mut self.ordering {
             ordering.fetched(self.recorder.state(), tag.id, self.recorder.credits().last_links())?;
         }
-        self.tell_focus(&tag, &processed, capture)?;
+        self.learn_focus(&tag, &processed, capture)?;
         let mut candidates = std::mem::take(&mut self.candidates);
         for candidate in candidates.drain(..) {
             if self.discovering || candidate.level == LEVEL_REQUISITE {
@@ -249,7 +249,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether an error is one that a pause may mend.
+    /// Whether a pause may resolve an error.
     pub(super) fn may_wait_for_room(&self, error: &RecorderError) -> bool {
         self.options.disk_min > 0 && error.is_disk_full() && !self.control.is_stopped()
     }

@@ -1,4 +1,4 @@
-//! Checkpoints while a crawl goes on, and what is told of it.
+//! Checkpoints during a crawl, and reports of its progress.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ impl Run<'_> {
         }
         report(&self.status);
         self.status.notices.clear();
-        self.tell_account(now);
+        self.refresh_account(now);
         if let Some(monitor) = &self.monitor {
             monitor.publish(&self.status);
         }

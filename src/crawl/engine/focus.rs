@@ -1,4 +1,4 @@
-//! What a focused crawl does with each page: told to what orders the pages that wait, and counted.
+//! What a focused crawl does with each page: the order learns from it, and it is counted.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::ledger::{LEVEL_PAGE_MAX, Refusal};
 use crate::selection::{Focused, is_redirect};
 
 impl Run<'_> {
-    /// Learns what leads to the topic from what was captured before.
+    /// Learns from earlier captures what leads to the topic.
     pub(super) fn begin_focus(&mut self, seeds: &[UrlId]) -> Result<(), CrawlError> {
         if let Some(policy) = &self.policy.focus {
             self.focus = Some(Focused::begin(self.recorder.store(), policy, seeds)?);
@@ -19,8 +19,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells of a page what waiting pages are ordered by.
-    pub(super) fn tell_focus(
+    /// Shows a page to the order of the waiting pages.
+    pub(super) fn learn_focus(
         &mut self,
         tag: &FetchTag,
         processed: &Processed,
@@ -36,7 +36,7 @@ impl Run<'_> {
             Some((sight, chance)) => (Some(sight), *chance),
             None => (None, 0.0),
         };
-        focus.tell(self.recorder.state(), tag.id, tag.url.as_str(), sight, chance)?;
+        focus.fetched(self.recorder.state(), tag.id, tag.url.as_str(), sight, chance)?;
         self.harvest.count(chance);
         if self.harvest.is_due(self.recorder.state().url_count().into()) {
             self.harvest.estimated(focus.recall(self.frontier.waiting()));
@@ -45,7 +45,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Lets pages wait where they belong by what was learned since.
+    /// Moves waiting pages to where they belong by what was learned since.
     pub(super) fn reorder(&mut self, now: Instant) -> Result<(), CrawlError> {
         let Some(focus) = &mut self.focus else { return Ok(()) };
         for url in focus.take_changed() {

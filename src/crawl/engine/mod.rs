@@ -48,7 +48,7 @@ use crate::reading::Crew;
 use crate::recorder::{Control, Recorder, RecorderError, Said, Settings};
 use crate::selection::{CrawlPolicy, Ended, Focused, Ordering, UnderWay};
 
-/// How often the caller is told how far the run is.
+/// How often the caller gets a report of the run's progress.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
 /// Announced pages come right after page requisites.
@@ -77,7 +77,7 @@ pub enum CrawlError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// The port for the run's state cannot be opened.
-    #[error("cannot tell the state of the crawl at {address}: {source}")]
+    #[error("cannot serve the state of the crawl at {address}: {source}")]
     Monitor {
         /// Where.
         address: SocketAddr,
@@ -152,7 +152,7 @@ pub fn run(
         let _crew = Crew::start(processing, options.threads, path, limits, &answers, &done_sender)?;
         drop(done_sender);
         drop(answers);
-        // Beside the archive's own files, where there is room for it; without a name, so that nothing is left behind.
+        // Beside the archive's own files, where there is room; without a name, so that it vanishes with the process.
         let file_of_frontier =
             tempfile::tempfile_in(recorder.store().path()).or_else(|_| tempfile::tempfile())?;
         let file = SettingsFile::in_archive(recorder.store().path());

@@ -1,7 +1,7 @@
-//! Running a crawl for weeks: pauses, a settings file that is watched, room on the disk, and who is told of it.
+//! Running a crawl for weeks: pauses, a settings file that is watched, room on the disk, and reports of all this.
 //!
 //! A pause is a state, not an end: nothing new is asked for, what is under way is stored, the run's clock stands still,
-//! and the crawl goes on by itself when the reason is gone.
+//! and the crawl continues by itself when the reason is gone.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -20,7 +20,7 @@ use crate::cluster::{ADDRESS_DELAY_MAX, ClusterError};
 use crate::fetch::FetchError;
 use crate::ledger::{Scope, ScopeRule};
 
-/// How often the settings file and the disk are looked at.
+/// How often the settings file and the disk are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// On a full disk, writing is tried again after this time.
@@ -85,7 +85,7 @@ impl Operation {
 }
 
 impl Run<'_> {
-    /// Says something to whoever watches, on the terminal and in the log.
+    /// Says something to the user, on the terminal and in the log.
     pub(super) fn notice(&mut self, text: String) {
         tracing::info!("{text}");
         self.status.notices.push(text);
@@ -105,7 +105,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Looks at everything that may pause the crawl or change how it goes on; whether it is paused now.
+    /// Checks everything that may pause the crawl or change its settings; returns whether it is paused now.
     pub(super) fn look_around(&mut self, now: Instant) -> Result<bool, CrawlError> {
         if self.operation.looked.is_none_or(|at| now - at >= LOOK_EVERY) {
             self.operation.looked = Some(now);
@@ -130,7 +130,7 @@ impl Run<'_> {
         if reason != self.status.paused {
             match &reason {
                 Some(reason) => self.warn(format!("paused: {reason}")),
-                None => self.notice("going on".to_owned()),
+                None => self.notice("resumed".to_owned()),
             }
             let operation = &mut self.operation;
             operation.paused_for = operation.paused_for();
@@ -144,14 +144,14 @@ impl Run<'_> {
         let operation = &self.operation;
         let path = self.recorder.store().path().display();
         if operation.is_disk_full() {
-            Some(format!("the disk of {path} is full; the crawl goes on by itself when there is room"))
+            Some(format!("the disk of {path} is full; the crawl continues by itself when there is room"))
         } else if operation.is_disk_low {
             let mebibytes = operation.disk_min >> 20;
             Some(format!("less than {mebibytes} MiB are free on the disk of {path} (--disk-min); make room"))
         } else if operation.is_paused_by_file {
             Some(format!("{path}/crawl.toml says so"))
         } else if self.control.is_paused() {
-            Some("a signal said so; SIGUSR2 lets it go on".to_owned())
+            Some("a signal asked for it; SIGUSR2 resumes".to_owned())
         } else {
             self.peers_pause()
         }
@@ -230,7 +230,7 @@ impl Run<'_> {
             Some(Rules::Given { delay, .. }) => delay.map(|delay| delay.min(CRAWL_DELAY_MAX)),
             _ => None,
         };
-        // A crawl without delays is of one's own servers: a person has said so.
+        // A crawl without delays is of your own servers: a person has said so.
         let asked = asked.filter(|_| !self.options.politeness.host_delay.is_zero());
         let name = self.host_name(host)?;
         let delay = match self.operation.host_delays.get(&name) {

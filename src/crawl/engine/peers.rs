@@ -100,7 +100,7 @@ impl Run<'_> {
             Event::Received(batch, bytes) => self.take_in(&batch, bytes, now)?,
             Event::Rebuilt(rebuilt) => {
                 let (credits, state) = self.recorder.books();
-                credits.tell_again(state, &rebuilt)?;
+                credits.name_again(state, &rebuilt)?;
             }
             Event::WaitsFor(partitions) => {
                 let list: Vec<String> = partitions.iter().map(u16::to_string).collect();

@@ -18,7 +18,7 @@ use crate::parse::Limits;
 use crate::recorder::RecorderError;
 use crate::selection::stored_robots::{self, REDIRECTS_MAX};
 
-/// Robots rules are fetched anew after this time; if they cannot be, those that are known go on to hold (RFC 9309 section 2.4).
+/// Robots rules are fetched again after this time; if that fails, the known ones stay in force (RFC 9309 section 2.4).
 const ROBOTS_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Requests for robots.txt in a run that has a limit of pages, at most: so many, and so many more for each page that it may
@@ -112,7 +112,7 @@ impl Run<'_> {
                 Some(target) if target.len() <= Limits::default().url_bytes_max => Answer::Moved(target),
                 _ => Answer::Rules(Rules::Free),
             },
-            // What may pass is looked at again by the next run.
+            // The next run tries temporary failures again.
             0..=199 | 429 | 500.. if !is_of_this_run => Answer::Unknown,
             0..=199 | 429 | 500.. => Answer::Rules(Rules::Closed),
             _ => Answer::Rules(Rules::Free),
@@ -136,7 +136,7 @@ impl Run<'_> {
                 Answer::Unknown => return self.seek(host, &url, before.as_deref(), now),
             }
         }
-        // Redirects that go on longer count as no robots.txt.
+        // Longer chains of redirects count as no robots.txt.
         self.settle_for(host, Rules::Free, holds, now)
     }
 

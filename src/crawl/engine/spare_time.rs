@@ -14,8 +14,8 @@ pub(super) struct SpareTime {
 }
 
 impl SpareTime {
-    pub(super) fn new(told: Option<bool>) -> Self {
-        Self { gauge: Gauge::new(told), repacking: None }
+    pub(super) fn new(known: Option<bool>) -> Self {
+        Self { gauge: Gauge::new(known), repacking: None }
     }
 }
 
@@ -30,7 +30,7 @@ impl Run<'_> {
         let repacking = self.spare_time.repacking.get_or_insert_with(|| Beside::new(options.clone(), spare));
         // What a repack takes must not let the crawl pause.
         let turn = repacking.look(store, free.saturating_sub(self.options.disk_min))?;
-        self.tell_of(turn);
+        self.report_repack(turn);
         Ok(())
     }
 
@@ -38,12 +38,12 @@ impl Run<'_> {
     pub(super) fn end_spare_time(&mut self) -> Result<(), CrawlError> {
         if let Some(repacking) = &mut self.spare_time.repacking {
             let turn = repacking.end(self.recorder.store_mut())?;
-            self.tell_of(turn);
+            self.report_repack(turn);
         }
         Ok(())
     }
 
-    fn tell_of(&mut self, turn: Option<Turn>) {
+    fn report_repack(&mut self, turn: Option<Turn>) {
         match turn {
             None => {}
             Some(Turn::Repacked(done)) => {
@@ -55,7 +55,7 @@ impl Run<'_> {
                     "repacked: segments {old} of {before} are now {new} of {after} ({share:.2} of it)"
                 ));
             }
-            Some(Turn::GaveUp(error)) => self.warn(format!("repacks no more: {error}")),
+            Some(Turn::GaveUp(error)) => self.warn(format!("repacking has stopped: {error}")),
         }
     }
 }

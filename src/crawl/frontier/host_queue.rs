@@ -66,7 +66,7 @@ impl HostQueue {
         Ok(())
     }
 
-    /// Brings back from disk what is better than all in memory; `is_valid` tells which entries are still meant.
+    /// Brings back from disk what is better than all in memory; `is_valid` says which entries still count.
     pub(super) fn settle(
         &mut self,
         spill: Option<&mut Spill>,

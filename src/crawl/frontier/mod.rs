@@ -1,12 +1,12 @@
 //! What to fetch next: by importance among all that politeness allows now.
 //!
 //! Every host has its URLs in levels of importance. Every address has its hosts, awake (fetchable as far as the host is
-//! concerned) or asleep. Every address that could serve a request now stands in a heap by the level of its best host,
+//! concerned) or asleep. Every address that could serve a request now is in a heap by the level of its best host,
 //! every other one in a heap by the time it wakes. So the next request is found in logarithmic time, and if anything is
 //! fetchable, it is found.
 //!
-//! Entries are never searched for: a URL that rises is entered again, and what is met out of date is passed over. The
-//! frontier itself is derived: after a restart it is filled anew from the page states.
+//! Entries are never searched for: a URL that rises is entered again, and outdated entries are skipped. The
+//! frontier itself is derived: after a restart it is filled again from the page states.
 //!
 //! Of a host's URLs the best are in memory, the others on disk. How many are in memory altogether, the front, is the one
 //! number that says how much memory the frontier takes (BUbiNG has the same: Boldi, Marino, Santini, Vigna, "BUbiNG:
@@ -77,7 +77,7 @@ impl Default for Politeness {
 }
 
 impl Politeness {
-    /// No delay, and so many requests under way to a host and to an address: for servers of one's own.
+    /// No delay, and so many requests under way to a host and to an address: for servers of your own.
     #[must_use]
     pub const fn at_once(per_host: u32, per_address: u32) -> Self {
         let none = Duration::ZERO;
@@ -130,7 +130,7 @@ struct Host {
     asleep: bool,
     /// Whether it is being resolved, or was, and nothing was asked of it yet.
     ahead: bool,
-    /// Its site, as soon as that is said.
+    /// Its site, once it is known.
     site: Option<SiteId>,
 }
 
@@ -140,7 +140,7 @@ impl Host {
         matches!(self.phase, Phase::At(at, _) if at == number)
     }
 
-    /// Whether there is something to ask it for, as far as its rules are concerned.
+    /// Whether there is something to fetch that its rules allow.
     fn may_be_asked(&self) -> bool {
         self.robots_wanted || !self.robots_under_way
     }
@@ -157,7 +157,7 @@ struct Address {
     asleep: BinaryHeap<Reverse<(Instant, HostId)>>,
     /// The level under which the address stands among the ready, if it does.
     ready_level: Option<u8>,
-    /// When the address is to be looked at again, if it waits.
+    /// When the address is checked again, if it waits.
     waits_until: Option<Instant>,
 }
 
@@ -186,13 +186,13 @@ pub struct Frontier {
     active: usize,
     /// Hosts that have a request under way.
     hosts_active: usize,
-    /// Hosts that have something to be asked for, and sleep.
+    /// Hosts that have something to fetch, and sleep.
     hosts_asleep: usize,
-    /// Where URLs go that are not in memory; nothing for a frontier that is all in memory.
+    /// Where URLs go that do not fit in memory; none for a frontier that is all in memory.
     spill: Option<Spill>,
     /// URLs in memory, about.
     front_max: usize,
-    /// What the disk refused; told by [`Frontier::failure`].
+    /// The disk's first error; see [`Frontier::failure`].
     failure: Option<io::Error>,
     /// Until when an earlier run may have asked servers.
     earlier: Option<Instant>,
@@ -431,7 +431,7 @@ impl Frontier {
         self.ended(host);
         let entry = &mut self.hosts[host.index()];
         let delay = entry.delay.unwrap_or(self.politeness.host_delay);
-        // A server that takes long to answer is busy: it is left in peace for a multiple of that time.
+        // A server that takes long to answer is busy: it is left alone for a multiple of that time.
         let adapted = elapsed.mul_f64(self.politeness.answer_factor).min(ADAPTED_DELAY_MAX);
         let delay = if delay.is_zero() { delay } else { delay.max(adapted) };
         let delay = delay.max(pause.unwrap_or_default());

@@ -138,7 +138,7 @@ impl Frontier {
             entry.active += 1;
             self.active += 1;
             let delay = entry.delay.unwrap_or(self.politeness.host_delay);
-            // Until the answer is there nobody knows when the next request may go out, but never before this.
+            // Until the answer arrives it is not known when the next request may go out, but never before this.
             entry.next = after(Some(now), delay);
             let address_delay = self.politeness.address_delay;
             let address = &mut self.addresses[number];
@@ -167,7 +167,7 @@ impl Frontier {
         Some(url)
     }
 
-    /// Drops out-of-date entries from the top of a host's queue and tells its best level.
+    /// Drops out-of-date entries from the top of a host's queue and returns its best level.
     pub(super) fn top_level(&mut self, host: HostId) -> Option<u8> {
         if self.hosts[host.index()].robots_wanted { Some(LEVEL_REQUISITE) } else { self.settle(host) }
     }

@@ -1,6 +1,6 @@
 //! URLs of the frontier on disk: chains of small blocks in one file that has no name.
 //!
-//! The frontier is derived and filled anew when a crawl begins, so the file is gone with the process and never synced.
+//! The frontier is derived and filled again when a crawl begins, so the file is gone with the process and never synced.
 //! A chain is read from its head and written at its tail; what was read is free to be written again. Invariant: an
 //! entry is in one chain until it is taken out, whatever fails: a write that fails changes no chain.
 

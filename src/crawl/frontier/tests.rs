@@ -272,7 +272,7 @@ fn a_delay_that_robots_asks_for_counts_from_the_request_for_robots() {
 }
 
 #[test]
-fn a_run_that_goes_on_lets_servers_rest_first() {
+fn a_continued_run_lets_servers_rest_first() {
     let start = Instant::now();
     let at = |seconds| start + Duration::from_secs(seconds);
     let mut frontier = Frontier::new(polite(4, 2));
@@ -282,7 +282,7 @@ fn a_run_that_goes_on_lets_servers_rest_first() {
         frontier.next(start);
         frontier.resolved(HostId(number), Some(address(1)), start);
     }
-    // The rules of one host are in the archive, with a delay of its own.
+    // The rules of one host are in the archive, with its own delay.
     frontier.set_delay(HostId(0), Some(Duration::from_secs(9)));
     frontier.robots_known(HostId(0), start, DAY);
     assert_eq!(frontier.next(at(3)), None);

@@ -17,7 +17,7 @@ pub struct Finding {
     pub what: String,
 }
 
-/// What was looked at.
+/// What was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Copies.

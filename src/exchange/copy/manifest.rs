@@ -199,7 +199,7 @@ pub(super) fn check_path(path: &str) -> Result<(), String> {
     };
     if path.len() > PATH_BYTES_MAX || names.clone().count() > DEPTH_MAX || !names.clone().all(is_name) {
         let shown: String = path.chars().take(TEXT_CHARACTERS_MAX).collect();
-        return Err(format!("'{shown}' is no path in an archive"));
+        return Err(format!("'{shown}' is not a path in an archive"));
     }
     Ok(())
 }
@@ -332,7 +332,7 @@ mod tests {
             &deep,
         ] {
             let problem = Manifest::decode(&manifest(vec![entry(path)]).encode().unwrap(), 2).unwrap_err();
-            assert!(problem.contains("is no path in an archive"), "{path}: {problem}");
+            assert!(problem.contains("is not a path in an archive"), "{path}: {problem}");
         }
         let longest = format!("{}/{}", "a/".repeat(5) + &"x".repeat(255), "y".repeat(255));
         assert!(longest.len() < PATH_BYTES_MAX && check_path(&longest).is_ok());

@@ -6,11 +6,11 @@
 //! copies that would get a number one gets it ([`crate::remote::create`]).
 //!
 //! Invariant: **a manifest names objects of its own number and objects that the manifest before it names, and no others.** So an
-//! object that was brought under a number and is not named by that number's manifest will never be named again, and whoever
-//! has put manifest N may remove all objects of numbers up to N that no manifest names which is kept, without any lock, whatever
-//! others are doing: who is about to put manifest N + 1 names what N names, and brings the rest under N + 1; who still stands on
-//! N - 1 cannot put a manifest any more: a manifest that is removed leaves an empty object in its place, so that its number is not
-//! given again. What a killed copy has brought under N + 1 serves the next one, which has that number too.
+//! object that was sent under a number and is not named by that number's manifest will never be named. After putting manifest N,
+//! a copy may therefore remove all objects of numbers up to N that no kept manifest names, without a lock and whatever others do:
+//! a copy that is about to put manifest N + 1 names what N names and sends the rest under N + 1, and one that is still at N - 1
+//! cannot put a manifest any more, because a removed manifest leaves an empty object in its place, so that its number is not
+//! reused. Objects that a killed copy sent under N + 1 serve the next one, which has the same number.
 
 mod check;
 mod manifest;
@@ -40,10 +40,10 @@ pub use self::restore::{RESTORE_ENDING, Restored, restore};
 pub use self::send::{Copied, send};
 pub use self::snapshot::{FOLDER as SNAPSHOT_FOLDER, Lock as SnapshotLock};
 
-/// Tells how many bytes of how many are done; from several threads.
+/// Reports how many bytes of how many are done; called from several threads.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
-/// Why a copy was not made, or nothing made of it.
+/// Why a copy could not be made or restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {
@@ -78,7 +78,7 @@ pub enum CopyError {
     },
     /// The copies there are of another archive, or this one has forgotten them.
     #[error(
-        "{url} has copies that this archive does not know of, the newest of {time}; take another prefix, or go on with them by --adopt"
+        "{url} has copies that this archive does not know of, the newest of {time}; take another prefix, or continue them with --adopt"
     )]
     Foreign {
         /// Where.
@@ -148,7 +148,7 @@ pub enum CopyError {
         source: io::Error,
     },
     /// Somebody wanted it to end.
-    #[error("stopped; the same command goes on")]
+    #[error("stopped; the same command continues it")]
     Stopped,
 }
 

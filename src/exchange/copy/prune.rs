@@ -1,4 +1,4 @@
-//! Removing old copies, and objects that no copy needs; why that harms nobody stands in the module above.
+//! Removing old copies, and objects that no copy needs; the parent module explains why that is safe.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::manifest::{self, brought_by};
 use super::{CopyError, Remote};
 use crate::remote::{self, RemoteError};
 
-/// Empty objects that stay in the places of removed manifests, the newest: who is further behind than that has slept through as
+/// Empty objects that stay in the places of removed manifests, the newest: a writer further behind than that has missed as
 /// many copies.
 const EMPTY_MAX: u64 = 1000;
 

@@ -1,8 +1,8 @@
 //! Making an archive of a copy.
 //!
 //! Everything is written into a folder beside, `DIR.restoring`, synced, and gets its name in one step when every file has its
-//! digest: there is a whole archive, or none. A restore that was interrupted is gone on with; what lies in that folder already
-//! counts as far as it has its digest.
+//! digest: there is a whole archive, or none. A restore that was interrupted is continued; what lies in that folder already
+//! counts if it has its digest.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -45,7 +45,7 @@ pub struct Restored {
 ///
 /// # Errors
 /// When there is something already, when an object is missing or not what the manifest says, and when the store or the disk
-/// fails. There is no archive then, and the same command goes on.
+/// fails. There is no archive then, and the same command continues the restore.
 pub fn restore(
     remote: &Remote,
     archive: &Path,
@@ -111,7 +111,7 @@ fn parent(path: &Path) -> &Path {
 /// The folder that is filled.
 fn beside(archive: &Path) -> Result<PathBuf, CopyError> {
     let mut name =
-        archive.file_name().ok_or_else(|| occupied(archive, "is no name of a new folder"))?.to_owned();
+        archive.file_name().ok_or_else(|| occupied(archive, "is not a name of a new folder"))?.to_owned();
     name.push(RESTORE_ENDING);
     Ok(archive.with_file_name(name))
 }
@@ -142,7 +142,7 @@ struct Folder {
 }
 
 impl Folder {
-    /// Makes it, or goes on with it.
+    /// Starts or continues it.
     fn begin(path: &Path) -> Result<Self, CopyError> {
         let failed = CopyError::io(path);
         let mark = path.join(MARK);
@@ -154,7 +154,7 @@ impl Folder {
         };
         let lock = begin().map_err(failed)?;
         let lock =
-            lock.ok_or_else(|| occupied(path, "is no folder that a restore has left; take it away"))?;
+            lock.ok_or_else(|| occupied(path, "is not a folder that a restore has left; take it away"))?;
         if lock.try_lock().is_err() {
             return Err(occupied(path, "is being filled by another restore"));
         }

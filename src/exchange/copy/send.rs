@@ -37,7 +37,7 @@ pub struct Copied {
     pub sent_bytes: u64,
 }
 
-/// Copies the archive in `archive`, as of its last checkpoint, whoever is writing to it; if asked to `adopt` them, beside copies
+/// Copies the archive in `archive`, as of its last checkpoint, even while it is being written to; if asked to `adopt` them, beside copies
 /// that the archive does not know of.
 ///
 /// # Errors
@@ -139,7 +139,7 @@ impl<'a> Plan<'a> {
         let there: HashMap<ObjectPath, u64> =
             listed.into_iter().map(|object| (object.location, object.size)).collect();
         let named = base.map(|base| base.files.as_slice()).unwrap_or_default();
-        // What somebody has removed there is brought anew.
+        // What somebody has removed there is sent again.
         let named = named.iter().filter(|file| there.get(&file.object()) == Some(&file.bytes));
         let named = named.map(|file| (file.sha256.as_str(), file.copy)).collect();
         let brought = there.into_iter().filter(|(object, _)| brought_by(object) == Some(number)).collect();

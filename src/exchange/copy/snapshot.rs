@@ -28,7 +28,7 @@ const FILES: &str = "files";
 /// Other files up to this length are copied: people may write over them.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
-/// What is no part of a copy: of the archive's folder, and of the state's.
+/// What is not a part of a copy: of the archive's folder, and of the state's.
 const LEFT_OUT: [&str; 7] =
     ["archive.lock", "segments", "state", "rebuild", FOLDER, erase::INTENT_FILE, restore::MARK];
 const LEFT_OUT_OF_STATE: [&str; 6] =
@@ -89,7 +89,7 @@ pub(super) struct Local {
     /// Its path in the archive's folder.
     pub(super) name: String,
     pub(super) bytes: u64,
-    /// What it should be, as far as that is written down.
+    /// What it should be, if that is recorded.
     pub(super) sha256: Option<String>,
     source: Source,
 }
@@ -135,7 +135,7 @@ impl Snapshot {
     pub(super) fn take(archive: &Path) -> Result<Self, CopyError> {
         let lock = Lock::take(archive).map_err(CopyError::io(&archive.join(FOLDER)))?;
         let lock = lock.ok_or_else(|| CopyError::UnderWay(archive.to_owned()))?;
-        // An erase has this lock, too: what it has begun it does not go on with now.
+        // An erase has this lock, too: it does not continue one now.
         if archive.join(erase::INTENT_FILE).exists() {
             return Err(CopyError::EraseUnfinished);
         }

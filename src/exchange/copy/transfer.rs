@@ -33,7 +33,7 @@ const PARTS_UNDER_WAY: usize = 2;
 /// How often a transfer is tried that the store has ended, after its own retries.
 const TRIALS_MAX: u32 = 3;
 
-/// Does the same with all of some things, and gives what came of each in their order; the first failure ends it.
+/// Does the same with all of some things, and returns the results in their order; the first failure ends it.
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     control: &Control,
@@ -185,7 +185,7 @@ fn put_in_parts(
     match sent {
         Ok(()) => runtime.block_on(parts.finish()).map(drop).map_err(failed),
         Err(error) => {
-            // Parts that stay are told of in the documentation; the first error is the one to tell.
+            // The documentation says what to do about parts that stay; the first error is the one to report.
             let _ = runtime.block_on(parts.abort());
             Err(error)
         }

@@ -21,7 +21,7 @@ use crate::ledger::{Erasure, Facts};
 pub(super) enum Fate {
     /// Only that it was there is left.
     Tombstone {
-        /// Whether it stood on a page that was erased, and its own was not.
+        /// Whether it depended on a page that was erased, and its own was not.
         is_copy: bool,
     },
     /// A revisit that gets the payload.
@@ -156,8 +156,8 @@ impl Author for Writer<'_> {
     }
 }
 
-/// The answer that a kept revisit becomes, and the digest of its payload: its own head, with the payload behind it as the
-/// head says that it comes.
+/// The answer that a kept revisit becomes, and the digest of its payload: its own head, followed by the payload as the
+/// head describes it.
 fn own(
     reader: &SegmentReader,
     algorithm: Algorithm,
@@ -169,7 +169,7 @@ fn own(
     let entity = Digest::of(algorithm, &payload);
     let (head, _) = split(&reader.read(revisit)?.content);
     if head.is_empty() {
-        // Other tools' revisits may have no head: then it is that of the answer that they stood on.
+        // Other tools' revisits may have no head: then it is that of the answer that they refer to.
         return Ok((original.content, entity));
     }
     let mut http = head.to_vec();
@@ -186,7 +186,7 @@ fn own(
     Ok((http.into(), entity))
 }
 
-/// Where the payload is that a revisit stands on.
+/// Where the payload of a revisit is.
 fn original_of(state: &State, revisit: CaptureId) -> Result<Location, EraseError> {
     let missing = StateError::Unknown { what: "the original of capture", id: u64::from(revisit.0) };
     let original = state.capture(revisit)?.original.ok_or(missing)?;

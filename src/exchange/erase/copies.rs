@@ -1,4 +1,4 @@
-//! Revisits that stood on what goes: those that stay get the payload, and pages that lost some captures are summed up anew.
+//! Revisits that depended on erased content: those that stay get the payload, and pages that lost some captures are summed up again.
 
 use archive_storage::{CaptureKind, LinkTarget, Store, UrlId};
 
@@ -6,7 +6,7 @@ use super::author::Fate;
 use super::{Done, EraseError, Intent, rewrite};
 use crate::ledger::{Credits, Facts, LinkCode, shown};
 
-/// Gives the payloads that go to the first revisit of each kept page.
+/// Gives erased payloads to the first revisit of each kept page.
 pub(super) fn keep(
     store: &mut Store,
     intent: &Intent,
@@ -26,7 +26,7 @@ pub(super) fn keep(
 }
 
 /// Sums up a page of which some captures are left: its newest version says what it is.
-pub(super) fn retell(store: &mut Store, page: UrlId) -> Result<(), EraseError> {
+pub(super) fn recompute(store: &mut Store, page: UrlId) -> Result<(), EraseError> {
     let Some((newest, capture)) = shown(store.state(), page)? else { return Ok(()) };
     let holder = store.original(&capture)?.unwrap_or(capture);
     let facts = Facts::from_fields(&store.metadata(&holder)?);
@@ -41,6 +41,6 @@ pub(super) fn retell(store: &mut Store, page: UrlId) -> Result<(), EraseError> {
     if !links.is_empty() {
         state.append_links(page, &links)?;
     }
-    Credits::retell(state, page, newest, &facts)?;
+    Credits::summarise(state, page, newest, &facts)?;
     Ok(())
 }

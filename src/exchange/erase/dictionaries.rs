@@ -2,7 +2,7 @@
 //!
 //! A dictionary holds whole versions of pages, or stretches of many. Content is compared by fingerprints chosen by winnowing
 //! (Schleimer, Wilkerson and Aiken, "Winnowing: Local Algorithms for Document Fingerprinting", 2003), which find any stretch of
-//! 31 bytes ([`GRAM_BYTES`] + [`WINDOW`] - 1) that two contents share. What captures that stay in a dictionary's segment have too is nobody's
+//! 31 bytes ([`GRAM_BYTES`] + [`WINDOW`] - 1) that two contents share. Content that remaining captures of a dictionary's segment have, too, is nobody's
 //! own, and does not count: otherwise a template would lead to all segments of its site.
 
 use std::collections::{HashMap, HashSet};
@@ -25,7 +25,7 @@ const WINDOW: usize = 12;
 /// Fingerprints that are kept in memory: of some 50 MiB. With more to look for, every dictionary is taken to hold some of it.
 const FINGERPRINTS_MAX: usize = 8 << 20;
 
-/// Bytes of captures that stay which are looked at in a segment, to learn what is nobody's own. What was not found by then is
+/// Bytes of remaining captures of a segment that are examined, to find content of several captures. What was not found by then is
 /// taken to be somebody's.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
@@ -101,7 +101,7 @@ fn fingerprints_of(store: &Store, places: &Places) -> Result<Option<HashSet<u64>
     Ok((wanted.len() <= FINGERPRINTS_MAX).then_some(wanted))
 }
 
-/// Removes what captures that stay in a segment have too: it is nobody's own.
+/// Removes content that remaining captures of a segment have, too.
 fn remove_common(
     store: &Store,
     segment: SegmentId,
@@ -126,7 +126,7 @@ fn remove_common(
     })
 }
 
-/// Hands over every record from a place on, until it is told to stop: where its capture begins, and its content.
+/// Hands over every record from a place on, until `take` breaks: where its capture begins, and its content.
 fn each_record(
     store: &Store,
     id: SegmentId,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_that_two_contents_share_is_found_wherever_it_stands() {
+    fn a_stretch_that_two_contents_share_is_found_anywhere() {
         let mut random = fastrand::Rng::with_seed(5);
         let mut bytes = |count: usize| (0..count).map(|_| random.u8(..)).collect::<Vec<u8>>();
         for length in [GRAM_BYTES + WINDOW - 1, 100] {

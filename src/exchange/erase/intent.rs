@@ -33,9 +33,9 @@ pub struct Intent {
     pub(super) pages: Vec<UrlId>,
     /// Their captures.
     pub(super) captures: Vec<CaptureId>,
-    /// Captures of other pages that stand on these, and go with them.
+    /// Captures of other pages that depend on these and are erased with them.
     pub(super) copies: Vec<CaptureId>,
-    /// Captures of other pages that stand on these, and stay: each with the one among them that gets the payload.
+    /// Captures of other pages that depend on these and stay: each with the one among them that gets the payload.
     pub(super) kept: Vec<(CaptureId, CaptureId)>,
     /// Segments whose dictionaries hold bytes of the captures, once they were looked for.
     pub(super) dictionaries: Option<Vec<SegmentId>>,

@@ -1,10 +1,10 @@
 //! Erasing: captures that go for good, with everything in the archive's folder that holds their bytes.
 //!
 //! An erase is a list of captures ([`Plan`]), written down durably before the first step (`intent`). Every step may be repeated, so
-//! whoever opens the archive for writing after a crash goes on with the list ([`resume`]):
+//! the next program that opens the archive for writing continues the list ([`resume`]):
 //!
 //! 1. The URLs go on the list of what must not come back ([`crate::erased`]).
-//! 2. Revisits that are to stay get the payload that they stood on (`--keep-copies`).
+//! 2. Revisits that stay get the payload that they depend on (`--keep-copies`).
 //! 3. Segments that have the captures, or bytes of theirs in their dictionaries (`dictionaries`), are rewritten with tombstones in
 //!    their places; the state says so in the same commit.
 //! 4. A copy of the state without titles, links, words and names takes the state's place: deleted bytes stay in files for long.
@@ -108,9 +108,9 @@ pub struct Done {
     pub pages: u64,
     /// Captures that are tombstones now.
     pub captures: u64,
-    /// Revisits that were kept with a payload of their own or of another kept one.
+    /// Revisits that were kept with their own payload or of another kept one.
     pub kept: u64,
-    /// Segments that were written anew, and their bytes before and after.
+    /// Segments that were rewritten, and their bytes before and after.
     pub segments: u64,
     /// Bytes of these segments before.
     pub bytes_before: u64,
@@ -122,13 +122,13 @@ pub struct Done {
     pub topics: Vec<String>,
     /// Quarantined files and cut-off tails that were removed.
     pub removed_files: u64,
-    /// Exports that were made since the first of the captures, as far as the archive has noted them.
+    /// Exports since the first of the captures that the archive has recorded.
     pub exports: Vec<Export>,
-    /// Where copies of the archive are, which hold what was erased until they are made anew.
+    /// Where copies of the archive are, which hold what was erased until they are rebuilt.
     pub copies: Vec<Place>,
 }
 
-/// Erases what a plan lists from the archive in `path`, which nobody else may own. `progress` gets bytes before compression
+/// Erases what a plan lists from the archive in `path`, which no other process may own. `progress` gets bytes before compression
 /// that were written, and about how many it will be.
 ///
 /// # Errors
@@ -177,7 +177,7 @@ fn carry_out(
 ) -> Result<Done, EraseError> {
     let mut store = recorder::open(path, options.clone())?.store;
     if intent.identity != store.state().identity() {
-        let problem = "the state was made anew since".to_owned();
+        let problem = "the state was rebuilt since".to_owned();
         return Err(EraseError::Intent { path: path.join(INTENT_FILE), problem });
     }
     // Rewriting knows segments by what the last checkpoint says of them.
@@ -218,7 +218,7 @@ fn forbid(path: &Path, state: &State, intent: &Intent) -> Result<(), EraseError>
     Ok(erased.write(path)?)
 }
 
-/// The pages' URLs, as far as they are still known.
+/// The pages' URLs that are still known.
 fn urls(state: &State, intent: &Intent) -> Result<HashSet<String>, StateError> {
     intent.pages.iter().map(|page| state.url(*page)).collect()
 }
@@ -364,7 +364,7 @@ fn renew_state(mut store: Store, intent: &Intent) -> Result<(), EraseError> {
     let mut renewal = Rebuild::scrub(store, &scrub)?;
     let folder = renewal.folder();
     for page in scrub.pages.iter().filter(|page| !intent.pages.contains(page)) {
-        copies::retell(renewal.store(), *page)?;
+        copies::recompute(renewal.store(), *page)?;
     }
     renewal.store().checkpoint_waiting()?;
     for (name, _) in INDEXES.into_iter().filter(|(name, _)| path.join(name).is_dir()) {

@@ -11,7 +11,7 @@ use crate::ledger::capture_flags;
 pub struct Order {
     /// Why.
     pub reason: String,
-    /// Whether revisits of other pages stay that stand on a payload that goes.
+    /// Whether revisits of other pages that depend on an erased payload stay.
     pub keep_copies: bool,
     /// Whether only digests of the URLs are kept.
     pub forget_url: bool,
@@ -27,9 +27,9 @@ pub struct Plan {
     pub pages: BTreeSet<UrlId>,
     /// Their captures.
     pub captures: BTreeSet<CaptureId>,
-    /// Captures of other pages that stand on these and go with them.
+    /// Captures of other pages that depend on these and are erased with them.
     pub copies: BTreeSet<CaptureId>,
-    /// Captures of other pages that stand on these and stay, each with the one that gets the payload.
+    /// Captures of other pages that depend on these and stay, each with the one that gets the payload.
     pub kept: BTreeMap<CaptureId, CaptureId>,
     /// Captures of other pages that have one of the payloads themselves: they stay.
     pub elsewhere: u64,
@@ -90,7 +90,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Finds what stands on the captures, and what has the same content.
+    /// Finds what depends on the captures, and what has the same content.
     fn find_copies(&mut self, store: &Store, payloads: &HashSet<[u8; 16]>) -> Result<(), StoreError> {
         // For each page and payload the first revisit, which holds the payload for the later ones.
         let mut holders: HashMap<(UrlId, CaptureId), CaptureId> = HashMap::new();

@@ -49,7 +49,7 @@ pub(super) fn write(
     merge(sources, out, progress)
 }
 
-/// The index beside a closed segment, as far as it is asked for.
+/// The requested part of the index beside a closed segment.
 fn stored<'a>(
     store: &Store,
     selection: &'a Selection,

@@ -80,7 +80,7 @@ pub(super) fn write(
     Ok(table.exported)
 }
 
-/// The text of a capture that has a payload of its own.
+/// The text of a capture that has its own payload.
 fn text_of(store: &Store, capture: &Capture) -> Result<Option<String>, ExportError> {
     if capture.original.is_some() {
         return Ok(None);

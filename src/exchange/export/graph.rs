@@ -24,7 +24,7 @@ const ENDINGS: [&str; 4] = ["graph", "offsets", "urls.gz", "properties"];
 /// Takes some 120 bytes of memory a page and 12 a link.
 ///
 /// # Errors
-/// When the archive cannot be read or the files not be written, and when `output` has an ending of its own.
+/// When the archive cannot be read or the files not be written, and when `output` has its own ending.
 pub fn write(
     store: &Store,
     selection: &Selection,

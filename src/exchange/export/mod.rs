@@ -46,7 +46,7 @@ pub enum Format {
     Links,
 }
 
-/// What came of an export.
+/// The outcome of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exported {
     /// Captures, or links.
@@ -168,7 +168,7 @@ pub fn run(
 /// Writes a selection as WACZ to a file that is open.
 ///
 /// # Errors
-/// As [`run`]; what the file holds then is no package.
+/// As [`run`]; what the file holds then is not a package.
 pub fn package(
     store: &Store,
     selection: &Selection,
@@ -218,7 +218,7 @@ fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
 }
 
-/// An error of writing, without the name of the file: whoever called knows it.
+/// An error of writing, without the name of the file, which the caller knows.
 fn lost(source: io::Error) -> ExportError {
     ExportError::Write { path: PathBuf::from("the output"), source }
 }

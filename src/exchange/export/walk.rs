@@ -5,7 +5,7 @@ use archive_storage::{Location, SegmentId, Store, segment};
 
 use super::{ExportError, Selection};
 
-/// Bytes of a segment that are read through rather than passed over: finding another place costs about as much.
+/// Bytes of a segment that are read through rather than skipped: finding another place costs about as much.
 const READ_THROUGH_BYTES: u64 = 1 << 20;
 
 /// What a segment gives.
@@ -63,7 +63,7 @@ fn walk_segment(
                 take(Unit::Description(record))?;
             } else {
                 let ends = record_type == RecordType::Metadata;
-                let behind = record.offset + record.length;
+                let end = record.offset + record.length;
                 let is_wanted = !group.is_empty()
                     || selection.has(&Location { segment: id, offset: record.offset, length: 0 });
                 if is_wanted {
@@ -73,8 +73,8 @@ fn walk_segment(
                     take(Unit::Capture(std::mem::take(&mut group)))?;
                 }
                 if group.is_empty()
-                    && let Some(next) = next_after(offsets, behind)
-                    && next > behind + READ_THROUGH_BYTES
+                    && let Some(next) = next_after(offsets, end)
+                    && next > end + READ_THROUGH_BYTES
                 {
                     start = next;
                     continue 'open;

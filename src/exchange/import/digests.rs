@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 use super::NoteKind;
 
-/// Metadata fields for a stated digest that the stored record does not state: it is wrong, or of a kind of its own.
+/// Metadata fields for a stated digest that the stored record does not state: it is wrong, or of its own kind.
 const STATED: [(&str, &str); 2] =
     [("WARC-Block-Digest", "statedBlockDigest"), ("WARC-Payload-Digest", "statedPayloadDigest")];
 
@@ -170,7 +170,7 @@ impl Stated {
     }
 }
 
-/// What a record states of its content, as far as it is right.
+/// The correct statements of a record about its content.
 pub(super) struct Digests {
     /// The block's as stated, or computed.
     pub(super) block: Digest,
@@ -318,7 +318,7 @@ mod tests {
                 let cut = block.len() - body.len() / 2;
                 rest.append(&block[cut..]).unwrap();
                 let long = Record { content: short.content.slice(..cut), rest: Some(Arc::new(rest)), ..short.clone() };
-                // What a long content begins with is looked at in its first MiB.
+                // The beginning of a long content is examined in its first MiB.
                 if is_coded && begins_with_chunk(body.as_bytes()) != begins_with_chunk(&body.as_bytes()[..cut - (block.len() - body.len())]) {
                     continue;
                 }

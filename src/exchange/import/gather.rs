@@ -80,7 +80,7 @@ impl Group {
     }
 }
 
-/// What became of records.
+/// The outcome of records.
 pub(super) enum Gathered {
     /// A capture.
     Group(Box<Group>),

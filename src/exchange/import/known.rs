@@ -37,7 +37,7 @@ pub(super) enum Seen {
     Never,
 }
 
-/// What the archive has, as far as an import came across it.
+/// What an import has found in the archive.
 pub(super) struct Known {
     hasher: RandomState,
     /// Marks of the captures of a URL and a time.
@@ -50,7 +50,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Remembers what fits into so many bytes, and the marks of some captures beside.
+    /// Remembers what fits into this many bytes, and the marks of some captures beside.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             hasher: RandomState::new(),
@@ -180,19 +180,19 @@ fn stored(store: &Store, capture: &Capture) -> Result<Identity, StoreError> {
     let payload = digest("WARC-Payload-Digest").filter(|_| !capture.kind.has_payload());
     Ok(Identity {
         id: header.record_id().map(str::to_owned),
-        date: header.get("WARC-Date").map(telling).unwrap_or_default(),
+        date: header.get("WARC-Date").map(unusual_date).unwrap_or_default(),
         content: content(block, payload),
     })
 }
 
-/// What stands for the content of a record: the digest of its block, and of a revisit that of its payload. Of a capture that
-/// nothing answered it is the reason.
+/// Identifies the content of a record: the digest of its block, and for a revisit that of its payload. For a capture without
+/// an answer it is the reason.
 pub(super) fn content(block: Option<Digest>, payload: Option<Digest>) -> String {
     [block, payload].into_iter().flatten().map(|digest| digest.to_string()).collect()
 }
 
-/// A date, as far as it says another than its time to the microsecond.
-pub(super) fn telling(date: &str) -> String {
+/// A date, unless it is just its time to the microsecond.
+pub(super) fn unusual_date(date: &str) -> String {
     let is_time = |date: Date| !date.is_partial && date.time.timestamp_subsec_nanos().is_multiple_of(1000);
     if Date::parse(date).is_some_and(is_time) { String::new() } else { date.to_owned() }
 }
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_oldest_is_forgotten() {
+    fn the_oldest_is_forgotten() {
         let mut recent = Recent::new(8);
         for number in 0..100 {
             recent.insert(number, ());

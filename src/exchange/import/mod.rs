@@ -3,7 +3,7 @@
 //! A thread reads records and puts them together to captures; any number of threads check digests, parse payloads and
 //! compress; the caller's thread, which owns the store, stores and credits them in the order of the files. A foreign
 //! record is stored as it came: its block, its identifier, its fields. Nothing is imported twice, so an import that was
-//! stopped is gone on with by the same command. What is not imported is reported.
+//! stopped is continued by the same command. What is not imported is reported.
 
 mod digests;
 mod gather;
@@ -40,7 +40,7 @@ pub struct Options {
     pub requests_alone: bool,
 }
 
-/// How far an import is, and at its end what came of it.
+/// How far an import is, and at its end the result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Status {
     /// Files read to their end.
@@ -67,7 +67,7 @@ pub struct Status {
     pub renamed: u64,
     /// Records that belong to no capture.
     pub left_out: LeftOut,
-    /// Files that could not be read, or are no WARC files.
+    /// Files that could not be read, or are not WARC files.
     pub refused_files: u64,
 }
 
@@ -76,7 +76,7 @@ pub struct Status {
 pub enum NoteKind {
     /// A file cannot be read at all.
     File,
-    /// A record is broken and was passed over.
+    /// A record is broken and was skipped.
     Broken,
     /// A stated digest is wrong; the capture was imported with the right one.
     Digest,

@@ -17,7 +17,7 @@ use url::Url;
 use super::NoteKind;
 use super::digests::{Digests, Payload, is_http};
 use super::gather::Group;
-use super::known::{Identity, content, telling};
+use super::known::{Identity, content, unusual_date};
 use crate::ledger::{Facts, Outcome, canonical_of, is_own_robots_txt};
 use crate::originals::Reference;
 use crate::parse::http_date;
@@ -36,7 +36,7 @@ const REQUEST_ALONE: &str = "the imported file has the request, but no answer to
 /// Bytes that a link or a metadata field takes in memory beside its text.
 const FIELD_BYTES: u64 = 128;
 
-/// Fields of a main record that a stored capture has in a form of its own, or that name records that are not stored.
+/// Fields of a main record that a stored capture has in its own form, or that name records that are not stored.
 const OWN_FIELDS: [&str; 9] = [
     "WARC-Type",
     "WARC-Record-ID",
@@ -67,7 +67,7 @@ pub(super) struct Prepared {
     pub(super) identity: Identity,
     /// For the index.
     pub(super) text: Option<Text>,
-    /// What a person has to know of it.
+    /// Remarks for the user.
     pub(super) notes: Vec<(NoteKind, String)>,
     /// Records of its own that are not kept.
     pub(super) left_out: Vec<RecordType>,
@@ -76,7 +76,7 @@ pub(super) struct Prepared {
 /// A revisit whose original is not known yet.
 pub(super) struct Revisit {
     /// What the capture is by its records.
-    pub(super) told: ReplayedCapture,
+    pub(super) stated: ReplayedCapture,
     /// What it says of its original.
     pub(super) reference: Reference,
 }
@@ -283,8 +283,8 @@ impl Capture<'_> {
             content: main.content.clone(),
             rest: main.rest.clone(),
         };
-        // What is not in a standard form is stored as the time that it was read as.
-        let date = if is_standard { telling(date) } else { String::new() };
+        // A date in a nonstandard form is stored as the time it was read as.
+        let date = if is_standard { unusual_date(date) } else { String::new() };
         let id = record.id.clone();
         let reference = is_revisit
             .then(|| Reference::of(&main.header, canonical(self.url), self.time().timestamp_micros()));
@@ -324,11 +324,11 @@ impl Capture<'_> {
     ) -> Option<Prepared> {
         let mut metadata = self.facts.to_fields();
         let facts = metadata.iter().filter(|(name, _)| !Facts::is_link(name)).cloned().collect();
-        let mut told = ReplayedCapture::of_foreign(main, facts)?;
-        let stated = std::mem::replace(&mut told.payload_digest, payload_digest);
-        told.payload_length = length.or(told.payload_length);
+        let mut capture = ReplayedCapture::of_foreign(main, facts)?;
+        let stated = std::mem::replace(&mut capture.payload_digest, payload_digest);
+        capture.payload_length = length.or(capture.payload_length);
         // The facts as their record will state them, which cuts what is long; links stay as they are.
-        let facts = Facts { links: self.facts.links, ..Facts::from_fields(&told.metadata) };
+        let facts = Facts { links: self.facts.links, ..Facts::from_fields(&capture.metadata) };
         metadata.extend(self.kept);
         let group = CaptureGroup {
             url: self.uri,
@@ -344,10 +344,10 @@ impl Capture<'_> {
             file: Arc::from(""),
             offset: 0,
             count: 0,
-            outcome: Outcome::of_told(&told, facts, None),
+            outcome: Outcome::with_facts(&capture, facts, None),
             records: Encoded::later(group),
             stated,
-            revisit: reference.map(|reference| Box::new(Revisit { told, reference })),
+            revisit: reference.map(|reference| Box::new(Revisit { stated: capture, reference })),
             identity: Identity::default(),
             text: None,
             notes: Vec::new(),

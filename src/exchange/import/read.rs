@@ -74,7 +74,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads files from the first to the last; ends early when nobody listens any more or is to stop.
+    /// Reads files from the first to the last; ends early when the receiver is gone or a stop is requested.
     pub(super) fn run(&self, items: &Sender<Queued<Item>>) {
         let memory = self.memory.bodies() as u64 / 2;
         let room = Room::new(Bytes { memory, disk: SPOOLED_BYTES_MAX });

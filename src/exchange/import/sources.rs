@@ -1,7 +1,7 @@
 //! What there is to read: WARC files, and those that stand within WACZ packages.
 //!
 //! A package keeps its records as they are (Webrecorder, "Web Archive Collection Zipped" 1.1.1, section 5.2.1), so that
-//! they are read where they lie, like a file of their own.
+//! they are read where they lie, like their own file.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use flate2::read::MultiGzDecoder;
 use zip::{CompressionMethod, ZipArchive};
 
-/// Records at a file's start that are looked at for a date.
+/// Records at a file's start that are searched for a date.
 const DATED_WITHIN: usize = 4;
 
 /// How every ARC file begins (Internet Archive, "Arc File Format", 1996).
@@ -66,7 +66,7 @@ impl Source {
         part(&self.path, bytes)?.take(2).read_to_end(&mut start)?;
         let file = BufReader::new(part(&self.path, bytes)?);
         let mut first = vec![0; ARC_START.len()];
-        // What cannot be unpacked is no ARC file; the reader of records says what is wrong with it.
+        // What cannot be unpacked is not an ARC file; the reader of records says what is wrong with it.
         let is_read = match start == GZIP_START {
             true => MultiGzDecoder::new(file).read_exact(&mut first).is_ok(),
             false => { file }.read_exact(&mut first).is_ok(),
@@ -101,7 +101,7 @@ fn sources(path: &Path) -> Vec<Source> {
     match package(path) {
         Ok(None) => vec![source(name, Ok(0..u64::MAX))],
         Ok(Some(records)) if records.is_empty() => {
-            let what = "this ZIP file is no WACZ package: it has no WARC files in a folder `archive`";
+            let what = "this ZIP file is not a WACZ package: it has no WARC files in a folder `archive`";
             vec![source(name, Err(what.to_owned()))]
         }
         Ok(Some(records)) => {
@@ -114,7 +114,7 @@ fn sources(path: &Path) -> Vec<Source> {
 /// A file of records within a package: its name, and where it lies or why it cannot be read.
 type Packed = (String, Result<Range<u64>, String>);
 
-/// The files of records in a package; nothing for what is no ZIP file.
+/// The files of records in a package; nothing for what is not a ZIP file.
 fn package(path: &Path) -> io::Result<Option<Vec<Packed>>> {
     let mut start = Vec::new();
     File::open(path)?.take(ZIP_START.len() as u64).read_to_end(&mut start)?;

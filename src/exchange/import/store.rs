@@ -112,7 +112,7 @@ struct Waiting {
     number: u64,
     file: Arc<str>,
     group: Box<Group>,
-    /// Taken by whoever finishes it.
+    /// Taken when it finishes.
     place: Arc<Mutex<Option<Place>>>,
 }
 
@@ -279,7 +279,7 @@ impl Import<'_> {
         if let Some(revisit) = prepared.revisit.take() {
             let known = |digest: &Digest| self.known.payload(digest);
             match originals::find(self.recorder.store(), &revisit.reference, &known)? {
-                Some(original) => self.refer(&mut prepared, &revisit.told, original)?,
+                Some(original) => self.refer(&mut prepared, &revisit.stated, original)?,
                 None => is_open = true,
             }
             self.status.revisits += 1;
@@ -298,16 +298,16 @@ impl Import<'_> {
         }
     }
 
-    /// Writes into a revisit's record what it stands for, unless it says so itself.
+    /// Writes into a revisit's record what it refers to, unless the record says so itself.
     fn refer(
         &self,
         prepared: &mut Prepared,
-        told: &ReplayedCapture,
+        stated: &ReplayedCapture,
         (id, original): (CaptureId, Capture),
     ) -> Result<(), RecorderError> {
         let facts = std::mem::take(&mut prepared.outcome.facts);
-        prepared.outcome = Outcome::of_told(told, facts, Some((id, original)));
-        if told.original.is_some() {
+        prepared.outcome = Outcome::with_facts(stated, facts, Some((id, original)));
+        if stated.original.is_some() {
             return Ok(());
         }
         let CaptureBody::Imported(record) = &mut prepared.records.change().body else { return Ok(()) };

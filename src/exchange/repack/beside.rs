@@ -1,6 +1,6 @@
-//! Repacking beside whoever goes on writing to the archive: a crawl or a refresh.
+//! Repacking while a crawl or a refresh writes to the archive.
 //!
-//! Closed segments change no more, so a thread can write them anew while others are appended to. The owner of the archive
+//! Closed segments change no more, so a thread can rewrite them while others are appended to. The owner of the archive
 //! looks at it now and then, and lets its next checkpoint put in place what is ready: a crash leaves the old segments or the new
 //! ones, and readers read on. The thread has the lowest priority, and stands still while processors have no time to spare.
 
@@ -22,7 +22,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long the end of a run waits for the thread: to stop it needs to come to the end of what it does.
 const END_WAIT: Duration = Duration::from_secs(5);
 
-/// What came of looking.
+/// The outcome of a look.
 #[derive(Debug)]
 pub enum Turn {
     /// The next checkpoint puts this in place.
@@ -92,8 +92,8 @@ impl Beside {
         let mut author = Patient { is_over: self.is_over.clone(), spare: self.spare.clone() };
         let rewriting = self.options.rewriting(batch);
         let work = move || {
-            if !author.spare.is_told() {
-                // Of Linux's threads each has a priority of its own. Without it there is still the gauge.
+            if !author.spare.is_known() {
+                // On Linux each thread has its own priority. If that fails, there is still the gauge.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
             }
             rewriter.carry_out(&rewriting, &mut author)

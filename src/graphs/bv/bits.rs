@@ -77,7 +77,7 @@ impl<R: Read> BitReader<R> {
         }
     }
 
-    /// Elias' γ: as many zeros as the number plus one has bits behind its first, then the number plus one.
+    /// Elias' γ: as many zeros as the number plus one has bits after its first, then the number plus one.
     #[inline]
     pub(super) fn gamma(&mut self) -> Result<u64, BitError> {
         let length = 2 * self.word.leading_zeros() + 1;

@@ -12,7 +12,7 @@ pub(super) enum Code {
     Gamma,
     /// Elias' δ.
     Delta,
-    /// Three bits at a time, behind a one if they are the last.
+    /// Three bits at a time, after a one if they are the last.
     Nibble,
     /// ζ with this shrinking factor, which is at least 1 (Boldi and Vigna, "Codes for the World Wide Web", 2005).
     Zeta(u32),

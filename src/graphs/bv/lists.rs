@@ -44,7 +44,7 @@ impl<R: Read> Lists<R> {
         self.page
     }
 
-    /// The targets of the next page, ascending; nothing behind the last one.
+    /// The targets of the next page, ascending; none after the last one.
     pub(super) fn next(&mut self) -> Result<Option<&[u32]>, BitError> {
         if self.page == self.properties.pages {
             return Ok(None);
@@ -167,7 +167,7 @@ impl<R: Read> Lists<R> {
         Ok(())
     }
 
-    /// A target: the first by its distance from the page, others by the gap behind `before`.
+    /// A target: the first by its distance from the page, others by the gap after `before`.
     #[inline]
     fn target(&mut self, code: Code, before: Option<u64>) -> Result<u32, BitError> {
         let number = code.read(&mut self.bits)?;
@@ -180,7 +180,7 @@ impl<R: Read> Lists<R> {
         let target = target.and_then(|target| u32::try_from(target).ok());
         target
             .filter(|target| *target < self.properties.pages)
-            .ok_or(BitError::Damaged("a target is no page"))
+            .ok_or(BitError::Damaged("a target is not a page"))
     }
 }
 

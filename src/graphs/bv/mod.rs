@@ -2,7 +2,7 @@
 //!
 //! `NAME.properties` is text, `NAME.graph` bits: for each page how many links it has, which of them it has in common with a
 //! page shortly before it, runs of neighbouring targets, and gaps between the others. `NAME.offsets` says where each list
-//! begins, for whoever wants only some of them: it is written, and not read.
+//! begins, for random access: it is written, and not read.
 
 mod bits;
 mod codes;

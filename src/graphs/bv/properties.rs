@@ -7,7 +7,7 @@ use super::codes::Code;
 pub(super) struct Properties {
     pub(super) pages: u32,
     pub(super) arcs: Option<u64>,
-    /// A list may be copied from one of so many before it.
+    /// A list may be copied from one of this many before it.
     pub(super) window: u32,
     /// A run of targets that is no shorter is an interval; with 0 there are none.
     pub(super) interval_min: u32,

@@ -38,7 +38,7 @@ fn what_others_wrote_is_read() {
     }
 }
 
-/// Bit for bit what `webgraph` writes, but for the zeros behind the end.
+/// Bit for bit what `webgraph` writes, except for the zeros after the end.
 #[test]
 fn what_is_written_is_as_others_write_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +88,7 @@ proptest! {
         std::fs::copy(golden("usual.properties"), name.with_extension("properties")).unwrap();
         let mut bytes = std::fs::read(golden("usual.graph")).unwrap();
         let place = place % bytes.len();
-        // The last bytes are zeros behind the end.
+        // The last bytes are zeros after the end.
         let is_short = cut && place + 8 < bytes.len();
         bytes[place] ^= 1_u8 << bit;
         bytes.truncate(if cut { place } else { bytes.len() });

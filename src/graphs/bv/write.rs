@@ -8,7 +8,7 @@ use super::bits::BitWriter;
 use super::codes::Code;
 use super::properties::{Codes, USUAL_CODES};
 
-/// A list may be copied from one of so many before it.
+/// A list may be copied from one of this many before it.
 const WINDOW: usize = 7;
 
 /// A list that is copied from a copied one and so on needs no more than so many others.

@@ -39,7 +39,7 @@ pub(in crate::graphs) fn merge(links: &mut Vec<Link>, is_weighted: bool) {
     });
 }
 
-/// 32-bit words of a piece of a file; a longer row has a piece of its own.
+/// 32-bit words of a piece of a file; a longer row has its own piece.
 const PIECE_WORDS: usize = 1 << 18;
 
 /// Where the words are.

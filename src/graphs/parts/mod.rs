@@ -1,8 +1,8 @@
 //! PageRank of a graph that lies in parts, by chaotic iteration (Xyleme, section 5.3), with a proven error bound.
 //!
 //! A part has some of the pages and all links that lead away from them. It solves `(I - d P^T) y = v` for its own pages in
-//! place (Gauss-Seidel), with what flows in from pages of other parts as it was when it was last heard of. What flows out is
-//! told as a whole and not as a change: for each page of another part that its own link to, the sum over them. So a [`Batch`]
+//! place (Gauss-Seidel), with the last known inflow from pages of other parts. Outflow is
+//! sent as totals, not as changes: for each page of another part that its own link to, the sum over them. So a [`Batch`]
 //! replaces those before it. It may come late, again, after newer ones or never, and nothing is counted twice.
 //!
 //! **Bound.** Whatever y is, `|y* - y|_1 <= |r|_1 / (1 - d)` with `r = v - (I - d P^T) y` over all parts, and PageRank

@@ -25,7 +25,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Bytes that it takes to tell it.
+    /// Its size in bytes when it is sent.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         (8 * (self.values.len() + 4)) as u64
@@ -163,7 +163,7 @@ impl Part {
         self.outer.end_piece()
     }
 
-    /// Tells all parts, in order and with all their links, where what flows from the others goes.
+    /// Connects all parts, given in order and with all their links, so that each knows where inflow from the others goes.
     pub fn connect(parts: &mut [Self]) {
         let count = parts.len();
         parts.iter_mut().for_each(|part| part.begin(count));

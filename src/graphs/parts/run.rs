@@ -7,7 +7,7 @@ use std::thread;
 use super::part::{Account, Batch, Part};
 use super::{PartError, bound};
 
-/// A part is swept until no more than this of its pages' residual is left, or so often, before it tells the others.
+/// A part is swept until at most this share of its pages' residual is left, or so often, before it sends to the others.
 const INNER_SHARE: f64 = 0.1;
 const INNER_SWEEPS_MAX: u32 = 16;
 
@@ -22,7 +22,7 @@ pub struct Chaotic {
     pub threads: usize,
 }
 
-/// What came of it.
+/// Its outcome.
 #[derive(Debug)]
 pub struct Outcome {
     /// PageRank of the pages of each part; adds up to 1 over all of them.
@@ -33,7 +33,7 @@ pub struct Outcome {
     pub sweeps: f64,
     /// Links that were read.
     pub operations: u64,
-    /// How often a part told what flows out of it, on average.
+    /// How often a part sent its outflow, on average.
     pub rounds: f64,
     /// Bytes of batches between the parts.
     pub bytes: u64,

@@ -139,8 +139,8 @@ proptest! {
         let mut parts = split.parts(DAMPING, None);
         let mut random = fastrand::Rng::with_seed(seed);
         let mut batches: Vec<Batch> = Vec::new();
-        // What each part told of itself last, and the values that it had then.
-        let mut told: Vec<(Account, Vec<f64>)> =
+        // What each part reported last, and its values at that time.
+        let mut reported: Vec<(Account, Vec<f64>)> =
             parts.iter().map(|part| (part.account(), part.values().to_vec())).collect();
         for _ in 0..400 {
             let part = random.usize(0..count);
@@ -151,12 +151,12 @@ proptest! {
                     let batch = &batches[random.usize(0..batches.len())];
                     parts[batch.to].hear(batch).unwrap();
                 }
-                _ => told[part] = (parts[part].account(), parts[part].values().to_vec()),
+                _ => reported[part] = (parts[part].account(), parts[part].values().to_vec()),
             }
             let now: Vec<Account> = parts.iter().map(Part::account).collect();
             let values: Vec<&[f64]> = parts.iter().map(Part::values).collect();
-            let then: Vec<Account> = told.iter().map(|(account, _)| account.clone()).collect();
-            let old: Vec<&[f64]> = told.iter().map(|(_, values)| values.as_slice()).collect();
+            let then: Vec<Account> = reported.iter().map(|(account, _)| account.clone()).collect();
+            let old: Vec<&[f64]> = reported.iter().map(|(_, values)| values.as_slice()).collect();
             for (accounts, values) in [(now, values), (then, old)] {
                 let bound = bound(&accounts);
                 if bound < f64::INFINITY {

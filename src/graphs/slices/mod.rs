@@ -5,7 +5,7 @@
 //! its sources' new values in order, in a file. Either way a scan reads each slice once and everything else in order.
 //!
 //! * *Gauss-Seidel*: a finished slice replaces the old one in the file at once, so later slices compute with it.
-//! * *Chaotic*: with several threads, each computes a slice of its own with whatever the others have written so far.
+//! * *Chaotic*: with several threads, each computes its own slice with whatever the others have written so far.
 //! * *Combined*: direct and inverse in one scan; each slice then needs memory for both.
 //!
 //! The direct ranking solves PageRank's linear system without the pages that link nowhere, as `rank::PageRank` does, with

@@ -40,9 +40,9 @@ pub struct Sliced {
     pub damping: f64,
     /// Stop when the proven L1 error is at most this.
     pub tolerance: f64,
-    /// Stop at the latest after so many scans.
+    /// Stop at the latest after this many scans.
     pub iterations_max: u32,
-    /// Threads; each holds a slice of its own.
+    /// Threads; each holds its own slice.
     pub threads: usize,
     /// Use finished slices at once instead of in the next scan (direct ranking only).
     pub gauss_seidel: bool,

@@ -17,7 +17,7 @@ impl Ledger {
         let sent = units.saturating_sub(ENDOWMENT);
         let all = self.numbers.unread_cash;
         if all > 0 {
-            // The flow to the page goes on to elsewhere: it is none of what lies on unread pages here.
+            // The flow to the page continues elsewhere: it is not on unread pages here.
             self.numbers.unread_rate *= 1.0 - sent as f64 / all as f64;
         }
         self.numbers.unread_cash = all - sent;

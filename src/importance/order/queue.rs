@@ -37,7 +37,7 @@ const NO_LEVEL: u16 = u16::MAX;
 
 /// Priorities of 0 or more, rounded to levels; within a level first come, first served. Every operation is O(1).
 ///
-/// A page whose level changes is entered again and the old entry stays behind until it comes up. When old entries are
+/// A page whose level changes is entered again, and the old entry stays until it comes up. When old entries are
 /// most of the queue they are thrown out, so that a waiting page costs at most `ENTRIES_A_PAGE_MAX` entries of 4 bytes
 /// beside the 2 bytes of its level.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl Queue for LevelQueue {
     }
 }
 
-/// Any priorities, kept exactly; equals in order of their last change. A heap with old entries left behind.
+/// Any priorities, kept exactly; equals in order of their last change. A heap that keeps old entries.
 #[derive(Debug, Default)]
 pub struct ExactQueue {
     heap: BinaryHeap<Entry>,

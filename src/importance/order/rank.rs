@@ -74,7 +74,7 @@ impl Order for GreedyCash {
     }
 }
 
-/// Highest PageRank of the graph known so far, computed anew whenever that has grown by a tenth (Cho, Garcia-Molina,
+/// Highest PageRank of the graph known so far, computed again whenever that has grown by a tenth (Cho, Garcia-Molina,
 /// Page, "Efficient crawling through URL ordering", 1998).
 #[derive(Debug, Default)]
 pub struct PageRankSoFar {
@@ -87,7 +87,7 @@ pub struct PageRankSoFar {
     operations: u64,
 }
 
-/// Growth of the downloaded part after which ranks are computed anew.
+/// Growth of the downloaded part after which ranks are computed again.
 const GROWTH: f64 = 1.1;
 
 /// Sweeps a time, starting from the last ranks.
@@ -144,7 +144,7 @@ impl Order for PageRankSoFar {
         self.links.keep(page, links);
         for link in links {
             if self.know(link.target) {
-                // Behind all whose rank is known, until ranks are computed anew.
+                // After all whose rank is known, until ranks are computed again.
                 queue.put(link.target, 0.0);
             }
         }

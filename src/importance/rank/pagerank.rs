@@ -10,7 +10,7 @@
 //! caches. Corrections are found in place (Gauss-Seidel) with Anderson's acceleration, see `solver`; how the links lie in
 //! memory decides on the rest of the speed, see `core`.
 //!
-//! OPIC's fixed point is the same system with a damping of its own for each page, `out / (out + 1)`; the bound then holds
+//! OPIC's fixed point is the same system with its own damping for each page, `out / (out + 1)`; the bound then holds
 //! with the largest of them.
 //!
 //! **Bound.** `|P^T|_1 <= 1`, so the error of y is at most `|r|_1 / (1 - d)`, and that of x at most twice this divided by
@@ -32,7 +32,7 @@ pub struct PageRank<'a> {
     pub damping: Damping,
     /// Stop when the L1 error is proven to be at most this.
     pub tolerance: f64,
-    /// Stop at the latest after so many sweeps.
+    /// Stop at the latest after this many sweeps.
     pub iterations_max: u32,
     /// Threads to use at most; a small graph has fewer. Another number of them may change the last digits, below the
     /// tolerance.
@@ -70,7 +70,7 @@ impl PageRank<'_> {
     /// PageRank of all pages; adds up to 1.
     ///
     /// # Errors
-    /// When the damping is not in 0..1 or the personalisation is no distribution over the pages.
+    /// When the damping is not in 0..1 or the personalisation is not a distribution over the pages.
     pub fn run(&self, graph: Graph) -> Result<Ranking, RankError> {
         self.solve(&self.prepare(graph)?)
     }
@@ -91,7 +91,7 @@ impl PageRank<'_> {
     /// PageRank of all pages of a prepared graph (the damping is the one it was prepared with).
     ///
     /// # Errors
-    /// When the personalisation is no distribution over the pages.
+    /// When the personalisation is not a distribution over the pages.
     pub fn solve(&self, prepared: &Prepared) -> Result<Ranking, RankError> {
         let core = &prepared.core;
         let jump = self.jump(core)?;

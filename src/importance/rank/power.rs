@@ -72,7 +72,7 @@ impl Power<'_> {
     /// Iterates to the fixed point; the values add up to 1.
     ///
     /// # Errors
-    /// When the damping is not in 0..=1, or the personalisation or start is no distribution over the pages.
+    /// When the damping is not in 0..=1, or the personalisation or start is not a distribution over the pages.
     pub fn run(&self, graph: &Graph) -> Result<Ranking, RankError> {
         if !(0.0..=1.0).contains(&self.damping) {
             return Err(RankError::Damping(self.damping));

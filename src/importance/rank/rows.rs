@@ -49,7 +49,7 @@ impl<I: Copy + Into<u32>> Rows<I> {
         self.weights.extend(weight);
     }
 
-    /// Ends a row of so many sources.
+    /// Ends a row of this many sources.
     pub(super) fn end_row(&mut self, length: usize) {
         let length = length as u32;
         match self.runs.last_mut().filter(|run| run.length == length) {

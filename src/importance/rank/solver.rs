@@ -1,10 +1,10 @@
-//! The iteration behind [`super::pagerank`], shared by any number of threads.
+//! The iteration of [`super::pagerank`], shared by any number of threads.
 //!
 //! The unknown of a page is its *gift*, what it gives to each of its links: its value times the damping by the weight of its
 //! links. Values are scaled so that the mean jump is 1.
 //!
 //! All threads run [`Worker::run`] and meet after each [`Stage`] of a sweep. In a stage each thread goes over chunks of its
-//! own, with all corrections in a vector of its own; then they tell each other what became of them. So a sweep is the same
+//! own, with all corrections in its own vector; then they exchange the results. So a sweep is the same
 //! linear map whatever the threads' speed, which acceleration depends on, hardly any value is older than one in a
 //! sequential sweep, and no thread waits for a line of memory that another one writes.
 
@@ -53,7 +53,7 @@ impl Exact {
     }
 }
 
-/// What the threads tell each other of one vector.
+/// Where the threads exchange one vector.
 #[derive(Debug)]
 struct Board(Vec<AtomicU32>);
 
@@ -63,14 +63,14 @@ impl Board {
     }
 
     fn write(&self, pages: Range<usize>, values: &[f32]) {
-        for (told, value) in self.0[pages].iter().zip(values) {
-            told.store(value.to_bits(), Relaxed);
+        for (shared, value) in self.0[pages].iter().zip(values) {
+            shared.store(value.to_bits(), Relaxed);
         }
     }
 
     fn read(&self, pages: Range<usize>, values: &mut [f32]) {
-        for (told, value) in self.0[pages].iter().zip(values) {
-            *value = f32::from_bits(told.load(Relaxed));
+        for (shared, value) in self.0[pages].iter().zip(values) {
+            *value = f32::from_bits(shared.load(Relaxed));
         }
     }
 }
@@ -276,7 +276,7 @@ impl<'a> Worker<'a> {
     /// Sweeps until this part of the residual is left, whose size is `whole` in gifts.
     fn correct(&mut self, part: f64, whole: f64) {
         let damping = self.solver.core.damping_max;
-        // A plain sweep shrinks the change by d or more; where rounding stops that, going on is no use.
+        // A plain sweep shrinks the change by d or more; where rounding stops that, further sweeps do not help.
         let enough = (part.ln() / damping.max(0.1).ln()) as u32 + PERIOD;
         let mut at_last_mix = f64::INFINITY;
         for sweep in 1..=enough {
@@ -314,14 +314,14 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Tells the others the corrections of a chunk.
-    fn tell(&self, pages: Range<usize>) {
+    /// Publishes the corrections of a chunk to the others.
+    fn publish(&self, pages: Range<usize>) {
         if self.solver.threads > 1 {
             self.solver.board.write(pages.clone(), &self.all_corrections[pages]);
         }
     }
 
-    /// Hears what the others told in a stage; they have met since.
+    /// Reads what the others published in a stage; they have met since.
     fn hear(&mut self, stage: usize) {
         let Solver { core, stages, threads, board, .. } = self.solver;
         for thread in (0..*threads).filter(|&thread| thread != self.thread) {
@@ -368,7 +368,7 @@ impl<'a> Worker<'a> {
                 if let Some(state) = state {
                     self.states[state][first..first + new.len()].copy_from_slice(new);
                 }
-                self.tell(chunk.pages.clone());
+                self.publish(chunk.pages.clone());
             }
             [changed] = if number + 1 < solver.stages.len() {
                 self.meet([]);
@@ -425,11 +425,11 @@ impl<'a> Worker<'a> {
             for (place, page) in pages.clone().enumerate() {
                 self.all_corrections[page] = self.mixed(mix, first + place);
             }
-            self.tell(pages);
+            self.publish(pages);
         }
         self.meet([]);
         (0..self.solver.stages.len()).for_each(|stage| self.hear(stage));
-        // Nobody tells anything new before all have heard this.
+        // Nothing new is published before all have read this.
         self.meet([]);
     }
 

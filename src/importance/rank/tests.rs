@@ -158,7 +158,7 @@ fn harmonic_centrality_counts_distances() {
     assert!((sum(&sampled.values) / sum(&all) - 1.0).abs() < 0.3);
 }
 
-/// Distances from `start`, 0 where it does not reach.
+/// Distances from `start`, 0 if it does not reach.
 fn distances(graph: &Graph, start: usize) -> Vec<u32> {
     let mut distances = vec![0; graph.pages()];
     let mut queue = std::collections::VecDeque::from([start]);

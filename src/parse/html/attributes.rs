@@ -149,7 +149,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// The document that stands in a frame's attribute.
+    /// The document in a frame's attribute.
     fn inline_frame(&mut self, attributes: &[Attribute<'a>]) {
         if let Some(html) = value(attributes, "srcdoc") {
             let html = self.decode(html);

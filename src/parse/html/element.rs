@@ -124,7 +124,7 @@ impl Element {
         }
     }
 
-    /// Whether text before and after its tags stands on different lines.
+    /// Whether text before and after its tags is on different lines.
     pub(crate) fn breaks_line(self) -> bool {
         matches!(
             self,

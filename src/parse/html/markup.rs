@@ -2,7 +2,7 @@
 //!
 //! The tokenizer of the HTML standard (section 13.2.5) as far as a reader of links and words needs it: comments,
 //! declarations and processing instructions give no token, and a tag that is cut at the end gives none either. Which
-//! elements hold raw text is not known here: whoever has read such a start tag asks for it. It borrows everything, and
+//! elements hold raw text is not known here: the caller asks for it after such a start tag. It borrows everything, and
 //! finds every boundary with a search for a byte.
 
 use super::element::Element;
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_no_tag() {
+    fn a_truncated_tag_is_not_a_tag() {
         for text in ["<", "<a", "<a ", "<a b", "<a b=", "<a b='c>", "</a", "<!-- <a>", "<![CDATA[", "</"] {
             assert!(tags(text).is_empty(), "{text}");
         }

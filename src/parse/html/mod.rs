@@ -229,7 +229,7 @@ impl<'a, 'o> Reader<'a, 'o> {
 
     /// A document in an attribute of this one: its links count, its text doesn't.
     fn inside(&mut self, html: &str) {
-        /// Documents inside one another; deeper ones are not looked at.
+        /// Documents inside one another; deeper ones are ignored.
         const DEPTH_MAX: usize = 4;
         if self.depth < DEPTH_MAX {
             let mut reader = Reader::new(html, self.encoding, self.robot, self.outlinks);
@@ -287,7 +287,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         self.base_is_settled();
     }
 
-    /// The value of an attribute, in which `&copy=` is no entity. Borrowed when there is none in it.
+    /// The value of an attribute, in which `&copy=` is not an entity. Borrowed when there is none in it.
     fn decode<'v>(&self, value: &'v str) -> Cow<'v, str> {
         if self.is_decoded || memchr::memchr(b'&', value.as_bytes()).is_none() {
             Cow::Borrowed(value)
@@ -329,7 +329,7 @@ pub(crate) fn fragment_text(html: &str) -> Cow<'_, str> {
     Cow::Owned(facts.text)
 }
 
-/// Reads the links of a piece of HTML that stands in another document.
+/// Reads the links of a piece of HTML inside another document.
 pub(crate) fn links_inside(html: &str, outlinks: &mut Outlinks) {
     if memchr::memchr(b'<', html.as_bytes()).is_some() {
         let mut reader = Reader::new("", encoding_rs::UTF_8, "", outlinks);

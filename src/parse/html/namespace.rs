@@ -7,7 +7,7 @@
 use super::element::Element;
 use super::markup::Tag;
 
-/// Changes of the namespace inside one another; deeper ones are not looked at.
+/// Changes of the namespace inside one another; deeper ones are ignored.
 const OPEN_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Namespaces {
         }
     }
 
-    /// Whether an element is an integration point: HTML stands in it.
+    /// Whether an element is an integration point: it contains HTML.
     fn opens_html(&self, tag: &Tag<'_, '_>) -> bool {
         let is_html_encoding = |value: &str| {
             value.eq_ignore_ascii_case("text/html") || value.eq_ignore_ascii_case("application/xhtml+xml")

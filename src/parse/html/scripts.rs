@@ -1,5 +1,5 @@
 //! Where a script leads by a literal, as scripts of static pages do: `location = "x"`, `location.href = "x"`,
-//! `location.replace("x")`, `window.open("x")`. Nothing is run, and what is put together from parts is no literal.
+//! `location.replace("x")`, `window.open("x")`. Nothing is run, and what is put together from parts is not a literal.
 
 /// Calls `found` with every such literal.
 pub(super) fn targets<'a>(script: &'a str, mut found: impl FnMut(&'a str)) {

@@ -1,7 +1,7 @@
 //! The attributes that hold references, on which elements, and in what role: HTML with what earlier versions had, SVG,
 //! MathML, and the names that scripts which load pictures late look for.
 //!
-//! What needs more than one attribute to be understood stands in `attributes`.
+//! Elements with more than one relevant attribute are in `attributes`.
 
 use super::super::LinkKind;
 use super::element::Element;
@@ -93,7 +93,7 @@ pub(crate) fn role(element: Element, attribute: &str) -> Option<(Form, LinkKind)
     Some((Form::Url, kind))
 }
 
-/// The role of what a `meta` element names by its `property`, `name` or `itemprop`; none when it is no reference.
+/// The role of what a `meta` element names by its `property`, `name` or `itemprop`; none when it is not a reference.
 pub(crate) fn role_of_property(name: &str) -> Option<LinkKind> {
     const IMAGES: [&str; 17] = [
         "og:image",

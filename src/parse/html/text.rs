@@ -15,7 +15,7 @@ const LABELS_MAX: usize = 10_000;
 /// Bytes of a heading or link text; what is longer names nothing.
 const LABEL_BYTES_MAX: usize = 256;
 
-/// Regions open at once; deeper ones are not looked at.
+/// Regions open at once; deeper ones are ignored.
 const REGIONS_OPEN_MAX: usize = 16;
 
 /// What becomes of a region's text.
@@ -23,7 +23,7 @@ const REGIONS_OPEN_MAX: usize = 16;
 pub(crate) enum Role {
     /// Nobody sees it.
     Hidden,
-    /// It stands on many pages or changes by itself: it stays in the text, and out of the signature.
+    /// It is on many pages or changes by itself: it stays in the text, and out of the signature.
     Surrounding,
 }
 

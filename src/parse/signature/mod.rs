@@ -42,7 +42,7 @@ pub(crate) struct Signatures {
     pub(crate) near: u64,
 }
 
-/// The signature of bytes that are no text.
+/// The signature of bytes that are not text.
 pub(crate) fn of_bytes(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }

@@ -14,7 +14,7 @@ pub(super) struct Simhash {
     words: u32,
 }
 
-/// The bits of a byte, each in a byte of its own.
+/// The bits of a byte, each in its own byte.
 const SPREAD: [u64; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

@@ -1,6 +1,6 @@
 //! Words that change by themselves: dates, times, counters, tokens.
 //!
-//! Nearly every word is none of them, so each is looked at for as short as can be.
+//! Nearly every word is none of them, so each check must be fast.
 
 /// Words of this length with letters and digits mixed are tokens, in bytes.
 const TOKEN_BYTES_MIN: usize = 16;

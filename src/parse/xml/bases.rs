@@ -8,10 +8,10 @@ use super::super::LinkKind;
 use super::super::outlinks::Outlinks;
 use super::walk::XML;
 
-/// Bases of a document; more are not looked at.
+/// Bases of a document; more are ignored.
 const BASES_MAX: usize = 10_000;
 
-/// Bytes that a chain of bases may grow to; a longer one is not looked at.
+/// Bytes that a chain of bases may grow to; a longer one is ignored.
 const BASE_BYTES_MAX: usize = 2048;
 
 /// The bases of a document, and the collector that its links go to.

@@ -1,14 +1,14 @@
-//! Which elements and attributes an XML tree has, and what stands in those of each name.
+//! Which elements and attributes an XML tree has, and their texts by name.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use roxmltree::{Document, Node};
 
-/// Names of one document that are told apart.
+/// Different names in one document.
 pub const ELEMENT_NAMES_MAX: usize = 4096;
 
-/// Bytes of a text that is told as a whole.
+/// Bytes of a text that is kept as a whole.
 pub const WHOLE_BYTES_MAX: usize = 64;
 
 /// The elements of one name, or the attributes of one name, of a document.
@@ -17,7 +17,7 @@ pub struct Elements {
     /// The name without prefix; that of an attribute begins with `@`, and that of the attributes of elements of one name with the
     /// name of these: `book@year`.
     pub name: String,
-    /// What stands in them themselves, a line each; nothing of the attributes of elements of one name.
+    /// Their own texts, a line each; nothing of the attributes of elements of one name.
     pub text: String,
     /// Whether elements stand inside of one.
     pub nest: bool,
@@ -27,8 +27,8 @@ pub struct Elements {
 }
 
 impl Elements {
-    /// Many texts are that of the element before once more.
-    fn tell(&mut self, whole: &str) {
+    /// Many texts repeat that of the element before.
+    fn add_whole(&mut self, whole: &str) {
         if self.wholes.last().is_none_or(|last| last != whole) {
             self.wholes.push(whole.to_owned());
         }
@@ -98,7 +98,7 @@ impl<'a> Gathered<'a> {
         elements.nest |= has_elements;
         let bytes = elements.text.len() - before;
         if !has_elements && let Some(whole) = joined(&elements.text[before..]).as_deref().and_then(short) {
-            elements.tell(&whole);
+            elements.add_whole(&whole);
         }
         self.text_bytes += bytes;
         for attribute in node.attributes() {
@@ -107,9 +107,9 @@ impl<'a> Gathered<'a> {
             all.text.push_str(value);
             all.text.push('\n');
             let whole = short(value);
-            whole.iter().for_each(|whole| all.tell(whole));
+            whole.iter().for_each(|whole| all.add_whole(whole));
             let own = self.of(Some(name), Some(attribute.name()));
-            whole.iter().for_each(|whole| own.tell(whole));
+            whole.iter().for_each(|whole| own.add_whole(whole));
             self.text_bytes += value.len();
         }
     }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn short_texts_are_told_as_a_whole() {
+    fn short_texts_are_kept_as_a_whole() {
         let wholes = |bytes: usize| {
             let text = "X\u{212A}".repeat(bytes / 2) + &"x".repeat(bytes % 2);
             let xml = format!("<a b='{text}'><c> {text}\n</c></a>");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_with_too_much_is_not_told_apart() {
+    fn a_document_with_too_much_has_no_elements() {
         assert!(of(&format!("<a>{}</a>", "x".repeat(19))).is_some());
         assert!(of(&format!("<a>{}</a>", "x".repeat(20))).is_none());
         let names = |count: usize| (1..count).map(|name| format!("<n{name}/>")).collect::<String>();

@@ -1,6 +1,6 @@
-//! A document with its entities put in place and its document type declaration taken off.
+//! A document with its entities expanded and its document type declaration removed.
 //!
-//! That is done here and not by the parser, so that the parser is given nothing that grows: what entities come to is
+//! That is done here and not by the parser, so that the parser is given nothing that grows: what entities expand to is
 //! counted as it is written down, up to [`Limits::xml_entity_bytes_max`].
 
 use std::borrow::Cow;
@@ -72,7 +72,7 @@ struct Writer<'d> {
 }
 
 impl Writer<'_> {
-    /// Writes tags and what stands between them. `depth` is how many entities it stands in.
+    /// Writes tags and the text between them. `depth` is the number of entities around it.
     fn content(&mut self, text: &str, depth: usize) -> Result<(), &'static str> {
         for piece in Pieces::of(text) {
             match piece {
@@ -118,7 +118,7 @@ impl Writer<'_> {
 
     /// Writes what an entity stands for.
     fn include(&mut self, value: &str, place: Place, depth: usize) -> Result<(), &'static str> {
-        /// What a byte may come to when it is escaped.
+        /// The length of an escaped byte, at most.
         const ESCAPED_BYTES: usize = 6;
         if depth >= DEPTH_MAX {
             return Err("deep entities");

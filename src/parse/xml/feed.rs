@@ -61,7 +61,7 @@ fn is_base64(node: Node<'_, '_>) -> bool {
     }
 }
 
-/// The text of a title, summary or content; nothing when it is no text.
+/// The text of a title, summary or content; nothing when it is not a text.
 fn content_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
     let text = text_of(node);
     if !is_base64(node) {
@@ -98,7 +98,7 @@ impl Reader<'_> {
                 self.rss_item(item);
             }
         }
-        // A feed that has moved says so in a document of its own.
+        // A feed that has moved says so in its own document.
         for moved in children(root, "redirect").filter_map(|redirect| child(redirect, "newLocation")) {
             self.add(moved, &text_of(moved), LinkKind::Redirect);
         }

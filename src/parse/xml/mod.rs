@@ -1,6 +1,6 @@
 //! XML to links, text and metadata.
 //!
-//! Nothing that grows faster than its length reaches the parser: entities are put in place within a budget ([`entities`]),
+//! Nothing that grows faster than its length reaches the parser: entities are expanded within a budget ([`entities`]),
 //! the document type is taken off ([`doctype`]), and what parsing would cost is counted before it is done ([`limits`]).
 //! What isn't well-formed is repaired as far as it goes ([`repair`]); of what is beyond the limits, tags and texts are read one
 //! by one ([`pieces`], [`tolerant`]). Nothing outside of the document is loaded, only named.
@@ -88,7 +88,7 @@ pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Docum
     document.parsed.structure = structure.map(|structure| Structure { is_well_formed, ..structure });
 }
 
-/// What the text of an XML document tells of its structure, and what reading it as a whole found to be wrong.
+/// The structure of an XML document by its text, and whether the parser found it well-formed.
 pub(super) fn structure(text: &str, problems: &[String], limits: &Limits) -> Option<Structure> {
     let text = text.trim_start();
     let structure = structure::structure(text, &Doctype::of(text), limits)?;

@@ -1,4 +1,4 @@
-//! Answers of repositories that speak OAI-PMH 2.0: the records, and where the list goes on.
+//! Answers of repositories that speak OAI-PMH 2.0: the records, and where the list continues.
 
 use roxmltree::{Document, Node};
 
@@ -40,7 +40,7 @@ fn read_record(record: Node<'_, '_>, outlinks: &mut Outlinks) -> Option<Entry> {
     Some(Entry { link: first?, modified })
 }
 
-/// The list goes on where it was asked for, with the token in place of all other arguments (section 3.5).
+/// The list continues at the requested URL, with the token in place of all other arguments (section 3.5).
 fn resume(token: Node<'_, '_>, outlinks: &mut Outlinks) {
     let text = text_of(token);
     let Some(verb) = token.parent_element().map(|list| list.tag_name().name()) else { return };

@@ -38,7 +38,7 @@ impl<'a> Tag<'a> {
         self.written.ends_with("/>")
     }
 
-    /// Names and values of the attributes, as far as they are written by the rules.
+    /// Names and values of the well-formed attributes.
     pub(super) fn attributes(self) -> Attributes<'a> {
         Attributes { rest: &self.inside()[self.name().len()..] }
     }

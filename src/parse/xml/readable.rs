@@ -69,7 +69,7 @@ pub struct Item {
     pub text: String,
 }
 
-/// A URL of a sitemap, as it is written, like all else that is said of it.
+/// A URL of a sitemap, as it is written, like its other fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The URL.
@@ -89,7 +89,7 @@ pub struct Element {
     pub name: String,
     /// Names and values.
     pub attributes: Vec<(String, String)>,
-    /// The text that stands in it itself.
+    /// Its own text.
     pub text: String,
     /// The elements in it that are shown.
     pub children: Vec<Element>,
@@ -112,7 +112,7 @@ impl Unreadable {
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::NotXml => "It is no XML document.",
+            Self::NotXml => "It is not an XML document.",
             Self::TooLong => "It is too long to be shown here.",
         }
     }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_xml_is_not_read() {
+    fn other_documents_than_xml_are_not_read() {
         assert_eq!(readable(b"<p>x", Some("text/html")), Err(Unreadable::NotXml));
         assert_eq!(readable(b"GIF89a", Some("image/gif")), Err(Unreadable::NotXml));
         let xhtml = b"<html xmlns='http://www.w3.org/1999/xhtml'><body/></html>";

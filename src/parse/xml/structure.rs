@@ -6,7 +6,7 @@ use super::doctype::Doctype;
 use super::entities::Plain;
 use super::pieces::{Piece, Pieces};
 
-/// Bytes of a name, namespace or identifier that are told.
+/// Bytes of a name, namespace or identifier that are kept.
 const BYTES_MAX: usize = 512;
 
 /// What an XML document is as a whole.
@@ -22,7 +22,7 @@ pub struct Structure {
     pub is_well_formed: Option<bool>,
 }
 
-/// The structure of a document, as far as its text tells it up to the first tag; none when it has no tag.
+/// The structure of a document, from its text up to the first tag; none if it has no tag.
 pub(super) fn structure(text: &str, doctype: &Doctype<'_>, limits: &Limits) -> Option<Structure> {
     let body = &text[doctype.range.end..];
     let mut before = 0;

@@ -153,7 +153,7 @@ fn sitemaps_and_indexes() {
 }
 
 #[test]
-fn a_list_of_records_goes_on() {
+fn a_list_of_records_continues() {
     let parsed = read(
         "<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><responseDate>x</responseDate><ListRecords><record>
          <header><identifier>oai:1</identifier><datestamp>2026-11-21</datestamp></header>

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::super::html::TextBuilder;
 use super::walk::{Step, is_code, walk};
 
-/// Elements that change at every fetch, with the element they stand in.
+/// Elements that change at every fetch, with the element around them.
 const VOLATILE: [(&str, &str); 7] = [
     ("channel", "lastBuildDate"),
     ("channel", "pubDate"),

@@ -8,7 +8,7 @@ use super::dtd::{self, Dtd, Fetch};
 use super::entities::Plain;
 use super::{PROBLEM_BYTES_MAX, offset_of, one_line, parse};
 
-/// A mistake of an XML document. Places are those of the document once its entities are put in place.
+/// A mistake of an XML document. Places are those of the document once its entities are expanded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// The line, from 1.
@@ -24,9 +24,9 @@ pub struct Mistake {
 /// What is wrong with an XML document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validation {
-    /// Its mistakes in their order, as far as they are told.
+    /// Its mistakes in order, up to the limit.
     pub mistakes: Vec<Mistake>,
-    /// External parts of its definition that were not to be had: then only its well-formedness was checked.
+    /// External parts of its definition that were missing: then only its well-formedness was checked.
     pub missing: Vec<String>,
     /// Whether it was checked against a definition.
     pub is_checked: bool,
@@ -116,7 +116,7 @@ pub(crate) fn validate(text: &str, had_errors: bool, limits: &Limits, fetch: &mu
     }
     match parse(&plain.text, limits) {
         Ok(Ok(_)) => {}
-        // It may be declared where nobody has looked.
+        // It may be declared in a part that was not read.
         Ok(Err(Error::UnknownEntityReference(..))) if !result.missing.is_empty() => return result,
         Ok(Err(error)) => {
             let at = match error {

@@ -2,7 +2,7 @@
 //!
 //! The engine has no limits of its own, but all that it sees of a document it asks of a [`Place`], and these count. Who
 //! has asked for too much is unwound, and the answer is an error. What the engine does without asking, such as comparing
-//! two sets of texts, is not counted: whoever calls needs a limit of time, and a stack of [`XPATH_STACK_BYTES`].
+//! two sets of texts, is not counted: the caller needs a limit of time, and a stack of [`XPATH_STACK_BYTES`].
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
@@ -31,10 +31,10 @@ const NODES_LOOKED_AT_MAX: u64 = 20_000_000;
 /// Bytes of texts that it may put together.
 const TEXTS_BYTES_MAX: usize = 512 << 20;
 
-/// Nodes of a document that are told.
+/// Nodes of a document that are listed.
 const FOUND_MAX: usize = 10_000;
 
-/// Bytes of their texts and fragments, beyond which no further one is told.
+/// Bytes of their texts and fragments, beyond which no further one is listed.
 const FOUND_BYTES_MAX: usize = 64 << 20;
 
 /// Why an expression has no answer.
@@ -60,18 +60,18 @@ pub enum XPathError {
 pub struct Selected {
     /// The nodes in the order of the document, or the one value.
     pub found: Vec<Found>,
-    /// Nodes that were found and are not told, as they are too many.
+    /// Nodes that were found but are not listed, because there are too many.
     pub left: usize,
 }
 
-/// A node that was found, or a value that was worked out.
+/// A node that was found, or a value that was computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// `element`, `attribute`, `text`, `comment`, `instruction`, `namespace`, `document`; or `string`, `number`, `boolean`.
     pub kind: &'static str,
     /// Its name, with its prefix.
     pub name: String,
-    /// Its line, from 1, once entities are put in place; 0 of a value.
+    /// Its line, from 1, once entities are expanded; 0 of a value.
     pub line: usize,
     /// Its text, or the value.
     pub text: String,
@@ -148,7 +148,7 @@ impl<'a> View<'a> {
         let selected = quietly(|| {
             let mut context = EvaluationContext::new(self.place(self.tree.root()));
             context.namespaces = Some(&namespaces);
-            evaluate(expression, &context).map(|value| self.tell(value))
+            evaluate(expression, &context).map(|value| self.selected(value))
         });
         if let Some(prefix) = self.unknown_prefix.take() {
             return Err(XPathError::Prefix(prefix));
@@ -172,7 +172,7 @@ impl<'a> View<'a> {
         found
     }
 
-    fn tell(&self, value: Value<Place<'a>>) -> Selected {
+    fn selected(&self, value: Value<Place<'a>>) -> Selected {
         let one = |kind, text| {
             let found = Found { kind, name: String::new(), line: 0, text, xml: None };
             Selected { found: vec![found], left: 0 }
@@ -461,12 +461,13 @@ mod tests {
     }
 
     #[test]
-    fn as_many_nodes_are_told_as_is_said() {
+    fn nodes_are_listed_up_to_the_limit() {
         let document = |count: usize| format!("<a>{}</a>", "<b/>".repeat(count));
-        let told = |count| ask(&document(count), "//b").map(|selected| (selected.found.len(), selected.left));
-        assert_eq!(told(FOUND_MAX), Ok((FOUND_MAX, 0)));
-        assert_eq!(told(FOUND_MAX + 1), Ok((FOUND_MAX, 1)));
-        // Each fragment has all that follow it: together more than can be told.
+        let listed =
+            |count| ask(&document(count), "//b").map(|selected| (selected.found.len(), selected.left));
+        assert_eq!(listed(FOUND_MAX), Ok((FOUND_MAX, 0)));
+        assert_eq!(listed(FOUND_MAX + 1), Ok((FOUND_MAX, 1)));
+        // Each fragment has all that follow it: together more than can be listed.
         let deep =
             format!("{}{}{}", "<a>".repeat(200), "x".repeat(FOUND_BYTES_MAX / 100), "</a>".repeat(200));
         let selected = ask(&deep, "//a").unwrap();

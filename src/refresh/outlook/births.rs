@@ -28,7 +28,7 @@ impl Births {
         Self { of_page, times: vec![Vec::new(); numbers.len()] }
     }
 
-    /// A page came into being; births are told in the order of time.
+    /// Records a new page; births come in the order of time.
     pub(super) fn add(&mut self, page: usize, at: f64) {
         self.of_page[page].iter().for_each(|&group| self.times[group as usize].push(at));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// Changes within so many days are one.
+/// Changes within this many days are one.
 const SAME_DAYS: f64 = 0.05;
 /// Visits kept of a cohort.
 const VISITS_MAX: usize = 16;
@@ -42,7 +42,7 @@ impl Cohorts {
         })
     }
 
-    /// Tells the cohort of `page` of a visit, at which the page was known to have changed last at `changed`.
+    /// Records a visit of `page` in its cohort; the page is known to have last changed at `changed`.
     pub(super) fn visited(&mut self, page: usize, now: f64, changed: f64) {
         if let Some(cohort) = self.of_page[page].and_then(|moment| self.by_moment.get_mut(&moment))
             && cohort.members > 1

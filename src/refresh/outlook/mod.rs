@@ -255,7 +255,7 @@ impl Outlook {
         for seen in sightings {
             self.timelines.sum(self.directory(seen.page));
             let page = seen.page;
-            // The event itself belongs to what was looked at.
+            // The event itself belongs to the observed time.
             let from = seen.changed.map_or(now - seen.age, |at| at - timeline::SAME_DAYS * 1.01);
             let days = self.timelines.between(self.directory(page), from, now).max(0.0);
             self.population.book(page, days, seen.changed.is_some());

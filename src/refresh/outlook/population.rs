@@ -12,7 +12,7 @@ const ASSUMED_PAGES: f64 = 3.0;
 const ASSUMED_SHAPE: f64 = 0.7;
 /// Shape of the law at the very beginning.
 const FIRST_SHAPE: f64 = 0.5;
-/// The law is learned anew when the number of visits has grown by this share and these.
+/// The law is learned again when the number of visits has grown by this share and these.
 const RENEWAL_SHARE: usize = 10;
 const RENEWAL_VISITS: usize = 10;
 const STEPS_MAX: usize = 30;

@@ -55,7 +55,7 @@ pub fn relations(site: u64, path: &str) -> Relations {
 /// A hash that is the same everywhere (FNV-1a).
 fn hash(site: u64, relation: u8, parts: &[&str]) -> u64 {
     let numbers = site.to_le_bytes().into_iter().chain([relation]);
-    // No text has this byte: it tells where a part ends.
+    // No text has this byte: it marks where a part ends.
     let texts = parts.iter().flat_map(|part| part.bytes().chain([0xFF]));
     numbers.chain(texts).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -134,7 +134,7 @@ impl Relatives {
     /// Books a visit of `page`, which by its `rate` was expected to change and last changed at `changed`.
     pub(super) fn visited(&mut self, page: usize, now: f64, changed: f64, rate: f64) {
         for (relation, &group) in self.of_page[page].iter().enumerate() {
-            // Nobody learns from himself.
+            // A page does not learn from itself.
             let Some(visits) = self.groups.get_mut(group as usize) else { continue };
             if visits.len() == if relation == SITE { SITE_VISITS_MAX } else { VISITS_MAX } {
                 visits.pop_front();

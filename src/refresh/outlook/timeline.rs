@@ -151,7 +151,7 @@ impl Timelines {
         }
     }
 
-    /// Ends the moment `now` for a site of whose pages some were booked: bounds its memory, sums its measure anew.
+    /// Ends the moment `now` for a site of whose pages some were booked: bounds its memory, sums its measure again.
     pub(super) fn close(&mut self, site: usize, now: f64) {
         let site = &mut self.sites[site];
         site.spans.push(Span { from: now, exposure: 0.0 });

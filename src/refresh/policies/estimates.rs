@@ -30,7 +30,7 @@ const GRID_HIGHEST: f64 = 100.0;
 const SHORTEST_DAYS: f64 = 1e-6;
 /// Pseudo interval of [`Estimator::Likelihood`], in days.
 const HALF_DAY: f64 = 0.5;
-/// What all pages have in common is learned anew so often, as a share of the experiment.
+/// What all pages have in common is learned again so often, as a share of the experiment.
 const RENEWAL: f64 = 0.02;
 /// Pages and changes that must have been seen before a Gamma law is learned from them.
 const PAGES_MIN: usize = 20;
@@ -61,7 +61,7 @@ fn grid() -> [f64; GRID] {
 }
 
 impl Estimates {
-    /// For `pages` pages in an `experiment` of so many days with `budget` fetches a day. With `half_life` (days of
+    /// For `pages` pages in an `experiment` of this many days with `budget` fetches a day. With `half_life` (days of
     /// observation of a page) old visits fade.
     pub(super) fn new(
         estimator: Estimator,

@@ -1,7 +1,7 @@
 //! Refresh policies that learn on line, by name: what to fetch next, from what visits have shown so far.
 //!
-//! The lab replays recorded histories with them, `archive refresh` what the archive's captures say; both run this very code.
-//! A policy sees a [`Known`] and the visits it is told of, never a change that was not fetched.
+//! The lab replays recorded histories with them, `archive refresh` what the archive's captures say; both run this code.
+//! A policy sees a [`Known`] and the visits it is shown, never a change that was not fetched.
 
 mod activity;
 mod adaptive;

@@ -25,8 +25,8 @@ pub struct PolicyName {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "there is no policy {0:?}; known are default, uniform, xyleme, prop, chogm, azar, lambda, index, hindex (these also with _mle, \
-     _mles, _naive, _lln, _lm, _eb, _ebmean behind them), evd_index, evh_hindex, gf_hindex_naive; nutch, heritrix, storm with \
-     _fifo, _strict, _tuned0.3; _h365 behind a name lets visits fade with that half-life in days"
+     _mles, _naive, _lln, _lm, _eb, _ebmean after them), evd_index, evh_hindex, gf_hindex_naive; nutch, heritrix, storm with \
+     _fifo, _strict, _tuned0.3; _h365 after a name lets visits fade with that half-life in days"
 )]
 pub struct UnknownPolicy(pub String);
 

@@ -71,7 +71,7 @@ pub(super) struct Allocated {
     estimates: Estimates,
 }
 
-/// Share of the experiment after which frequencies are computed anew; they also are when pages come or go.
+/// Share of the experiment after which frequencies are computed again; they also are when pages come or go.
 const PERIOD: f64 = 0.005;
 /// Rates below this count as this: a page that never changed keeps a small claim.
 const RATE_MIN: f64 = 1e-7;

@@ -3,10 +3,10 @@
 use super::{Known, Policy, Sighting};
 use crate::refresh::outlook::{Outlook, Page};
 
-/// An [`Outlook`] that is told of visits.
+/// An [`Outlook`] that learns from visits.
 pub struct Outlooking {
     outlook: Outlook,
-    /// At most so many pages are fetched at one moment.
+    /// At most this many pages are fetched at one moment.
     best: usize,
     /// Pages that are still to appear, the first last.
     coming: Vec<(f64, usize)>,

@@ -28,9 +28,9 @@ impl RatePrior {
     /// The prior that is learned from the visits of `pages`; the usual one when they say nothing.
     #[must_use]
     pub fn learned(pages: &[ChangeObservations]) -> Self {
-        let telling: Vec<&ChangeObservations> = pages.iter().filter(|page| page.visits() > 0).collect();
-        let step = telling.len().div_ceil(PAGES_MAX).max(1);
-        let sample: Vec<&ChangeObservations> = telling.into_iter().step_by(step).collect();
+        let informative: Vec<&ChangeObservations> = pages.iter().filter(|page| page.visits() > 0).collect();
+        let step = informative.len().div_ceil(PAGES_MAX).max(1);
+        let sample: Vec<&ChangeObservations> = informative.into_iter().step_by(step).collect();
         let grid = grid();
         let likelihoods: Vec<[f64; GRID]> = sample.iter().map(|page| likelihood(page, &grid)).collect();
         let usual = Self::default();
@@ -82,7 +82,7 @@ fn grid() -> [f64; GRID] {
     std::array::from_fn(|place| GRID_LOG_RATES.0 + step * place as f64)
 }
 
-/// The likelihood of a page's visits over the grid, 1 where it is highest.
+/// The likelihood of a page's visits over the grid, 1 if it is highest.
 fn likelihood(page: &ChangeObservations, grid: &[f64; GRID]) -> [f64; GRID] {
     let logs = grid.map(|log_rate| page.log_likelihood_at(log_rate.exp()));
     let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_visit_each_tells_the_mean_rate() {
+    fn a_single_visit_each_gives_the_mean_rate() {
         for median in [0.02, 0.1, 0.4] {
             for visits in [1, 5] {
                 let (pages, mean) = pages(2_000, median, visits);

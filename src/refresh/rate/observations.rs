@@ -317,7 +317,7 @@ impl ChangeObservations {
             slot.copy_from_slice(&short);
         }
         bytes[46] = self.contradictions;
-        // Tells a page without observations from bytes that were never written.
+        // Distinguishes a page without observations from bytes that were never written.
         bytes[47] = 1;
         bytes
     }

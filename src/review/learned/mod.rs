@@ -1,6 +1,6 @@
 //! The automatic librarian: learns from the hosts that people chose how likely they would choose each of the others.
 //!
-//! What is looked at are the [`Sign`]s of a host: its rank, ranks and links from and to chosen hosts, its name. They are
+//! The model uses the [`Sign`]s of a host: its rank, ranks and links from and to chosen hosts, its name. They are
 //! weighed by logistic regression over all hosts, where those that nobody chose count as not chosen. The signs of a host that
 //! are worked out from chosen ones leave a fifth of the hosts out, its own among them, while the weights are learned
 //! (cross-fitting): a chosen host must not be found by its own mark.
@@ -25,7 +25,7 @@ pub const CHOSEN_MIN: usize = 5;
 /// How strongly weights are held at 0 (a normal distribution of variance 1/10 over standardised numbers).
 const BOUND: f64 = 10.0;
 
-/// What adds less than this to the log-odds is no reason worth telling.
+/// Reasons that add less than this to the log-odds are not listed.
 const REASON_MIN: f64 = 0.1;
 
 /// Why nothing is learned.
@@ -63,7 +63,7 @@ pub struct Hosts {
     content: Vec<Content>,
 }
 
-/// What an archive holds of a host; nothing where it knows it by links only.
+/// What an archive holds of a host; nothing if it knows it by links only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Content {
     /// Captured pages.
@@ -191,7 +191,7 @@ impl Learned {
         (self.log_odds(host).exp() * (1.0 - share) / share).min(1.0)
     }
 
-    /// The log-odds of a host being among the chosen, as far as its signs tell.
+    /// The log-odds of a host being among the chosen, by its signs.
     #[must_use]
     pub fn log_odds(&self, host: usize) -> f64 {
         self.model.log_odds(&self.rows[host])

@@ -19,7 +19,7 @@ const TOLERANCE: f64 = 1e-6;
 /// Added to a rank before its logarithm: a host far from all chosen ones is not endlessly far.
 const RANK_MIN: f64 = 1e-7;
 
-/// What is looked at, in the order of a host's numbers; first what holds whoever was chosen.
+/// The signs, in the order of a host's numbers; first those that do not depend on the chosen sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// PageRank, logarithm.
@@ -123,7 +123,7 @@ impl<'a> Web<'a> {
         Ok(rank.solve(&self.ready[direction])?.values)
     }
 
-    /// What holds whoever was chosen: a column a sign.
+    /// What does not depend on the chosen sites: a column for each sign.
     pub(super) fn fixed(&self) -> Result<Vec<Vec<f64>>, RankError> {
         let hosts = self.names.len();
         let names: Vec<Name<'_>> = self.names.iter().map(|name| Name::of(name)).collect();

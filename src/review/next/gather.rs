@@ -1,4 +1,4 @@
-//! What the pages of each site come to for a reviewer, from one pass over the tables of pages and visits.
+//! Sums over each site's pages for a reviewer, from one pass over the tables of pages and visits.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::prepared::Pages;
 
 /// A version that keeps less of its page than this has shrunk,
 const SHRUNK: f64 = 1.0 / 3.0;
-/// if there were at least so many bytes to lose.
+/// if there were at least this many bytes to lose.
 const SHRUNK_BYTES_MIN: u32 = 2048;
 
 /// Pages of a site that say the same, from which on they are taken for error pages,
@@ -22,7 +22,7 @@ const SAME_MIN: u32 = 4;
 /// if they are not longer than this.
 const SAME_BYTES_MAX: u32 = 16 << 10;
 
-/// Different contents of pages that are told apart; pages beyond are not compared.
+/// Different contents of pages that are compared; further pages are not.
 const CONTENTS_MAX: usize = 1 << 21;
 
 /// Pages by which to see what is wrong with a site.
@@ -35,11 +35,11 @@ pub(super) enum Happened {
     New,
     /// Its content changed.
     Changed,
-    /// It is said not to be there any more.
+    /// It is reported gone.
     Gone,
     /// It fails, or its server does.
     Failing,
-    /// Whoever asks for it has to log in.
+    /// It asks for a login.
     Login,
     /// It leads to another site.
     Moved,
@@ -73,10 +73,10 @@ enum Account {
     Joined,
 }
 
-/// What the pages of a site come to.
+/// Sums over the pages of a site.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gathered {
-    /// When it was decided on last, seconds since 1970; 0 for never. What happened before is not told.
+    /// When it was decided on last, seconds since 1970; 0 for never. What happened before is not reported.
     pub(super) since: u32,
     /// Its known pages, captured or not.
     pub(super) all: Tally,
@@ -194,7 +194,7 @@ struct Pass<'a> {
     sites: Vec<Gathered>,
 }
 
-/// What the pages of each site come to, by the site's number; `since` says when each was decided on.
+/// Sums over the pages of each site, by the site's number; `since` says when each was decided on.
 pub(super) fn gather(state: &State, access: &Access, since: &[u32]) -> Result<Vec<Gathered>, NextError> {
     let sites = since.iter().map(|&since| Gathered { since, ..Gathered::default() }).collect();
     let stands_for = aliases(state)?.into_iter().map(|(page, alias)| (alias, page)).collect();
@@ -291,7 +291,7 @@ impl Pass<'_> {
         let past = Past::of(&self.past, id);
         if past.failing_since > 0 {
             let what = self.failure(id, page, visit, number)?;
-            // What never was there is missed by nobody, but for pages behind a login.
+            // A page that never was there is not missed, except one behind a login.
             let counts = past.was_good() || what == Some(Happened::Login);
             return Ok(what.filter(|_| counts && past.failing_since > since));
         }
@@ -354,7 +354,7 @@ impl Pass<'_> {
         let is_missing = if past.was_good() || visit.is_some() {
             past.failing_since > site.since && !is_redirect
         } else {
-            // When something else was in the way, nobody noted.
+            // The time of another obstacle is not recorded.
             site.since == 0 && flags::refusal_code(page.flags) != 0
         };
         site.requisites_missing += u32::from(is_missing);
@@ -382,7 +382,7 @@ fn is_empty(page: &Page, past: Past, since: u32) -> bool {
         return past.failing_since > since;
     }
     let refusal = Refusal::from_code(flags::refusal_code(page.flags));
-    // When that was found, nobody noted.
+    // The time at which that was found is not recorded.
     since == 0 && matches!(refusal, Some(Refusal::Robots | Refusal::RobotsUnreachable | Refusal::Unresolved))
 }
 

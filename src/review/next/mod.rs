@@ -4,7 +4,7 @@
 //! ([`Reason`]) has a share of the site's importance that it is about, and a chance that the look changes what is thought of these
 //! pages; reasons count as independent: `gain = importance · (1 - Π (1 - chance · share))`.
 //!
-//! A site that somebody decided on drops out until something goes wrong after the decision. All is told from passes over the tables of
+//! A site that somebody decided on drops out until something goes wrong after the decision. Everything is computed by passes over the tables of
 //! captures, pages and visits; only the pages that are shown have their URLs and titles looked up, and the most
 //! important one of each site.
 
@@ -132,7 +132,7 @@ pub struct Next {
 }
 
 impl Next {
-    /// What the rows come to, in one sentence.
+    /// The rows summed up in one sentence.
     #[must_use]
     pub fn sentence(&self, t: Language) -> String {
         match (self.rows.len(), self.waiting) {

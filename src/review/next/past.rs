@@ -1,10 +1,10 @@
-//! What the captures of each URL come to, from one pass over the table of captures.
+//! Sums over the captures of each URL, from one pass over the table of captures.
 
 use archive_storage::{Capture, CaptureKind, State, StateError, UrlId};
 
 use crate::ledger::capture_flags::is_erased;
 
-/// What the captures of a URL come to: 16 bytes, as there is one for every URL that is known.
+/// Sums over the captures of a URL: 16 bytes, as there is one for every URL that is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Past {
     /// The newest capture, seconds since 1970; 0 for none.
@@ -39,7 +39,7 @@ impl Past {
         self.bytes > 0
     }
 
-    /// How long the newest version is, in parts of the longest one before; 1 where there is nothing to compare.
+    /// How long the newest version is, in parts of the longest one before; 1 if there is nothing to compare.
     pub(super) fn kept(self) -> f64 {
         if self.bytes_before == 0 { 1.0 } else { f64::from(self.bytes) / f64::from(self.bytes_before) }
     }
@@ -94,11 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn failures_and_lengths_are_told_from_the_captures() {
+    fn failures_and_lengths_are_read_from_the_captures() {
         let fails = past(&[(1, 200, 9000), (2, 503, 20), (3, 404, 30)]);
         assert_eq!((fails.failing_since, fails.was_good(), fails.kept()), (2, true, 1.0));
-        let mended = past(&[(1, 200, 9000), (2, 503, 20), (3, 304, 0)]);
-        assert_eq!((mended.failing_since, mended.bytes), (0, 9000));
+        let recovered = past(&[(1, 200, 9000), (2, 503, 20), (3, 304, 0)]);
+        assert_eq!((recovered.failing_since, recovered.bytes), (0, 9000));
         let shrunk = past(&[(1, 200, 500), (2, 200, 8000), (3, 200, 800)]);
         assert_eq!(shrunk.kept(), 0.1);
         assert!(!past(&[(1, 404, 700)]).was_good());

@@ -20,7 +20,7 @@ const RATINGS_APART: u8 = 2;
 /// Between these the automatic librarian does not know.
 const UNSURE: std::ops::RangeInclusive<f64> = 0.25..=0.75;
 
-/// Sites with more pages are no parked domains, unless most of them say the same.
+/// Sites with more pages are not parked domains, unless most of them say the same.
 const PARKED_PAGES_MAX: u32 = 10;
 
 /// What speaks for looking at a site.
@@ -32,7 +32,7 @@ pub enum Reason {
     Unrated,
     /// Pages were captured for the first time since it was decided on.
     New,
-    /// Somebody wants it to be looked at again.
+    /// Somebody asked for another look.
     Asked,
     /// People rated it differently.
     RatersDiffer,
@@ -356,7 +356,7 @@ mod tests {
         Standing { ratings: ratings.iter().map(rated).collect(), ..Standing::default() }
     }
 
-    fn told(known: &Known<'_>) -> Vec<(Reason, String)> {
+    fn listed(known: &Known<'_>) -> Vec<(Reason, String)> {
         reasons(known).into_iter().map(|found| (found.reason, found.words)).collect()
     }
 
@@ -364,8 +364,8 @@ mod tests {
     fn people_who_differ_are_heard_until_there_is_a_verdict() {
         let pages = pages(3, 3);
         let mut standing = rated(&[("anna", 4), ("ben", 1), ("eva", 3)]);
-        let told = |standing: &Standing| {
-            told(&Known {
+        let listed = |standing: &Standing| {
+            listed(&Known {
                 pages: &pages,
                 standing: Some(standing),
                 likely: Some(0.5),
@@ -373,32 +373,32 @@ mod tests {
                 t: Language::English,
             })
         };
-        assert_eq!(told(&standing), [(Reason::RatersDiffer, "anna rated it 4, ben 1".to_owned())]);
+        assert_eq!(listed(&standing), [(Reason::RatersDiffer, "anna rated it 4, ben 1".to_owned())]);
         standing.verdict = Some((Verdict::Keep, "eva".to_owned(), String::new()));
-        assert_eq!(told(&standing), []);
-        assert_eq!(told(&rated(&[("anna", 4), ("ben", 3)])), []);
+        assert_eq!(listed(&standing), []);
+        assert_eq!(listed(&rated(&[("anna", 4), ("ben", 3)])), []);
         standing.verdict = Some((Verdict::Investigate, "eva".to_owned(), "is it mirrored?".to_owned()));
         let words = "eva wants it to be looked at: is it mirrored?";
-        assert_eq!(told(&standing), [(Reason::Asked, words.to_owned())]);
+        assert_eq!(listed(&standing), [(Reason::Asked, words.to_owned())]);
     }
 
     #[test]
-    fn what_nobody_decided_on_is_told_with_what_the_librarian_thinks() {
+    fn undecided_sites_are_listed_with_what_the_librarian_thinks() {
         let (captured, linked) = (pages(3, 3), pages(0, 2));
         let known =
             |pages, likely, title| Known { pages, standing: None, likely, title, t: Language::English };
         let unsure = (Reason::Unsure, "the automatic librarian is unsure (40 %)".to_owned());
         let unrated = (Reason::Unrated, "nobody has decided on it".to_owned());
-        assert_eq!(told(&known(&captured, Some(0.4), "")), [unsure, unrated.clone()]);
-        assert_eq!(told(&known(&captured, Some(0.01), "")), [unrated]);
+        assert_eq!(listed(&known(&captured, Some(0.4), "")), [unsure, unrated.clone()]);
+        assert_eq!(listed(&known(&captured, Some(0.01), "")), [unrated]);
         let candidate = "2 of its pages are linked to, and nobody asked for it";
-        assert_eq!(told(&known(&linked, None, "")), [(Reason::Candidate, candidate.to_owned())]);
+        assert_eq!(listed(&known(&linked, None, "")), [(Reason::Candidate, candidate.to_owned())]);
         let likelier = |likely| reasons(&known(&linked, Some(likely), ""))[0].worth();
         assert!(likelier(0.9) > likelier(0.1));
-        assert_eq!(told(&known(&captured, None, "Domain for sale"))[0].0, Reason::Parked);
+        assert_eq!(listed(&known(&captured, None, "Domain for sale"))[0].0, Reason::Parked);
         let mut walled = pages(20, 20);
         walled.best = Some((archive_storage::UrlId(0), 10.0));
-        assert_eq!(told(&known(&walled, None, "Sign in"))[0].0, Reason::Wall);
-        assert_eq!(told(&known(&walled, None, "404 Not found"))[0].0, Reason::SoftErrors);
+        assert_eq!(listed(&known(&walled, None, "Sign in"))[0].0, Reason::Wall);
+        assert_eq!(listed(&known(&walled, None, "404 Not found"))[0].0, Reason::SoftErrors);
     }
 }

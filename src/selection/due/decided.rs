@@ -7,7 +7,7 @@ use archive_storage::{HostId, State, UrlId};
 use crate::decisions::{Decisions, Standing, Subject};
 use crate::ledger::{CreditError, authority};
 
-/// By how much decisions change what pages weigh; hosts of which nobody said anything are not in it.
+/// By how much decisions change what pages weigh; hosts without a decision are not in it.
 #[derive(Debug, Default)]
 pub(super) struct Decided {
     decisions: Decisions,

@@ -3,7 +3,7 @@
 //! A pass over all visits writes them; the runs of the days that follow open the folders that have come due and look at these
 //! pages alone, and at those that were captured since. The choice is the one that a pass would make, as long as what is
 //! found reaches the value down to which folders were filled; if it does not, or when the rules have changed or the
-//! time is over, there is a pass again. The file is derived: whoever loses it loses a pass.
+//! time is over, there is a pass again. The file is derived: losing it costs a pass.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -14,7 +14,7 @@ use archive_storage::backend::{OpenMode, open_regular};
 use archive_storage::{Capture, CaptureId, UrlId};
 use serde::{Deserialize, Serialize};
 
-use super::{Best, Candidate, RefreshRules, SECONDS_PER_DAY, Survey, tells_of_others};
+use super::{Best, Candidate, RefreshRules, SECONDS_PER_DAY, Survey, is_signal};
 use crate::files::WholeFile;
 use crate::ledger::CreditError;
 use crate::refresh::rule::Rule;
@@ -64,7 +64,7 @@ impl Survey<'_> {
         let captures = self.state.totals().captures;
         let Some(newer) = numbers(head.captures..captures) else { return Ok(None) };
         for Capture { url: page, .. } in self.state.captures_of(&newer)? {
-            if pages.insert(page) && self.state.visit(page)?.is_some_and(|visit| tells_of_others(&visit)) {
+            if pages.insert(page) && self.state.visit(page)?.is_some_and(|visit| is_signal(&visit)) {
                 // It may have announced changes.
                 pages.extend(self.state.links(page)?.links.iter().map(|link| link.target));
             }

@@ -1,8 +1,8 @@
-//! What a policy that learns from all pages is told: the archive's captures, in the order of time.
+//! Policies that learn from all pages, trained on the archive's captures in the order of time.
 //!
-//! The policy is made anew for each run from the histories of the pages that are considered: all, or of a very large archive
-//! those of the highest values by their own rates together with those that were fetched last, whose relatives they
-//! speak of. So memory is bounded, and a run after a crash or a rebuild concludes what the run before would have.
+//! Each run builds the policy again from the histories of the considered pages: all pages, or in a very large archive the pages
+//! with the highest values by their own rates and those that were fetched last, which say most about their relatives. So memory
+//! is bounded, and a run after a crash or a rebuild decides as the run before would have.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -27,10 +27,10 @@ const RECENT_MAX: usize = 1 << 17;
 /// Pages whose newest captures are read together.
 const TOGETHER: usize = 1 << 16;
 
-/// Visits of a page that are told of, the last ones.
+/// The newest visits of a page that a policy learns from.
 const VISITS_MAX: usize = 64;
 
-/// Visits within so many days are told of as of one moment.
+/// Visits within this many days count as one moment.
 const MOMENT_DAYS: f64 = 1.0 / 24.0;
 
 const MICROSECONDS_PER_DAY: f64 = SECONDS_PER_DAY * 1e6;
@@ -39,7 +39,7 @@ const MICROSECONDS_PER_DAY: f64 = SECONDS_PER_DAY * 1e6;
 struct Considered {
     candidate: Candidate,
     ripe: bool,
-    /// It was a page, and its server says that it is no more.
+    /// It was a page, and its server says that it is gone.
     vanished: bool,
     host: HostId,
     first_seen: u32,
@@ -49,7 +49,7 @@ struct Considered {
 }
 
 /// A visit after the first.
-struct Told {
+struct PastVisit {
     /// When, in days.
     at: f64,
     page: usize,
@@ -59,18 +59,18 @@ struct Told {
     gone: bool,
 }
 
-/// Of all captures that are told of.
+/// The captures that a policy learns from.
 struct Past {
-    told: Vec<Told>,
+    visits: Vec<PastVisit>,
     /// The first capture of each page that counts, in days.
     found: Vec<f64>,
 }
 
 impl Survey<'_> {
-    /// The best by the policy of the rules, which is told of all that was seen.
+    /// The best by the policy of the rules, which learns from all visits first.
     pub(super) fn learned(&self, budget: usize) -> Result<Vec<UrlId>, CreditError> {
         let considered = self.considered(budget)?;
-        // Where no page may be fetched yet, nothing of what follows would change that.
+        // If no page may be fetched yet, there is nothing to rank.
         if !considered.iter().any(|page| page.ripe) {
             return Ok(Vec::new());
         }
@@ -84,7 +84,7 @@ impl Survey<'_> {
         let mut chance = fastrand::Rng::with_seed(1);
         let mut policy = self.choice.rules.policy.build(&known, &mut || chance.f64());
         let mut last = std::mem::take(&mut known.found);
-        tell(policy.as_mut(), &past.told, &mut last);
+        replay(policy.as_mut(), &past.visits, &mut last);
 
         let (mut pages, mut ages) = (Vec::new(), Vec::new());
         for (number, page) in considered.iter().enumerate().filter(|(_, page)| page.ripe && !page.vanished) {
@@ -92,7 +92,7 @@ impl Survey<'_> {
                 policy.announced(number, page.candidate.announced);
             }
             pages.push(number);
-            // A fetch without an answer tells nothing, but the next waits for its turn.
+            // A fetch without an answer shows nothing, but the next one waits for its turn.
             ages.push((now - last[number]).min(page.candidate.age).max(0.0));
         }
         let mut values = vec![0.0; pages.len()];
@@ -117,7 +117,7 @@ impl Survey<'_> {
             pages.extend(best.into_pages());
             pages.extend(self.recent()?);
         } else {
-            // Also those that wait for their turn, and those that are no more: they tell of the others.
+            // Also those that wait for their turn and those that are gone: the others are judged by them.
             for visit in self.state.visits() {
                 pages.insert(visit?.0);
             }
@@ -161,20 +161,20 @@ impl Survey<'_> {
         Ok(self.state.captures_of(&newest)?.iter().map(|capture| capture.url).collect())
     }
 
-    /// The day from which days are counted: before everything that is told.
+    /// The day from which days are counted: before every visit.
     fn origin(&self, considered: &[Considered]) -> f64 {
         let first = considered.iter().map(|page| i64::from(page.first_seen)).min();
         (first.map_or(self.now.timestamp(), |first| first.min(self.now.timestamp())) as f64 / SECONDS_PER_DAY)
             .floor()
     }
 
-    /// What the captures of the considered pages tell, in the order of time.
+    /// The visits that the captures of the considered pages show, in the order of time.
     fn past(&self, considered: &[Considered], origin: f64) -> Result<Past, CreditError> {
-        let mut past = Past { told: Vec::new(), found: vec![0.0; considered.len()] };
+        let mut past = Past { visits: Vec::new(), found: vec![0.0; considered.len()] };
         // Sitemaps and feeds change whenever one of their pages does: that says nothing of other pages.
-        let telling = considered.iter().enumerate().filter(|(_, page)| !page.candidate.signals);
-        let telling: Vec<(usize, &Considered)> = telling.collect();
-        for some in telling.chunks(TOGETHER) {
+        let others = considered.iter().enumerate().filter(|(_, page)| !page.candidate.signals);
+        let others: Vec<(usize, &Considered)> = others.collect();
+        for some in others.chunks(TOGETHER) {
             let ids: Vec<CaptureId> = some.iter().filter_map(|(_, page)| page.newest).collect();
             let mut newest = ids.iter().zip(self.state.captures_of(&ids)?);
             for (number, page) in some {
@@ -185,7 +185,7 @@ impl Survey<'_> {
                 self.page_past(*number, page, history, origin, &mut past)?;
             }
         }
-        past.told.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.page.cmp(&b.page)));
+        past.visits.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.page.cmp(&b.page)));
         Ok(past)
     }
 
@@ -214,7 +214,7 @@ impl Survey<'_> {
             if let Some((later_at, changed)) = later {
                 let changed = changed.then(|| page.changed_at(at, later_at, origin, is_newest_change));
                 is_newest_change &= changed.is_none();
-                past.told.push(Told { at: later_at, page: number, changed, gone: false });
+                past.visits.push(PastVisit { at: later_at, page: number, changed, gone: false });
                 visits += 1;
             }
             later = Some((at, capture_flags::content_changed(&capture)));
@@ -222,9 +222,9 @@ impl Survey<'_> {
                 break;
             }
         }
-        // What was never there cannot have gone.
+        // A page that was never there cannot have gone.
         if let Some(at) = gone.filter(|_| later.is_some()) {
-            past.told.push(Told { at, page: number, changed: None, gone: true });
+            past.visits.push(PastVisit { at, page: number, changed: None, gone: true });
         }
         past.found[number] = later.map_or(0.0, |(at, _)| at);
         Ok(())
@@ -277,26 +277,26 @@ fn path(url: &str) -> Cow<'_, str> {
     }
 }
 
-/// Tells a policy of visits, moment by moment; `last` is when each page was last visited.
-fn tell(policy: &mut dyn Policy, told: &[Told], last: &mut [f64]) {
-    let mut rest = told;
+/// Shows visits to a policy, moment by moment; `last` is when each page was last visited.
+fn replay(policy: &mut dyn Policy, visits: &[PastVisit], last: &mut [f64]) {
+    let mut rest = visits;
     let mut moment: HashSet<usize> = HashSet::new();
     while let Some(first) = rest.first() {
         moment.clear();
-        let belongs = |told: &&Told| told.at <= first.at + MOMENT_DAYS && moment.insert(told.page);
+        let belongs = |visit: &&PastVisit| visit.at <= first.at + MOMENT_DAYS && moment.insert(visit.page);
         let count = rest.iter().take_while(belongs).count().max(1);
         let (these, later) = rest.split_at(count);
-        let now = these.last().map_or(first.at, |told| told.at);
+        let now = these.last().map_or(first.at, |visit| visit.at);
         let (mut showed, mut gone) = (Vec::with_capacity(count), Vec::new());
-        for told in these {
-            if told.gone {
-                gone.push(told.page);
+        for visit in these {
+            if visit.gone {
+                gone.push(visit.page);
                 continue;
             }
-            let before = last[told.page];
-            let changed = told.changed.map(|at| at.clamp(before, now));
-            showed.push(Sighting { page: told.page, age: (now - before).max(0.0), changed });
-            last[told.page] = now;
+            let before = last[visit.page];
+            let changed = visit.changed.map(|at| at.clamp(before, now));
+            showed.push(Sighting { page: visit.page, age: (now - before).max(0.0), changed });
+            last[visit.page] = now;
         }
         if !gone.is_empty() {
             policy.gone(now, &gone);
@@ -312,7 +312,7 @@ fn tell(policy: &mut dyn Policy, told: &[Told], last: &mut [f64]) {
 mod tests {
     use super::*;
 
-    /// Notes what it is told.
+    /// Records what it sees.
     #[derive(Default)]
     struct Noted(Vec<(f64, Vec<Sighting>)>);
 
@@ -324,12 +324,16 @@ mod tests {
     }
 
     #[test]
-    fn visits_are_told_moment_by_moment() {
-        let told = |at: f64, page: usize, changed: Option<f64>| Told { at, page, changed, gone: false };
-        let past =
-            [told(1.0, 0, None), told(1.02, 1, Some(0.5)), told(1.03, 0, Some(1.025)), told(3.0, 1, None)];
+    fn visits_are_shown_moment_by_moment() {
+        let visit = |at: f64, page: usize, changed: Option<f64>| PastVisit { at, page, changed, gone: false };
+        let past = [
+            visit(1.0, 0, None),
+            visit(1.02, 1, Some(0.5)),
+            visit(1.03, 0, Some(1.025)),
+            visit(3.0, 1, None),
+        ];
         let (mut policy, mut last) = (Noted::default(), [0.0, 0.25]);
-        tell(&mut policy, &past, &mut last);
+        replay(&mut policy, &past, &mut last);
         let showed = |page: usize, age: f64, changed: Option<f64>| Sighting { page, age, changed };
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
         // The second visit of a page within an hour is a moment of its own.

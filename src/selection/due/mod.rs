@@ -1,9 +1,10 @@
 //! Which pages a refresh fetches: those whose fetch is worth most by the archive's [`RefreshRules`].
 //!
 //! Rules of single pages (`uniform`, `xyleme`, `chogm`, …) rank by weight, change rate and age alone; a pass over the visits
-//! keeps the best. Policies that learn from all pages together are told of what the captures have shown (`learned`).
+//! keeps the best. Policies that learn from all pages together see what the captures have shown (`learned`).
 //! Either way the choice is a function of the state and the time: nothing is kept between runs that a crash could
-//! lose. In a large archive only those pages are looked at that stand in due folders (`folders`). What a sitemap, feed or site master said of a page counts as expected changes.
+//! lose. In a large archive only the pages in due folders are considered (`folders`). What a sitemap, feed or site master
+//! announces of a page counts as expected changes.
 
 mod decided;
 mod folders;
@@ -36,7 +37,7 @@ const PRIOR_VISITS_MAX: usize = 1 << 16;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-/// What fetching a redirect or a duplicate again is worth, as a share of the page that it stands for: it tells whether it still
+/// What fetching a redirect or a duplicate again is worth, as a share of the page that it stands for: it shows whether it still
 /// does, and nothing of that page's content.
 const ALIAS_SHARE: f64 = 0.1;
 
@@ -138,7 +139,7 @@ struct Candidate {
     age: f64,
     /// What an announcement adds to the expected number of changes.
     announced: f64,
-    /// Whether it tells of other pages.
+    /// Whether it is a sitemap or feed, which announces other pages.
     signals: bool,
 }
 
@@ -191,7 +192,7 @@ impl<'a> Survey<'a> {
             rate: ChangeObservations::from_bytes(&visit.extension).rate(&self.prior).per_day,
             age: self.seconds(visit) as f64 / SECONDS_PER_DAY,
             announced: if visit.announced == 0 { 0.0 } else { -(1.0 - announcement_trust(visit)).ln() },
-            signals: tells_of_others(visit),
+            signals: is_signal(visit),
         }))
     }
 
@@ -293,7 +294,7 @@ fn fetches_per_day(state: &State, budget: usize, now: DateTime<Utc>) -> Result<f
     Ok(again as f64 / days.max(1.0))
 }
 
-/// Of so many visits one is looked at for a sample of at most `most`.
+/// One in so many visits is read for a sample of at most `most`.
 fn visit_step(state: &State, most: usize) -> usize {
     (state.visit_count() as usize).div_ceil(most).max(1)
 }
@@ -318,14 +319,14 @@ pub fn refreshable(
     let importance =
         if is_alias { aliases.of(state, credits, id)? } else { credits.importance(page, Some(visit)) };
     let own = importance.map(|importance| importance * share).or(missed.then_some(1.0));
-    if !tells_of_others(visit) || page.flags.has_any(flags::ROBOTS) {
+    if !is_signal(visit) || page.flags.has_any(flags::ROBOTS) {
         return Ok(own);
     }
     Ok(Some(own.unwrap_or(0.0).max(1.0)))
 }
 
-/// Whether it is a sitemap or feed.
-fn tells_of_others(visit: &Visit) -> bool {
+/// Whether it is a sitemap or feed, which announces other pages.
+fn is_signal(visit: &Visit) -> bool {
     matches!(DocumentKind::from_code(visit.kind), DocumentKind::Sitemap | DocumentKind::Feed)
 }
 
@@ -335,17 +336,17 @@ fn tells_of_others(visit: &Visit) -> bool {
 /// # Errors
 /// When the store fails.
 pub fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
-    let mut told = Vec::new();
+    let mut observed = Vec::new();
     for visit in state.visits_with_pages(visit_step(state, PRIOR_VISITS_MAX)) {
         let (_, page, visit) = visit?;
-        told.extend(tells_rates(&page, &visit));
+        observed.extend(rates_of_others(&page, &visit));
     }
-    Ok(RatePrior::learned(&told))
+    Ok(RatePrior::learned(&observed))
 }
 
-/// What a page's visits tell of the rates of others.
-fn tells_rates(page: &Page, visit: &Visit) -> Option<ChangeObservations> {
+/// What a page's visits say about the rates of others.
+fn rates_of_others(page: &Page, visit: &Visit) -> Option<ChangeObservations> {
     let observations = ChangeObservations::from_bytes(&visit.extension);
-    let is_told = page.flags.has_any(flags::ACCOUNT) && observations.visits() > 0 && !tells_of_others(visit);
-    is_told.then_some(observations)
+    let counts = page.flags.has_any(flags::ACCOUNT) && observations.visits() > 0 && !is_signal(visit);
+    counts.then_some(observations)
 }

@@ -3,7 +3,7 @@
 use archive_storage::{Page, Store, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
-use super::{Choice, SECONDS_PER_DAY, Survey, tells_rates};
+use super::{Choice, SECONDS_PER_DAY, Survey, rates_of_others};
 use crate::ledger::{AliasImportance, Credits};
 use crate::prepared;
 use crate::recorder::RecorderError;
@@ -13,7 +13,7 @@ use crate::refresh::rule::Rule;
 /// Pages among whom the budget is shared.
 const SHARING: usize = 1 << 10;
 
-/// In archives of at most so many fetched pages all are looked at, and a policy that learns from all together is asked for their
+/// In archives of at most this many fetched pages all are compared, and a policy that learns from all together is asked for their
 /// order. In larger ones a sample stands for all ([`prepared::sample`]): pages are compared by their own rates, and what is said of all
 /// is an estimate.
 const WHOLE_MAX: u32 = 1 << 15;
@@ -53,8 +53,9 @@ pub(in crate::selection) fn turn(
     let state = store.state();
     let Some(visit) = state.visit(page)? else { return Ok(None) };
     let (step, visits, aliases) = compared(store)?;
-    let told: Vec<_> = visits.iter().filter_map(|(_, page, visit)| tells_rates(page, visit)).collect();
-    let prior = RatePrior::learned(&told);
+    let observed: Vec<_> =
+        visits.iter().filter_map(|(_, page, visit)| rates_of_others(page, visit)).collect();
+    let prior = RatePrior::learned(&observed);
     let mut survey = Survey::new(state, credits, choice, prior, now);
     let Some(own) = survey.candidate(page, &state.page(page)?, &visit)? else { return Ok(None) };
     survey.aliases = aliases;

@@ -48,7 +48,9 @@ impl FromStr for Discovery {
         let (number, factor) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
         let share = number.trim().parse::<f64>().ok().map(|number| number * factor);
         let share = share.filter(|share| (0.0..=1.0).contains(share));
-        share.map(Self::Share).ok_or_else(|| format!("'{text}' is no share; write it like 0.1, 10% or auto"))
+        share
+            .map(Self::Share)
+            .ok_or_else(|| format!("'{text}' is not a share; write it like 0.1, 10% or auto"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an order has told of each page, a byte each.
+//! The level that an order gave each page, a byte each.
 
 use crate::importance::order::Queue;
 use crate::ledger::LEVEL_PAGE_MAX;
@@ -6,7 +6,7 @@ use crate::ledger::LEVEL_PAGE_MAX;
 /// Pages of a generation that an order gets to know; of others their cash decides.
 const KNOWN_MAX: usize = 1 << 18;
 
-/// Links of a generation that an order is told.
+/// Links of a generation that an order learns of.
 const LINKS_MAX: usize = 1 << 21;
 
 /// A page moves in the frontier when its level changes by so much.
@@ -17,9 +17,9 @@ pub(super) const MIDDLE: u8 = LEVEL_PAGE_MAX / 2;
 
 /// In the place of a level: a page whose turn has come by its age, and one that was fetched.
 pub(super) const EXPLORED: u8 = u8::MAX - 1;
-pub(super) const TOLD: u8 = u8::MAX;
+pub(super) const FETCHED: u8 = u8::MAX;
 
-/// Pages and links that an order was told of.
+/// Pages and links that an order knows.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// A bit for each page.
@@ -87,7 +87,7 @@ impl Queue for Levels {
         }
     }
 
-    /// Nobody knows here which of the pages the servers' delays allow next.
+    /// It is not known here which page the servers' delays allow next.
     fn best(&mut self) -> Option<f64> {
         None
     }
@@ -124,10 +124,10 @@ mod tests {
         levels.put(4, -1.0);
         assert_eq!(levels.changed, [4]);
         // What was fetched, and what is to come next, stays so.
-        levels.set(4, TOLD);
+        levels.set(4, FETCHED);
         levels.set(3, EXPLORED);
         levels.put(4, 8.0);
         levels.put(3, 0.0);
-        assert_eq!((levels.get(4), levels.get(3), levels.get(1000)), (TOLD, EXPLORED, 0));
+        assert_eq!((levels.get(4), levels.get(3), levels.get(1000)), (FETCHED, EXPLORED, 0));
     }
 }

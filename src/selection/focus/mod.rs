@@ -1,12 +1,12 @@
 //! Focused crawls: pages wait by what leads to a topic, and by their cash.
 //!
-//! The orders are those of [`crate::topic`], the very ones the lab measures. What they say of a page becomes a level, as cash does, and a page
+//! The orders are those of [`crate::topic`], which the lab measures. What they say of a page becomes a level, as cash does, and a page
 //! waits under the weighted mean of the two ([`FocusPolicy::weight`]): both are logarithms, so that is a product of powers. Cash
-//! itself stays as it is. Every [`EXPLORE_EVERY`]th page is the one that is known for the longest time, whatever the order says of it, so
+//! itself stays as it is. Every [`EXPLORE_EVERY`]th page is the one that has been known longest, whatever the order says of it, so
 //! that no page and no host waits for ever.
 //!
-//! What an order has learned is not kept: it follows from the captures, which are told again in their order when a crawl goes on.
-//! After [`GENERATION`] captures it is made anew from the last [`OVERLAP`], so that it stays small however long a crawl is.
+//! What an order has learned is not stored: a crawl that continues replays the captures in their order.
+//! Every [`GENERATION`] captures the order is rebuilt from the last [`OVERLAP`], so that it stays small however long a crawl is.
 
 mod levels;
 mod mode;
@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 
 use archive_storage::{Capture, CaptureId, CaptureKind, State, Store, UrlId};
-use levels::{EXPLORED, Known, Levels, MIDDLE, TOLD};
+use levels::{EXPLORED, FETCHED, Known, Levels, MIDDLE};
 
 use crate::change::{VersionError, parsed};
 use crate::ledger::{LEVEL_PAGE_MAX, LinkCode, page_flags as flags};
@@ -24,13 +24,13 @@ use crate::topics::{RELEVANT, Sight, Topic, TopicError};
 
 pub use mode::{FocusMode, FocusPolicy, UnknownMode};
 
-/// Of so many pages one is the one that is known for the longest time.
+/// One page in so many is the one that has been known longest.
 const EXPLORE_EVERY: u64 = 20;
 
-/// Captures after which an order is made anew.
+/// Captures after which an order is rebuilt.
 const GENERATION: u32 = 1 << 16;
 
-/// Captures before these that it is told.
+/// Earlier captures that a rebuilt order starts from.
 const OVERLAP: u32 = 1 << 13;
 
 /// A focused crawl's order at work.
@@ -40,19 +40,19 @@ pub(crate) struct Focused {
     order: Box<dyn Focus>,
     levels: Levels,
     seeds: Vec<(u32, String)>,
-    /// What the order was told of in this generation.
+    /// What the order knows in this generation.
     known: Known,
-    /// Pages by when they became known, as far as their turn has not come.
+    /// Pages in the order in which they became known, if their turn has not come.
     oldest: VecDeque<u32>,
-    told: u64,
-    /// Pages of the topic that were found, as far as captures were told since this began, and how pages turned out by their levels.
+    fetched: u64,
+    /// Pages of the topic among the captures that were seen, and how pages turned out by their levels.
     found: u64,
     outcomes: Outcomes,
     /// Pages that the topic was learned from: they were not found.
     examples: HashSet<u32>,
     /// The levels of pages whose turn has come by their age.
     explored: HashMap<u32, u8>,
-    /// The generation of the captures that are told.
+    /// The generation that the captures are in.
     generation: u32,
 }
 
@@ -60,13 +60,13 @@ impl fmt::Debug for Focused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Focused")
             .field("policy", &self.policy)
-            .field("told", &self.told)
+            .field("fetched", &self.fetched)
             .finish_non_exhaustive()
     }
 }
 
 impl Focused {
-    /// Learns from the captures that are there what it would know had it seen them come.
+    /// Learns from the stored captures what it would know if it had seen them arrive.
     ///
     /// # Errors
     /// When the topic or the captures cannot be read.
@@ -81,7 +81,7 @@ impl Focused {
             seeds: seeds.collect::<Result<_, TopicError>>()?,
             known: Known::default(),
             oldest: VecDeque::new(),
-            told: 0,
+            fetched: 0,
             found: 0,
             outcomes: Outcomes::default(),
             examples: HashSet::new(),
@@ -93,7 +93,7 @@ impl Focused {
         }
         let next = u32::try_from(store.state().totals().captures).unwrap_or(u32::MAX);
         focused.generation = next / GENERATION;
-        focused.learn_anew(store, next)?;
+        focused.rebuild_order(store, next)?;
         focused.levels.changed.clear();
         Ok(focused)
     }
@@ -108,10 +108,10 @@ impl Focused {
         }
         self.generation = capture.0 / GENERATION;
         self.order = self.policy.mode.order(store, &self.topic)?;
-        self.learn_anew(store, capture.0)
+        self.rebuild_order(store, capture.0)
     }
 
-    fn learn_anew(&mut self, store: &Store, next: u32) -> Result<(), TopicError> {
+    fn rebuild_order(&mut self, store: &Store, next: u32) -> Result<(), TopicError> {
         self.known = Known::default();
         let seeds: Vec<(u32, &str)> = self.seeds.iter().map(|(id, url)| (*id, url.as_str())).collect();
         self.order.begin(&seeds, &mut self.levels);
@@ -119,14 +119,14 @@ impl Focused {
         let from = (self.generation * GENERATION).saturating_sub(OVERLAP);
         for id in from..next {
             let capture = store.state().capture(CaptureId(id))?;
-            if is_told(store.state(), &capture)? && again.insert(capture.url) {
-                self.tell_again(store, &capture)?;
+            if is_page_answer(store.state(), &capture)? && again.insert(capture.url) {
+                self.replay(store, &capture)?;
             }
         }
         Ok(())
     }
 
-    fn tell_again(&mut self, store: &Store, capture: &Capture) -> Result<(), TopicError> {
+    fn replay(&mut self, store: &Store, capture: &Capture) -> Result<(), TopicError> {
         let state = store.state();
         if is_redirect(capture.status) {
             let links = state.links(capture.url)?;
@@ -145,14 +145,14 @@ impl Focused {
             _ => None,
         };
         let chance = sight.as_ref().map_or(0.0, |sight| self.topic.probability(&sight.text(&url)));
-        self.tell(state, capture.url, &url, sight.as_ref(), chance)
+        self.fetched(state, capture.url, &url, sight.as_ref(), chance)
     }
 
-    /// Tells the order of a fetched page, which is of the topic with this probability.
+    /// Records a fetched page, which is of the topic with this probability.
     ///
     /// # Errors
     /// When the state cannot be read.
-    pub(crate) fn tell(
+    pub(crate) fn fetched(
         &mut self,
         state: &State,
         page: UrlId,
@@ -186,8 +186,8 @@ impl Focused {
         let classes = [1.0 - chance, chance];
         let fetched = Fetched { page: page.0, classes: &classes, text: &sight.text(url), leads: &leads };
         self.order.fetched(&fetched, &mut self.levels);
-        self.told += 1;
-        if self.told.is_multiple_of(EXPLORE_EVERY) {
+        self.fetched += 1;
+        if self.fetched.is_multiple_of(EXPLORE_EVERY) {
             self.explore();
         }
         Ok(())
@@ -196,17 +196,17 @@ impl Focused {
     /// Counts a page that was fetched, once, with the level under which it had waited and the unknown pages that it leads to.
     fn count(&mut self, page: u32, is_of_topic: bool, unknown: u16) {
         let level = match self.levels.get(page) {
-            TOLD => return,
+            FETCHED => return,
             EXPLORED => self.explored.remove(&page).unwrap_or(MIDDLE),
             0 => MIDDLE,
             level => level,
         };
-        self.levels.set(page, TOLD);
+        self.levels.set(page, FETCHED);
         if self.examples.contains(&page) {
             return;
         }
         self.found += u64::from(is_of_topic);
-        self.outcomes.tell(level, is_of_topic, unknown);
+        self.outcomes.record(level, is_of_topic, unknown);
     }
 
     /// How much of the topic is found, when these pages wait; none as long as too little is known.
@@ -215,7 +215,7 @@ impl Focused {
         for page in waiting {
             let level = match self.levels.get(page.0) {
                 // On its way.
-                TOLD => continue,
+                FETCHED => continue,
                 EXPLORED => self.explored.get(&page.0).copied().unwrap_or(MIDDLE),
                 0 => MIDDLE,
                 level => level,
@@ -225,7 +225,7 @@ impl Focused {
         self.outcomes.recall(self.found, &levels)
     }
 
-    /// Lets the page that is known for the longest time come next, of those that are to be fetched.
+    /// Puts the page that has been known longest next, of those that are to be fetched.
     fn explore(&mut self) {
         let least = u8::from(self.policy.mode.holds_back());
         while let Some(page) = self.oldest.pop_front() {
@@ -239,10 +239,10 @@ impl Focused {
         }
     }
 
-    /// Lets what a page redirects to wait where the page did.
+    /// Gives the targets of a redirect the level of the page.
     pub(crate) fn pass_on(&mut self, from: UrlId, to: impl Iterator<Item = UrlId>) {
         let level = match self.levels.get(from.0) {
-            0 | TOLD => MIDDLE,
+            0 | FETCHED => MIDDLE,
             level => level,
         };
         for target in to {
@@ -251,10 +251,10 @@ impl Focused {
                 self.levels.changed.push(target.0);
             }
         }
-        self.levels.set(from.0, TOLD);
+        self.levels.set(from.0, FETCHED);
     }
 
-    /// Pages that are to wait elsewhere since this was asked last.
+    /// Pages whose level has changed since the last call.
     pub(crate) fn take_changed(&mut self) -> Vec<UrlId> {
         let mut changed = std::mem::take(&mut self.levels.changed);
         changed.sort_unstable();
@@ -262,10 +262,10 @@ impl Focused {
         changed.into_iter().map(UrlId).collect()
     }
 
-    /// The level under which a page is to wait that has one by its cash; none if it is not to be fetched.
+    /// The level under which a page waits whose cash has the level `cash`; none if it is not to be fetched.
     pub(crate) fn level(&self, page: UrlId, cash: u8) -> Option<u8> {
         match self.levels.get(page.0) {
-            EXPLORED | TOLD => Some(LEVEL_PAGE_MAX),
+            EXPLORED | FETCHED => Some(LEVEL_PAGE_MAX),
             0 if self.policy.mode.holds_back() => None,
             0 => Some(self.mean(MIDDLE, cash)),
             level => Some(self.mean(level, cash)),
@@ -277,7 +277,7 @@ impl Focused {
         (weight * f64::from(level) + (1.0 - weight) * f64::from(cash)).round() as u8
     }
 
-    /// What the score of a waiting page consists of, each part with its name; nothing where it has one part only.
+    /// What the score of a waiting page consists of, each part with its name; nothing if it has only one part.
     pub(crate) fn parts(&self, page: UrlId) -> Vec<(&'static str, f64)> {
         self.order.parts(page.0)
     }
@@ -294,8 +294,8 @@ impl Focused {
     }
 }
 
-/// Whether an order is told of a capture: an answer of the server for a page.
-pub(crate) fn is_told(state: &State, capture: &Capture) -> Result<bool, TopicError> {
+/// Whether an order learns from a capture: an answer of the server for a page.
+pub(crate) fn is_page_answer(state: &State, capture: &Capture) -> Result<bool, TopicError> {
     let is_answer =
         matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical | CaptureKind::Resource);
     Ok(is_answer && flags::is_page(state.page(capture.url)?.flags))

@@ -24,7 +24,7 @@ pub enum FocusMode {
     Soft,
     /// Links of the topic's pages only.
     Hard,
-    /// Links behind at most so many other pages in a row.
+    /// Links that lie at most this many other pages beyond the topic.
     Tunnel(u32),
     /// How many links away from the topic the parents seem to be.
     Context,
@@ -36,7 +36,7 @@ pub enum FocusMode {
 
 /// Not the name of a mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no mode; there are learned, soft, hard, tunnel:N, context, fish and shark")]
+#[error("'{0}' is not a mode; there are learned, soft, hard, tunnel:N, context, fish and shark")]
 pub struct UnknownMode(String);
 
 impl FocusMode {

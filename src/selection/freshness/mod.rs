@@ -2,7 +2,7 @@
 //!
 //! Expected numbers follow from the change rates that were learned ([`Belief`]); observed ones from what fetches found
 //! ([`observe`]). Both are averages over pages, weighted by their importance. A page counts if it has a copy and its last
-//! answer was no error.
+//! answer was not an error.
 
 mod belief;
 mod observed;
@@ -137,7 +137,7 @@ pub fn expect(copies: &[PageModel], alpha: f64, betas: &[f64]) -> Expected {
         if weight > 0.0 { sum / weight } else { 0.0 }
     };
     let current = |copy: &PageModel, beta: f64| {
-        // Nobody knows how long ago an announced change was: within the grace it is forgiven.
+        // The age of an announced change is unknown: within the grace it is forgiven.
         let announced = if beta >= copy.age { 0.0 } else { copy.announced };
         copy.belief.current(copy.age, beta) * (1.0 - announced)
     };

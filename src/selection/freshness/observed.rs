@@ -34,7 +34,7 @@ pub struct Observed {
     pub currency: Vec<(f64, f64)>,
 }
 
-/// How fresh `copies` were from `from` to now; nothing when no fetch tells.
+/// How fresh `copies` were from `from` to now; nothing when no fetch compared a copy.
 ///
 /// # Errors
 /// When the store cannot be read.

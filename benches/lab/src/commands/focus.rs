@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Which orders [default: all]
     #[arg(long, value_delimiter = ',', value_name = "ORDER")]
     order: Vec<Kind>,
-    /// What tells pages apart: logistic or bayes
+    /// How pages are classified: logistic or bayes
     #[arg(long, default_value = "logistic", value_name = "MODEL")]
     model: Model,
     /// The class of the pages where crawls begin

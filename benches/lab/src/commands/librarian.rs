@@ -13,7 +13,7 @@ use crate::output;
 
 /// Judge kinds of importance, and what is learned from librarians, by the hosts that they selected
 ///
-/// A share of the selected hosts is known, drawn anew in each run; each order of the other hosts is judged by those that
+/// A share of the selected hosts is known, drawn again in each run; each order of the other hosts is judged by those that
 /// were selected among them. auc: how often a selected host stands before one that is not. ece: expected calibration error
 /// of the probabilities, in 20 groups. first_1000: share of the unknown selected hosts among the first 1,000.
 #[derive(clap::Args)]

@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Repeat with rng, rng + 1, … and print the mean
     #[arg(long, default_value_t = 1, value_name = "N")]
     repeat: u64,
-    /// Stop each crawl after so many pages
+    /// Stop each crawl after this many pages
     #[arg(long, value_name = "N")]
     pages: Option<usize>,
     /// Only time the orders: nothing is compared with the true PageRank, and a generated web need not fit into memory
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What links between hosts can tell an order on this graph.
+/// What links between hosts can do for an order on this graph.
 fn about(between: &BetweenHosts) -> String {
     format!(
         "{} hosts. {:.2} % of the links lead to another host, {:.0} % of these to one page. They reach {:.1} % of the pages, which \

@@ -62,7 +62,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Line {
     of: Of,
-    /// The noise of all raters of a panel; none where they differ.
+    /// The noise of all raters of a panel; none if they differ.
     panel: Option<f64>,
     judged: String,
     noise: Option<f64>,

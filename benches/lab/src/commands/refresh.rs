@@ -31,7 +31,7 @@ use crate::output;
 
 A policy is default (the archive's own), uniform, RULE_ESTIMATE (xyleme, prop, chogm, azar, lambda, index, hindex with mle, mles, naive, lln, lm, eb,
 ebmean, true), evd_index, evh_hindex, gf_hindex_naive, nutch_fifo, heritrix_fifo, storm_strict, nutch_tuned1 or
-clairvoyant; _true knows the rates in hindsight, _h365 behind a name lets visits fade with that half-life in days.")]
+clairvoyant; _true knows the rates in hindsight, _h365 after a name lets visits fade with that half-life in days.")]
 pub(crate) struct Args {
     /// File of changes (NAME.tsv.gz), several for one crawl over all of them, or a folder: each of its files by itself
     #[arg(long, value_name = "PATH|DIR", required = true)]
@@ -62,7 +62,7 @@ pub(crate) struct Args {
         default_value = "default,uniform,nutch,xyleme,chogm,lambdacrawl,hindex,evh_hindex,clairvoyant"
     )]
     policy: Vec<PolicyName>,
-    /// At most so many pages of each history
+    /// At most this many pages of each history
     #[arg(long, value_name = "N", default_value_t = 4000)]
     pages: usize,
     /// Number that decides between pages of equal value

@@ -1,4 +1,4 @@
-//! `archive-lab subjects`: how well a site's subject is told from its title and URL.
+//! `archive-lab subjects`: how well a site's subject is predicted from its title and URL.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use crate::output;
 
-/// Confusions that are told of a model.
+/// Confusions that are listed for a model.
 const CONFUSIONS_MAX: usize = 10;
 
-/// Tell subjects of sites from titles and URLs, judged by what librarians chose
+/// Predict subjects of sites from titles and URLs, judged by what librarians chose
 ///
-/// Half of the sites are learned from, drawn anew in each run, and the others judge; or all of --selected are learned from and the
+/// Half of the sites are learned from, drawn again in each run, and the others judge; or all of --selected are learned from and the
 /// sites of --judge that are not among them judge. A site's URL is compared without `www.` and a slash at its end. Constants are chosen
 /// by folds of what is learned from.
 ///

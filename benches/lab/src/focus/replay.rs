@@ -23,7 +23,7 @@ pub enum Kind {
     Soft,
     /// Links of the topic's pages only.
     Hard,
-    /// Links behind so many other pages in a row, too.
+    /// Links beyond so many other pages in a row, too.
     Tunnel(u32),
     /// A queue a layer of the context graph.
     Context,
@@ -49,7 +49,7 @@ pub enum Kind {
 
 /// Not the name of an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no order: use one of {names}, or tunnel:N", names = Kind::NAMES.map(|(name, _)| name).join(", "))]
+#[error("`{0}` is not an order: use one of {names}, or tunnel:N", names = Kind::NAMES.map(|(name, _)| name).join(", "))]
 pub struct UnknownKind(String);
 
 impl Kind {
@@ -104,7 +104,7 @@ impl FromStr for Kind {
 pub struct Measures {
     /// Recall, averaged over the crawl of all reachable pages.
     pub auc: f64,
-    /// The share of the pages that was fetched when half of the targets were; 1 where that never was.
+    /// The share of the pages that was fetched when half of the targets were; 1 if that never was.
     pub share_50: f64,
     /// The same for nine tenths.
     pub share_90: f64,
@@ -114,9 +114,9 @@ pub struct Measures {
     pub pages: usize,
     /// Targets among them.
     pub targets: usize,
-    /// Links that the order was told.
+    /// Links that the order learned of.
     pub links: usize,
-    /// Bytes that the order remembered for each page that waited, when most of them did; none where it does not count them.
+    /// Bytes that the order remembered for each page that waited, when most of them did; none if it does not count them.
     pub bytes_a_page: Option<f64>,
     /// Seconds that it took.
     pub seconds: f64,
@@ -134,7 +134,7 @@ pub struct Replay<'w> {
     pub knowledge: &'w Arc<Knowledge>,
     /// The examples.
     pub examples: &'w [Example<'w>],
-    /// The classes of each page, as the knowledge tells them.
+    /// The classes of each page, by the knowledge.
     pub classes: &'w [Vec<f64>],
     /// The pages that the crawl can reach.
     pub reachable: &'w [u32],
@@ -262,7 +262,7 @@ impl Focus for Clairvoyant {
     }
 }
 
-/// What the curve of recall tells: `found` says of each page in the order of fetching whether it is a target.
+/// Measures the curve of recall: `found` says of each page in the order of fetching whether it is a target.
 fn measures(found: &[bool], targets: usize, pages: usize) -> Measures {
     let mut hits = 0;
     let mut curve: Vec<f64> = Vec::with_capacity(pages);

@@ -1,4 +1,4 @@
-//! What scores come to on average, reckoned from the truth and the raters' noise.
+//! Expected scores, computed from the truth and the raters' noise.
 
 use super::world::RATINGS;
 

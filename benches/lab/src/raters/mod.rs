@@ -82,7 +82,7 @@ pub struct Score {
     pub noise: Option<f64>,
     /// The score: a share of what was rated (or alpha).
     pub score: f64,
-    /// What it comes to on average, by the known truth.
+    /// Its expectation by the known truth.
     pub expected: f64,
     /// The share that was rated like the truth; alpha has none.
     pub like_truth: Option<f64>,

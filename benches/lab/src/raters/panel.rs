@@ -86,18 +86,18 @@ impl<'a> Panel<'a> {
     }
 
     fn raters(&self) -> Vec<Score> {
-        let told = self.ratings.raters().into_iter().zip(&self.noise).zip(&self.like_truth).enumerate();
-        let score = |(place, ((told, noise), like_truth)): (usize, ((_, &f64), &f64))| {
-            let told: archive::review::score::RaterScore = told;
+        let scores = self.ratings.raters().into_iter().zip(&self.noise).zip(&self.like_truth).enumerate();
+        let score = |(place, ((rater, noise), like_truth)): (usize, ((_, &f64), &f64))| {
+            let rater: archive::review::score::RaterScore = rater;
             let mut others = self.noise.clone();
             others.remove(place);
             let agree = |truth| {
                 expected::agree(&expected::rater(*noise, truth), &expected::reference(&others, truth))
             };
             let expected = self.over_things(agree);
-            Some(self.score(Judged::Rater, Some(*noise), told.like_others?, expected, Some(*like_truth)))
+            Some(self.score(Judged::Rater, Some(*noise), rater.like_others?, expected, Some(*like_truth)))
         };
-        told.filter_map(score).collect()
+        scores.filter_map(score).collect()
     }
 
     fn reference(&self) -> Score {
@@ -114,7 +114,7 @@ impl<'a> Panel<'a> {
     fn importance(&self, kind: &str, values: &[f64], random: &mut Random) -> Option<Score> {
         let numbers: HashMap<String, f64> =
             values.iter().enumerate().map(|(thing, value)| (name(thing), *value)).collect();
-        let told = self.ratings.measure(kind, &numbers, HALVES, random.bits())?;
+        let measured = self.ratings.measure(kind, &numbers, HALVES, random.bits())?;
         let things = self.truth.len();
         let pairs: Vec<(f64, usize)> = (0..things)
             .filter_map(|thing| Some((values[thing], usize::from(self.ratings.reference(&name(thing))?) - 1)))
@@ -135,7 +135,7 @@ impl<'a> Panel<'a> {
             }
         }
         let judged = Judged::Importance(kind.to_owned());
-        Some(self.score(judged, None, told.like_reference, expected, Some(like_truth)))
+        Some(self.score(judged, None, measured.like_reference, expected, Some(like_truth)))
     }
 
     /// The mean over what is rated of a number that depends on the truth alone.

@@ -29,7 +29,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// The test web, where each link between sites leads to a page drawn anew: as often as the test web's own links between sites
+    /// The test web, where each link between sites leads to a page drawn again: as often as the test web's own links between sites
     /// lead there, times (quality of the page / 4)^prefer. Sites have each quality equally often, and most of their pages have it.
     pub(super) fn new(settings: &Settings, rng: u64) -> Result<Self, RatersError> {
         let config = Config {
@@ -78,7 +78,7 @@ impl World {
     /// Importance of pages, each kind by its name.
     pub(super) fn pages(&self) -> Result<Vec<(&'static str, Vec<f64>)>, RatersError> {
         let rank = PageRank { tolerance: TOLERANCE, ..PageRank::default() };
-        // What OPIC comes to.
+        // What OPIC converges to.
         let opic = PageRank { damping: Damping::OneMoreLink, ..rank.clone() };
         Ok(vec![
             ("opic", opic.run(self.graph.clone())?.values),

@@ -148,7 +148,7 @@ fn read_importance(path: &Path) -> Result<HashMap<String, f64>, HistoryError> {
     Ok(importance)
 }
 
-/// Calls `take` with every line and its number from 1; gzip is told by its first bytes, not by the name.
+/// Calls `take` with every line and its number from 1; gzip is recognised by its first bytes, not by the name.
 fn for_each_line(
     path: &Path,
     mut take: impl FnMut(usize, &str) -> Result<(), HistoryError>,

@@ -1,7 +1,7 @@
 //! Spends a budget of fetches on a [`World`] by a policy and measures what the copies were worth.
 //!
 //! Time runs in ticks. In each, exactly the budget is spent (fractions are carried over) on the pages of the highest
-//! value. A page is known, and fetched once for free, from its birth on; a fetch tells whether the page changed since
+//! value. A page is known, and fetched once for free, from its birth on; a fetch shows whether the page changed since
 //! the fetch before and when it last did; after its death it answers 404 and leaves.
 
 use super::policies::Policy;

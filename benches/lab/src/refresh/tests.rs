@@ -38,7 +38,7 @@ fn a_window_keeps_what_lives_in_it() {
     assert_eq!((one.site, one.directory), (two.site, two.directory));
 }
 
-/// Fetches one page on given days and notes what it is told.
+/// Fetches one page on given days and records what it sees.
 struct Scripted {
     days: Vec<f64>,
     seen: Vec<(f64, Sighting)>,

@@ -21,7 +21,7 @@ const UNLISTED_IMPORTANCE: f64 = 0.3;
 /// Largest importance where none is known and it is drawn from a Pareto law of this exponent.
 const DRAWN_IMPORTANCE_MAX: f64 = 60.0;
 const PARETO_EXPONENT: f64 = 1.5;
-/// Histories whose names begin so record many services, each of them a site of its own with a folder of its own.
+/// Histories whose names begin so record many services, each of them its own site with a folder of its own.
 const FOLDER_IS_SITE: &str = "ota";
 /// Share of the window that passes before anything is measured.
 const BURN_IN: f64 = 0.25;

@@ -136,7 +136,7 @@ impl Collection {
     }
 }
 
-/// How well a model told the subjects of one set of sites.
+/// How well a model predicted the subjects of one set of sites.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The model.

@@ -1,4 +1,4 @@
-//! The models that tell subjects.
+//! The models that predict subjects.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ const PIECE_LETTERS: RangeInclusive<usize> = 3..=5;
 /// The part number of [`Words`]; there is one, as title and URL say the same words.
 const PART: u8 = 0;
 
-/// How subjects are told.
+/// How subjects are predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// Naive Bayes on counts of words of title and URL.

@@ -35,7 +35,7 @@ fn a_site_is_one_row_with_all_its_subjects() {
 
 /// A band is known by its word, a court only by the beginning of words of which each occurs once.
 #[test]
-fn words_and_pieces_of_words_tell_subjects() {
+fn words_and_pieces_of_words_predict_subjects() {
     let mut collection = Collection::default();
     let lines = (0..60).map(|i| match i % 3 {
         0 => format!("Arts\tBand {i}\thttp://{i}.example/\n"),
@@ -66,7 +66,7 @@ fn run_error(collection: &Collection, learned: &[usize], judged: &[usize]) -> Su
 
 /// 400 of the sites that librarians of the UK Web Archive selected, and 400 others.
 #[test]
-fn pieces_of_words_tell_more_of_real_sites() {
+fn pieces_of_words_predict_more_on_real_sites() {
     let Some(folder) = crate::test_data("librarians") else { return };
     let mut collection = Collection::default();
     collection.add(&folder.join("ukwa-selected.tsv.gz")).unwrap();

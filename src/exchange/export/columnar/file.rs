@@ -2,7 +2,7 @@
 //! with one gzip-packed data page of plain values, and the metadata at the end.
 //!
 //! The crate `parquet` would do this too. It brings a dozen others and makes those that it shares with us be built with other
-//! features, for what comes to two hundred lines here; DuckDB judges in the tests.
+//! features, for two hundred lines here; DuckDB judges in the tests.
 
 use std::io::{self, Write};
 
@@ -43,7 +43,7 @@ impl<'a> ParquetFile<'a> {
         Ok(Self { out, columns, position: MAGIC.len() as u64, rows: 0, groups: Vec::new() })
     }
 
-    /// Writes rows as a group of their own.
+    /// Writes rows as their own group.
     pub(super) fn write_group(&mut self, rows: &[Row]) -> io::Result<()> {
         let mut chunks = Vec::with_capacity(self.columns.len());
         let mut total = 0;

@@ -31,7 +31,7 @@ pub(super) struct Originals {
 }
 
 impl Originals {
-    /// What a capture stands for; nothing for what is no revisit, or one whose original is not there.
+    /// What a capture stands for; nothing for what is not a revisit, or one whose original is not there.
     pub(super) fn of(&mut self, store: &Store, revisit: &Capture) -> Result<Option<Original>, StoreError> {
         let state = store.state();
         let Some(id) = revisit.original else { return Ok(None) };

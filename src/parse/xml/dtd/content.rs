@@ -1,4 +1,4 @@
-//! Content models (XML 1.0, section 3.2): what may stand in an element, and in which order.
+//! Content models (XML 1.0, section 3.2): what an element may contain, and in which order.
 //!
 //! A model of elements becomes Glushkov's automaton: a state for each name in it, reached by that name. XML allows only models of which
 //! it is deterministic (appendix E; Brüggemann-Klein and Wood, "One-unambiguous regular languages", 1998), so one state at a time does.
@@ -16,7 +16,7 @@ const NAMES_MAX: usize = 4096;
 /// Steps from one name to another that are worked out for all models of a document, of eight bytes each.
 const STEPS_MAX: usize = 4_000_000;
 
-/// What may stand in an element.
+/// What an element may contain.
 #[derive(Debug)]
 pub(crate) enum Content {
     Empty,
@@ -46,7 +46,7 @@ impl Content {
     }
 }
 
-const NO_MODEL: &str = "this is no content model";
+const NO_MODEL: &str = "this is not a content model";
 
 /// Production 51, after `(#PCDATA`.
 fn mixed(rest: &str) -> Option<Result<HashSet<String>, String>> {
@@ -59,7 +59,7 @@ fn mixed(rest: &str) -> Option<Result<HashSet<String>, String>> {
             return None;
         }
         if !found.insert(name.to_owned()) {
-            return Some(Err(format!("{name} stands in it twice")));
+            return Some(Err(format!("{name} is in it twice")));
         }
     }
     (names.trim().is_empty() || names.trim_start().starts_with('|')).then_some(Ok(found))
@@ -119,7 +119,7 @@ impl Automaton {
         Ok(Self { names, steps, accepts })
     }
 
-    /// The state that an element leads to; none where it may not stand.
+    /// The state that an element leads to; none if it may not stand.
     pub(crate) fn step(&self, state: u32, name: &str) -> Option<u32> {
         let name = self.names.get(name)?;
         let steps = self.steps.get(state as usize)?;
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_model_is_refused() {
+    fn bytes_that_are_not_a_model_are_refused() {
         for model in
             ["(a,b|c)", "()", "(a", "a", "(a))", "(a,)", "(#PCDATA|a)", "(#PCDATA a)*", "(#PCDATA|a|a)*"]
         {

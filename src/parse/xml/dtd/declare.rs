@@ -67,7 +67,7 @@ impl Dtd {
                         let (base, system) = (base.clone(), system.clone());
                         self.outside(base.as_deref(), &system, depth, fetch)?;
                     }
-                    None => self.tell(format!("the parameter entity {name} is not declared")),
+                    None => self.report(format!("the parameter entity {name} is not declared")),
                 }
             } else {
                 let start = reader.at;
@@ -83,7 +83,7 @@ impl Dtd {
         if self.bytes > BYTES_MAX || depth > DEPTH_MAX { Err(Stop::TooMuch) } else { Ok(()) }
     }
 
-    /// A declaration with its parameter entities put in place; in the values of attributes there are none.
+    /// A declaration with its parameter entities expanded; in the values of attributes there are none.
     fn with_parameters(&mut self, written: &str, depth: usize) -> Result<String, Stop> {
         self.spend(written.len(), depth)?;
         let is_list = written.starts_with("<!ATTLIST");
@@ -141,7 +141,7 @@ impl Dtd {
             Entry::Vacant(place) => {
                 place.insert(Declared::Written(reader.rest().to_owned()));
             }
-            Entry::Occupied(_) => self.tell(format!("the element {name} is declared twice")),
+            Entry::Occupied(_) => self.report(format!("the element {name} is declared twice")),
         }
         Some(())
     }
@@ -196,10 +196,10 @@ impl Dtd {
         for (is_so, what) in [
             (has_two, "is a second ID"),
             (is_id_given, "is an ID and may have no default"),
-            (is_wrong, "has a default that is no value of it"),
+            (is_wrong, "has a default that is not a value of it"),
         ] {
             if is_so {
-                self.tell(format!("the attribute {name} of {element} {what}"));
+                self.report(format!("the attribute {name} of {element} {what}"));
             }
         }
         Some(())

@@ -1,7 +1,7 @@
 //! Document type definitions: what a document declares of its elements and attributes, and whether it is as declared.
 //!
-//! The internal subset comes first, so what it declares counts (XML 1.0, section 2.8). Parameter entities are put in place within a
-//! budget, before a declaration is read; external ones and the external subset are asked for, and given by whoever has them.
+//! The internal subset comes first, so what it declares counts (XML 1.0, section 2.8). Parameter entities are expanded within a
+//! budget, before a declaration is read; external ones and the external subset are requested from the caller.
 
 mod content;
 mod declare;
@@ -13,7 +13,7 @@ use self::content::Content;
 pub(super) use self::valid::check;
 use super::doctype::{Doctype, Reader};
 
-/// Bytes of declarations, with what parameter entities come to.
+/// Bytes of declarations, including expanded parameter entities.
 const BYTES_MAX: usize = 8 << 20;
 
 /// Parameter entities and external parts inside one another.
@@ -28,10 +28,10 @@ const ATTRIBUTES_MAX: usize = 256;
 /// Values that an attribute may be one of.
 const TOKENS_MAX: usize = 512;
 
-/// Mistakes that are told of a document.
+/// Mistakes that are reported for a document.
 pub(super) const MISTAKES_MAX: usize = 100;
 
-/// Gives the text of an external part of a definition and its name, by the name of the part that refers to it and its system identifier.
+/// Returns the text and name of an external part of a definition, given the name of the part that refers to it and its system identifier.
 pub type Fetch<'f> = dyn FnMut(Option<&str>, &str) -> Option<(String, String)> + 'f;
 
 /// What a document declares.
@@ -86,7 +86,7 @@ struct Attribute {
 enum Sort {
     Text,
     Id,
-    /// The names of IDs; whether several may stand there.
+    /// The names of IDs; whether several are allowed.
     Reference(bool),
     /// The same of unparsed entities.
     Entity(bool),
@@ -96,7 +96,7 @@ enum Sort {
     Listed(Vec<String>),
 }
 
-/// What stands in the way of reading declarations.
+/// Why declarations cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 enum Stop {
     Broken,
@@ -116,7 +116,7 @@ impl Dtd {
             Err(Stop::Broken) => "a declaration is broken or too long; what follows it was not read",
             Err(Stop::TooMuch) => "its definition is too large to be checked",
         };
-        dtd.tell(stopped.to_owned());
+        dtd.report(stopped.to_owned());
         dtd
     }
 
@@ -134,7 +134,7 @@ impl Dtd {
         each.collect()
     }
 
-    fn tell(&mut self, mistake: String) {
+    fn report(&mut self, mistake: String) {
         if self.mistakes.len() < MISTAKES_MAX {
             self.mistakes.push(mistake);
         }

@@ -62,7 +62,7 @@ pub(crate) fn check(text: &str, dtd: &mut Dtd, root: &str) -> Vec<(usize, String
         let written = match piece {
             Piece::Start(tag) => {
                 if std::mem::take(&mut is_root) && tag.name() != root {
-                    check.tell(
+                    check.report(
                         at,
                         format!("the root is {} and not {root}, as the document type says", tag.name()),
                     );
@@ -96,7 +96,7 @@ pub(crate) fn check(text: &str, dtd: &mut Dtd, root: &str) -> Vec<(usize, String
 }
 
 impl<'a> Check<'a, '_> {
-    fn tell(&mut self, at: usize, mistake: String) {
+    fn report(&mut self, at: usize, mistake: String) {
         self.found.push((at, mistake));
     }
 
@@ -107,7 +107,7 @@ impl<'a> Check<'a, '_> {
         if is_declared {
             self.attributes(at, tag);
         } else {
-            self.tell(at, format!("the element {name} is not declared"));
+            self.report(at, format!("the element {name} is not declared"));
         }
         self.open.push(Open { name, state: is_declared.then_some(Automaton::START) });
         if tag.is_empty() {
@@ -123,7 +123,7 @@ impl<'a> Check<'a, '_> {
                 Ok(content) => *declared = Declared::Known(content),
                 Err(why) => {
                     *declared = Declared::Broken;
-                    self.tell(at, format!("the content model of {name} is wrong: {why}"));
+                    self.report(at, format!("the content model of {name} is wrong: {why}"));
                 }
             }
         }
@@ -138,7 +138,7 @@ impl<'a> Check<'a, '_> {
         let mistake = match self.dtd.elements.get(around) {
             Some(Declared::Known(Content::Empty)) => Some(format!("{around} must be empty")),
             Some(Declared::Known(Content::Mixed(names))) if !names.contains(name) => {
-                Some(format!("{name} may not stand in {around}"))
+                Some(format!("{name} is not allowed in {around}"))
             }
             Some(Declared::Known(Content::Children(automaton))) => match automaton.step(state, name) {
                 Some(next) => {
@@ -152,11 +152,11 @@ impl<'a> Check<'a, '_> {
         self.spoil(at, mistake);
     }
 
-    /// What is wrong with the content of the open element is told once.
+    /// Reports only the first mistake in the content of the open element.
     fn spoil(&mut self, at: usize, mistake: Option<String>) {
         if let Some(mistake) = mistake {
             self.open.last_mut().into_iter().for_each(|open| open.state = None);
-            self.tell(at, mistake);
+            self.report(at, mistake);
         }
     }
 
@@ -165,7 +165,7 @@ impl<'a> Check<'a, '_> {
         let mistake = match self.dtd.elements.get(*name) {
             Some(Declared::Known(Content::Empty)) => Some(format!("{name} must be empty")),
             Some(Declared::Known(Content::Children(_))) if !is_space => {
-                Some(format!("text may not stand in {name}, only elements"))
+                Some(format!("text is not allowed in {name}, only elements"))
             }
             _ => None,
         };
@@ -187,7 +187,7 @@ impl<'a> Check<'a, '_> {
             && !automaton.accepts(state)
         {
             let mistake = format!("{name} ends too early, {}", wanted(automaton, state));
-            self.tell(at, mistake);
+            self.report(at, mistake);
         }
     }
 
@@ -262,14 +262,14 @@ impl Attribute {
     }
 }
 
-/// What might have stood in the place.
+/// What is allowed in this place.
 fn wanted(automaton: &Automaton, state: u32) -> String {
-    /// Names that are told.
+    /// Names that are listed.
     const NAMES_MAX: usize = 5;
     let names = automaton.expected(state);
     let more = if names.len() > NAMES_MAX { ", …" } else { "" };
     match (names.is_empty(), automaton.accepts(state)) {
-        (true, _) => "where nothing more may stand".to_owned(),
+        (true, _) => "where nothing more is allowed".to_owned(),
         (false, ends) => {
             let or_end = if ends { "nothing or " } else { "" };
             format!("{or_end}{}{more} may follow", names[..names.len().min(NAMES_MAX)].join(", "))

@@ -29,7 +29,7 @@ enum Kind {
 impl PolicyName {
     /// The policy, ready for a replay of `world` with `budget` fetches a day.
     ///
-    /// What it decides by chance comes from `draws`, which the replay then goes on with.
+    /// Its random choices come from `draws`, which the replay then continues.
     pub fn build<'a>(&self, world: &'a World, budget: f64, draws: &mut Draws) -> Box<dyn Policy + 'a> {
         match &self.kind {
             Kind::Online(name) => name.build(&world.known(budget), &mut || draws.unit()),

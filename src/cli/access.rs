@@ -11,12 +11,13 @@ use serde::Serialize;
 use super::options::ArchiveArgs;
 use super::{find_url, open, output};
 
-/// Check the access rules, show them, or tell which captures of a URL they hide.
+/// Check the access rules, show them, or list which captures of a URL they hide.
 ///
-/// The rules stand in `access.toml` in the archive's folder. They decide what query, history, get, diff, why, review, export,
-/// watches and `rank --top` show, and which pages plan, freshness and rank take by a query: a rule hides captures for good, until
-/// a date, or for a time after each was made. While the file has a mistake these commands show nothing. Verify, repair, rebuild, crawls and refreshes see everything. The rules bind what is shown: whoever
-/// can read the files can read all that is in them, and --as-archivist of these commands shows everything.
+/// The rules are in `access.toml` in the archive's folder. They decide what query, history, get, diff, why, review, export,
+/// watches and `rank --top` show, and which pages plan, freshness and rank select by a query. A rule hides captures for good,
+/// until a date, or for a time after each was made. While the file has a mistake, these commands show nothing. Verify, repair,
+/// rebuild, crawls and refreshes see everything. The rules do not encrypt: anyone who can read the archive's files can read all
+/// of them, and --as-archivist makes these commands show everything.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive access
@@ -33,16 +34,16 @@ The file access.toml:
   [[rule]]
   prefix = \"\"                       # every URL
   for = \"90d\"                       # each capture is hidden for so long after it was made
-  shown_to = \"reviewer\"             # but not from reviewers and operators who log in to archive serve
+  shown_to = \"reviewer\"             # except from reviewers and operators who log in to archive serve
 
-Commands that ask for pages leave out a page while its newest capture is hidden, as that is what they tell of.
+Commands that select pages leave out a page while its newest capture is hidden, because that is what they show.
 Numbers of hosts, sites and the whole archive count everything.")]
 pub(crate) struct Args {
-    /// Tell which captures of this URL are hidden
+    /// List which captures of this URL are hidden
     url: Option<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// One JSON object a rule or capture
+    /// One JSON object per rule or capture
     #[arg(long)]
     json: bool,
 }
@@ -107,7 +108,7 @@ fn show(args: &Args, access: &Access) -> anyhow::Result<()> {
     if args.json || access.is_unlimited() { Ok(()) } else { output::print(&table) }
 }
 
-/// Tells of each capture of a URL whether it is shown.
+/// Lists for each capture of a URL whether it is shown.
 fn test(args: &Args, access: &Access, url: &str) -> anyhow::Result<()> {
     let store = Store::read_only(&args.archive.path)?;
     let state = store.state();

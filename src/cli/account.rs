@@ -14,13 +14,14 @@ use serde::Serialize;
 
 use super::{UsageError, interrupt, output, progress};
 
-/// A longer line is no password.
+/// A longer line is not a password.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// Say who may log in to `archive serve --password-file FILE`.
+/// Manage who may log in to `archive serve --password-file FILE`.
 ///
-/// The file has a line a person: name, role, and a hash of the password (argon2id). Readers see what access.toml shows; reviewers also
-/// decide on sites, with --review; operators also see runs and metrics. A server takes a change over within a second, and logs out whom it is about.
+/// The file has one line per person: name, role, and a hash of the password (argon2id). Readers see what access.toml shows;
+/// reviewers also decide on sites, with --review; operators also see runs and metrics. A running server applies a change within a
+/// second and logs out the person concerned.
 #[derive(Subcommand)]
 #[command(after_help = "Examples:
   archive account set anna --role reviewer --file people
@@ -28,7 +29,7 @@ const LINE_BYTES_MAX: u64 = 4096;
   archive account list --file people
   archive account remove anna --file people")]
 pub(crate) enum Command {
-    /// Add a person, or give them another role and password
+    /// Add a person, or change their role and password
     Set {
         /// The name by which they log in and decide
         name: String,
@@ -39,7 +40,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         file: PathBuf,
     },
-    /// Show who may log in, and as what
+    /// List who may log in, and their roles
     List {
         /// The file
         #[arg(long, value_name = "FILE")]
@@ -144,7 +145,7 @@ impl Silence {
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        // The terminal was there a moment ago; there is nobody else to tell.
+        // The terminal was there a moment ago, and there is nowhere else to report a failure.
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.0);
     }
 }

@@ -18,18 +18,19 @@ const OPTION: &str = "--favour";
 
 /// What is not said stays as the archive has it.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Importance (kept with the archive)")]
+#[command(next_help_heading = "Importance (stored with the archive)")]
 pub(crate) struct CashArgs {
     /// How many links inside a host a link to another host is worth [default: 1]
     #[arg(long, value_name = "M")]
     inter_host: Option<f64>,
-    /// What a link marked nofollow is worth, as a part of an ordinary one [default: 0.1]
+    /// What a link marked nofollow is worth, as a share of an ordinary one [default: 0.1]
     #[arg(long, value_name = "SHARE")]
     nofollow: Option<f64>,
-    /// What a link in navigation, header, footer or aside is worth, as a part of an ordinary one [default: 1]
+    /// What a link in navigation, header, footer or aside is worth, as a share of an ordinary one [default: 1]
     #[arg(long, value_name = "SHARE")]
     template: Option<f64>,
-    /// What pages receive that were not read yet and those that were: 1:0 for discovery, 1:1 for all alike [default: 0:1]
+    /// Weights of payments to unread pages and to read ones: 1:0 for discovery, 1:1 for all alike
+    /// [default: 0:1]
     #[arg(long, value_name = "DISCOVERY:REFRESH", value_parser = balance)]
     balance: Option<(u16, u16)>,
     /// Pay more for links to: xml, a word of URLs (news), (a query), rated (sites that people rated above 2.5, or keep), or likely (what
@@ -37,10 +38,10 @@ pub(crate) struct CashArgs {
     /// [default bonus: 2]; may be repeated
     #[arg(long, value_name = "TOPIC")]
     favour: Vec<Favour>,
-    /// Favour nothing any more
+    /// Stop favouring any links
     #[arg(long, conflicts_with = "favour")]
     no_favour: bool,
-    /// What a site is: domain (registrable), host, or path:FOLDERS; can only be chosen when an archive begins
+    /// What a site is: domain (registrable), host, or path:FOLDERS; can only be chosen for a new archive
     #[arg(long, value_name = "KIND")]
     sites: Option<SiteRule>,
 }

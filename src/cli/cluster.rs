@@ -8,13 +8,13 @@ use indicatif::HumanCount;
 
 use super::output;
 
-/// Look at the nodes that crawl together
+/// Inspect the nodes of a cluster
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Status(StatusArgs),
 }
 
-/// Show how far each partition is, what is on its way, and whether all cash is there
+/// Show each partition's progress, the batches in flight, and whether all cash is accounted for
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit code 1 when cash was lost or made, to the last unit; 0 as well while batches have still to be written.
@@ -36,17 +36,17 @@ pub(crate) struct StatusArgs {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Several nodes (docs/cluster.md)")]
 pub(crate) struct ClusterArgs {
-    /// Crawl one partition of the web, with others: the object store that the nodes share (file:///srv/cluster)
+    /// Crawl one partition of the web, together with other nodes; URL of the object store that they share (file:///srv/cluster)
     #[arg(long, value_name = "URL", requires = "partition")]
     cluster: Option<String>,
-    /// Which partition this archive has, and of how many: 3/8. All nodes get the same seeds
+    /// The partition of this archive and how many there are: 3/8. Give all nodes the same seeds
     #[arg(long, value_name = "N/COUNT", requires = "cluster", value_parser = partition)]
     partition: Option<(u16, u16)>,
-    /// What becomes of links to other partitions: exchange, firewall or crossover; decided by who begins the cluster
+    /// How links to other partitions are treated: exchange, firewall or crossover; the node that starts the cluster decides
     /// [default: exchange]
     #[arg(long, value_name = "MODE", requires = "cluster")]
     cluster_mode: Option<Mode>,
-    /// What this node is called for others [default: the machine's name]
+    /// The name of this node [default: the machine's name]
     #[arg(long, value_name = "NAME", requires = "cluster")]
     node: Option<String>,
 }
@@ -81,7 +81,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 }
 
 fn show(audit: &Audit) -> anyhow::Result<()> {
-    let headings = ["partition", "node", "epoch", "state", "pages", "waiting", "sent", "received", "told"];
+    let headings =
+        ["partition", "node", "epoch", "state", "pages", "waiting", "sent", "received", "reported"];
     let mut table = output::table(&headings);
     output::align(&mut table, &[0, 2, 4, 5, 6, 7], CellAlignment::Right);
     for (status, number) in audit.told.iter().zip(1..) {
@@ -91,13 +92,13 @@ fn show(audit: &Audit) -> anyhow::Result<()> {
     for InFlight { from, to, batches, unwritten, .. } in &audit.in_flight {
         let unwritten = match unwritten {
             0 => String::new(),
-            _ => format!("; {unwritten} have still to be written"),
+            _ => format!("; {unwritten} not written yet"),
         };
-        output::line(&format!("{from} to {to}: batches on their way: {}{unwritten}", HumanCount(*batches)))?;
+        output::line(&format!("{from} to {to}: batches in flight: {}{unwritten}", HumanCount(*batches)))?;
     }
     for partition in &audit.wrong_books {
         output::line(&format!(
-            "the books of partition {partition} are not what it began with, received and did not send"
+            "the books of partition {partition} do not add up: its cash is not what it began with plus what it received minus what it sent"
         ))?;
     }
     let Audit { mode, expected, found, .. } = audit;

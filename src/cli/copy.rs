@@ -12,23 +12,21 @@ use serde::Serialize;
 use super::options::{ArchiveArgs, duration};
 use super::{EXIT_STOPPED, interrupt, open, output, progress};
 
-/// Copy an archive into an object store, and make an archive of a copy.
+/// Copy an archive to an object store, or restore an archive from a copy.
 ///
-/// A copy is the archive as of its last checkpoint, made beside whatever is writing to it. Only what is new since the copy before
-/// is sent; a copy that was interrupted is gone on with. A copy counts once all of it is there, and its number says which came
-/// later. Objects are named by their digests, and every one is compared when it is read.
+/// A copy is the archive as of its last checkpoint, and can be made during a crawl. Only what is new since the last copy is sent;
+/// an interrupted copy is continued. A copy counts once it is complete, and later copies have higher numbers. Objects are named
+/// by their digests, which are checked on every read.
 #[derive(clap::Args)]
-#[command(after_help = "Places are s3://BUCKET/PREFIX, at any service that speaks S3, and file:///FOLDER.
+#[command(after_help = "URLs are s3://BUCKET/PREFIX, at any S3-compatible service, and file:///FOLDER.
 
-For S3 the variables are those of other tools: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN,
-AWS_REGION, AWS_ENDPOINT_URL for a service that is not Amazon's, AWS_PROFILE for one of several in
-~/.aws/credentials; AWS_ALLOW_HTTP=true to speak to another machine without TLS, SSL_CERT_FILE for an authority of
-your own, AWS_READ_TIMEOUT=5m for a slow line.
+S3 uses the usual environment variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN,
+AWS_REGION, AWS_ENDPOINT_URL for a service other than Amazon's, AWS_PROFILE to choose from ~/.aws/credentials; AWS_ALLOW_HTTP=true to allow connections without TLS, SSL_CERT_FILE for your own certificate authority, AWS_READ_TIMEOUT=5m for a slow line.
 
 Examples:
   archive copy --to s3://backup/web            # for cron
   archive copy --to s3://backup/web --keep 30
-  archive copy --to s3://backup/web --every 30s --keep 2   # beside a crawl, until it is interrupted
+  archive copy --to s3://backup/web --every 30s --keep 2   # during a crawl, until interrupted
   archive copy --list --to s3://backup/web
   archive copy --verify --to s3://backup/web   # reads every byte of all copies
   archive copy --from s3://backup/web --archive restored.archive
@@ -40,30 +38,30 @@ pub(crate) struct Args {
     /// Where copies are kept
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// Make an archive of a copy there, in a folder that is not there or empty
+    /// Restore an archive from a copy there, into a folder that is new or empty
     #[arg(long, value_name = "URL", conflicts_with_all = ["keep", "adopt", "verify", "list"])]
     from: Option<String>,
-    /// Remove older copies but the newest N of all, and what only they need
+    /// Keep only the newest N copies; remove older ones and what only they need
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["verify", "list"])]
     keep: Option<u64>,
-    /// Go on with a copy each TIME until a signal ends it; one that fails is said, and made at the next time
+    /// Copy every TIME until a signal ends it; a failed copy is reported and retried the next time
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["from", "verify", "list"])]
     every: Option<Duration>,
-    /// Go on with copies there that this archive does not know of
+    /// Continue copies there that this archive does not know of
     #[arg(long, conflicts_with_all = ["verify", "list"])]
     adopt: bool,
-    /// Copy nothing: read all objects of the copies there and compare them
+    /// Copy nothing: read and check all objects of the copies there
     #[arg(long)]
     verify: bool,
     /// Copy nothing: list the copies there
     #[arg(long, conflicts_with = "verify")]
     list: bool,
-    /// Which copy to restore or to verify [default: the newest; all]
+    /// Which copy to restore or to verify [default: restore the newest; verify all]
     #[arg(long, value_name = "N", conflicts_with_all = ["keep", "adopt", "list"])]
     number: Option<u64>,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// One JSON object; with --list one a copy, with --verify one a finding and one at the end
+    /// One JSON object; with --list one per copy, with --verify one per finding and one at the end
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! `archive crawl`: begin a crawl, or go on with it.
+//! `archive crawl`: start or continue a crawl.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ use super::{EXIT_STOPPED, UsageError, interrupt, notices, open, output};
 /// Seeds without an answer that are listed.
 const FAILED_SEEDS_MAX: usize = 10;
 
-/// Begin a crawl from a list of seeds, or go on with it: the same command again continues where the last one stopped.
+/// Start a crawl from a list of seeds, or continue one: the same command continues where the last run stopped.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive crawl --seeds list.txt
@@ -39,25 +39,24 @@ const FAILED_SEEDS_MAX: usize = 10;
   archive crawl --seeds list.txt --archive A3 --cluster file:///srv/cluster --partition 3/8
   archive crawl --seeds list.txt --limit 500 --delay 5s --user-agent 'mybot/1.0 (+https://example.org/bot)'
 
-While it runs, the file crawl.toml in the archive's folder is watched: what stands in it goes before what was typed, and
-a mistake in it changes nothing.
-  paused = true                     # nothing new is asked for; SIGUSR1 and SIGUSR2 do the same
+During the run the file crawl.toml in the archive's folder is watched. Its settings override the command line's; a file with a mistake changes nothing.
+  paused = true                     # nothing new is fetched; SIGUSR1 pauses and SIGUSR2 resumes, too
   delay = '5s'
   scope = 'host'
   ignore = ['/print/', '[?&]replytocom=']
   [host.'slow.example.org']
   delay = '30s'
 
-The seeds file has one URL a line, then options for this seed; # begins a comment:
+Each line of the seeds file is a URL, then options for this seed; # begins a comment:
   https://www.example.org/
   https://example.com/docs/   scope=host depth=3 delay=5s   # slow server")]
 pub(crate) struct Args {
-    /// File with one seed URL a line, '-' for standard input, or an http(s) URL of such a file
+    /// File with one seed URL per line, '-' for standard input, or an http(s) URL of such a file
     #[arg(long, value_name = "FILE")]
     seeds: String,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// Stop after this many pages; what belongs to them (pictures, style sheets, scripts) is fetched and not counted
+    /// Stop after this many pages; their pictures, style sheets and scripts are fetched but not counted
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Stop after this time (30s, 10m, 2h)
@@ -66,23 +65,24 @@ pub(crate) struct Args {
     /// What belongs to the crawl: host, site (registrable domain) or any; or regex:PATTERN for URLs
     #[arg(long, default_value = "site", value_name = "SCOPE")]
     scope: ScopeKind,
-    /// Links to follow from a seed, at most
+    /// Follow at most this many links from a seed
     #[arg(long, default_value_t = 255, value_name = "N")]
     max_depth: u8,
     /// What to fetch first: cash (OPIC), endowed[@M], fpr[@M], breadth, depth, backlinks or random; M is the weight of a
     /// link between hosts
     #[arg(long, default_value = "cash", value_name = "ORDER")]
     order: CrawlOrder,
-    /// Pages of one host, at most; of a site with an importance above 1 (by links from other sites) as many times more
+    /// Fetch at most this many pages of a host; for a site with an importance above 1 (by links from other sites) the limit is
+    /// multiplied by it
     #[arg(long, value_name = "N")]
     pages_per_host: Option<u32>,
-    /// Pages of one site, at most; likewise more for important sites
+    /// Fetch at most this many pages of a site; likewise more for important sites
     #[arg(long, value_name = "N")]
     pages_per_site: Option<u32>,
-    /// Variations of one page by a query of three parameters or more, at most; 0 for no limit
+    /// Fetch at most this many variations of a page by a query of three parameters or more; 0 for no limit
     #[arg(long, default_value_t = CrawlPolicy::default().query_variations, value_name = "N")]
     query_variations: u32,
-    /// Once a host had so many pages with the same content, links of further ones are not followed; 0 for no limit
+    /// After this many pages of a host with the same content, do not follow links of further ones; 0 for no limit
     #[arg(long, default_value_t = CrawlPolicy::default().same_content, value_name = "N")]
     same_content: u32,
     /// Do not follow links that ask for that (rel=nofollow, meta name=robots, X-Robots-Tag)
@@ -98,7 +98,7 @@ pub(crate) struct Args {
     segments: SegmentArgs,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Say at the end where the processor time of a page went, and how fast each tenth of the run was
+    /// At the end, print where the processor time of a page went, and how fast each tenth of the run was
     #[arg(long)]
     timings: bool,
 }
@@ -109,20 +109,20 @@ struct FocusArgs {
     /// Look for pages of this topic first (see `archive topic learn`)
     #[arg(long, value_name = "NAME", conflicts_with = "order")]
     topic: Option<String>,
-    /// How: learned, soft, hard (follows only links of the topic's pages), tunnel:N (of N pages behind one, too), context,
-    /// fish or shark
+    /// Crawl order: learned, soft, hard (follows only links of the topic's pages), tunnel:N (follows links up to N pages beyond
+    /// the topic, too), context, fish or shark
     #[arg(long, default_value = "learned", value_name = "MODE", requires = "topic")]
     topic_mode: FocusMode,
     /// How much the topic counts beside importance, 0 to 1
     #[arg(long, default_value_t = 0.8, value_name = "WEIGHT", requires = "topic")]
     focus: f64,
-    /// Stop when of the last N pages a smaller share than X is of the topic [N: 500]
+    /// Stop when less than the share X of the last N pages is of the topic [N: 500]
     #[arg(long, value_name = "X[/N]", requires = "topic", value_parser = harvest)]
     stop_harvest: Option<(f64, u32)>,
-    /// Stop when so many pages of the topic are found
+    /// Stop when this many pages of the topic are found
     #[arg(long, value_name = "N", requires = "topic")]
     stop_found: Option<u64>,
-    /// Stop when this share of the topic's pages is probably found, as in 0.9
+    /// Stop when probably this share of the topic's pages is found, for example 0.9
     #[arg(long, value_name = "SHARE", requires = "topic", value_parser = recall)]
     stop_recall: Option<f64>,
 }
@@ -201,13 +201,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::note(format_args!("{line}"));
     }
     if more > 0 {
-        output::note(format_args!("{more} more seeds gave nothing; see `archive why URL`"));
+        let more = output::count(more as u64, "more seed");
+        output::note(format_args!("{more} gave nothing; see `archive why URL`"));
     }
     if end == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     if none_gave {
-        output::note(format_args!("no seed gave anything; the next crawl asks them again"));
+        output::note(format_args!("no seed gave anything; the next crawl tries them again"));
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
@@ -225,18 +226,18 @@ fn timings_table(timings: &Timings) -> output::Table {
     for (name, time) in &timings.stages {
         row(name, *time);
     }
-    row("processor time in all", timings.total);
-    row("clock on the wall", timings.elapsed);
+    row("total processor time", timings.total);
+    row("elapsed time", timings.elapsed);
     table
 }
 
-/// What was packed with time to spare, and what that was good for.
+/// What was packed in spare time, and how much that saved.
 fn packing(packing: &Packing) -> String {
     let share = |of: &Shrinking| of.packed_bytes as f64 / of.plain_bytes.max(1) as f64;
     let Packing { hurried, at_leisure } = packing;
     format!(
-        "{} captures were packed in time to spare, to {:.3} of their bytes; {} in a hurry, to {:.3}",
-        HumanCount(at_leisure.captures),
+        "{} packed in spare time, to {:.3} of their bytes; {} packed fast, to {:.3}",
+        output::count(at_leisure.captures, "capture"),
         share(at_leisure),
         HumanCount(hurried.captures),
         share(hurried)
@@ -257,7 +258,7 @@ fn print_pace(timings: &Timings) -> anyhow::Result<()> {
     let processor = first.processor.as_secs_f64() / last.processor.as_secs_f64().max(f64::MIN_POSITIVE);
     let wall = last.rate / first.rate.max(f64::MIN_POSITIVE);
     let line = format!(
-        "the last tenth went at {wall:.2} of the speed of the first, {processor:.2} by processor time"
+        "the last tenth ran at {wall:.2} of the speed of the first, {processor:.2} by processor time"
     );
     output::line(&line)
 }

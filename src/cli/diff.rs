@@ -25,7 +25,7 @@ use super::{UsageError, output};
   archive diff https://www.example.org/catalogue.xml --delta > delta.xml
   archive diff https://www.example.org/ --json
 
-Colours only on a terminal; NO_COLOR=1 turns them off there.")]
+Output is coloured only on a terminal; NO_COLOR=1 turns colours off.")]
 pub(crate) struct Args {
     /// The URL
     url: String,
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// The new version is the one nearest to this time [default: the newest]
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
-    /// Print the delta of two XML documents as an XML document
+    /// Print the delta of two XML documents as XML
     #[arg(long, conflicts_with = "json")]
     delta: bool,
     /// One JSON object
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Difference::Xml(delta) => delta,
             Difference::None => &empty,
             _ => {
-                let text = format!("{} is no XML document in both versions; leave out --delta", args.url);
+                let text = format!("{} is not an XML document in both versions; leave out --delta", args.url);
                 return Err(UsageError(text).into());
             }
         };

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 
-/// A list longer than this is no list of seeds.
+/// A list longer than this is not a list of seeds.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
 /// Fetches a text over HTTP.
@@ -12,7 +12,7 @@ pub(crate) fn text(url: &str) -> anyhow::Result<String> {
 }
 
 async fn fetch(url: &str) -> anyhow::Result<String> {
-    // reqwest is built without a provider of its own; the crawler's is set for the process, once.
+    // reqwest is built without its own provider; the crawler's is set for the process, once.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client =
         reqwest::Client::builder().user_agent(concat!("archive/", env!("CARGO_PKG_VERSION"))).build()?;

@@ -28,13 +28,13 @@ const EXPORTS_SHOWN: usize = 20;
 
 /// Erase every capture of some pages, for good.
 ///
-/// Their records are taken out of the segments and out of all that was made of them: dictionaries, guards, indexes, histories,
-/// titles, links, full text, reports of watches, quarantined files; topics learned from them are removed. A tombstone stays, which says when a capture was made, and
-/// when and why it was erased. The URLs are not fetched or imported again until that is lifted. Revisits of other pages
-/// that stood on the content go too, unless --keep-copies gives them the content. What other pages say of an erased one stays with
-/// them: their links to it, and its content where they have it themselves; --dry-run counts these. Copies outside the archive
-/// stay: the exports that the archive knows of are listed. An erase that is interrupted is finished by the next command
-/// that writes to the archive.
+/// Their records are removed from the segments and from everything derived from them: dictionaries, guards, indexes, histories,
+/// titles, links, full text, reports of watches, quarantined files; topics learned from them are removed. A tombstone stays; it
+/// says when a capture was made, and when and why it was erased. The URLs are not fetched or imported again until --lift allows
+/// it. Revisits of other pages that depend on the content are erased too, unless --keep-copies gives them the content. Other
+/// pages keep their links to an erased page, and its content if they have it themselves; --dry-run counts these. Copies outside
+/// the archive stay: the exports that the archive knows of are listed. An interrupted erase is finished by the next command that
+/// writes to the archive.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive erase 'url = \"https://www.example.org/private/\"' --reason 'asked by the author' --dry-run
@@ -43,35 +43,35 @@ const EXPORTS_SHOWN: usize = 20;
   archive erase --lift https://www.example.org/private/
   archive erase --list
 
-With sites, a query means all their pages. A list of URLs has one a line; # begins a comment.")]
+A query for sites means all their pages. A list of URLs has one URL per line; # begins a comment.")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["query", "urls", "lift", "list", "resume"]))]
 pub(crate) struct Args {
     /// Which pages, as for `archive query`
     #[arg(value_name = "QUERY")]
     query: Option<String>,
-    /// A file with a URL a line
+    /// A file with one URL per line
     #[arg(long, value_name = "FILE")]
     urls: Option<PathBuf>,
-    /// Why; stands in the tombstones, in `archive history` and in `archive why`
+    /// Why; recorded in the tombstones, and shown by `archive history` and `archive why`
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["lift", "list", "resume"])]
     reason: Option<String>,
-    /// Only tell what would go
+    /// Only report what would be erased
     #[arg(long, conflicts_with_all = ["lift", "list", "resume"])]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// Keep revisits of other pages that stand on the content: the first of each page gets it
+    /// Keep revisits of other pages that depend on the content: the first of each page gets it
     #[arg(long, conflicts_with_all = ["lift", "list", "resume"])]
     keep_copies: bool,
-    /// Keep of the URLs only their digests. The names of hosts stay; pages that link to them or were found on them name
-    /// them still, in their content and in the metadata of their captures (--dry-run counts these pages)
+    /// Keep only digests of the URLs. The names of hosts stay; pages that link to the URLs or were found on them still name them, in
+    /// their content and in the metadata of their captures (--dry-run counts these pages)
     #[arg(long, conflicts_with_all = ["lift", "list", "resume"])]
     forget_url: bool,
-    /// Let a URL be fetched and imported again; one that is forgotten is told by its urn:sha256:…
+    /// Allow a URL to be fetched and imported again; name a forgotten URL by its urn:sha256:…
     #[arg(long, value_name = "URL")]
     lift: Vec<String>,
-    /// List what must not be fetched or imported again
+    /// List the URLs that must not be fetched or imported again
     #[arg(long)]
     list: bool,
     /// Finish an erase that was interrupted
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     resume: bool,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// One JSON object; with --list one a URL
+    /// One JSON object; with --list one per URL
     #[arg(long)]
     json: bool,
 }
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bar.set_position(bytes);
     });
     progress::end();
-    let done = outcome.context("the erase is not finished; `archive erase --resume` goes on with it")?;
+    let done = outcome.context("the erase is not finished; `archive erase --resume` finishes it")?;
     report(args, &plan, Some(&done))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn reason(args: &Args) -> anyhow::Result<String> {
     let reason = args.reason.as_deref().unwrap_or_default().trim();
     let problem = if reason.is_empty() && !args.dry_run {
-        "say why with --reason TEXT: it stands in the tombstones".to_owned()
+        "say why with --reason TEXT, which the tombstones record".to_owned()
     } else if reason.len() > REASON_BYTES_MAX {
         format!("the reason is longer than {REASON_BYTES_MAX} bytes")
     } else if reason.contains(char::is_control) {
@@ -249,13 +249,13 @@ fn report(args: &Args, plan: &Plan, done: Option<&Done>) -> anyhow::Result<()> {
     ))?;
     if is_trial {
         output::line(&format!(
-            "{} would be written anew, and those whose dictionaries hold the content",
+            "{} would be rewritten, and those whose dictionaries hold the content",
             output::count(done.segments, "segment")
         ))?;
     } else {
         let (before, after) = (HumanBytes(done.bytes_before), HumanBytes(done.bytes_after));
         output::line(&format!(
-            "{} written anew: {before} before, {after} now",
+            "{} rewritten: {before} before, {after} now",
             output::count(done.segments, "segment")
         ))?;
     }
@@ -288,7 +288,8 @@ fn report(args: &Args, plan: &Plan, done: Option<&Done>) -> anyhow::Result<()> {
         ));
     }
     if done.exports.len() > EXPORTS_SHOWN {
-        output::note(format_args!("{} more exports; --json lists all", done.exports.len() - EXPORTS_SHOWN));
+        let more = output::count((done.exports.len() - EXPORTS_SHOWN) as u64, "more export");
+        output::note(format_args!("{more}; --json lists all"));
     }
     Ok(())
 }

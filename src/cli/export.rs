@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::options::{ArchiveArgs, ReaderArgs};
 use super::{UsageError, open, output, progress};
 
-/// Write captures or an index of them as a file that other tools read.
+/// Write captures, or an index of them, to a file for other tools.
 #[derive(clap::Args)]
 #[command(after_help = "Formats:
   warc     all records as they are stored; packed as the name of the output says (.warc.gz,
@@ -42,23 +42,23 @@ Examples:
 pub(crate) struct Args {
     /// What to write
     format: FormatName,
-    /// File to write (of a graph the NAME); one that is there is replaced when the new one is whole. Pipes and devices are
-    /// written to; - is standard output
+    /// File to write (for graph: NAME); an existing file is replaced once the new one is complete. Pipes and devices are written
+    /// to directly; - is standard output
     #[arg(long, short, value_name = "PATH")]
     output: PathBuf,
-    /// Pack with gzip, whatever the output is called
+    /// Compress with gzip, whatever the file's name
     #[arg(long)]
     gzip: bool,
-    /// Level of compression of a WARC file: 0 to 9 for gzip, 1 to 19 for zstd [default: 6 and 9]
+    /// Compression level of a WARC file: 0 to 9 for gzip, 1 to 19 for zstd [default: 6 and 9]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=19))]
     level: Option<i32>,
-    /// Give a Parquet file the text of pages
+    /// Include the text of pages in a Parquet file
     #[arg(long)]
     text: bool,
     /// Only what a query finds, as for `archive query`
     #[arg(long = "where", value_name = "QUERY")]
     query: Option<String>,
-    /// Write a file even if nothing is in it
+    /// Write a file even if it is empty
     #[arg(long)]
     allow_empty: bool,
     #[command(flatten)]

@@ -22,18 +22,18 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 /// How long a missed change may be young enough, in days: an hour, a day, a week, a month.
 const BETAS_USUAL: [f64; 5] = [0.0, 1.0 / 24.0, 1.0, 7.0, 30.0];
 
-/// Show how fresh the copies are: how many have missed no change of their page, and for how long the others have.
+/// Show how fresh the copies are: how many are up to date, and for how long the others have been out of date.
 ///
-/// Expected numbers follow from how often pages were found changed, observed ones from what fetches in the past found. All
-/// are weighted by importance. Changes that are younger than a grace β may be forgiven: a copy is (α,β)-current if, with a
-/// probability of at least α, it has missed no change that is older than β.
+/// Expected numbers follow from the change rates of pages, observed ones from past fetches. All are weighted by importance.
+/// Changes younger than a grace period β can be forgiven: a copy is (α,β)-current if, with a probability of at least α, it has
+/// missed no change older than β.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive freshness
   archive freshness 'page site = \"example.org\" and type = html'
   archive freshness --alpha 0.95 --beta 12h --beta 3d --json")]
 pub(crate) struct Args {
-    /// Only pages that fit this query
+    /// Only pages that match this query
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// The probability α
     #[arg(long, default_value_t = 0.9, value_name = "P")]
     alpha: f64,
-    /// The grace β: changes younger than this are forgiven; may be repeated [default: 0, 1h, 1d, 7d, 30d]
+    /// The grace period β: changes younger than this are forgiven; may be repeated [default: 0, 1h, 1d, 7d, 30d]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     beta: Vec<Duration>,
     /// How far back to observe
@@ -107,7 +107,7 @@ pub(crate) fn copies(
     let weights = Weights::read(archive, &RefreshRules::kept(store.state())?.weight)?;
     let copies = freshness::copies(store.state(), &credits, &weights, selection.as_ref(), now)?;
     if copies.is_empty() {
-        let which = if words.is_empty() { "no page" } else { "no page that fits the query" };
+        let which = if words.is_empty() { "no page" } else { "no page that matches the query" };
         output::note(format_args!("{which} has a copy yet"));
     }
     Ok((store, copies))

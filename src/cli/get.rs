@@ -30,10 +30,10 @@ pub(crate) struct Args {
     /// The version nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// Print the HTTP head as it was received instead of the content
+    /// Print the HTTP head as received instead of the content
     #[arg(long, conflicts_with = "raw")]
     headers: bool,
-    /// Print head and body exactly as received, with all codings
+    /// Print head and body exactly as received, still encoded
     #[arg(long)]
     raw: bool,
 }

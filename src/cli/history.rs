@@ -24,7 +24,7 @@ pub(crate) struct Args {
     archive: ArchiveArgs,
     #[command(flatten)]
     reader: ReaderArgs,
-    /// One JSON object a line
+    /// One JSON object per line
     #[arg(long)]
     json: bool,
 }

@@ -20,23 +20,20 @@ use super::{EXIT_STOPPED, interrupt, is_disk_full, open, output, progress, repac
 /// Notes that people see; all of them are in the JSON.
 const NOTES_MAX: u64 = 20;
 
-/// Import captures from files of any tool: WARC 1.0 and 1.1 (gzip, zstd or plain), and WACZ.
+/// Import captures from other tools' files: WARC 1.0 and 1.1 (gzip, zstd or plain) and WACZ.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Records are stored as they came; links, titles and texts are read from them as from live captures.
-What is broken is reported with file and offset and passed over, and records that hold no capture
-(warcinfo, conversion, continuation) are counted. Nothing is imported twice: the same command goes
-on after an interruption. ARC files are not read: make WARC files of them with
+    after_help = "Records are stored unchanged; links, titles and texts are read from them as from live captures. Broken records are reported with file and offset and skipped, and records without a capture (warcinfo, conversion, continuation) are counted. Nothing is imported twice: after an interruption, the same command continues. ARC files are not read; convert them with
 `warcio recompress OLD.arc.gz NEW.warc.gz`.
 
-Exit code 1 when a file or a record could not be read; everything else of it is in the archive.
+The exit code is 1 if a file or record could not be read; everything else was imported.
 
 Examples:
   archive import old/*.warc.gz
   archive import collection.wacz
   archive import crawl-2014.warc.gz crawl-2015.warc.gz --archive data.archive --no-full-text
-  archive import --repack histories.warc.gz      # and what was in the archive before, too
-  archive import --no-repack huge-*.warc.gz      # sooner done; `archive repack` can follow"
+  archive import --repack histories.warc.gz      # also repacks what was in the archive before
+  archive import --no-repack huge-*.warc.gz      # faster; `archive repack` can follow"
 )]
 pub(crate) struct Args {
     /// WARC files and WACZ packages, in any order
@@ -52,7 +49,7 @@ pub(crate) struct Args {
     /// Memory for records, documents, caches and the full-text index (200MB, 4GiB); longer records go through files
     #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = memory)]
     memory: Memory,
-    /// Don't make texts searchable
+    /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
     #[command(flatten)]
@@ -60,10 +57,10 @@ pub(crate) struct Args {
     /// Repack the whole archive at the end, as `archive repack` does, not only the segments that the import wrote
     #[arg(long, conflicts_with = "no_repack")]
     repack: bool,
-    /// Leave segments as the import wrote them: sooner done, but larger, as pages to come were not known yet
+    /// Leave segments as the import wrote them: faster, but larger, because later pages were not known yet
     #[arg(long)]
     no_repack: bool,
-    /// One JSON object a finding, and one at the end
+    /// One JSON object per finding, and one at the end
     #[arg(long)]
     json: bool,
 }
@@ -161,27 +158,37 @@ fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::R
         });
     }
     if notes > NOTES_MAX {
-        output::note(format_args!("{} more findings; --json lists all", HumanCount(notes - NOTES_MAX)));
+        output::note(format_args!("{}; --json lists all", output::count(notes - NOTES_MAX, "more finding")));
     }
-    output::line(&format!(
-        "{} captures imported from {} files ({} records, {}); {} were in the archive already, {} revisits, {} of them \
-         without their original, {} places broken{}{}{}",
-        HumanCount(status.captures),
-        status.files,
-        HumanCount(status.records),
+    output::line(&sum(status, complete))
+}
+
+/// What was imported and what was not, without what there was none of.
+fn sum(status: &Status, complete: bool) -> String {
+    let mut text = format!(
+        "{} imported from {} ({}, {})",
+        output::count(status.captures, "capture"),
+        output::count(status.files, "file"),
+        output::count(status.records, "record"),
         HumanBytes(status.bytes),
-        HumanCount(status.duplicates),
-        HumanCount(status.revisits),
-        HumanCount(status.open_revisits),
-        HumanCount(status.broken),
-        left_out(status),
-        if status.erased == 0 {
-            String::new()
-        } else {
-            format!("; {} of URLs that were erased left out", output::count(status.erased, "capture"))
-        },
-        if complete { "" } else { "; stopped before the end, the same command goes on" },
-    ))
+    );
+    let count = output::count;
+    let parts = [
+        (status.duplicates, count(status.duplicates, "capture") + " in the archive already"),
+        (status.revisits, count(status.revisits, "revisit")),
+        (status.open_revisits, count(status.open_revisits, "revisit") + " without an original"),
+        (status.broken, count(status.broken, "broken place")),
+        (status.erased, count(status.erased, "capture") + " of erased URLs left out"),
+    ];
+    for (_, part) in parts.into_iter().filter(|(number, _)| *number > 0) {
+        text.push_str("; ");
+        text.push_str(&part);
+    }
+    text.push_str(&left_out(status));
+    if !complete {
+        text.push_str("; stopped before the end, the same command continues");
+    }
+    text
 }
 
 /// What was left out, by types.

@@ -1,5 +1,5 @@
 //! Ctrl-C, SIGTERM and SIGHUP (a terminal that closes): the first asks for a clean stop, another one later ends the program
-//! at once. SIGUSR1 pauses, SIGUSR2 goes on.
+//! at once. SIGUSR1 pauses, SIGUSR2 resumes.
 
 use std::fs;
 use std::process;
@@ -19,22 +19,22 @@ const EXIT_KILLED: i32 = 130;
 /// Terminals and process managers often send a signal twice, or two of them: within this time they are one request.
 const DOUBLED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Listens for signals and tells them to what it returns.
+/// Listens for signals and passes them on to the returned control.
 pub(crate) fn install() -> anyhow::Result<Arc<Control>> {
     let control = Arc::new(Control::default());
-    let told = Arc::clone(&control);
+    let signalled = Arc::clone(&control);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot listen for signals")?;
     thread::Builder::new()
         .name("signals".to_owned())
-        .spawn(move || runtime.block_on(listen(&told)))
+        .spawn(move || runtime.block_on(listen(&signalled)))
         .context("cannot listen for signals")?;
     Ok(control)
 }
 
-/// Lets the first signal end the program at once, after `last` has been done. For what waits for a person, before anything is begun.
+/// Lets the first signal end the program at once, after running `last`. For programs that wait for a person before they begin.
 pub(crate) fn end_with(last: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let signals = runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! `archive lab`: the experiments, which are a program of their own.
+//! `archive lab`: the experiments, a separate program.
 
 use std::ffi::OsString;
 use std::io;

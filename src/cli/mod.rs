@@ -70,7 +70,7 @@ const EXIT_STOPPED: u8 = 4;
 /// A web archiving crawler that ranks, keeps and refreshes what it finds.
 #[derive(Parser)]
 #[command(name = "archive", version, max_term_width = 100)]
-#[command(after_help = "The archive's folder is --archive DIR, else $ARCHIVE_DIR, else ./web.archive.
+#[command(after_help = "The archive's folder is --archive DIR, or $ARCHIVE_DIR, or ./web.archive.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the archive is in use, 4 stopped before the end.")]
 struct Cli {
@@ -128,7 +128,7 @@ enum Command {
 
 /// What to do when a disk is full.
 const DISK_FULL: &str =
-    "; make room and give the same command again: it goes on, nothing that was stored is lost";
+    "; make room and give the same command again: it continues, and nothing that was stored is lost";
 
 /// A mistake in what was typed: exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -208,7 +208,7 @@ fn is_disk_full(error: &anyhow::Error) -> bool {
         .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| full.contains(&error.kind())))
 }
 
-/// An error and its causes in one line. Many errors tell their cause themselves: then it is not told again.
+/// An error and its causes in one line. A cause that an error already names is not repeated.
 fn sentence(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -270,7 +270,7 @@ fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlI
 
 /// The id of a URL that a person typed.
 fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
-    // A page whose URL is forgotten is told by its digest.
+    // A page whose URL is forgotten is named by its digest.
     if text.starts_with(FORGOTTEN)
         && let Some(found) = store.state().find(text)?
     {

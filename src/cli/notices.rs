@@ -28,7 +28,7 @@ pub(crate) fn settle(
     let keys = pending.keys.len();
     if keys > 0 {
         let time = options.time.map_or(KEYS_TIME_MAX, |time| (time / TIME_FOR_KEYS).min(KEYS_TIME_MAX));
-        // These are no pages of a harvest, and other nodes have their own.
+        // These are not pages of a harvest, and other nodes have their own.
         let (harvest, cluster) = (crawl::HarvestRules::default(), None);
         let options =
             Options { name: "pings", time: Some(time), limit: None, harvest, cluster, ..options.clone() };
@@ -38,7 +38,7 @@ pub(crate) fn settle(
     let found: u64 = pages.0.iter().map(|tally| tally.count).sum();
     if found > 0 || dropped > 0 || waiting > 0 {
         output::note(format_args!(
-            "notices: {} to be fetched first; {} without a right key or too old, {} still to be looked at",
+            "notices: {} to be fetched first; {} without a right key or too old, {} still to be checked",
             output::count(found, "page"),
             dropped,
             waiting

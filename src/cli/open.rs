@@ -1,4 +1,4 @@
-//! Opening an archive to change it, and saying what had to be mended.
+//! Opening an archive to change it, and reporting what had to be repaired.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) struct SegmentArgs {
     /// Codec of new segments [default: that of the newest, or zstd]
     #[arg(long, value_name = "CODEC")]
     codec: Option<CodecName>,
-    /// What mends a damaged dictionary of a segment [default: as in the newest that has one, or parity]
+    /// How a damaged dictionary of a segment can be repaired [default: as in the newest that has one, or parity]
     #[arg(long, value_name = "GUARD")]
     dictionary_guard: Option<GuardName>,
 }
@@ -52,9 +52,9 @@ enum CodecName {
 /// How the dictionaries of new segments are guarded.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum GuardName {
-    /// An eighth of its size: mends any stretch of an eighth
+    /// An eighth of its size; repairs any damaged stretch up to an eighth
     Parity,
-    /// A second copy at the segment's end: mends any damage to one of the two
+    /// A second copy at the segment's end; repairs any damage to one of the two
     Copy,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> Se
     ];
     let mut options =
         SegmentOptions { codec: asked.codec(), guard: asked.guard(), ..SegmentOptions::default() };
-    // Whoever fetches nothing has no manners to tell of, and can wait for dictionaries.
+    // A command that fetches nothing has no crawl settings to record, and can wait for dictionaries.
     options.builds_beside = fetch.is_some();
     if let Some(fetch) = fetch {
         info.push(("robots".to_owned(), "obey (RFC 9309)".to_owned()));
@@ -81,7 +81,7 @@ pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> Se
     SegmentOptions { info, ..options }
 }
 
-/// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
+/// Opens the archive in `path`, creates it if it is missing, and reports what a crash left undone.
 pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> anyhow::Result<Store> {
     segment::check_repaired(path)?;
     finish_erase(path)?;
@@ -98,10 +98,10 @@ pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Setting
     if opened.replayed > 0 || opened.cut_bytes > 0 {
         let recovered = output::count(opened.replayed, "capture") + " recovered";
         let cut = output::count(opened.cut_bytes, "byte") + " of unfinished captures removed";
-        let told = [(opened.replayed, recovered), (opened.cut_bytes, cut)];
-        let told: Vec<String> =
-            told.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
-        output::note(format_args!("the last run was interrupted; {}", told.join(", ")));
+        let parts = [(opened.replayed, recovered), (opened.cut_bytes, cut)];
+        let parts: Vec<String> =
+            parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
+        output::note(format_args!("the last run was interrupted; {}", parts.join(", ")));
     }
     for (segment, broken) in &opened.broken {
         output::note(format_args!("segment {segment}, offset {}: {}", broken.offset, broken.what));

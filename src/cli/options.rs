@@ -43,8 +43,8 @@ pub(crate) struct ArchiveArgs {
 /// Where the archives are that are asked as one.
 #[derive(clap::Args)]
 pub(crate) struct ArchivesArgs {
-    /// Folder of the archive; may be repeated for archives of different sites (as the partitions of a cluster are), which are then
-    /// asked as one
+    /// Folder of the archive; may be repeated for archives of different sites (such as the partitions of a cluster), which are
+    /// then queried as one
     #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
     paths: Vec<PathBuf>,
 }
@@ -52,10 +52,11 @@ pub(crate) struct ArchivesArgs {
 /// How archives of other machines are asked, which are named by URLs such as http://node:8070/ in the place of folders.
 #[derive(clap::Args)]
 pub(crate) struct NodesArgs {
-    /// Names and passwords for nodes (--archive http://node:8070/): a private file with lines of URL, name and password
+    /// File with names and passwords for nodes (--archive http://node:8070/): URL, name and password on each line; only its owner
+    /// may read it
     #[arg(long, value_name = "FILE", env = "ARCHIVE_CREDENTIALS")]
     credentials: Option<PathBuf>,
-    /// So long a node may take for an answer; one that takes longer is missing
+    /// How long to wait for a node's answer; a slower node counts as missing
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
     wait: Duration,
 }
@@ -74,7 +75,7 @@ impl ArchivesArgs {
         &self.paths
     }
 
-    /// Opens them. Of several, those that cannot be opened are named, and so are partitions of their clusters that nobody named.
+    /// Opens them. Of several, those that cannot be opened are named, and so are missing partitions of their clusters.
     pub(crate) fn open(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
         let answering = self.open_beside_nodes(reader)?;
         match answering.nodes.first() {
@@ -227,7 +228,7 @@ impl PagesArgs {
 /// Who reads the archive.
 #[derive(clap::Args)]
 pub(crate) struct ReaderArgs {
-    /// Show what the archive's access rules hide, too (see `archive access --help`)
+    /// Also show what the archive's access rules hide (see `archive access --help`)
     #[arg(long)]
     as_archivist: bool,
 }
@@ -238,7 +239,7 @@ impl ReaderArgs {
         if let Some(intent) = erase::interrupted(path)? {
             let captures = output::count(intent.count() as u64, "capture");
             output::note(format_args!(
-                "an erase of {captures} is not finished; `archive erase --resume` goes on with it"
+                "an erase of {captures} is not finished; `archive erase --resume` finishes it"
             ));
         }
         if self.as_archivist { Ok(Access::unlimited()) } else { Ok(Access::read(path)?) }
@@ -248,13 +249,13 @@ impl ReaderArgs {
 /// How to fetch.
 #[derive(clap::Args)]
 pub(crate) struct FetchArgs {
-    /// Pause between two requests to a host (an address gets a quarter of it); 0 only for servers of your own
+    /// Pause between two requests to a host (an address gets a quarter of it); use 0 only for your own servers
     #[arg(long, default_value = "2s", value_name = "TIME", value_parser = duration)]
     delay: Duration,
     /// Pause between two requests to an address, which may serve many hosts
     #[arg(long, value_name = "TIME", value_parser = duration)]
     address_delay: Option<Duration>,
-    /// A host that took a time to answer is left alone for this many times as long, if that is more than its delay
+    /// After each answer a host is left alone for this many times as long as it took, if that is more than its delay
     #[arg(long, default_value_t = Politeness::default().answer_factor, value_name = "NUMBER")]
     delay_factor: f64,
     /// Connections to one host; more than 1 only with --delay 0, where it is 32
@@ -263,48 +264,48 @@ pub(crate) struct FetchArgs {
     /// Requests under way at the same time, at most 4096
     #[arg(long, default_value_t = crawl::Options::default().workers, value_name = "N")]
     workers: usize,
-    /// URLs that wait in memory, about: the best of each host; all others wait on disk
+    /// About how many URLs wait in memory: the best of each host; all others wait on disk
     #[arg(long, default_value_t = crawl::Options::default().front_max, value_name = "N")]
     front: usize,
-    /// How the crawler names itself; give an address where its operator can be reached
+    /// How the crawler identifies itself; include an address at which its operator can be reached
     #[arg(long, default_value_t = crawl::Options::default().fetch.user_agent, value_name = "TEXT")]
     user_agent: String,
-    /// Connect to ADDR:PORT instead of HOST:PORT, as curl has it; empty parts (or *) match anything; may be repeated
+    /// Connect to ADDR:PORT instead of HOST:PORT, as in curl; empty parts (or *) match anything; may be repeated
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     connect_to: Vec<ConnectTo>,
     /// Also fetch from addresses that are not public (loopback, private networks)
     #[arg(long)]
     allow_private: bool,
-    /// Also trust the authorities whose certificates are in this file (PEM), as of servers of your own
+    /// Also trust the authorities whose certificates are in this file (PEM), for example your own
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// Longest body; what is longer is cut and marked as truncated
+    /// Longest body; longer bodies are cut and marked as truncated
     #[arg(long, default_value_t = Limits::default().body_bytes >> 20, value_name = "MIB")]
     max_body: u64,
     /// Longest wait for a connection, for the head of an answer, and for more of its body
     #[arg(long, default_value = "30s", value_name = "TIME", value_parser = duration)]
     timeout: Duration,
-    /// Longest time for one answer; what has not come by then is cut off and marked as truncated
+    /// Longest time for one answer; the rest is cut off and the capture marked as truncated
     #[arg(long, default_value = "10m", value_name = "TIME", value_parser = duration)]
     max_time: Duration,
-    /// Keep no copy of pages that ask for that (`noarchive` in meta name=robots or X-Robots-Tag), only a note
+    /// Obey `noarchive` (in meta name=robots or X-Robots-Tag): record only a note, no copy of the page
     #[arg(long)]
     obey_noarchive: bool,
     /// Pause while less than this is free on the disk of the archive; 0: a full disk ends the crawl
     #[arg(long, default_value_t = crawl::Options::default().disk_min >> 20, value_name = "MIB")]
     disk_min: u64,
-    /// Serve the state of the crawl at this address: JSON at /status, Prometheus metrics at /metrics. Clients have to ask by
-    /// address or as localhost
+    /// Serve the state of the crawl at this address: JSON at /status, Prometheus metrics at /metrics. Clients must ask by address
+    /// or as localhost
     #[arg(long, value_name = "ADDR:PORT")]
     status: Option<SocketAddr>,
-    /// Write a log to this file, a JSON object a line; $ARCHIVE_LOG filters it, as in 'info,capture=off'
+    /// Write a log to this file, one JSON object per line; $ARCHIVE_LOG filters it, for example 'info,capture=off'
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Memory for bodies, caches and the full-text index (200MB, 4GiB); longer bodies go through files
     #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = memory)]
     memory: Memory,
-    /// Repack closed segments while processors have time to spare, as `archive repack` does; takes a third of --memory, and
-    /// room on the disk for new segments beside the old ones
+    /// Repack closed segments while processors have time to spare, as `archive repack` does; takes a third of --memory, and disk
+    /// space for new segments beside the old ones
     #[arg(long)]
     repack_while_idle: bool,
     /// Say that processors have time to spare, or none, whatever they do; for simulations
@@ -315,7 +316,7 @@ pub(crate) struct FetchArgs {
     no_full_text: bool,
     #[command(flatten)]
     pub(crate) versions: VersionsArgs,
-    /// Fetch without regard to what people decided (`archive review`)
+    /// Ignore people's decisions (`archive review`)
     #[arg(long)]
     pub(crate) no_decisions: bool,
     #[command(flatten)]
@@ -325,7 +326,7 @@ pub(crate) struct FetchArgs {
 /// Which versions are searched.
 #[derive(clap::Args)]
 pub(crate) struct VersionsArgs {
-    /// From now on make older versions of pages searchable as of a time, too (`archive search --as-of`); =false: the newest only
+    /// From now on also index older versions of pages, to search as of a time (`archive search --as-of`); =false: only the newest
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) index_versions: Option<bool>,
 }
@@ -340,8 +341,8 @@ impl VersionsArgs {
 /// Where reports may go.
 #[derive(clap::Args)]
 pub(crate) struct OutputsArgs {
-    /// Let watches write their files (`archive watch --output`) below this folder; may be repeated. Without it reports that
-    /// have a file are printed
+    /// Let watches write their files (`archive watch --output`) below this folder; may be repeated. Without it, reports that have
+    /// a file are printed instead
     #[arg(long, value_name = "DIR")]
     pub(crate) outputs: Vec<PathBuf>,
 }

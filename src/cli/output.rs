@@ -101,7 +101,7 @@ pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
     Ok(if io::stdout().is_terminal() { progress::aside(write) } else { write() }?)
 }
 
-/// Says something on standard error. That nobody reads it is no reason to fail.
+/// Says something on standard error. A closed standard error is no failure.
 pub(crate) fn note(message: fmt::Arguments<'_>) {
     let message = format!("archive: {}\n", visible_lines(&message.to_string()));
     let _ = progress::aside(|| io::stderr().lock().write_all(message.as_bytes()));

@@ -19,18 +19,18 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 /// Budgets of the curve, as parts of the one asked about.
 const CURVE: [f64; 8] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 
-/// Show what a refresh budget will buy before it is spent: how many copies will be fresh with it, or with more or less.
+/// Predict what a refresh budget buys: how many copies will be fresh with it, and with more or less.
 ///
-/// The budget is that of `archive refresh --budget`, for one run, and --every is the time between two runs. Fresh copies have
-/// missed no change of their page; "out of date" is the time since the first missed change. Numbers are averages over
-/// the days to come, weighted by importance.
+/// The budget is that of `archive refresh --budget`, for one run; --every is the time between two runs. Fresh copies have missed
+/// no change of their page; "out of date" is the time since the first missed change. Numbers are averages over the coming days,
+/// weighted by importance.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive plan --budget 5000 --days 30
   archive plan --budget 500 --days 30 --every 1h
   archive plan --budget 5000 --days 30 --target 0.9       # which budget makes 90 % fresh?
   archive plan --budget 5000 --days 30 --policy uniform    # what another policy would keep fresh
-  archive plan --budget 5000 --days 30 'page site = \"example.org\"'   # if only these were refreshed")]
+  archive plan --budget 5000 --days 30 'page site = \"example.org\"'   # as if only these were refreshed")]
 pub(crate) struct Args {
     /// Pages a run fetches, at most
     #[arg(long, value_name = "N")]
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Days to look ahead
     #[arg(long, value_name = "D")]
     days: f64,
-    /// Only pages that fit this query, which are then refreshed alone
+    /// Only pages that match this query, as if only they were refreshed
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
     #[command(flatten)]
@@ -48,13 +48,13 @@ pub(crate) struct Args {
     /// Time between two runs
     #[arg(long, default_value = "1d", value_name = "TIME", value_parser = duration)]
     every: Duration,
-    /// As if runs chose by this policy; else as the last refresh did
+    /// Assume this policy [default: that of the last refresh]
     #[arg(long, value_name = "NAME")]
     policy: Option<PolicyName>,
-    /// Also say which budget reaches this freshness (0.9, or 90%)
+    /// Also find the budget that reaches this freshness (0.9, or 90%)
     #[arg(long, value_name = "SHARE", value_parser = share)]
     target: Option<f64>,
-    /// One JSON object a budget
+    /// One JSON object per budget
     #[arg(long)]
     json: bool,
     #[command(flatten)]

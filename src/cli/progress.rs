@@ -24,7 +24,7 @@ const RATE_SPAN: Duration = Duration::from_secs(5);
 /// What is done sooner shows no bar.
 const APPEARS_AFTER: Duration = Duration::from_secs(2);
 
-/// Between two looks of what moves by itself.
+/// The interval between redraws.
 const TICK: Duration = Duration::from_millis(200);
 
 /// The bar that is shown, or will be. There is one at a time.

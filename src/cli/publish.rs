@@ -19,32 +19,31 @@ use super::{UsageError, open, output};
 /// URLs out of scope that are named.
 const NAMED_MAX: usize = 10;
 
-/// Announce pages that changed or are new: the next refresh or crawl takes them first.
+/// Announce pages that changed or are new: the next refresh or crawl fetches them first.
 ///
-/// Pages that the archive does not know are taken if they belong to what it crawls. Half of a refresh's budget at most
-/// goes to announced pages.
+/// Unknown pages are fetched if they are in the crawl's scope. At most half of a refresh's budget goes to announced pages.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive publish https://www.example.org/news/ https://www.example.org/new-page
   archive publish --file sitemap.xml            # also .xml.gz, a list of URLs, IndexNow's JSON; - is standard input
-  archive publish --file catalogue.txt --cluster catalogue   # these are from now on fetched together
+  archive publish --file catalogue.txt --cluster catalogue   # from now on fetched together
   archive publish --waiting")]
 pub(crate) struct Args {
     /// URLs that changed or are new
     #[arg(value_name = "URL")]
     urls: Vec<String>,
-    /// A file of them: one URL a line, a sitemap, a feed, or IndexNow's JSON; - reads standard input
+    /// File with such URLs: one per line, a sitemap, a feed, or IndexNow's JSON; - reads standard input
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// Fetch these pages together from now on, under this name, which another announcement replaces
+    /// From now on fetch these pages together, as the cluster NAME; a later announcement for NAME replaces it
     #[arg(long, value_name = "NAME", conflicts_with = "forget_cluster")]
     cluster: Option<String>,
-    /// Fetch the pages of this cluster each by itself again
+    /// Dissolve this cluster: fetch its pages one by one again
     #[arg(long, value_name = "NAME")]
     forget_cluster: Option<String>,
-    /// Show the URLs that wait
+    /// List the URLs that wait
     #[arg(long, conflicts_with_all = ["urls", "file", "cluster", "forget_cluster"])]
     waiting: bool,
     /// One JSON object
@@ -127,7 +126,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is wrong with an announcement is a mistake of whoever gave the command.
+/// What is wrong with an announcement is a usage error.
 fn usage(error: PublishError) -> anyhow::Error {
     match error {
         PublishError::Credit(error) => error.into(),

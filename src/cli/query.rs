@@ -90,7 +90,7 @@ computed. Texts of pages are searched with `text contains`. More: docs/query.md"
     help
 }
 
-/// Find pages, sites, hosts, captures and links by what is known of them, and count them.
+/// Find and count pages, sites, hosts, captures and links.
 #[derive(clap::Args)]
 #[command(after_help = HELP, after_long_help = long_help())]
 pub(crate) struct Args {
@@ -103,10 +103,10 @@ pub(crate) struct Args {
     reader: ReaderArgs,
     #[command(flatten)]
     nodes: NodesArgs,
-    /// One JSON object a row
+    /// One JSON object per row
     #[arg(long, conflicts_with = "csv")]
     json: bool,
-    /// CSV with a header, as it is (for spreadsheets see `archive review export`)
+    /// Print CSV with a header, unescaped (for spreadsheets see `archive review export`)
     #[arg(long)]
     csv: bool,
 }

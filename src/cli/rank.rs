@@ -20,7 +20,7 @@ use self::source::Source;
 use super::options::{ArchivesArgs, ReaderArgs};
 use super::{UsageError, open, output};
 
-/// Rank the pages or sites of an archive, or of several as one, or the pages of a graph
+/// Rank the pages or sites of one or several archives, or the pages of a graph
 ///
 /// Methods: pagerank (fast, with a proven error bound), opic (what importance converges to), walk (the papers' iteration), interest, interest-of-important,
 /// interest-printed and combined (Xyleme, with --chosen), links and symmetric (eigenvectors), hits, harmonic. Several archives: pagerank and
@@ -47,16 +47,16 @@ pub(crate) struct Args {
     /// Stop when the error (pagerank) or the last change (others) is below this, in L1
     #[arg(long, default_value_t = 1e-9)]
     tolerance: f64,
-    /// Stop at the latest after so many iterations
+    /// Stop after at most this many iterations
     #[arg(long, default_value_t = 1000, value_name = "N")]
     iterations: u32,
     /// Threads [default: all processors]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Pages that jumps lead to, or that are of interest: a number or URL a line, perhaps TAB and a weight
+    /// File of pages that jumps lead to, or that are of interest: one number or URL per line, optionally TAB and a weight
     #[arg(long, value_name = "FILE")]
     chosen: Option<PathBuf>,
-    /// The same by a query, for example 'type = xml'
+    /// The same pages by a query, for example 'type = xml'
     #[arg(long, value_name = "QUERY", conflicts_with_all = ["graph", "sites", "chosen"])]
     chosen_query: Option<String>,
     /// Restore the rank that pages without links lose by one factor, as Xyleme does
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     /// Count every link once, whatever its weight
     #[arg(long)]
     unweighted: bool,
-    /// For harmonic: distances from so many pages only
+    /// For harmonic: use distances from this many pages only
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
     /// Keep links on disk, in slices, and no more than this of vectors in memory (80MB, 1GiB); for pagerank, interest and
@@ -78,17 +78,17 @@ pub(crate) struct Args {
     /// Folder for the slices [default: a temporary one]
     #[arg(long, value_name = "DIR", requires = "memory")]
     work: Option<PathBuf>,
-    /// With --memory: let a scan use the values of the scan before only, as the papers' plain iteration
+    /// With --memory: let a scan use only the values of the previous scan, as in the papers' plain iteration
     #[arg(long, requires_all = ["memory", "graph"])]
     jacobi: bool,
-    /// Print the best pages
+    /// Print this many of the best pages
     #[arg(long, default_value_t = 0, value_name = "N")]
     top: usize,
-    /// Keep the values (mean 1) in the archive as a column for queries, under this name; with several columns the
-    /// second gets `_` and its own name after it
+    /// Store the values (mean 1) in the archive as a column for queries, under this name; of several columns the second gets `_`
+    /// and its own name appended
     #[arg(long, value_name = "NAME", conflicts_with = "graph")]
     save: Option<String>,
-    /// Write all values here, tab-separated, one line a page; - is standard output, and then they are all that is printed
+    /// Write all values to this file, tab-separated, one line per page; - is standard output, and then nothing else is printed
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// JSON lines

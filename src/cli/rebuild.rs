@@ -1,23 +1,19 @@
-//! `archive rebuild`: everything derived, made anew from the segments.
+//! `archive rebuild`: everything derived, rebuilt from the segments.
 
 use std::process::ExitCode;
 
 use archive::exchange::rebuild;
 use archive_storage::Store;
-use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, VersionsArgs};
 use super::{open, output, progress};
 
-/// Make catalogue, URL table, histories, links, importance and full-text index anew from the segments.
+/// Rebuild catalogue, URL table, histories, links, importance and full-text index from the segments.
 #[derive(clap::Args)]
 #[command(
-    after_help = "What is there stays in use until the new one is whole. Needed after an upgrade that says so, or when
-the folder `state` is damaged. The crawl's scope is kept; columns of `archive rank --save` have to
-be computed again. Exit code 1 when a segment has places that cannot be read, or is missing (then the
-state stays as it is): run `archive repair`.
+    after_help = "The old state stays in use until the new one is complete. Needed after an upgrade that asks for it, or when the folder `state` is damaged. The crawl's scope is kept; columns of `archive rank --save` must be computed again. The exit code is 1 if a segment is partly unreadable, or missing (then the state stays as it is): run `archive repair`.
 
 Examples:
   archive rebuild
@@ -73,14 +69,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         let columns = match rebuilt.removed_columns {
             0 => String::new(),
-            count => format!("; {count} columns are gone, compute them again with `archive rank --save`"),
+            count => format!(
+                "; {} removed, compute again with `archive rank --save`",
+                output::count(count, "column")
+            ),
         };
         output::line(&format!(
-            "{} captures of {} URLs with {} links from {} segments{columns}",
-            HumanCount(rebuilt.captures),
-            HumanCount(rebuilt.urls),
-            HumanCount(rebuilt.links),
-            rebuilt.segments,
+            "{} of {} with {} from {}{columns}",
+            output::count(rebuilt.captures, "capture"),
+            output::count(rebuilt.urls, "URL"),
+            output::count(rebuilt.links, "link"),
+            output::count(rebuilt.segments as u64, "segment"),
         ))?;
     }
     Ok(if rebuilt.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -34,11 +34,10 @@ const TIME_FOR_END_MAX: Duration = Duration::from_secs(20);
 
 /// Fetch again the pages that matter most and have probably changed, up to a budget.
 ///
-/// Which these are follows from the importance of pages and from how often they were found changed. Pages of watches whose
-/// reports are due come first, then those that site masters announced. A server is asked whether a page has changed; if
-/// not, only that is stored (a revisit). Meant for cron: a second start while one runs says so and leaves with exit code 3;
-/// after missed runs the next one fetches no more than its budget, the most urgent pages first. No page is fetched twice
-/// within the shortest interval.
+/// Pages are chosen by their importance and by how often they were found changed. Pages of due watches come first, then pages
+/// that site owners announced. Requests are conditional: if a page has not changed, only that is stored (a revisit). Suited to
+/// cron: a second run beside another exits with code 3; after missed runs the next one fetches no more than its budget, the most
+/// urgent pages first. No page is fetched twice within the shortest interval.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive refresh --budget 5000
@@ -49,7 +48,7 @@ const TIME_FOR_END_MAX: Duration = Duration::from_secs(20);
 A first cron line (examples/ has more, and systemd units):
   7 * * * *  archive refresh --archive /srv/web.archive --budget 5000 --for 50m
 
-The last line on standard error sums the run up. Exit codes: 0 done (also when the time is over), 1 failed, 2 wrong usage,
+The last line on standard error sums up the run. Exit codes: 0 done (also when the time is up), 1 failed, 2 wrong usage,
 3 the archive is in use, 4 stopped by a signal.")]
 pub(crate) struct Args {
     /// Pages to fetch, at most
@@ -60,15 +59,15 @@ pub(crate) struct Args {
     /// Be done within this time (30s, 10m, 2h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
-    /// Subscribe to the hubs (WebSub) that pages of watches name: where they reach `archive serve --pings`,
-    /// as https://archive.example.org
+    /// Subscribe to the hubs (WebSub) that pages of watches name; URL at which hubs reach `archive serve --pings`, for example
+    /// https://archive.example.org
     #[arg(long, value_name = "URL", value_parser = callback)]
     callback: Option<String>,
     #[command(flatten)]
     rules: RulesArgs,
     #[command(flatten)]
     outputs: OutputsArgs,
-    /// One JSON object for each report and for the run, on standard output
+    /// Print one JSON object for each report and one for the run
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -77,7 +76,7 @@ pub(crate) struct Args {
 
 /// How pages are chosen; what is not said is as it was said last.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Choice of pages (kept for later runs and plans)")]
+#[command(next_help_heading = "Choice of pages (stored for later runs and plans)")]
 struct RulesArgs {
     /// Policy: default, uniform, prop, xyleme, index, hindex (LambdaCrawl's greedy form), chogm, lambda, azar, evh_hindex, nutch, …,
     /// as in `archive-lab refresh` [usual: default]
@@ -87,14 +86,14 @@ struct RulesArgs {
     /// by importance); or a column's name [usual: interest]
     #[arg(long, value_name = "NAME")]
     weight: Option<String>,
-    /// Share of the budget for pages that are known and were never fetched: 0.1, 10%, or auto (the part of all importance that lies
-    /// on them, at most half) [usual: 0]
+    /// Share of the budget for known pages that were never fetched: 0.1, 10%, or auto (their share of all importance, at most
+    /// half) [usual: 0]
     #[arg(long, value_name = "SHARE")]
     discovery: Option<Discovery>,
-    /// Fetch no page again sooner than this, whatever the budget; awaited and announced pages excepted [usual: 1h]
+    /// Fetch no page again sooner than this, except awaited and announced pages [usual: 1h]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     shortest: Option<Duration>,
-    /// Time unit in which that is counted, rounded: runs may begin early by half of it [usual: 10m]
+    /// Unit to which --shortest is rounded: runs may begin early by half of it [usual: 10m]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_unit: Option<Duration>,
 }
@@ -169,7 +168,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         let now = options.fetch.clock.now();
         let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
-        tell(&args.archive.path, &deliveries, args.json)?
+        print_deliveries(&args.archive.path, &deliveries, args.json)?
     };
     prepared::close(store)?;
     match idle {
@@ -182,11 +181,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
 }
 
-/// Where hubs reach the server, as addresses are put behind it.
+/// The URL at which hubs reach the server; paths are appended to it.
 fn callback(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let url = url.filter(|url| url.query().is_none() && url.fragment().is_none());
-    let url = url.ok_or("write it like https://archive.example.org, for addresses are put behind it")?;
+    let url = url.ok_or("write it like https://archive.example.org, because paths are appended to it")?;
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
@@ -257,7 +256,7 @@ pub(crate) fn left(time: Duration, started: Instant) -> Duration {
     time.saturating_sub((time / TIME_FOR_END).min(TIME_FOR_END_MAX)).saturating_sub(started.elapsed())
 }
 
-/// The pages that watches wait for; a watch that fails is told of and left out.
+/// The pages that watches wait for; a watch that fails is reported and left out.
 pub(crate) fn awaited(due: Vec<Watch>, store: &Store, options: &Options) -> Vec<Awaited> {
     let (awaited, failed) = watch::await_pages(due, store, options.fetch.clock.now());
     for (watch, error) in failed {
@@ -266,8 +265,8 @@ pub(crate) fn awaited(due: Vec<Watch>, store: &Store, options: &Options) -> Vec<
     awaited
 }
 
-/// Prints reports that go nowhere else, and says what became of the others; how many were made.
-pub(crate) fn tell(archive: &Path, deliveries: &[Delivery], json: bool) -> anyhow::Result<usize> {
+/// Prints reports that go nowhere else, and says what became of the others; returns how many were made.
+pub(crate) fn print_deliveries(archive: &Path, deliveries: &[Delivery], json: bool) -> anyhow::Result<usize> {
     let mut made = 0;
     for delivery in deliveries {
         match delivery {
@@ -284,8 +283,9 @@ pub(crate) fn tell(archive: &Path, deliveries: &[Delivery], json: bool) -> anyho
                 }
             }
             Delivery::Postponed { watch, missing } => output::note(format_args!(
-                "the report of '{}' waits for {missing} pages; the next refresh goes on with them",
-                watch.name
+                "the report of '{}' waits for {}; the next refresh continues with them",
+                watch.name,
+                output::count(*missing as u64, "page")
             )),
             Delivery::Failed { watch, error } => {
                 output::note(format_args!("the report of '{}' cannot be made: {error}", watch.name));

@@ -1,4 +1,4 @@
-//! `archive repack`: closed segments written anew, in fewer bytes.
+//! `archive repack`: closed segments rewritten in fewer bytes.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,19 +19,16 @@ use super::{EXIT_STOPPED, UsageError, interrupt, open, output, progress};
 /// The least memory that it can do with, in bytes.
 const MEMORY_MIN: usize = Memory::REPACKING_MIN;
 
-/// Write closed segments anew, in fewer bytes: all their captures are known now.
+/// Rewrite closed segments in fewer bytes, now that all their captures are known.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Captures are put together by site and page, with dictionaries of what they have in common; their
-records stay byte for byte what they were, and every one is compared before anything is put in place.
-Segments that were repacked before are taken again only to gather small ones, so it can be run from
-cron as often as you like. Readers go on. It may be interrupted at any moment; what was put in place
-stays, and the same command goes on.
+    after_help = "Captures are grouped by site and page, with dictionaries of what they have in common. Records stay the same byte for byte; every one is compared before a segment is replaced.
+Repacked segments are repacked again only to merge small ones, so cron can run it as often as you like. Readers are not disturbed. It may be interrupted at any moment: finished segments stay, and the same command continues.
 
-Room on disk: the new segments of a batch beside the old ones, --room at most.
+Disk space: the new segments of a batch beside the old ones, at most --room.
 
 Examples:
-  archive repack --dry-run         # reads the segments, and says what would be gained
+  archive repack --dry-run         # reads the segments and reports what would be saved
   archive repack
   archive repack --level 19 --again --memory 2GiB"
 )]
@@ -43,22 +40,22 @@ pub(crate) struct Args {
     /// Compression level, 1 to 19 (gzip: 0 to 9) [default: 7, and 9 for gzip]
     #[arg(long, value_name = "N")]
     level: Option<i32>,
-    /// Memory (256MiB at least); beside it the longest record goes through a file
+    /// Memory to use (at least 256MiB); the longest record goes through a file
     #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = parse_bytes)]
     memory: usize,
-    /// Bytes on disk that new segments may take beside the old ones; longer segments are left as they are
+    /// Disk space for new segments beside the old ones; larger segments are left as they are
     #[arg(long, default_value = "2GiB", value_name = "SIZE", value_parser = parse_bytes)]
     room: usize,
     /// Threads that compress [default: one a core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Also segments that were repacked before
+    /// Also repack segments that were repacked before
     #[arg(long)]
     again: bool,
-    /// Change nothing, say what would be gained
+    /// Change nothing, only report what would be saved
     #[arg(long)]
     dry_run: bool,
-    /// One JSON object a batch, and one at the end
+    /// One JSON object per batch, and one at the end
     #[arg(long)]
     json: bool,
 }
@@ -180,7 +177,7 @@ fn words(done: &Done, left: u64, dry_run: bool, complete: bool) -> String {
     }
     let (before, after) = done.bytes;
     let share = after as f64 / before.max(1) as f64;
-    let stopped = if complete { "" } else { "; stopped before the end, the same command goes on" };
+    let stopped = if complete { "" } else { "; stopped before the end, the same command continues it" };
     let segments = output::count(done.segments.0, "segment");
     let (before, after) = (HumanBytes(before), HumanBytes(after));
     if dry_run {

@@ -3,20 +3,16 @@
 use std::process::ExitCode;
 
 use archive::exchange::repair;
-use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::open::SegmentArgs;
 use super::options::ArchiveArgs;
 use super::{open, output, progress};
 
-/// Cut torn tails, move damaged segments aside, bring back what can be read of them, and mend the state.
+/// Cut torn tails, move damaged segments aside, recover what can be read of them, and repair the state.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Every segment is read. One with broken records, or that is not the file that was closed, moves to
-the folder `quarantine` and is never deleted; its whole captures are imported again. What was done
-is printed, a line each, and then what is lost. A repair that was interrupted is gone on with by the
-next. Exit code 0 when all is well again, 1 when something could not be brought back.
+    after_help = "Every segment is read. A segment that has broken records, or is not the file that was closed, moves to the folder `quarantine` and is never deleted; its intact captures are imported again. Each action is printed, then what is lost. The next repair continues an interrupted one. The exit code is 0 if everything was repaired, 1 if something could not be recovered.
 
 Examples:
   archive repair
@@ -25,7 +21,7 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// One JSON object an action, and one at the end
+    /// One JSON object per action, and one at the end
     #[arg(long)]
     json: bool,
 }
@@ -77,14 +73,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             lost: repaired.lost.len(),
         })?;
     } else if repaired.actions.is_empty() && repaired.lost.is_empty() {
-        output::line(&format!("{} segments: nothing had to be repaired", repaired.segments))?;
+        let segments = output::count(repaired.segments as u64, "segment");
+        output::line(&format!("{segments}: nothing had to be repaired"))?;
     } else {
-        let state = if repaired.rebuilt { "; the state was made anew" } else { "" };
+        let state = if repaired.rebuilt { "; the state was rebuilt" } else { "" };
+        let saved = match repaired.saved {
+            0 => String::new(),
+            saved => format!(", {} of damaged segments recovered", output::count(saved, "capture")),
+        };
         output::line(&format!(
-            "{} segments, {} repairs, {} captures of damaged segments brought back{state}",
-            repaired.segments,
-            repaired.actions.len(),
-            HumanCount(repaired.saved)
+            "{}, {}{saved}{state}",
+            output::count(repaired.segments as u64, "segment"),
+            output::count(repaired.actions.len() as u64, "repair"),
         ))?;
     }
     Ok(if repaired.lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -32,7 +32,7 @@ const SITES_USUAL: usize = 500;
 /// Unknown sites that are named.
 const UNKNOWN_NAMED_MAX: usize = 20;
 
-/// Have librarians decide on sites: export a sheet, take back what they said, suggest what they would choose.
+/// Let librarians decide on sites: export a sheet, import their decisions, suggest what they would choose.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Export(ExportArgs),
@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Score(score::Args),
 }
 
-/// Write sites by importance with sample pages and room for a rating from 1 to 4.
+/// Write a sheet of sites by importance, with sample pages and room for a rating from 1 to 4.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review export --output review.html
@@ -55,16 +55,16 @@ pub(crate) enum Command {
 
 The HTML file needs nothing else: open it in a browser, rate, download the ratings as CSV.")]
 pub(crate) struct ExportArgs {
-    /// What to write; by default what the name of the output says, else HTML
+    /// Format [default: by the name of the output, or HTML]
     #[arg(long)]
     format: Option<Format>,
-    /// File to write; standard output when there is none, or with -
+    /// File to write; - or none is standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Which sites, as for `archive query`
     #[arg(long, default_value = SELECTION_USUAL)]
     query: String,
-    /// At most so many sites, unless the query has a limit of its own
+    /// At most this many sites, unless the query has its own limit
     #[arg(long, default_value_t = SITES_USUAL, value_name = "N")]
     limit: usize,
     #[command(flatten)]

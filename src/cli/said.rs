@@ -12,15 +12,16 @@ use super::get::read_time;
 use super::options::{Meant, PagesArgs, duration};
 use super::{EXIT_STOPPED, UsageError, output};
 
-/// Tell since when and until when pages said something, by all their versions.
+/// Find out since when and until when pages said something, by all their versions.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The words have to stand in a row, in the title or text; word* stands for all that begins so. What a page said between
-two captures is not known: of each time in which it said the words, four are told. The last capture before
-it and the first after it did not say them; an empty column means that there is none.
+    after_help = "The words must follow each other, in the title or text; word* matches all words that begin so. What a page said between
+two captures is not known, so each period in which it said the words has four times: the last capture before it
+and the first after it, which did not say them, and the first and last that did. An empty column means that there
+is no such capture.
 
-Versions are read one by one, on all processors, for as long as --for. What was not looked at is said then, and
-the exit code is 4. A query that asks for few pages gets far; a page that says the words today is found by
+Versions are read one by one, on all processors, for as long as --for. If any remain unread, that is reported and
+the exit code is 4. A query for few pages gets furthest; a page that says the words today is found by
 `text contains`.
 
 Examples:
@@ -39,12 +40,12 @@ pub(crate) struct Args {
     /// How long to look
     #[arg(long = "for", default_value = "1m", value_name = "TIME", value_parser = duration)]
     time_max: Duration,
-    /// One JSON object for each time in which a page said it
+    /// One JSON object per period in which a page said it
     #[arg(long)]
     json: bool,
 }
 
-/// A time in which a page said it, for programs.
+/// A period in which a page said it, for programs.
 #[derive(Serialize)]
 struct Row<'a> {
     url: &'a str,
@@ -81,12 +82,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if is_found && !args.json {
         output::print(&table)?;
     }
-    tell(&looked, is_found);
+    note_reading(&looked, is_found);
     Ok(if looked.left == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) })
 }
 
-/// Says what was looked at, and what was not.
-fn tell(looked: &Said, is_found: bool) {
+/// Reports what was read, and what was not.
+fn note_reading(looked: &Said, is_found: bool) {
     if !is_found {
         output::note(format_args!("nothing was found"));
     }
@@ -100,7 +101,7 @@ fn tell(looked: &Said, is_found: bool) {
     }
     if looked.left > 0 {
         let left = output::count(looked.left as u64, "page");
-        output::note(format_args!("{left} not looked at: time is over (--for)"));
+        output::note(format_args!("{left} not read: time is over (--for)"));
     }
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::options::{ArchivesArgs, NodesArgs, ReaderArgs};
 use super::{UsageError, output};
 
-/// Search the texts of pages, as one types into a search box.
+/// Search the texts of pages, as in a search box.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive search open access
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The arguments of this command with each `-word` as `−word`, with a minus sign: it is no option, and both are understood.
+/// The arguments of this command with each `-word` as `−word`, with a minus sign: it is not an option, and both are understood.
 pub(crate) fn with_minus_signs(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     arguments.map(|argument| match argument.to_str().and_then(|text| text.strip_prefix('-')) {
         Some(word) if !word.is_empty() && word != "h" && !word.starts_with('-') => {
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let typed = Typed::parse(&text).map_err(|mistake| UsageError(format!("in the search, {mistake}")))?;
     let answering = args.archives.open_beside_nodes(&args.reader)?;
     let before = args.as_of.as_deref().map(|time| {
-        let problem = "is no time; write it like 2026-01-31, 2026-01-31T10:00Z or '30 days ago'";
+        let problem = "is not a time; write it like 2026-01-31, 2026-01-31T10:00Z or '30 days ago'";
         end_of(time).ok_or_else(|| UsageError(format!("--as-of: '{time}' {problem}")))
     });
     let options = Options {

@@ -14,14 +14,14 @@ use super::{UsageError, interrupt, output};
 
 /// Serve the archive to browsers and programs: search, queries, pages with their history, and pages as they were.
 ///
-/// It reads beside a running crawl, refresh or import and follows their checkpoints. Nothing is fetched, and nothing can be changed but
-/// what people decide on sites, with --review, and notices that wait for the next run, with --pings. What `access.toml` hides is not served.
+/// It can run beside a crawl, refresh or import and follows its checkpoints. It fetches nothing, and changes nothing except
+/// decisions on sites, with --review, and notices for the next run, with --pings. What `access.toml` hides is not served.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive serve
   archive serve --review                # rate sites at /review
   archive serve --review --origin https://archive.example.org --replay-origin https://replay.example.org \
-    --user-header X-Remote-User         # behind a web server with passwords
+    --user-header X-Remote-User         # behind a web server that asks for passwords
   archive serve --listen 192.0.2.1:8070 --replay-listen 192.0.2.1:8071 --password-file people
   archive serve --pings --origin https://archive.example.org --replay-origin https://replay.example.org \
     --client-header X-Real-IP           # changes are announced by IndexNow, sitemap pings and hubs
@@ -31,52 +31,50 @@ use super::{UsageError, interrupt, output};
   curl 'http://127.0.0.1:8071/timemap/link/https://example.org/'
   curl 'http://127.0.0.1:8071/cdx?url=example.org&matchType=domain&output=json'
 
-Archived pages are shown at an origin of their own, because they are hostile: --replay-listen.
-Both addresses are of this machine alone, unless --password-file says who may log in (archive account), or --user-header
-how a web server with passwords names people.")]
+Archived pages are hostile, so they have their own origin: --replay-listen. Both addresses must be local to this machine, unless --password-file says who may log in (archive account), or --user-header how a web server in front names people.")]
 pub(crate) struct Args {
-    /// Folder of an archive; may be repeated, then each further archive has addresses two ports higher
+    /// Folder of an archive; may be repeated: each further archive is served two ports higher
     #[arg(long, env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
     archive: Vec<PathBuf>,
-    /// Where the pages about the archive are; port 0 takes a free one
+    /// Address of the pages about the archive; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8070")]
     listen: SocketAddr,
-    /// Where archived pages are, and Memento, CDX and WARC records
+    /// Address of archived pages, Memento, CDX and WARC records
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8071")]
     replay_listen: SocketAddr,
-    /// Who may log in: a file made by `archive account set`. They decide under their own names
+    /// People who may log in: a file made by `archive account set`. They decide under their own names
     #[arg(long, value_name = "FILE", conflicts_with = "user_header")]
     password_file: Option<PathBuf>,
-    /// Write down there who logs in, fails to, leaves and decides; else audit.jsonl in the archive's folder
+    /// Record log-ins, failed ones too, log-outs and decisions in this file [default: audit.jsonl in the archive's folder]
     #[arg(long, value_name = "FILE", requires = "password_file")]
     audit_log: Option<PathBuf>,
-    /// Let people decide on sites, at /review: reviewers and operators, or without accounts whoever is on this machine
+    /// Let people decide on sites, at /review: reviewers and operators, or without accounts anyone on this machine
     #[arg(long)]
     review: bool,
-    /// Show what others rated only to those who rated the site, too
+    /// Show ratings of a site only to people who have rated it, too
     #[arg(long, requires = "review")]
     blind: bool,
-    /// Who decides, unless the page says another name
+    /// Name of the person who decides, unless the page gives another
     #[arg(long, value_name = "NAME", env = "USER", default_value = "reviewer")]
     by: String,
-    /// The application's origin where another web server shows it to the world; one for each archive
+    /// Public origin of the application behind another web server; one for each archive
     #[arg(long, value_name = "URL", requires = "replay_origin")]
     origin: Vec<String>,
-    /// The same of archived pages: another origin, for they are hostile
+    /// Public origin of archived pages; it must differ, because they are hostile
     #[arg(long, value_name = "URL", requires = "origin")]
     replay_origin: Vec<String>,
-    /// Take notices of changes at /indexnow, /ping and, from hubs, /websub/: they wait for the next refresh or crawl, which looks
-    /// for their keys
+    /// Accept notices of changes at /indexnow, /ping and, from hubs, /websub/: they wait for the next refresh or crawl, which
+    /// verifies their keys
     #[arg(long)]
     pings: bool,
-    /// The field in which a web server before this one says which client asks, as X-Real-IP; each may send 100 notices an hour,
-    /// and without it all together may
+    /// Header field in which a web server in front names the client, for example X-Real-IP; each client may send 100 notices an
+    /// hour, without it all clients together
     #[arg(long, value_name = "FIELD", requires = "pings", value_parser = field)]
     client_header: Option<HeaderName>,
-    /// Link pages that are missing to the TimeGate of another archive; may be repeated. It is never asked
+    /// Link missing pages to the TimeGate of another archive, which is never contacted; may be repeated
     #[arg(long, value_name = "URL", value_parser = timegate)]
     timegate: Vec<String>,
-    /// The field in which that web server says who asks; they decide under this name and no other
+    /// Header field in which that web server names the user, who decides under this name only
     #[arg(long, value_name = "FIELD", value_parser = field)]
     user_header: Option<HeaderName>,
 }
@@ -85,10 +83,10 @@ fn field(name: &str) -> Result<HeaderName, String> {
     name.parse().map_err(|_| "a field has a name such as X-Remote-User".to_owned())
 }
 
-/// What a URL is put behind.
+/// A prefix of URLs.
 fn timegate(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    let url = url.ok_or("write it like https://example.org/timegate/, for it is put before URLs")?;
+    let url = url.ok_or("write it like https://example.org/timegate/, because URLs are appended to it")?;
     let is_open = url.as_str().ends_with(['/', '=']);
     Ok(format!("{url}{}", if is_open { "" } else { "/" }))
 }
@@ -120,7 +118,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let name = if args.archive.len() > 1 { format!("{}: ", path.display()) } else { String::new() };
         if args.password_file.is_some() && args.origin.is_empty() && !application.ip().is_loopback() {
             output::note(format_args!(
-                "passwords come to {application} unencrypted; put a web server with TLS before it, with --origin"
+                "passwords reach {application} unencrypted; put a web server with TLS in front, with --origin"
             ));
         }
         output::line(&format!("{name}archive at http://{application}/, archived pages at http://{replay}/"))?;

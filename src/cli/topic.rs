@@ -1,4 +1,4 @@
-//! `archive topic`: what people are looking for, taught by examples.
+//! `archive topic`: topics that a crawl can look for, learned from examples.
 
 use std::collections::HashSet;
 use std::collections::hash_map::Entry;
@@ -39,12 +39,12 @@ const LIST_BYTES_MAX: u64 = 64 << 20;
 /// Examples that are shown.
 const EXAMPLES_SHOWN: usize = 5;
 
-/// Pages that were told wrongly and are shown, of each kind.
+/// Wrongly classified pages that are shown, of each kind.
 const WRONG_SHOWN: usize = 10;
 
 /// Teach the archive topics by examples; `archive crawl --topic NAME` looks for their pages first.
 ///
-/// What is learned tells pages of the topic from others, as a probability: topic(NAME) in queries.
+/// A topic gives each page a probability to belong to it: topic(NAME) in queries.
 #[derive(clap::Subcommand)]
 #[command(after_help = "Examples:
   archive topic learn maps --from urls.txt
@@ -71,17 +71,17 @@ struct Examples {
     /// File with a URL of a page of the topic on each line, '-' for standard input; # begins a comment
     #[arg(long, value_name = "FILE", required_unless_present_any = ["where_", "words", "taxonomy"])]
     from: Option<PathBuf>,
-    /// Pages of the topic are those that this query finds
+    /// Pages of the topic are those this query finds
     #[arg(long = "where", value_name = "QUERY", conflicts_with = "from")]
     where_: Option<String>,
-    /// Pages of the topic are the 50 that a search for these words finds first
+    /// Pages of the topic are the first 50 results of a search for these words
     #[arg(long, value_name = "WORDS", conflicts_with_all = ["from", "where_"])]
     words: Option<String>,
-    /// File with a tree of subjects and URLs of pages of each: a subject a line, * before it if it is wanted, what belongs to it
-    /// indented below
+    /// File with a tree of subjects and page URLs: one subject a line, * before it if it is wanted, its URLs and subjects indented
+    /// below it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "where_", "words"])]
     taxonomy: Option<PathBuf>,
-    /// Other pages are those that this query finds [default: pages of the archive, by lot]
+    /// Other pages are those this query finds [default: random pages of the archive]
     #[arg(long, value_name = "QUERY")]
     against: Option<String>,
     #[command(flatten)]
@@ -93,19 +93,19 @@ struct Examples {
     json: bool,
 }
 
-/// Learn a topic from pages of the archive; one of this name is replaced.
+/// Learn a topic from pages of the archive; a topic of the same name is replaced.
 #[derive(clap::Args)]
 pub(crate) struct Learn {
     /// Its name: small letters, digits and -
     name: String,
-    /// What tells pages of the topic from others: logistic (regression) or bayes (naive)
+    /// How pages are classified: logistic (regression) or bayes (naive)
     #[arg(long, default_value = "logistic", value_name = "MODEL")]
     model: Model,
     #[command(flatten)]
     examples: Examples,
 }
 
-/// Say how well a topic tells pages that it was not learned from.
+/// Report how well a topic recognises pages that it was not learned from.
 #[derive(clap::Args)]
 pub(crate) struct Test {
     /// The topic
@@ -118,12 +118,12 @@ pub(crate) struct Test {
 pub(crate) struct List {
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// One JSON object a topic
+    /// One JSON object per topic
     #[arg(long)]
     json: bool,
 }
 
-/// Show a topic: its strongest words, its examples, and how well those were told by each other.
+/// Show a topic: its strongest words, its examples, and how well it recognises them (cross-validated).
 #[derive(clap::Args)]
 pub(crate) struct Show {
     /// The topic
@@ -166,7 +166,7 @@ fn run_learn(args: &Learn) -> anyhow::Result<()> {
 
 fn run_test(args: &Test) -> anyhow::Result<()> {
     #[derive(Serialize)]
-    struct Told<'a> {
+    struct Tested<'a> {
         topic: &'a str,
         #[serde(flatten)]
         judged: &'a Judged,
@@ -190,7 +190,7 @@ fn run_test(args: &Test) -> anyhow::Result<()> {
     taken.sort_by(|a, b| b.probability.total_cmp(&a.probability));
     [&mut missed, &mut taken].into_iter().for_each(|wrong| wrong.truncate(WRONG_SHOWN));
     if examples.json {
-        return output::json_line(&Told { topic: &args.name, judged: &judged, missed, taken });
+        return output::json_line(&Tested { topic: &args.name, judged: &judged, missed, taken });
     }
     output::print(&quality(&judged))?;
     for (wrong, heading) in [
@@ -210,7 +210,7 @@ fn run_test(args: &Test) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A page that was told wrongly.
+/// A wrongly classified page.
 #[derive(Serialize)]
 struct Wrong<'a> {
     url: &'a str,
@@ -222,8 +222,8 @@ fn wrong<'a>(
     probabilities: &[f64],
     is_wrong: impl Fn(f64) -> bool,
 ) -> Vec<Wrong<'a>> {
-    let told = documents.iter().zip(probabilities).filter(|(_, p)| is_wrong(**p));
-    told.map(|(document, &probability)| Wrong { url: &document.url, probability }).collect()
+    let wrong = documents.iter().zip(probabilities).filter(|(_, p)| is_wrong(**p));
+    wrong.map(|(document, &probability)| Wrong { url: &document.url, probability }).collect()
 }
 
 impl Examples {
@@ -423,7 +423,7 @@ fn print(about: &About) -> anyhow::Result<()> {
     row("model", about.model.to_string());
     output::print(&table)?;
     output::line("")?;
-    output::line("Each fifth of the examples, told by the other four:")?;
+    output::line("Each fifth of the examples, classified by the other four:")?;
     output::print(&quality(&about.quality))?;
     if about.leaves.is_empty() {
         return Ok(());

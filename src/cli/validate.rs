@@ -13,13 +13,12 @@ use serde::Serialize;
 use super::options::{Meant, PagesArgs};
 use super::{output, progress};
 
-/// List mistakes of XML documents: where they are not well-formed, and where they are not as their document type declares.
+/// List mistakes in XML documents: where they are not well-formed, and where they violate their document type.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The newest version of each page is checked: that it is well-formed, and, if it declares what may stand in it,
-against that (DTD). What lies outside of the document is taken from the archive; where it is not
-there, only well-formedness is checked, and that is said. Of one document 100 mistakes are listed.
-Exit code 0 when there are none, 1 when there are.
+    after_help = "The newest version of each page is checked for well-formedness, and against its document type (DTD) if it declares one. External parts of a document are read from the archive; if they are missing,
+only well-formedness is checked, and that is reported. At most 100 mistakes of a document are listed.
+The exit code is 0 without mistakes, 1 with mistakes.
 
 Examples:
   archive validate https://www.example.org/catalogue.xml
@@ -29,7 +28,7 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     pages: PagesArgs,
-    /// One JSON object a mistake
+    /// One JSON object per mistake
     #[arg(long)]
     json: bool,
 }
@@ -44,7 +43,7 @@ struct Row<'a> {
     message: &'a str,
 }
 
-/// What came of all documents.
+/// Totals over all documents.
 #[derive(Default)]
 struct Sum {
     documents: u64,
@@ -70,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Ok(())
         })?;
         if are_named && !is_xml {
-            output::note(format_args!("{} is no XML document", store.state().url(id)?));
+            output::note(format_args!("{} is not an XML document", store.state().url(id)?));
         }
         bar.inc(1);
     }
@@ -93,13 +92,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if mistakes == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Checks the newest version of a page and tells each mistake; whether it is an XML document.
+/// Checks the newest version of a page and reports each mistake; returns whether it is an XML document.
 fn check(
     store: &Store,
     access: &Access,
     id: UrlId,
     sum: &mut Sum,
-    tell: &mut dyn FnMut(Row<'_>) -> anyhow::Result<()>,
+    report: &mut dyn FnMut(Row<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
     let Some(capture) = version_until(store, access, id, i64::MAX)? else { return Ok(false) };
     let url = store.state().url(id)?;
@@ -112,7 +111,7 @@ fn check(
     sum.mistakes += found.mistakes.len() as u64;
     let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
     for mistake in &found.mistakes {
-        tell(Row {
+        report(Row {
             url: &url,
             time: time.to_rfc3339_opts(SecondsFormat::Micros, true),
             line: mistake.line,

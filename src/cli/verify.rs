@@ -14,20 +14,19 @@ use super::{output, progress};
 /// Check records against digests, revisits against originals, segments against manifest and catalogue.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Every file is looked at and everything that is wrong is listed, a line each (the first thousand).
-Exit code 0 when nothing is wrong, 1 when anything is; `archive repair` makes good what can be.
+    after_help = "Every file is checked, and every fault is listed on a line (the first thousand). The exit code is 0 if nothing is wrong, 1 otherwise; `archive repair` repairs what it can.
 
 Examples:
   archive verify
-  archive verify --sample 100      # one capture in a hundred; segments are only measured"
+  archive verify --sample 100      # one capture in a hundred; of segments only the sizes"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// Look at one capture in N only
+    /// Check only one capture in N
     #[arg(long, value_name = "N", default_value_t = 1)]
     sample: u64,
-    /// One JSON object a line
+    /// One JSON object per line
     #[arg(long)]
     json: bool,
 }

@@ -15,13 +15,13 @@ use serde::Serialize;
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, ClockArgs, FetchArgs, OutputsArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
-use super::refresh::{awaited, left, note_withheld, tell};
+use super::refresh::{awaited, left, note_withheld, print_deliveries};
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
 
-/// Watch pages that fit a query: they are fetched before each report, which lists what changed, with the difference.
+/// Watch the pages that match a query: they are fetched before each report, which lists the changes.
 ///
-/// Reports are made by `archive refresh` when they are due, and by `archive watch report NAME --now`. Each covers the
-/// time since the one before.
+/// `archive refresh` makes reports when they are due, and `archive watch report NAME --now` makes one at once. Each covers the
+/// time since the last.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -34,7 +34,7 @@ use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
   archive watch report host-www-example-org --now
   archive watch remove host-www-example-org
 
-The archive's folder `watches` keeps the reports as JSON and a feed NAME.atom of each watch."
+The folder `watches` of the archive keeps the reports as JSON, and a feed NAME.atom for each watch."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -59,7 +59,7 @@ struct Add {
     /// Write each report to this file too, when `archive refresh --outputs` names its folder; without it, reports are printed
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What the file is written as
+    /// Format of the file
     #[arg(long, value_name = "FORMAT", requires = "output", default_value = "text")]
     format: FormatName,
     #[command(flatten)]
@@ -80,7 +80,7 @@ enum Command {
 struct List {
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// One JSON object a watch
+    /// One JSON object per watch
     #[arg(long)]
     json: bool,
 }
@@ -187,8 +187,9 @@ fn add(args: &Add) -> anyhow::Result<()> {
     let watch = watch::add(&store, &query, args.every, args.name.as_deref(), output, now)?;
     let pages = watch.pages(&store, now)?.len();
     output::note(format_args!(
-        "watch '{}' of {pages} pages; its first report is due {}",
+        "watch '{}' of {}; its first report is due {}",
         watch.name,
+        output::count(pages as u64, "page"),
         watch.due_at().with_timezone(&Local).format("%Y-%m-%d %H:%M")
     ));
     if let Some(folder) = watch.output.as_ref().and_then(|output| output.path.parent()) {
@@ -274,13 +275,13 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
     if end != End::Stopped {
         let now = options.fetch.clock.now();
         let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
-        // The report itself is printed in the form that was asked for.
+        // The report itself is printed later, in the requested form.
         deliveries.iter().for_each(note_withheld);
-        let untold: Vec<_> = deliveries
+        let others: Vec<_> = deliveries
             .into_iter()
             .filter(|delivery| !matches!(delivery, watch::Delivery::Made { .. }))
             .collect();
-        tell(&args.archive.path, &untold, false)?;
+        print_deliveries(&args.archive.path, &others, false)?;
     }
     prepared::close(store)?;
     progress.finish(end, ALL_FETCHED, &status, &args.archive.path);

@@ -13,9 +13,9 @@ use indicatif::HumanCount;
 use super::options::{ArchiveArgs, ReaderArgs};
 use super::output;
 
-/// Tell why a URL was fetched or was not: how it was found, which rule refused it, its budget, and when it is due.
+/// Explain why a URL was or was not fetched: how it was found, which rule refused it, its budget, and when it is due.
 ///
-/// Everything is read from the archive; nothing is asked of the network.
+/// Everything is read from the archive; the network is not used.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive why https://www.example.org/private/
@@ -29,10 +29,10 @@ pub(crate) struct Args {
     archive: ArchiveArgs,
     #[command(flatten)]
     reader: ReaderArgs,
-    /// What refreshes may fetch a day, for the time when the page is due [default: what the archive fetched a day]
+    /// Daily budget of refreshes, to compute when the page is due [default: what the archive fetched a day]
     #[arg(long, value_name = "N")]
     fetches_per_day: Option<f64>,
-    /// Show so many of its visits, newest first [default: 10]; with --json them alone, one object a line
+    /// Show this many visits, newest first [default: 10]; with --json print only them, one object per line
     #[arg(long, value_name = "N")]
     visits: Option<usize>,
     /// One JSON object
@@ -111,7 +111,7 @@ fn print(why: &Why) -> anyhow::Result<()> {
     }
     row(
         "importance",
-        why.importance.map_or("-, as it is no page".to_owned(), |number| format!("{number:.2}")),
+        why.importance.map_or("-, as it is not a page".to_owned(), |number| format!("{number:.2}")),
     );
     if let Some(standing) = &why.topic {
         topic(standing).into_iter().zip(["topic", ""]).for_each(|(text, name)| row(name, text));

@@ -20,16 +20,16 @@ use super::{EXIT_STOPPED, UsageError, output, progress};
 /// Characters of a text that the table shows.
 const TEXT_SHOWN: usize = 200;
 
-/// Find nodes of XML documents, or work out values, by an XPath expression.
+/// Find nodes of XML documents, or compute values, by an XPath expression.
 #[derive(clap::Args)]
 #[command(
-    after_help = "XPath 1.0, over XML documents that are well-formed; HTML pages are none, but XHTML is. A name without prefix is
-in no namespace, as XPath has it: in an Atom feed write atom:title. A prefix is one that the document
-declares, or a well-known one (docs/query.md). id() finds xml:id, and what the document itself declares
-as ID.
+    after_help = "XPath 1.0, over well-formed XML documents, including XHTML but not HTML. A name without a prefix is
+in no namespace, as in XPath: in an Atom feed write atom:title. A prefix is one that the document
+declares, or a well-known one (docs/query.md). id() finds xml:id, and attributes that the document itself
+declares as ID.
 
-An expression may look at 20 million nodes of a document, for 30 seconds. Of a document 10 000 nodes
-are told. What was not told or not looked at is said then, and the exit code is 4.
+An expression may visit 20 million nodes of a document, for 30 seconds. At most 10 000 nodes of a document
+are listed. If nodes were not listed or pages not read, that is reported and the exit code is 4.
 
 Examples:
   archive xpath '//atom:entry/atom:title' https://www.example.org/feed.atom
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// How long to look
     #[arg(long = "for", default_value = "1m", value_name = "TIME", value_parser = duration)]
     time_max: Duration,
-    /// One JSON object a node or value
+    /// One JSON object per node or value
     #[arg(long)]
     json: bool,
 }
@@ -68,14 +68,14 @@ struct Row<'a> {
     xml: Option<&'a str>,
 }
 
-/// What came of all documents.
+/// Totals over all documents.
 #[derive(Default)]
 struct Sum {
     documents: u64,
     found: u64,
-    /// Nodes that are too many to be told.
+    /// Nodes beyond the limit, which are not listed.
     left: u64,
-    /// Pages that were not looked at.
+    /// Pages that were not read.
     unread: u64,
     /// Why documents gave nothing, and how many.
     failed: BTreeMap<String, u64>,
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Ok(())
         })?;
         if are_named && !is_xml {
-            output::note(format_args!("{} is no XML document", store.state().url(id)?));
+            output::note(format_args!("{} is not an XML document", store.state().url(id)?));
         }
         sum.unread -= 1;
         bar.inc(1);
@@ -121,17 +121,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if sum.found > 0 && !args.json {
         output::print(&table)?;
     }
-    Ok(sum.tell())
+    Ok(sum.note())
 }
 
-/// Asks one page's document and tells all that is found; whether it is an XML document.
+/// Evaluates the expression on one page's document and reports all that is found; returns whether it is an XML document.
 fn ask(
     store: &Store,
     access: &Access,
     id: UrlId,
     (at, expression): (Option<DateTime<Utc>>, &str),
     sum: &mut Sum,
-    tell: &mut dyn FnMut(Row<'_>) -> anyhow::Result<()>,
+    report: &mut dyn FnMut(Row<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
     let at = at.unwrap_or(DateTime::<Utc>::MAX_UTC).timestamp_micros();
     let Some(capture) = version_near(store, access, id, at)? else { return Ok(false) };
@@ -154,7 +154,7 @@ fn ask(
     let time = time.to_rfc3339_opts(SecondsFormat::Micros, true);
     for Found { kind, name, line, text, xml } in &found {
         let line = Some(*line).filter(|line| *line > 0);
-        tell(Row { url: &url, time: time.clone(), line, kind, name, text, xml: xml.as_deref() })?;
+        report(Row { url: &url, time: time.clone(), line, kind, name, text, xml: xml.as_deref() })?;
     }
     Ok(true)
 }
@@ -164,17 +164,17 @@ fn wrong(mistake: &str) -> anyhow::Error {
 }
 
 impl Sum {
-    /// Says what was found and what was not looked at, and gives the exit code.
-    fn tell(&self) -> ExitCode {
+    /// Says what was found and what was not read, and returns the exit code.
+    fn note(&self) -> ExitCode {
         for (why, documents) in &self.failed {
             output::note(format_args!("{} left out: {why}", output::count(*documents, "document")));
         }
         if self.left > 0 {
-            output::note(format_args!("{} not told: too many", output::count(self.left, "node")));
+            output::note(format_args!("{} not listed: too many", output::count(self.left, "node")));
         }
         if self.unread > 0 {
             let unread = output::count(self.unread, "page");
-            output::note(format_args!("{unread} not looked at: time is over (--for)"));
+            output::note(format_args!("{unread} not read: time is over (--for)"));
         }
         let found = output::count(self.found, "result");
         output::note(format_args!("{found} in {}", output::count(self.documents, "XML document")));

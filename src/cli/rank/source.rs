@@ -115,7 +115,7 @@ impl Source {
         Ok(())
     }
 
-    /// How a command ends that has told of all this.
+    /// The exit code of a command that has shown this.
     pub(super) fn exit_code(&self) -> ExitCode {
         if let Self::Together(answering, ..) = self { answering.exit_code() } else { ExitCode::SUCCESS }
     }

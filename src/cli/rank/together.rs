@@ -42,7 +42,7 @@ pub(super) fn rank(args: &Args) -> anyhow::Result<Found> {
     let values: Vec<f64> = values.into_iter().flatten().collect();
     let pages = values.len();
     output::note(format_args!(
-        "each archive told the others {rounds:.1} times what flows to them, {:.1} bytes a page",
+        "each archive sent the others {rounds:.1} times what flows to them, {:.1} bytes a page",
         bytes as f64 / pages.max(1) as f64
     ));
     let ranking = Ranking { values, iterations: sweeps.ceil() as u32, residual: bound, operations };

@@ -1,4 +1,4 @@
-//! `archive review set`, `undo`, `log` and `import`: decisions, made and looked at.
+//! `archive review set`, `undo`, `log` and `import`: making and listing decisions.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ struct By {
     by: String,
 }
 
-/// Rate a site, host, folder or page, say what is to become of it, tag it, put it into collections.
+/// Rate a site, host, folder or page, decide what happens to it, tag it, put it into collections.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review set example.org --rating 4 --reason 'the national archive of maps'
@@ -32,10 +32,10 @@ struct By {
   archive review set https://example.org/calendar/ --verdict never
   archive review set example.org --tag maps --tag=-music --collection geography --by anna
 
-keep: no budget, no guard against traps leaves it out. drop: no more is fetched, what is there stays. often: refreshed more
-often. never: does not belong in the archive, leaves the scope. investigate: somebody has to look again.
-A rating weighs too when refreshes choose, and in budgets of pages: a step from 2.5 on doubles it. The narrower word counts: page, folder, host, site.
-Commands that fetch take --no-decisions; `archive why URL` tells what a decision does.")]
+keep: no budget and no guard against traps leaves it out. drop: nothing more is fetched, what is archived stays. often: refreshed
+more often. never: does not belong in the archive, leaves the scope. investigate: somebody has to look again.
+A rating also weighs when refreshes choose, and in budgets of pages: each step above 2.5 doubles the weight. The narrowest subject counts: page, folder, host, site.
+Commands that fetch take --no-decisions; `archive why URL` shows what a decision does.")]
 pub(crate) struct SetArgs {
     /// A site (example.org), host:NAME, a folder (a URL that ends with /), or a page
     #[arg(value_name = "SUBJECT")]
@@ -43,13 +43,13 @@ pub(crate) struct SetArgs {
     /// 4 essential, 3 valuable, 2 marginal, 1 out of scope
     #[arg(long, value_name = "1-4")]
     rating: Option<u8>,
-    /// What is to become of it
+    /// What happens to it
     #[arg(long, value_name = "WORD", value_parser = verdict)]
     verdict: Option<Verdict>,
     /// Why
     #[arg(long, default_value = "", value_name = "TEXT")]
     reason: String,
-    /// What else there is to say
+    /// A further remark
     #[arg(long, default_value = "", value_name = "TEXT")]
     note: String,
     /// Add a tag; --tag=-NAME takes it away
@@ -64,7 +64,7 @@ pub(crate) struct SetArgs {
     archive: ArchiveArgs,
 }
 
-/// Take a decision back.
+/// Undo a decision.
 #[derive(clap::Args)]
 pub(crate) struct UndoArgs {
     /// Its number, as `archive review log` shows it
@@ -75,7 +75,7 @@ pub(crate) struct UndoArgs {
     archive: ArchiveArgs,
 }
 
-/// List decisions in the order they were made.
+/// List decisions, oldest first.
 #[derive(clap::Args)]
 pub(crate) struct LogArgs {
     /// Only those on this site, host:NAME, folder or page
@@ -88,11 +88,11 @@ pub(crate) struct LogArgs {
     json: bool,
 }
 
-/// Take ratings, comments and verdicts from a sheet that was filled in.
+/// Import ratings, comments and verdicts from a sheet that was filled in.
 ///
-/// A site on which anybody decided after the sheet was exported is a conflict: it is shown, and left as it is unless
-/// --overwrite is given. Where the sheet does not say when it was exported, a conflict is what would replace a verdict, or a rating by
-/// the same person.
+/// If somebody decided on a site after the sheet was exported, that is a conflict: it is shown, and the site is left as it is
+/// unless --overwrite is given. If the sheet does not say when it was exported, every row that would replace a verdict, or a
+/// rating by the same person, is a conflict.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review import ratings.csv --by anna
@@ -100,7 +100,7 @@ pub(crate) struct LogArgs {
 pub(crate) struct ImportArgs {
     /// CSV with the columns site and rating, as a spreadsheet or the exported page wrote it
     file: PathBuf,
-    /// Also where somebody decided in the meantime
+    /// Import conflicting rows, too
     #[arg(long)]
     overwrite: bool,
     #[command(flatten)]
@@ -114,7 +114,7 @@ pub(crate) struct ImportArgs {
 
 fn verdict(text: &str) -> Result<Verdict, String> {
     let names =
-        || format!("'{text}' is no verdict: expected {}", Verdict::EACH.map(Verdict::name).join(", "));
+        || format!("'{text}' is not a verdict: expected {}", Verdict::EACH.map(Verdict::name).join(", "));
     Verdict::EACH.into_iter().find(|verdict| verdict.name() == text).ok_or_else(names)
 }
 
@@ -247,7 +247,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The newest decision on a subject that whoever filled in the sheet did not see.
+/// The newest decision on a subject that the sheet does not contain.
 fn since(known: &Decisions, subject: &Subject, exported: Option<DateTime<Utc>>) -> Option<Decision> {
     let decision = known.at(known.newest(subject))?;
     exported.is_none_or(|exported| decision.time >= exported).then(|| decision.clone())

@@ -14,17 +14,17 @@ use comfy_table::CellAlignment;
 use super::super::options::{ArchiveArgs, ReaderArgs};
 use super::super::{UsageError, output};
 
-/// Reasons that a table tells.
+/// Reasons that a table lists.
 const REASONS_MAX: usize = 2;
 
-/// List the sites that gain most by a look, with what is unsure or wrong and what to do.
+/// List the sites that need a look most, with what is unsure or wrong and what to do.
 ///
-/// A look gains the importance of a site's pages times what is unsure or wrong with them: new, unrated, rated differently, much
-/// changed, incomplete, shrunk, failing, gone, moved, behind a login, closed by robots.txt, parked, error pages with status 200, and sites
-/// that pages link to and nobody asked for. A site that was decided on comes back when something went wrong since.
+/// Sites are ordered by the importance of their pages times what is unsure or wrong with them: new, unrated, rated differently,
+/// much changed, incomplete, shrunk, failing, gone, moved, behind a login, closed by robots.txt, parked, error pages with status
+/// 200, and sites that pages link to but nobody asked for. A site with a decision comes back if something went wrong since.
 ///
-/// Advice: archive (keep it, or begin to), investigate (find out more), reject (it does not belong here), delist (there is nothing to fetch
-/// any more).
+/// Advice: archive (keep it, or begin to), investigate (find out more), reject (it does not belong here), delist (there is
+/// nothing left to fetch).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review next

@@ -12,10 +12,10 @@ use serde::Serialize;
 use super::super::options::ArchiveArgs;
 use super::super::{UsageError, output};
 
-/// Reasons that are told.
+/// Reasons that are listed.
 const REASONS_MAX: usize = 3;
 
-/// Learn from the sites that people chose, and suggest others by how likely they would be chosen.
+/// Learn from the sites that people chose, and suggest others that they would probably choose.
 ///
 /// Chosen are sites with a mean rating of 3 or more, or with the verdict keep or often. The model looks at links from and to
 /// them, importance, domain endings and names, and of what is held at titles, language, types, sizes and changes; all other sites
@@ -38,9 +38,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Keep what the automatic librarian would say of each site, as the field `likely` of queries.
+/// Store the automatic librarian's opinion of each site, as the field `likely` of queries.
 ///
-/// Sites that somebody has decided on have none. It stays as it is until it is learned anew; `archive review suggest` always learns anew.
+/// Sites that somebody has decided on have none. It stays as it is until it is learned again; `archive review suggest` always learns again.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review learn
@@ -133,7 +133,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     output::print(&table)?;
     if let Some(time) = columns::computed(&args.archive.path, Kind::Site, LIKELY) {
         let time = time.with_timezone(&Local).format("%Y-%m-%d %H:%M");
-        output::note(format_args!("`likely` in queries is of {time}; `archive review learn` makes it anew"));
+        output::note(format_args!(
+            "`likely` in queries is of {time}; `archive review learn` computes it again"
+        ));
     }
     Ok(())
 }

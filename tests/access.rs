@@ -24,7 +24,7 @@ fn rules(archive: &Archive, text: &str) {
     fs::write(archive.path.join("access.toml"), text).unwrap();
 }
 
-/// The URLs of captured HTML pages, as `query` tells them.
+/// The URLs of captured HTML pages, as `query` lists them.
 fn queried(archive: &Archive, more: &[&str]) -> Vec<String> {
     let query = [&["page type = html select url"], more].concat();
     archive.json("query", &query).iter().map(|page| page["url"].as_str().unwrap().to_owned()).collect()
@@ -59,7 +59,7 @@ fn exported(archive: &Archive, more: &[&str]) -> String {
 }
 
 #[test]
-fn what_is_hidden_is_shown_by_no_command_but_to_the_archivist() {
+fn hidden_captures_are_shown_only_to_the_archivist() {
     let (_served, archive, home, page) = crawled();
     let surt = archive_storage::address::surt(&page);
     let before = queried(&archive, &[]);
@@ -129,8 +129,8 @@ fn an_embargo_ends_and_dates_bound_a_rule() {
         rules(&archive, &format!("[[rule]]\nprefix = \"\"\n{rule}\n"));
         assert_eq!(archive.run("get", &[&home]).code == Some(0), is_shown, "{rule}");
         assert_eq!(!queried(&archive, &[]).is_empty(), is_shown, "{rule}");
-        let told = archive.json("access", &[&home]);
-        assert_eq!((told.len(), &told[0]["shown"]), (1, &is_shown.into()), "{rule}");
+        let shown = archive.json("access", &[&home]);
+        assert_eq!((shown.len(), &shown[0]["shown"]), (1, &is_shown.into()), "{rule}");
     }
     rules(&archive, "[[rule]]\nprefix = \"org,example\"\nfor = \"90d\"\n");
     let listed = archive.json("access", &[""; 0]);

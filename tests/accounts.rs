@@ -59,7 +59,7 @@ fn post(address: &str, path: &str, fields: &[&str], body: &str) -> Answer {
     ask(address, "POST", path, &[&[length.as_str()], fields, &["", body]].concat())
 }
 
-/// What comes of a name and a password; the field `Cookie` of whoever comes in.
+/// Tries a name and a password; returns the field `Cookie` of a successful log-in.
 fn log_in(served: &Served, name: &str, password: &str) -> Result<String, u16> {
     let own = format!("Origin: http://{}", served.application);
     let sent: String = url::form_urlencoded::Serializer::new(String::new())
@@ -291,7 +291,7 @@ fn each_role_sees_what_is_for_it() {
 }
 
 #[test]
-fn whoever_is_changed_or_removed_is_logged_out() {
+fn a_changed_or_removed_person_is_logged_out() {
     let (archive, file) = archive();
     let served = served(&archive, &file, &[]);
     let [rita, anna, olga] = PEOPLE.map(|(name, _)| enter(&served, name));
@@ -312,7 +312,7 @@ fn whoever_is_changed_or_removed_is_logged_out() {
     gone(&served.replay, &pages);
     assert_eq!(get(&served.application, "/", &[&olga]).status, 200);
     assert_eq!(log_in(&served, "rita", &password("rita")), Err(403));
-    // A file with a mistake lets nobody in, and who has mended it is there again.
+    // A file with a mistake lets nobody in, and a corrected one lets people in again.
     let good = fs::read_to_string(&file).unwrap();
     fs::write(&file, "olga").unwrap();
     gone(&served.application, &olga);
@@ -353,7 +353,7 @@ fn guessing_ends_after_some_wrong_passwords() {
     );
     let log = audit(&archive);
     let limited: Vec<_> = log.iter().filter(|line| line["event"] == "limited").collect();
-    assert_eq!((limited.len(), &limited[0]["address"]), (1, &"198.51.100.1".into()), "it is told once");
+    assert_eq!((limited.len(), &limited[0]["address"]), (1, &"198.51.100.1".into()), "it is logged once");
     assert_eq!(
         (&log[0]["event"], &log[0]["name"]),
         (&"failure".into(), &Value::Null),
@@ -417,9 +417,9 @@ fn wait_for_focus(browser: &Browser) {
 
 #[test]
 fn somebody_logs_in_reviews_reads_and_leaves_in_a_browser() {
-    let script = "<title>t</title><p id=told>nothing</p><script>\
+    let script = "<title>t</title><p id=said>nothing</p><script>\
                   document.cookie = 'archive-pages=evil; path=/web/'; document.cookie = 'archive=evil; path=/review';\
-                  document.getElementById('told').textContent = 'cookies: ' + document.cookie;</script>";
+                  document.getElementById('said').textContent = 'cookies: ' + document.cookie;</script>";
     let (archive, file) = archive();
     import(&archive, &[("evil.warc", response("3", "http://evil.test/", DAY, script))]);
     let served = served(&archive, &file, &["--review"]);
@@ -444,8 +444,8 @@ fn somebody_logs_in_reviews_reads_and_leaves_in_a_browser() {
         browser.press(&format!("anna\u{e004}{}\u{e007}", password("anna")));
         if has_scripts {
             browser.wait_for("cookies: ");
-            let told = browser.run("return document.getElementById('told').textContent", &json!([]));
-            assert_eq!(told, "cookies: archive-pages=evil", "scripts see what is theirs alone");
+            let said = browser.run("return document.getElementById('said').textContent", &json!([]));
+            assert_eq!(said, "cookies: archive-pages=evil", "scripts see what is theirs alone");
         }
         // The frame of the archived page has its own cookie; what a page has set is in the way of neither session.
         browser.go(&site);

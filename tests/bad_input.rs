@@ -1,4 +1,4 @@
-//! Whatever goes wrong is told in one clear sentence and an exit code, and costs nothing that was stored.
+//! Every mistake is reported in one clear sentence and an exit code, and costs nothing that was stored.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const USAGE: i32 = 2;
 const IN_USE: i32 = 3;
 
 #[test]
-fn seeds_that_cannot_be_read_are_told_before_anything_is_made() {
+fn unreadable_seeds_are_reported_before_anything_is_created() {
     let archive = Archive::new();
     let crawl = |seeds: &Path| start(archive.command("crawl").arg("--seeds").arg(seeds)).wait();
 
@@ -45,7 +45,7 @@ fn seeds_that_cannot_be_read_are_told_before_anything_is_made() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_told() {
+fn senseless_options_are_reported() {
     let archive = Archive::new();
     let seeds = archive.seeds(&["http://a.test/".to_owned()]);
     let crawl = |more: &[&str]| start(archive.command("crawl").arg("--seeds").arg(&seeds).args(more)).wait();
@@ -76,7 +76,7 @@ fn commands_on_an_archive_that_is_not_there_say_so() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_is_told() {
+fn an_unwritable_folder_is_reported() {
     let mut archive = Archive::new();
     let folder = archive.folder().join("readonly");
     let Some(_disk) = SmallDisk::mount(folder.clone(), "ro,size=1m") else { return };
@@ -89,7 +89,7 @@ fn a_folder_that_may_not_be_written_is_told() {
 }
 
 #[test]
-fn a_full_disk_ends_a_crawl_which_goes_on_when_there_is_room() {
+fn a_full_disk_ends_a_crawl_which_continues_when_there_is_room() {
     let mut archive = Archive::new();
     let folder = archive.folder().join("small");
     let Some(disk) = SmallDisk::mount(folder.clone(), "size=2500k") else { return };
@@ -124,7 +124,7 @@ fn a_full_disk_ends_a_crawl_which_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn hosts_that_do_not_answer_are_told_and_recorded() {
+fn hosts_that_do_not_answer_are_reported_and_recorded() {
     let archive = Archive::new();
     let seeds = ["http://nothing.invalid/a".to_owned(), "http://127.0.0.1:9/".to_owned()];
     let ended =

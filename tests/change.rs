@@ -1,4 +1,4 @@
-//! What counts as a change, what is told of it from elsewhere, and what is shown of it.
+//! What counts as a change, how other sites announce it, and how it is shown.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn a_change_is_one_of_the_content_and_that_of_the_bytes_is_kept_too() {
         let content = capture_flags::content_changed(second);
         let bytes = capture_flags::bytes_changed(second);
         if served.web.noisy(page) && served.web.form(page) == Form::Xml {
-            // Whatever stands in a tree is its content.
+            // Everything in a tree is its content.
             continue;
         }
         assert_eq!(content, is_new, "{url}");
@@ -92,12 +92,13 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
         options.fetch.clock = Clock::set_to(served.web.clock().now());
         options
     };
-    // Only what tells of other pages is fetched.
+    // Only sitemaps and feeds are fetched.
     let known = visits(&archive.path);
-    let tells = |visit: &Visit| {
+    let is_signal = |visit: &Visit| {
         matches!(DocumentKind::from_code(visit.kind), DocumentKind::Sitemap | DocumentKind::Feed)
     };
-    let signals: Vec<UrlId> = known.values().filter(|(_, visit)| tells(visit)).map(|(id, _)| *id).collect();
+    let signals: Vec<UrlId> =
+        known.values().filter(|(_, visit)| is_signal(visit)).map(|(id, _)| *id).collect();
     assert!(signals.len() > 5, "{} sitemaps and feeds", signals.len());
     let run = |pages: Vec<UrlId>| {
         let mut store = recorder::open(&archive.path, SegmentOptions::default()).unwrap().store;
@@ -127,7 +128,7 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     let first = due.iter().filter(|page| announced.iter().any(|(_, id, _)| id == *page)).count();
     assert!(first * 10 > announced.len() * 6, "{first} of {} come first", announced.len());
     drop(store);
-    // The next fetch tells whether it was true.
+    // The next fetch shows whether it was true.
     run(announced.iter().map(|(_, id, _)| *id).collect());
     let later = visits(&archive.path);
     for (url, ..) in &announced {
@@ -169,7 +170,7 @@ fn a_diff_shows_what_changed() {
     assert!(shown.starts_with("--- http://") && shown.contains("\n+++ http://"), "{shown}");
     assert!(shown.lines().skip(2).any(|line| line.starts_with("- ") || line.starts_with("+ ")), "{shown}");
     assert!(!shown.contains('\u{1b}'), "no colours in a file");
-    // What is told is in the versions themselves.
+    // The lines shown are in the versions themselves.
     let version = |number: usize| {
         let history = archive.json("history", &[&page]);
         let time = history[number]["time"].as_str().unwrap().to_owned();
@@ -203,6 +204,6 @@ fn a_diff_shows_what_changed() {
     let xml = archive.run("diff", &[page.as_str(), "--delta"]).succeeded().text();
     assert!(xml.contains("<d:delta xmlns:d=") && !delta.is_empty(), "{xml}");
     let text = changed_page(&archive, &served, Form::Html);
-    archive.run("diff", &[text.as_str(), "--delta"]).refused(2, &["no XML document"]);
+    archive.run("diff", &[text.as_str(), "--delta"]).refused(2, &["not an XML document"]);
     archive.run("diff", &["http://nowhere.example/"]).refused(1, &["knows nothing of"]);
 }

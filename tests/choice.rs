@@ -214,5 +214,5 @@ fn a_share_of_the_budget_discovers() {
     assert_eq!(new(refresh(&served, &archive, &["--budget", "20", "--discovery", "25%"])), 5);
     served.web.clock().advance(TimeDelta::days(9));
     assert!(new(refresh(&served, &archive, &["--budget", "20", "--discovery", "auto"])) > 0);
-    run(&served, &archive, &["--budget", "9", "--discovery", "much"]).refused(2, &["no share"]);
+    run(&served, &archive, &["--budget", "9", "--discovery", "much"]).refused(2, &["not a share"]);
 }

@@ -94,7 +94,7 @@ fn a_page_is_found_by_its_language() {
 }
 
 #[test]
-fn get_and_history_tell_of_every_version() {
+fn get_and_history_show_every_version() {
     let (served, archive) = crawled(93);
     let web = &served.web;
     let before = web.clock().now();

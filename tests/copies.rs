@@ -142,7 +142,7 @@ fn a_restored_archive_is_the_one_that_was_copied() {
     assert_eq!(twin.verify(), archive.verify());
     let searched = |archive: &Archive| archive.json("search", &["the"]);
     assert_eq!(searched(&twin), searched(&archive));
-    // It goes on as the other one would.
+    // It continues as the other one would.
     let crawl = start(&mut twin.crawl(&served.web.seeds(4), &everything(&served))).wait().succeeded();
     assert!(crawl.errors.contains("nothing left to fetch"), "{}", crawl.errors);
     assert!(!crawl.errors.contains("interrupted"), "{}", crawl.errors);
@@ -310,7 +310,7 @@ fn a_hostile_place_gets_nowhere() {
     {
         refused(
             &forged(&[head(1), line(path, content)]),
-            &["copy 1 cannot be used", "is no path in an archive"],
+            &["copy 1 cannot be used", "is not a path in an archive"],
         );
     }
     assert!(!archive.folder().join("evil").exists() && !Path::new("/tmp/evil-of-a-copy").exists());
@@ -367,7 +367,7 @@ fn nothing_is_restored_where_something_is() {
     let beside = twin.folder().join(format!("web.archive{RESTORE_ENDING}"));
     fs::create_dir(&beside).unwrap();
     fs::write(beside.join("letter"), "dear").unwrap();
-    twin.run("copy", &["--from", &url]).refused(1, &["no folder that a restore has left"]);
+    twin.run("copy", &["--from", &url]).refused(1, &["not a folder that a restore has left"]);
     assert_eq!(fs::read_to_string(beside.join("letter")).unwrap(), "dear");
     fs::remove_dir_all(&beside).unwrap();
     symlink(archive.folder(), &twin.path).unwrap();
@@ -473,7 +473,7 @@ fn a_restore_killed_again_and_again_leaves_a_whole_archive_or_none() {
     println!("{} files were there already", finished.json()[0]["kept"]);
     assert!(tree(&twin.path, &NOT_COPIED) == expected);
     assert_eq!(twin.verify(), captures);
-    // Begun with one copy, an interrupted restore goes on with another.
+    // Begun with one copy, an interrupted restore continues with another.
     let running = start(Archive::new().command("copy").args(["--from", &url]));
     running.kill();
 }
@@ -565,7 +565,7 @@ fn copies_of_two_archives_are_not_mixed() {
         .wait()
         .refused(1, &["copies that this archive does not know of", "--adopt"]);
     assert!(!two.path.join("copies.jsonl").exists());
-    // An archive that was restored goes on with the copies that it came from.
+    // A restored archive continues the copies that it came from.
     let twin = restored(&url, &[]);
     twin.run("review set", &["a.test", "--rating", "1", "--by", "bert"]).succeeded();
     assert_eq!(copied(&twin, &url, &[])["number"], 2);
@@ -627,13 +627,9 @@ fn beside_a_crawl_every_copy_is_the_archive_of_some_checkpoint() {
         open += files_with(&twin.segments(), &[".open"]).len();
         assert_eq!(Some(twin.verify()), made["captures"].as_u64(), "copy {number}");
         assert!(contents(&twin.path).is_subset(&all));
-        // Opened by an owner, it is what a crash would have left, and goes on.
+        // Opened by an owner, it is what a crash would have left, and continues.
         start(&mut twin.crawl(&urls, &everything(&served))).wait().succeeded();
-        assert_eq!(
-            captures(&twin.path).urls(),
-            captures(&archive.path).urls(),
-            "copy {number}, gone on with"
-        );
+        assert_eq!(captures(&twin.path).urls(), captures(&archive.path).urls(), "copy {number}, continued");
         twin.verify();
         ledger_balances(&twin.path);
     }

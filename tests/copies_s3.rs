@@ -196,7 +196,7 @@ fn a_copy_to_s3_killed_again_and_again_is_there_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_service_that_fails_or_lies_is_told_of_in_a_sentence() {
+fn a_service_that_fails_or_lies_is_reported_in_a_sentence() {
     let (archive, _) = crawled(925);
     let url = url("none");
     let refused = |answer: Vec<u8>, words: &[&str]| {
@@ -222,7 +222,7 @@ fn a_service_that_fails_or_lies_is_told_of_in_a_sentence() {
         whole(200, "", b"<ListBucketResult><Contents><Key>../../x</Key></Contents></ListBucketResult>"),
         &[&url],
     );
-    // It overwrites whatever it is told.
+    // It overwrites even when asked not to.
     let list = b"<ListBucketResult><Name>x</Name></ListBucketResult>";
     let proxy = Proxy::start("127.0.0.1:9".parse().unwrap(), |line| {
         Fate::Answer(if line.starts_with("PUT") {

@@ -1,4 +1,4 @@
-//! A crawl finds everything that it may have, each thing once, and can be stopped and gone on with at any time.
+//! A crawl finds everything that it may have, each thing once, and can be stopped and continued at any time.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -97,7 +97,7 @@ fn proper_pages(archive: &Archive) -> usize {
 }
 
 #[test]
-fn a_crawl_stops_when_it_is_told_to_and_goes_on_later() {
+fn a_crawl_stops_on_a_signal_and_continues_later() {
     let config = Config { latency: Duration::from_millis(5), ..lively(13, 8, 600) };
     let served = TestWeb::start(config);
     let archive = Archive::new();

@@ -1,4 +1,4 @@
-//! Refresh runs that nobody watches: in time, one at a time, without bursts, and the files that start them.
+//! Unattended refresh runs: in time, one at a time, without bursts, and the files that start them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,7 +38,7 @@ fn capture_count(archive: &Path) -> usize {
 }
 
 #[test]
-fn missed_runs_are_caught_up_without_a_burst_and_a_second_run_goes_on() {
+fn missed_runs_are_caught_up_without_a_burst_and_a_second_run_continues() {
     let (served, archive) = crawled(lively(401, 4, 150));
     // Eleven daily runs were missed.
     served.web.clock().advance(TimeDelta::days(12));
@@ -108,7 +108,7 @@ fn systemd_accepts_the_units() {
 }
 
 #[test]
-fn the_crontab_runs_as_it_stands() {
+fn the_crontab_runs_unchanged() {
     let (served, archive) = crawled(lively(403, 4, 100));
     served.web.clock().advance(TimeDelta::days(9));
     let crontab = fs::read_to_string(Path::new(EXAMPLES).join("crontab")).unwrap();

@@ -69,8 +69,8 @@ impl Sound {
         kinds
     }
 
-    /// Fails unless `verify` finds what was done to a copy of the archive and `repair` mends it or says what is lost.
-    fn is_mended(&self, damaged: &Archive, what: &str) {
+    /// Fails unless `verify` finds what was done to a copy of the archive and `repair` repairs it or reports what is lost.
+    fn is_repaired(&self, damaged: &Archive, what: &str) {
         let verified = start(&mut damaged.command("verify")).wait();
         assert_eq!(verified.code, Some(1), "{what} is not found: {}{}", verified.text(), verified.errors);
         let repaired = start(&mut damaged.command("repair")).wait();
@@ -104,7 +104,7 @@ impl Sound {
     }
 }
 
-/// A crawl of a small web and so many refreshes of it, all of whose pages change.
+/// A crawl of a small web and this many refreshes of it, all of whose pages change.
 fn refreshed(seed: u64, times: u64) -> Archive {
     let config = lively(seed, 2, 30);
     let changes = ChangeRates { median_per_day: 0.2, ..config.changes };
@@ -137,7 +137,7 @@ fn says_nothing(archive: &Path, file: &Path) -> bool {
 }
 
 #[test]
-fn a_wrong_bit_is_found_and_mended_or_named() {
+fn a_wrong_bit_is_found_and_repaired_or_named() {
     let mut dice = Dice::new("flips");
     let flips = std::env::var("ARCHIVE_FLIPS").map_or(FLIPS, |flips| flips.parse().unwrap());
     let sound = Sound::new(91);
@@ -157,7 +157,7 @@ fn a_wrong_bit_is_found_and_mended_or_named() {
                 println!("{what} means nothing");
                 continue;
             }
-            sound.is_mended(&damaged, &what);
+            sound.is_repaired(&damaged, &what);
         }
     }
 }
@@ -170,7 +170,7 @@ fn means_nothing(sound: &Sound, damaged: &Archive) -> bool {
 }
 
 #[test]
-fn a_wrong_bit_in_what_guards_a_dictionary_is_mended() {
+fn a_wrong_bit_in_the_guard_of_a_dictionary_is_repaired() {
     let mut dice = Dice::new("guards");
     let sound = Sound::imported(92);
     let segments = &sound.files()[".warc.zst"];
@@ -186,12 +186,12 @@ fn a_wrong_bit_in_what_guards_a_dictionary_is_mended() {
         let byte = range.start + dice.below(range.len() as u64) as usize;
         flipped[byte] ^= 1 << dice.below(8);
         fs::write(damaged.path.join(guarded), &flipped).unwrap();
-        sound.is_mended(&damaged, &format!("byte {byte} in {range:?} of a segment with a dictionary"));
+        sound.is_repaired(&damaged, &format!("byte {byte} in {range:?} of a segment with a dictionary"));
     }
 }
 
 #[test]
-fn a_file_that_is_missing_or_cut_short_is_found_and_mended_or_named() {
+fn a_missing_or_truncated_file_is_found_and_repaired_or_named() {
     let mut dice = Dice::new("missing files");
     let sound = Sound::new(93);
     for (kind, files) in sound.files() {
@@ -205,24 +205,24 @@ fn a_file_that_is_missing_or_cut_short_is_found_and_mended_or_named() {
         let opened = fs::OpenOptions::new().write(true).open(cut.path.join(file)).unwrap();
         opened.set_len(kept).unwrap();
         drop(opened);
-        sound.is_mended(&cut, &format!("{kind}: {} cut to {kept} of {length} bytes", file.display()));
+        sound.is_repaired(&cut, &format!("{kind}: {} cut to {kept} of {length} bytes", file.display()));
         // Without their list the files of an index are as good as before.
         if kind.ends_with("files.xxh3") {
             continue;
         }
         let missing = sound.archive.copy();
         fs::remove_file(missing.path.join(file)).unwrap();
-        // Nobody says which columns there are, and URLs are found without their file.
+        // No list names the columns, and URLs are found without their file.
         if kind.starts_with("state/columns") || kind == "state/urls.find" {
             assert_eq!(missing.verify(), sound.contents.len() as u64, "{kind} is missing");
             continue;
         }
-        sound.is_mended(&missing, &format!("{kind}: {} is missing", file.display()));
+        sound.is_repaired(&missing, &format!("{kind}: {} is missing", file.display()));
     }
 }
 
 #[test]
-fn files_that_are_exchanged_or_of_another_archive_are_found_and_mended_or_named() {
+fn swapped_or_foreign_files_are_found_and_repaired_or_named() {
     let (sound, other) = (Sound::new(94), Sound::new(95));
     let others = other.files();
     for (kind, files) in sound.files() {
@@ -235,7 +235,7 @@ fn files_that_are_exchanged_or_of_another_archive_are_found_and_mended_or_named(
             fs::rename(damaged.path.join(first), &aside).unwrap();
             fs::rename(damaged.path.join(second), damaged.path.join(first)).unwrap();
             fs::rename(aside, damaged.path.join(second)).unwrap();
-            sound.is_mended(
+            sound.is_repaired(
                 &damaged,
                 &format!("{kind}: {} and {} exchanged", first.display(), second.display()),
             );
@@ -254,11 +254,11 @@ fn files_that_are_exchanged_or_of_another_archive_are_found_and_mended_or_named(
             damaged.verify();
             continue;
         }
-        sound.is_mended(&damaged, &format!("{kind}: {} of another archive", files[0].display()));
+        sound.is_repaired(&damaged, &format!("{kind}: {} of another archive", files[0].display()));
     }
     let damaged = sound.archive.copy();
     fs::remove_dir_all(damaged.path.join("state/fulltext")).unwrap();
     fs::rename(other.archive.copy().path.join("state/fulltext"), damaged.path.join("state/fulltext"))
         .unwrap();
-    sound.is_mended(&damaged, "the full-text index of another archive");
+    sound.is_repaired(&damaged, "the full-text index of another archive");
 }

@@ -42,7 +42,7 @@ fn captures(archive: &Archive, site: &str) -> u64 {
 }
 
 #[test]
-fn what_is_dropped_is_not_refreshed_and_what_is_rated_comes_first() {
+fn dropped_sites_are_not_refreshed_and_rated_ones_come_first() {
     let (served, archive) = crawled(3);
     let [low, dropped, high] = <[String; 3]>::try_from(sites(&archive)).unwrap();
     set(&archive, &dropped, &["--verdict", "drop", "--reason", "moved"]);
@@ -64,17 +64,17 @@ fn what_is_dropped_is_not_refreshed_and_what_is_rated_comes_first() {
     let home =
         archive.json("query", &[&format!("page site = \"{dropped}\" and captures > 0 select url limit 1")]);
     let home = home[0]["url"].as_str().unwrap();
-    let told = archive.run("why", &[home]).succeeded().text();
-    assert!(told.contains("drop by anna (moved); is not fetched"), "{told}");
-    let told = archive.json("why", &[home]).remove(0);
-    assert_eq!(told["outlook"], serde_json::Value::Null, "{told}");
+    let why = archive.run("why", &[home]).succeeded().text();
+    assert!(why.contains("drop by anna (moved); is not fetched"), "{why}");
+    let why = archive.json("why", &[home]).remove(0);
+    assert_eq!(why["outlook"], serde_json::Value::Null, "{why}");
 
     // Undone, or disregarded, it is as it was.
     refresh("36", &["--no-decisions"]);
     assert!(captures(&archive, &dropped) > before[1]);
     archive.run("review undo", &["1", "--by", "ben"]).succeeded();
-    let told = archive.run("why", &[home]).succeeded().text();
-    assert!(!told.contains("drop by anna"), "{told}");
+    let why = archive.run("why", &[home]).succeeded().text();
+    assert!(!why.contains("drop by anna"), "{why}");
     let again = archive.run("review undo", &["5", "--by", "ben"]);
     assert_eq!(again.code, Some(1));
     assert!(again.errors.contains("decision 5 is itself an undo"), "{}", again.errors);
@@ -128,7 +128,7 @@ fn a_sheet_that_comes_back_overwrites_nothing_silently() {
         .iter()
         .fold(text, |text, name| text.replace(&format!("{name},,,,"), &format!("{name},3,seen,keep,")));
     fs::write(&sheet, rated).unwrap();
-    // Whoever filled in the sheet did not see this.
+    // The sheet does not contain this.
     set(&archive, &names[0], &["--rating", "1"]);
     let import =
         |more: &[&str]| archive.run("review import", &[&[path.as_str(), "--by", "ben"], more].concat());
@@ -178,7 +178,7 @@ fn a_sheet_that_comes_back_overwrites_nothing_silently() {
 }
 
 #[test]
-fn what_is_held_of_sites_tells_which_are_like_the_chosen_ones() {
+fn sites_like_the_chosen_ones_are_found_by_their_pages() {
     let words = [
         ("en", "the history of the library and of all the books that were kept in it for many years"),
         (
@@ -386,9 +386,9 @@ fn raters_and_measures_get_scores() {
             archive.run("review set", &[site, "--rating", &rating.to_string(), "--by", rater]).succeeded();
         }
     }
-    let told =
+    let scores =
         archive.json("review score", &["--by", "importance", "--by", "captures / pages", "--repeat", "20"]);
-    let of = |key: &str| told.iter().filter(|line| !line[key].is_null()).collect::<Vec<_>>();
+    let of = |key: &str| scores.iter().filter(|line| !line[key].is_null()).collect::<Vec<_>>();
     let raters: Vec<_> =
         of("rater").into_iter().map(|it| (it["rater"].clone(), it["like_others"].as_f64())).collect();
     assert_eq!(raters[2], ("carl".into(), Some(0.0)));

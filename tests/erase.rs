@@ -52,7 +52,7 @@ fn date(round: usize) -> String {
 }
 
 /// The file of a round: every page with a little that is new, the secret one, and in the second round revisits of another
-/// page that stand on the secret one.
+/// page that depend on the secret one.
 fn file(archive: &Archive, round: usize) -> PathBuf {
     let mut bytes = Vec::new();
     for number in 0..PAGES {
@@ -80,7 +80,7 @@ fn file(archive: &Archive, round: usize) -> PathBuf {
     archive.file(&format!("round-{round}.warc.gz"), bytes)
 }
 
-/// A revisit of the mirror that stands on what the secret page said in the second round.
+/// A revisit of the mirror that refers to the secret page's content of the second round.
 fn revisit(number: usize, profile: &str, date: &str) -> Vec<u8> {
     let stated = [
         format!("WARC-Profile: http://netpreserve.org/warc/1.1/revisit/{profile}"),
@@ -179,18 +179,18 @@ fn places(archive: &Path, needle: &str) -> Vec<String> {
 }
 
 /// Time, kind, digest, status and length of a capture.
-type Told = (i64, CaptureKind, [u8; 16], u16, u32);
+type Listed = (i64, CaptureKind, [u8; 16], u16, u32);
 
-/// Every capture but those of some URLs, as the archive tells of it.
-fn others(archive: &Path, without: &[&str]) -> BTreeMap<String, Vec<Told>> {
+/// Every capture but those of some URLs, as the archive lists it.
+fn others(archive: &Path, without: &[&str]) -> BTreeMap<String, Vec<Listed>> {
     let store = Store::read_only(archive).unwrap();
     let mut found: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for capture in store.state().captures() {
         let (_, capture) = capture.unwrap();
         let url = store.state().url(capture.url).unwrap();
         if !without.contains(&url.as_str()) {
-            let told = (capture.time, capture.kind, capture.digest, capture.status, capture.length);
-            found.entry(url).or_default().push(told);
+            let listed = (capture.time, capture.kind, capture.digest, capture.status, capture.length);
+            found.entry(url).or_default().push(listed);
             if capture.kind.has_payload() {
                 assert!(store.payload(&capture).unwrap().is_some());
             }
@@ -206,7 +206,7 @@ fn erase(archive: &Archive, more: &[&str]) -> Value {
 }
 
 #[test]
-fn copies_hold_what_is_erased_until_they_are_made_anew() {
+fn copies_hold_what_is_erased_until_they_are_made_again() {
     let archive = imported("zstd");
     let (folder, url) = copies::place(&archive);
     copies::copied(&archive, &url, &[]);
@@ -270,7 +270,7 @@ fn what_is_erased_is_nowhere_in_the_folder() {
         assert_eq!(others(&archive.path, &[SECRET, MIRROR]), before);
         assert_eq!(archive.verify(), (ROUNDS * (PAGES + 1) + 3) as u64);
         ledger_balances(&archive.path);
-        told(&archive);
+        tombstones_are_shown(&archive);
         if let Some(judges) = judges::find() {
             let read = judges.check(&archive.segments());
             assert_eq!(read.captures(), (ROUNDS * PAGES) as u64);
@@ -280,7 +280,7 @@ fn what_is_erased_is_nowhere_in_the_folder() {
         assert_eq!(others(&archive.path, &[SECRET, MIRROR]), before);
         assert_eq!(places(&archive.path, WORD), [""; 0]);
         archive.verify();
-        told(&archive);
+        tombstones_are_shown(&archive);
     }
 }
 
@@ -310,8 +310,8 @@ fn segments_that_share_what_is_not_its_own_stay_as_they_are() {
     archive.verify();
 }
 
-/// What the archive says of a page that was erased.
-fn told(archive: &Archive) {
+/// The archive shows tombstones of an erased page.
+fn tombstones_are_shown(archive: &Archive) {
     let history = archive.json("history", &[SECRET]);
     assert_eq!(history.len(), ROUNDS);
     for row in &history {
@@ -406,7 +406,7 @@ fn what_was_erased_does_not_come_back_until_that_is_lifted() {
 #[test]
 fn mistakes_change_nothing() {
     let archive = imported("zstd");
-    // Whoever tries to own an archive writes its name into the lock.
+    // A program that tries to own an archive writes its name into the lock.
     let state = || {
         streams(&archive.path)
             .into_iter()
@@ -453,7 +453,7 @@ fn an_erase_killed_again_and_again_is_finished_by_the_next_command_that_writes()
     let query = format!("url = \"{SECRET}\"");
     let arguments = [query.as_str(), "--reason", "asked by the author", "--yes"];
     let elapsed = start(calm.command("erase").args(arguments)).wait().succeeded().elapsed;
-    let (mut told_of, mut begun) = (0, 0);
+    let (mut reported, mut begun) = (0, 0);
     for number in 1..=kills(KILLS) {
         let archive = sound.copy();
         let keep = number % 3 == 0;
@@ -465,7 +465,7 @@ fn an_erase_killed_again_and_again_is_finished_by_the_next_command_that_writes()
         let is_begun = archive.path.join("erase.json").exists();
         begun += u64::from(is_begun);
         let read = archive.run("query", &["page captures > 0 limit 1"]).succeeded();
-        told_of += u64::from(read.errors.contains("is not finished"));
+        reported += u64::from(read.errors.contains("is not finished"));
         assert_eq!(read.errors.contains("is not finished"), is_begun, "{}", read.errors);
         if is_begun && number % 2 == 0 {
             // Killed while it is finished, too.
@@ -500,5 +500,5 @@ fn an_erase_killed_again_and_again_is_finished_by_the_next_command_that_writes()
         ledger_balances(&archive.path);
         println!("kill {number}: {}", if is_begun { "begun" } else { "before it or after it" });
     }
-    println!("{begun} of {} were interrupted, {told_of} told of", kills(KILLS));
+    println!("{begun} of {} were interrupted, {reported} reported", kills(KILLS));
 }

@@ -113,7 +113,7 @@ fn every_foreign_file_is_imported_and_nothing_twice() {
     assert_eq!(captures(&archive.path).count(), captured.count());
 }
 
-/// Captures in all foreign files together, also those that stand in two of them.
+/// Captures in all foreign files together, also those that are in two of them.
 const CAPTURES: u64 = 723;
 
 #[test]
@@ -181,10 +181,10 @@ fn a_file_may_be_packed_in_any_way() {
     }
 }
 
-/// The facts of a capture, which stand in its metadata, are read anew and replace those that it came with.
+/// The facts of a capture, which are in its metadata, are read again and replace those that it came with.
 #[test]
 fn what_is_said_of_a_capture_is_not_said_twice_after_an_import() {
-    // Faults have problems to tell of.
+    // Faults have problems to record.
     let served = TestWeb::start(Config { faults: true, ..lively(99, 4, 60) });
     let first = Archive::new();
     let limits = ["--limit", "250", "--timeout", "1s", "--max-time", "4s", "--max-body", "4"];
@@ -212,7 +212,7 @@ fn what_is_said_of_a_capture_is_not_said_twice_after_an_import() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_told_in_one_sentence() {
+fn what_cannot_be_imported_is_reported_in_one_sentence() {
     let archive = Archive::new();
     let none = archive.folder().join("none.warc.gz");
     let text = archive.file("text.warc", "This is no WARC file.\n");
@@ -241,7 +241,7 @@ fn segments_of_imports_please_other_readers() {
     assert_eq!(records.fastwarc["response"], 75);
 }
 
-/// What another tool packed is the same as its files; what is no package, or a torn one, is told in a sentence.
+/// Another tool's package imports like its files; a file that is no package, or a torn one, is reported in a sentence.
 #[test]
 fn packages_of_other_tools_are_imported() {
     let (Some(data), Some(judges)) = (foreign(), judges::find()) else { return };
@@ -264,10 +264,10 @@ fn packages_of_other_tools_are_imported() {
     zip.write_all(b"no records").unwrap();
     zip.finish().unwrap();
     let (findings, summary) = import(&packed, &[torn, other, package], 1);
-    let told: Vec<&str> = findings.iter().map(|finding| finding["what"].as_str().unwrap()).collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("cannot be read"), "{told:?}");
-    assert!(told[1].contains("no WACZ package"), "{told:?}");
+    let reported: Vec<&str> = findings.iter().map(|finding| finding["what"].as_str().unwrap()).collect();
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    assert!(reported[0].contains("cannot be read"), "{reported:?}");
+    assert!(reported[1].contains("not a WACZ package"), "{reported:?}");
     assert_eq!((&summary["refused_files"], &summary["duplicates"]), (&2.into(), &130.into()), "{summary}");
 }
 

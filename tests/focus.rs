@@ -147,9 +147,9 @@ fn asked(served: &Answers) -> Vec<usize> {
 fn a_topic_is_learned_and_asked_for() {
     let served = Planted::new(1, 0.0, 1).serve();
     let archive = taught(&served);
-    let told = archive.json("topic list", &[""; 0]).remove(0);
-    assert_eq!((&told["topic"], &told["examples"]), (&"pastry".into(), &EXAMPLES.into()));
-    assert!(told["f1"].as_f64().unwrap() > 0.9, "{told}");
+    let topic = archive.json("topic list", &[""; 0]).remove(0);
+    assert_eq!((&topic["topic"], &topic["examples"]), (&"pastry".into(), &EXAMPLES.into()));
+    assert!(topic["f1"].as_f64().unwrap() > 0.9, "{topic}");
     let shown = archive.json("topic show", &["pastry"]).remove(0);
     let word = shown["words_for"][0][0].as_str().unwrap();
     assert!(word.starts_with("pastry"), "{shown}");
@@ -174,13 +174,13 @@ fn a_topic_is_learned_and_asked_for() {
     assert!(tested["negatives"].as_u64().unwrap() >= 20, "{tested}");
     archive.run("topic remove", &["half"]).succeeded();
     archive.run("topic show", &["half"]).refused(1, &["no topic 'half'"]);
-    archive.run("topic learn", &["a/b", "--from", list]).refused(2, &["no name for a topic"]);
+    archive.run("topic learn", &["a/b", "--from", list]).refused(2, &["not a name for a topic"]);
     let few = archive.file("few.txt", "http://examples.test/2\n");
     archive.run("topic learn", &["few", "--from", few.to_str().unwrap()]).refused(1, &["at least 5"]);
 }
 
 #[test]
-fn naive_bayes_tells_pages_apart_too() {
+fn naive_bayes_classifies_pages_too() {
     let served = Planted::new(1, 0.0, 1).serve();
     let archive = taught(&served);
     let list = archive.file("topic.txt", examples());
@@ -192,7 +192,7 @@ fn naive_bayes_tells_pages_apart_too() {
     assert!(shown["words_for"][0][0].as_str().unwrap().starts_with("pastry"), "{shown}");
     assert!(archive.json("query", &["page topic(naive) >= 0.5"]).len() >= EXAMPLES * 9 / 10);
     let wrong = archive.run("topic learn", &["naive", "--model", "oracle", "--from", list]);
-    wrong.refused(2, &["'oracle' is no model", "bayes"]);
+    wrong.refused(2, &["'oracle' is not a model", "bayes"]);
 }
 
 /// The subjects of a little library.
@@ -252,7 +252,7 @@ fn a_topic_is_the_marked_branches_of_a_taxonomy() {
         &archive.run("topic show", &["baking"]).succeeded().text(),
         &["food/baking/bread", "(none of them)"],
     );
-    // Pages that are no examples are told, too.
+    // Pages that are no examples are classified, too.
     let rows = archive.json("query", &["page topic(baking) >= 0.5 select url"]);
     let found: HashSet<usize> =
         rows.iter().filter_map(|row| row["url"].as_str()?.rsplit_once('/')?.1.parse().ok()).collect();
@@ -310,10 +310,10 @@ fn a_topic_is_learned_from_words_and_from_queries() {
     let [topic, others] = ["page text contains \"pastryb\"", "page not text contains \"pastryb\""];
     archive.run("topic learn", &["asked", "--where", topic, "--against", others]).succeeded();
     for name in ["searched", "asked"] {
-        let told = archive
+        let rows = archive
             .json("query", &[format!("page topic({name}) is not empty select url, topic({name}) as p")]);
         let mean = |is_of_topic: bool| {
-            let pages = told.iter().filter(|row| {
+            let pages = rows.iter().filter(|row| {
                 let number = row["url"].as_str().unwrap().rsplit('/').next().unwrap().parse::<usize>();
                 number.is_ok_and(|number| number.is_multiple_of(2) == is_of_topic)
             });
@@ -333,7 +333,7 @@ fn a_topic_stays_through_a_rebuild_and_goes_with_its_pages() {
     archive.verify();
     let query = "page topic(pastry) >= 0.5";
     assert!(archive.json("query", &[query]).len() >= EXAMPLES * 9 / 10);
-    // What is damaged is found, and told apart from what is not there.
+    // A damaged topic is reported as such, and not as missing.
     let file = archive.path.join("topics/pastry.topic");
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[1..]).unwrap();
@@ -407,7 +407,7 @@ fn early(taught: &Archive, served: &Answers, web: &Planted, mode: &str) -> [f64;
 }
 
 #[test]
-fn a_focused_crawl_that_is_killed_goes_on() {
+fn a_killed_focused_crawl_continues() {
     let web = Planted::new(300, 0.9, 5);
     let served = web.serve();
     let archive = taught(&served);
@@ -431,16 +431,16 @@ fn a_focused_crawl_that_is_killed_goes_on() {
     let waiting: Vec<&str> = rows.iter().filter_map(|row| row["url"].as_str()).collect();
     for url in &waiting {
         let why = || archive.json("why", &[url]).remove(0)["topic"].clone();
-        let told = why();
-        assert_eq!(told, why());
-        assert!(told["promise"].as_f64().is_some() && told["parts"][0][1].as_f64().is_some(), "{told}");
+        let topic = why();
+        assert_eq!(topic, why());
+        assert!(topic["promise"].as_f64().is_some() && topic["parts"][0][1].as_f64().is_some(), "{topic}");
     }
     assert!(!waiting.is_empty());
     crawl(&archive, &served, &["--topic", "pastry"]);
     let after = asked(&served);
     let seen: HashSet<usize> = before.iter().chain(&after).copied().collect();
     assert_eq!(seen.len(), web.of_topic.len());
-    // It fetched first what it would have fetched first in peace, but for what is equal and what was under way.
+    // It fetched first what it would have fetched first undisturbed, but for what is equal and what was under way.
     // What was fetched shortly before the kill may have been fetched again.
     let mut met = HashSet::new();
     let once = before.into_iter().chain(after).filter(|page| met.insert(*page));
@@ -478,7 +478,7 @@ fn a_crawl_ends_with_enough_pages_or_too_few() {
 #[test]
 fn a_crawl_ends_when_enough_of_what_there_is_should_be_found() {
     const ASKED_FOR: f64 = 0.8;
-    let mut told = String::new();
+    let mut lines = String::new();
     for seed in 31..35 {
         let web = Planted::new(600, 0.7, seed);
         let served = web.serve();
@@ -498,15 +498,15 @@ fn a_crawl_ends_when_enough_of_what_there_is_should_be_found() {
         assert!(ASKED_FOR <= expected && low <= expected && expected <= high, "{last}");
         let pages = order.len();
         writeln!(
-            told,
+            lines,
             "{pages} of 600 pages: {truth:.2} found, {expected:.2} ({low:.2} to {high:.2}) expected"
         )
         .unwrap();
-        // It may go on for too long, and does not end too early.
-        assert!(truth > ASKED_FOR - 0.1 && truth >= low, "{told}");
+        // It may run for too long, but does not end too early.
+        assert!(truth > ASKED_FOR - 0.1 && truth >= low, "{lines}");
         says(&archive.run("topic show", &["pastry"]).succeeded().text(), &["ended (recall)"]);
     }
-    println!("{told}");
+    println!("{lines}");
     for wrong in ["0", "1", "most"] {
         let archive = Archive::new();
         let options = ["--topic", "pastry", "--stop-recall", wrong];

@@ -84,7 +84,7 @@ fn promised_and_observed(seed: u64, warm_up: i64, days: i64) -> (f64, f64) {
     for _ in 0..days {
         refresh(&served, &archive);
         let copies = copies(&archive, &served.web);
-        // The time between two runs is looked at in its parts.
+        // The time between two runs is divided into its parts.
         for part in 0..8 {
             let now = served.web.clock().now() + TimeDelta::hours(3 * part) + TimeDelta::minutes(90);
             sum += freshness(&served.web, &copies, &importance, now);
@@ -103,7 +103,7 @@ fn sixty_days_of_refresh_runs_keep_what_the_plan_promises() {
     assert!((0.3..0.97).contains(&observed), "a web on which nothing depends on the budget shows nothing");
 }
 
-/// The warm-up visits as many pages as there are: after fewer visits nobody knows the rates of a web so well (after 180 of
+/// The warm-up visits as many pages as there are: after fewer visits the rates of a web are not known so well (after 180 of
 /// 600 pages, two webs of fifteen were four and five points off).
 #[test]
 #[ignore = "takes a minute and more: several webs"]
@@ -119,7 +119,7 @@ fn plans_are_kept_on_other_webs_too() {
 }
 
 #[test]
-fn freshness_is_told_of_the_archive_and_of_a_query() {
+fn freshness_is_reported_for_the_archive_and_for_a_query() {
     let config = Config::plain(206, 4, 120);
     let clock_of_web = Clock::simulated(config.start + TimeDelta::days(100));
     let served = TestWeb::start(Config { clock: clock_of_web, ..config });

@@ -68,7 +68,7 @@ fn end_well(served: &TestWeb, urls: &[String]) {
     assert!(captured.count() <= most, "{} captures: a chain without end was followed", captured.count());
 
     let store = Store::read_only(&archive.path).unwrap();
-    let without_outcome: Vec<&String> = urls.iter().filter(|url| !tell_outcome(&store, url)).collect();
+    let without_outcome: Vec<&String> = urls.iter().filter(|url| !print_outcome(&store, url)).collect();
     println!("nothing is known of {without_outcome:#?}");
     assert!(without_outcome.iter().all(|url| is_refused(url)), "{without_outcome:#?}");
     drop(store);
@@ -76,8 +76,8 @@ fn end_well(served: &TestWeb, urls: &[String]) {
     ledger_balances(&archive.path);
 }
 
-/// Prints what became of a URL; whether anything did.
-fn tell_outcome(store: &Store, url: &str) -> bool {
+/// Prints what became of a URL; returns whether anything did.
+fn print_outcome(store: &Store, url: &str) -> bool {
     let state = store.state();
     let canonical = archive_storage::address::canonical(&url.parse().unwrap());
     let newest = state.find(&canonical).unwrap().and_then(|id| state.history(id).unwrap().next());
@@ -151,21 +151,21 @@ fn traps_do_not_keep_a_crawl_from_its_end() {
     let hosts = [("RepeatingPath", "//soup."), ("SameContent", "//calendar."), ("SameContent", "//soft404.")];
     for (why, host) in hosts {
         let example = refused[why].iter().find(|url| url.contains(host));
-        let told = archive.run("why", &[example.unwrap()]).succeeded().text();
-        println!("{} URLs refused for {why}; {told}", refused[why].len());
-        assert!(told.contains("is not fetched: "), "{told}");
+        let answer = archive.run("why", &[example.unwrap()]).succeeded().text();
+        println!("{} URLs refused for {why}; {answer}", refused[why].len());
+        assert!(answer.contains("is not fetched: "), "{answer}");
     }
     assert!(
         refused.contains_key("QueryVariations")
             || refused["SameContent"].iter().any(|url| url.contains("facets"))
     );
     let copies = captured.urls().into_iter().find(|url| {
-        let told = url.contains("//calendar.").then(|| archive.json("why", &[url]).remove(0));
-        told.is_some_and(|told| {
-            told["last_fetch"]["problems"].to_string().contains("its links are not followed")
+        let answer = url.contains("//calendar.").then(|| archive.json("why", &[url]).remove(0));
+        answer.is_some_and(|answer| {
+            answer["last_fetch"]["problems"].to_string().contains("its links are not followed")
         })
     });
-    assert!(copies.is_some(), "the reason stands on the capture");
+    assert!(copies.is_some(), "the capture records the reason");
 
     // What was learned holds: the same command again asks for nothing more of them.
     let known = captured.urls();
@@ -209,11 +209,11 @@ fn a_link_farm_cannot_eat_a_crawl() {
         assert!(refused.is_some(), "{expected:?}");
     }
     drop(store);
-    let told = archive.run("why", &["http://boss.farm.test/"]).succeeded().text();
-    assert!(told.contains(" of ") && told.contains("pages fetched"), "{told}");
+    let answer = archive.run("why", &["http://boss.farm.test/"]).succeeded().text();
+    assert!(answer.contains(" of ") && answer.contains("pages fetched"), "{answer}");
     ledger_balances(&archive.path);
 
-    // With a larger budget the same command goes on.
+    // With a larger budget the same command continues the crawl.
     options.extend(["--pages-per-site", "90"].map(str::to_owned));
     let before = captured.len();
     let mut more = options.clone();
@@ -271,9 +271,9 @@ fn pages_that_ask_for_it_are_not_followed_and_not_kept() {
     let ended = start(&mut archive.crawl(&seeds, &options)).wait();
     ended.refused(1, &["1 capture, ", "2 refused", "no seed gave anything"]);
     for url in &seeds {
-        let told = archive.json("why", &[url]).remove(0);
-        assert_eq!(told["last_fetch"]["kind"], "failed", "{told}");
-        assert!(told["last_fetch"]["error"].as_str().unwrap().contains("noarchive"), "{told}");
+        let answer = archive.json("why", &[url]).remove(0);
+        assert_eq!(answer["last_fetch"]["kind"], "failed", "{answer}");
+        assert!(answer["last_fetch"]["error"].as_str().unwrap().contains("noarchive"), "{answer}");
     }
     let captured = captures(&archive.path).urls();
     let unfollowed: Vec<_> = captured.iter().filter(|url| !seeds.contains(url)).collect();

@@ -1,4 +1,4 @@
-//! Documents that are made to hurt whoever reads them: the crawl stores each, within the memory and processor time that the
+//! Documents that are made to hurt their readers: the crawl stores each, within the memory and processor time that the
 //! system allows it, and ends when it should.
 
 use std::process::Command;
@@ -184,7 +184,7 @@ fn a_document_that_ended_the_program_is_stored_unread() {
     let crawl = || archive.crawl(&seeds(["dear"]), &server.options());
     let notes = archive.path.join("state/reading");
     let mut running = start(&mut crawl());
-    // An entry has 24 bytes: whether something is being read stands in the 17th, whether for long in the 18th.
+    // An entry has 24 bytes: the 17th says whether something is being read, the 18th whether for long.
     let is_noted =
         |at| std::fs::read(&notes).is_ok_and(|notes| notes.iter().skip(at).step_by(24).any(|mark| *mark > 0));
     assert!(running.wait_until(|| is_noted(16)), "the document is read faster than anybody can look");
@@ -205,7 +205,7 @@ fn a_document_that_ended_the_program_is_stored_unread() {
     assert!(!server.asked()[asked..].contains(&"/dear".to_owned()));
     archive.verify();
 
-    // An import reads the same document: it is told by its content.
+    // An import reads the same document: it is recognised by its content.
     let other = Archive::new();
     std::fs::create_dir_all(other.path.join("state")).unwrap();
     std::fs::copy(&notes, other.path.join("state/reading")).unwrap();

@@ -1,4 +1,4 @@
-//! Files made to exhaust whoever reads them. Memory and processor time are limited by the operating system: who takes more is
+//! Files made to exhaust their readers. Memory and processor time are limited by the operating system: a process that takes more is
 //! ended by it. Both limits are many times what an import takes, and a small part of what these files once took.
 
 use std::io::Write as _;
@@ -52,7 +52,7 @@ fn summary(finished: &Finished) -> Value {
     finished.json().pop().unwrap()
 }
 
-/// A response with further fields, whose body is one chunk of so many zeros if it is chunked at all.
+/// A response with further fields, whose body is one chunk of this many zeros if it is chunked at all.
 fn bomb(url: &str, more: &[&str], coding: &str, bytes: usize) -> Vec<u8> {
     let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{coding}\r\n{bytes:x}\r\n");
     let head = String::from_utf8(answer(url, url, DAY, more, "")).unwrap();
@@ -204,7 +204,7 @@ fn what_is_no_capture_waits_within_bounds_for_a_slow_one_before_it() {
     assert_eq!((&summary["captures"], &summary["left_out"]), (&21.into(), &RECORDS.into()));
 }
 
-/// Captures of one URL and one second are told apart by their records, each of which is read once.
+/// Captures of one URL and one second are distinguished by their records, each of which is read once.
 #[test]
 fn captures_of_one_second_cost_no_more_than_others() {
     const CAPTURES: usize = 3000;
@@ -286,7 +286,7 @@ fn packages_that_are_larger_within_than_without_are_refused() {
 
 /// A disk that becomes full ends the import with a sentence, whatever its threads still have in hand.
 #[test]
-fn a_full_disk_ends_an_import_that_can_be_gone_on_with() {
+fn a_full_disk_ends_an_import_that_can_be_continued() {
     const PAGES: usize = 200;
     let archive = Archive::new();
     let Some(disk) = SmallDisk::mount(archive.path.clone(), "size=10m") else { return };

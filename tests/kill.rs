@@ -1,4 +1,4 @@
-//! A crawl that is killed again and again ends with what a crawl in peace ends with.
+//! A crawl that is killed again and again ends with what an undisturbed crawl ends with.
 //!
 //! Two processes of one machine share its page cache, so a kill does not lose what was written; what power failures
 //! lose is the subject of the storage crate's simulated disk.
@@ -109,14 +109,14 @@ fn a_crawl_killed_again_and_again_loses_nothing_and_repeats_nothing() {
     }
 }
 
-/// Starts a command and kills it at any moment of the time that it took when it was left in peace.
+/// Starts a command and kills it at any moment of the time that it took when it was undisturbed.
 fn kill_in(command: &mut Command, dice: &mut Dice, peace: Duration) {
     let running = start(command);
     std::thread::sleep(Duration::from_micros(dice.below(peace.as_micros() as u64)));
     running.kill();
 }
 
-/// The files of a folder and of those below that a command left behind half done.
+/// The files of a folder and of those below that a command left half done.
 fn half_done(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -132,7 +132,7 @@ fn half_done(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_refresh_killed_again_and_again_loses_nothing_and_goes_on() {
+fn a_refresh_killed_again_and_again_loses_nothing_and_continues() {
     let mut dice = Dice::new("refresh");
     let (served, archive) = crawled(lively(22, 4, 120));
     let refresh = |archive: &Archive| {

@@ -1,4 +1,4 @@
-//! An import that is killed again and again ends with what an import in peace ends with.
+//! An import that is killed again and again ends with what an undisturbed import ends with.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -52,7 +52,7 @@ fn flip(archive: &Archive, dice: &mut Dice) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Starts a command and kills it at some moment of the time that it takes in peace.
+/// Starts a command and kills it at some moment of the time that it takes undisturbed.
 fn kill_within(archive: &Archive, command: &str, time: Duration, dice: &mut Dice) {
     let running = start(&mut archive.command(command));
     thread::sleep(Duration::from_micros(dice.below(time.as_micros() as u64)));
@@ -101,7 +101,7 @@ fn a_rebuild_killed_again_and_again_keeps_state_and_full_text_together() {
         if number % 4 == 0 {
             kill_within(&archive, "rebuild", elapsed, &mut dice);
         } else {
-            // The end, where what was made is put in place.
+            // The end, where the new files replace the old.
             let running = until_indexing(&archive);
             thread::sleep(Duration::from_micros(ending / 2 + dice.below(ending)));
             running.kill();

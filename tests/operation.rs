@@ -78,9 +78,9 @@ fn a_crawl_is_paused_steered_and_watched_while_it_runs() {
 
     let known = captures(&archive.path).urls().len();
     fs::write(&settings, "ignore = ['^http://[^/]+/.*[02468]$']\nworkers = 2\n").unwrap();
-    assert!(running.wait_until(|| says(&log, "going on")));
+    assert!(running.wait_until(|| says(&log, "resumed")));
     running.signal("-USR1");
-    assert!(running.wait_until(|| says(&log, "paused: a signal said so")));
+    assert!(running.wait_until(|| says(&log, "paused: a signal asked for it")));
     falls_silent(&served, &mut running);
     running.signal("-USR2");
     let ended = running.wait().succeeded();
@@ -109,7 +109,7 @@ fn a_crawl_is_paused_steered_and_watched_while_it_runs() {
     ] {
         assert!(fields.iter().all(|field| line[field].is_u64()), "{line}");
     }
-    for (words, level) in [("served at", "INFO"), ("going on", "INFO"), ("paused: ", "WARN")] {
+    for (words, level) in [("served at", "INFO"), ("resumed", "INFO"), ("paused: ", "WARN")] {
         assert_eq!(said(words)["level"], level);
     }
 }
@@ -137,19 +137,19 @@ fn ignore_rules_hold_from_the_start_and_a_mistake_keeps_a_crawl_from_beginning()
     let ignored = urls.find(odd).unwrap();
     drop(urls);
     drop(store);
-    let told = archive.json("why", &[&ignored]).remove(0);
-    assert_eq!(told["refusal"], "ignored", "{told}");
+    let why = archive.json("why", &[&ignored]).remove(0);
+    assert_eq!(why["refusal"], "ignored", "{why}");
 
     fs::remove_file(&settings).unwrap();
     start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
     assert_same(&captures(&archive.path).urls(), &reach(&served.web, &seeds), "captured without the rule");
 }
 
-/// A crawl that was paused goes on to its end now that there is room, and has everything once.
-fn goes_on(running: Running, archive: &Archive, served: &TestWeb, seeds: &[String]) {
+/// A paused crawl continues to its end when there is room, and has everything once.
+fn continues(running: Running, archive: &Archive, served: &TestWeb, seeds: &[String]) {
     let ended = running.wait().succeeded();
     assert!(
-        ended.errors.contains("going on") && ended.errors.contains("nothing left to fetch"),
+        ended.errors.contains("resumed") && ended.errors.contains("nothing left to fetch"),
         "{}",
         ended.errors
     );
@@ -187,7 +187,7 @@ fn a_disk_that_is_full_all_at_once_pauses_a_crawl() {
     drop(file);
     fs::remove_file(ballast).unwrap();
     disk.change("size=100m");
-    goes_on(running, &archive, &served, &seeds);
+    continues(running, &archive, &served, &seeds);
     let captured = captures(&archive.path);
     for (url, before) in &acknowledged.0 {
         assert_eq!(captured.0[url][0], before[0], "{url} is where it was");
@@ -201,7 +201,7 @@ fn a_crawl_waits_for_room_on_the_disk() {
     let Some(disk) = SmallDisk::mount(folder.clone(), "size=6m") else { return };
     let log = archive.folder().join("crawl.log");
     archive.path = folder.join("web.archive");
-    // The disk is looked at every second, so the crawl has to last for some.
+    // The disk is checked every second, so the crawl must last for some.
     let config = Config { latency: Duration::from_millis(300), ..lively(97, 8, 400) };
     let served = TestWeb::start(config);
     let seeds = served.web.seeds(2);
@@ -212,5 +212,5 @@ fn a_crawl_waits_for_room_on_the_disk() {
     assert!(running.wait_until(|| says(&log, "paused: less than 5 MiB are free on the disk of")));
     falls_silent(&served, &mut running);
     disk.change("size=100m");
-    goes_on(running, &archive, &served, &seeds);
+    continues(running, &archive, &served, &seeds);
 }

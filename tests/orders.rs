@@ -54,8 +54,8 @@ fn orders_are_kept_and_lead_to_the_same_pages() {
         let store = Store::read_only(&archive.path).unwrap();
         let sequence: Vec<String> = pages.iter().map(|(id, _)| store.state().url(*id).unwrap()).collect();
         sequences.insert(sequence);
-        let told = archive.json("why", &[&served.web.seeds(1)[0]]).remove(0);
-        assert!(told["order"].as_str().unwrap().starts_with(order), "{told}");
+        let why = archive.json("why", &[&served.web.seeds(1)[0]]).remove(0);
+        assert!(why["order"].as_str().unwrap().starts_with(order), "{why}");
     }
     assert!(sequences.len() >= 5, "orders differ: {} of them", sequences.len());
 }
@@ -65,5 +65,5 @@ fn an_order_that_does_not_exist_is_explained() {
     let archive = Archive::new();
     let seeds = ["http://a.test/".to_owned()];
     let wrong = start(&mut archive.crawl(&seeds, &["--order", "best"])).wait();
-    wrong.refused(2, &["'best' is no order", "cash, endowed[@M], fpr[@M], breadth"]);
+    wrong.refused(2, &["'best' is not an order", "cash, endowed[@M], fpr[@M], breadth"]);
 }

@@ -216,9 +216,9 @@ fn every_page_can_be_used_by_everybody() {
 
 /// The name of what has the focus, which has to be seen.
 fn focused(browser: &Browser) -> String {
-    let told = browser.run(FOCUS, &json!([]));
-    assert_eq!(told[1], "", "{told}: {}", browser.source());
-    told[0].as_str().unwrap().to_owned()
+    let state = browser.run(FOCUS, &json!([]));
+    assert_eq!(state[1], "", "{state}: {}", browser.source());
+    state[0].as_str().unwrap().to_owned()
 }
 
 /// Goes on by Tab to what has this name.

@@ -187,13 +187,13 @@ fn a_notice_waits_and_counts_once_its_key_is_found_on_its_host() {
     assert_eq!((captures(&archive, &format!("/{KEY}.txt")), waiting(&archive).len()), (1, 0));
     let accounts: Value = serde_json::from_str(&text(&get(address, "/runs/current?format=json"))).unwrap();
     let noticed = accounts["noticed"].as_array().unwrap();
-    let is_told = |reason: &str, url: &str| {
+    let is_noticed = |reason: &str, url: &str| {
         noticed.iter().any(|tally| {
             tally["reason"] == reason && tally["count"] == 1 && tally["examples"][0]["url"] == url
         })
     };
     assert!(
-        is_told("IndexNow", "http://a.test/p1") && is_told("sitemap ping", "http://a.test/"),
+        is_noticed("IndexNow", "http://a.test/p1") && is_noticed("sitemap ping", "http://a.test/"),
         "{noticed:?}"
     );
     let why = archive.json("why", &["http://a.test/p1"]).remove(0);
@@ -204,7 +204,7 @@ fn a_notice_waits_and_counts_once_its_key_is_found_on_its_host() {
     assert_eq!(get(address, &indexnow("http://a.test/fresh", KEY)).status, 202);
     let unreachable = ["--connect-to", "::127.0.0.1:1", "--delay", "0", "--budget", "4"];
     let failed = start(archive.command("refresh").args(unreachable)).wait();
-    assert!(failed.errors.contains("1 still to be looked at"), "{}", failed.errors);
+    assert!(failed.errors.contains("1 still to be checked"), "{}", failed.errors);
     site.put("/fresh", "fresh");
     let mut command = archive.crawl(&["http://a.test/".to_owned()], &site.options());
     start(command.args(["--scope", "host"])).wait().succeeded();

@@ -1,6 +1,6 @@
-//! A crawl whose power fails again and again keeps every capture it ever counted, and ends as one in peace.
+//! A crawl whose power fails again and again keeps every capture it ever counted, and ends as an undisturbed one.
 //!
-//! Unlike a kill, a failing power takes away what was written but not synced, whole or by sectors. So the store stands on
+//! Unlike a kill, a failing power takes away what was written but not synced, whole or by sectors. So the store runs on
 //! the simulated disk; the web, the sockets and the crawl are real.
 
 use std::collections::BTreeSet;
@@ -80,7 +80,7 @@ fn a_crawl_whose_power_fails_loses_nothing_that_it_counted() {
     let mut disk = SimulatedDisk::new(dice.below(u64::MAX));
     let (mut before, mut counted_in_all) = (BTreeSet::new(), 0);
     for number in 1..=FAILURES {
-        // Some fail while the archive is being opened and mended, most within a part of the crawl.
+        // Some fail while the archive is being opened and repaired, most within a part of the crawl.
         let after = dice.below(if number % 4 == 0 { 20 } else { operations / 8 });
         disk.fail_power_at(disk.operations() + after);
         let (acknowledged, _) = crawl(&disk, &seeds, &options);

@@ -301,7 +301,7 @@ fn the_sample_says_what_the_tables_say() {
 }
 
 #[test]
-fn columns_of_another_checkpoint_do_not_count_and_damage_is_told_and_mended() {
+fn columns_of_another_checkpoint_do_not_count_and_damage_is_reported_and_repaired() {
     let (served, archive) = crawled();
     prepare(&archive);
     let counted = ["count pages captures > 0".to_owned()];

@@ -57,7 +57,7 @@ fn steady(seed: u64) -> Config {
 }
 
 #[test]
-fn a_watch_is_served_when_it_is_due_and_tells_what_changed() {
+fn a_due_watch_is_served_and_reports_changes() {
     let (served, archive) = crawled(steady(301));
     // The program's clock runs on from that of the web: the crawl took some seconds.
     served.web.clock().advance(TimeDelta::minutes(10));
@@ -86,7 +86,7 @@ fn a_watch_is_served_when_it_is_due_and_tells_what_changed() {
         let (_, after) = run.errors.split_once("waits for ").unwrap();
         after.split(' ').next().unwrap().parse().unwrap()
     };
-    assert_eq!(waits(&again) + 20, waits(&few), "the second run goes on where the first one ended");
+    assert_eq!(waits(&again) + 20, waits(&few), "the second run continues where the first one ended");
     let enough = refresh(&archive, &served, "1000");
     assert!(!enough.errors.contains("waits"), "{}", enough.errors);
     let text = |format: &str| {
@@ -146,16 +146,16 @@ fn a_watch_is_served_when_it_is_due_and_tells_what_changed() {
         (answer.status, String::from_utf8(answer.body).unwrap())
     };
     assert!(get("/watches").1.contains("href=\"/watches/all.atom\""));
-    let (_, told) = get("/watches/all?format=json");
-    let told = news(&serde_json::from_str(&told).unwrap());
-    assert!(!told.contains(hidden) && told.len() + 1 == expected.len(), "{told:?}");
+    let (_, reported) = get("/watches/all?format=json");
+    let reported = news(&serde_json::from_str(&reported).unwrap());
+    assert!(!reported.contains(hidden) && reported.len() + 1 == expected.len(), "{reported:?}");
     let (status, feed) = get("/watches/all.atom");
-    assert_eq!((status, feed.matches("<entry>").count()), (200, told.len()));
+    assert_eq!((status, feed.matches("<entry>").count()), (200, reported.len()));
     assert!(!feed.contains(&format!("\"{hidden}\"")) && get("/watches/all").1.contains("changed: "));
     assert_eq!(["/watches/none", "/watches/../all", "/watches/"].map(|path| get(path).0), [404; 3]);
     fs::remove_file(archive.path.join("access.toml")).unwrap();
 
-    // Nothing is told twice; the next report begins where this one ended.
+    // Nothing is reported twice; the next report begins where this one ended.
     let again = refresh(&archive, &served, "10");
     assert!(again.output.is_empty());
     served.web.clock().advance(TimeDelta::days(30));
@@ -235,7 +235,7 @@ fn announced_pages_are_fetched_first_and_clusters_together() {
     assert_eq!(publish(&[&pages[1]])["waiting"], 1);
     let waiting = run(&archive, &served, "publish", &["--waiting"]).succeeded().text();
     assert_eq!(waiting.lines().count(), 4);
-    run(&archive, &served, "publish", &["ftp://a.test/"]).refused(2, &["no http or https URL"]);
+    run(&archive, &served, "publish", &["ftp://a.test/"]).refused(2, &["not an http or https URL"]);
 
     // Half of the budget is enough for all four.
     refresh(&archive, &served, "8");
@@ -271,7 +271,7 @@ fn announced_pages_are_fetched_first_and_clusters_together() {
 }
 
 #[test]
-fn what_is_out_of_scope_cannot_be_announced() {
+fn pages_out_of_scope_cannot_be_announced() {
     let served = TestWeb::start(steady(304));
     let archive = Archive::new();
     let seeds = served.web.seeds(1);

@@ -86,7 +86,7 @@ fn several_archives_rank_as_one_that_has_everything() {
         .collect();
     let one = archives(&sites, 1);
     for options in [&[][..], &["--sites"], &["--method", "opic"], &["--sites", "--unweighted"]] {
-        let (expected, told) = ranked(&one, options);
+        let (expected, summary) = ranked(&one, options);
         assert!(expected.len() >= SITES as usize);
         for count in [2, 4] {
             let parts = archives(&sites, count);
@@ -97,7 +97,7 @@ fn several_archives_rank_as_one_that_has_everything() {
                 let error: f64 = found.iter().map(|(name, value)| (value - expected[name]).abs()).sum();
                 println!("{options:?}, {count} archives: {error:.1e}, {line}");
                 assert!(error < 1e-9, "{options:?}, {count} archives: {error}");
-                assert_eq!(line["arcs"], told["arcs"], "{options:?}: each link is counted once");
+                assert_eq!(line["arcs"], summary["arcs"], "{options:?}: each link is counted once");
             }
         }
     }

@@ -172,7 +172,7 @@ fn feeds_sitemaps_and_xml_are_read_as_text() {
     let tree = html(&served, "/read?url=http://a.test/data.xml");
     assert!(tree.contains("<details open>") && tree.contains("&lt;script&gt;alert(1)"), "{tree}");
     let (status, text) = get(&served, "/read?url=http://a.test/one", "text/html");
-    assert!(status == 404 && text.contains("It is no XML document."), "{text}");
+    assert!(status == 404 && text.contains("It is not an XML document."), "{text}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::support::{Archive, Captured, TestWeb, captures, judges};
 /// A page of the test web's host of faults that is rightly coded with gzip; the rest of this host is no part of the crawl.
 const GZIP_PAGE: &str = "http://faults.test/gzip depth=0 scope=host";
 
-/// pywb tells captures apart by the second.
+/// pywb distinguishes captures by the second.
 const SECOND: Duration = Duration::from_millis(1100);
 
 fn varied(seed: u64) -> TestWeb {

@@ -1,4 +1,4 @@
-//! Documentation sites that nobody of this project wrote, served by nginx, against wget.
+//! Documentation sites from other projects, served by nginx, against wget.
 //!
 //! Two of four sites are crawled usually, all of them with `ARCHIVE_TEST_REAL=full`. `tests/run` installs what is needed.
 
@@ -73,7 +73,7 @@ impl Sites {
 
 impl Drop for Sites {
     fn drop(&mut self) {
-        // Its workers end with it only if it is told to end.
+        // Its workers end with it only if it gets a signal.
         let _ = Command::new("kill").arg("-TERM").arg(self.nginx.id().to_string()).status();
         let _ = self.nginx.wait();
     }

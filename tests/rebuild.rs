@@ -166,7 +166,7 @@ fn a_rebuild_gives_the_same_answers() {
     assert_eq!(again.len(), ranks.len());
     assert!(agreement > 0.95 && common >= 18, "tau {agreement}, {common} of 20");
 
-    // The crawl goes on where it was.
+    // The crawl continues where it was.
     let crawled = start(&mut archive.crawl(&seeds, &everywhere(&served))).wait().succeeded();
     assert!(crawled.errors.contains(" no captures"), "{}", crawled.errors);
     assert!(!archive.path.join("rebuild").exists());
@@ -185,7 +185,7 @@ fn a_state_of_an_earlier_format_is_rebuilt_when_asked() {
     transaction.open_table(NUMBERS).unwrap().insert("format", 0).unwrap();
     transaction.commit().unwrap();
     drop(catalogue);
-    let words = ["has format 0 of an earlier release", "`archive rebuild` makes it anew"];
+    let words = ["has format 0 of an earlier release", "`archive rebuild` rebuilds it"];
     archive.run::<&str>("stats", &[]).refused(1, &words);
     start(&mut archive.crawl(&seeds, &served.at_once())).wait().refused(1, &words);
     archive.run::<&str>("rebuild", &[]).succeeded();

@@ -46,18 +46,18 @@ pub(crate) fn refreshed_web(seed: u64, codec: &str) -> (Archive, TestWeb) {
 }
 
 /// A capture but for its place.
-pub(crate) type Told = (String, i64, [u8; 16], CaptureKind, u16, u8);
+pub(crate) type Listed = (String, i64, [u8; 16], CaptureKind, u16, u8);
 
 /// All captures in their order, and the digests of their payloads.
-pub(crate) fn told(archive: &Path) -> Vec<Told> {
+pub(crate) fn listed(archive: &Path) -> Vec<Listed> {
     let store = Store::read_only(archive).unwrap();
-    let told = store.state().captures().map(|capture| {
+    let listed = store.state().captures().map(|capture| {
         let (_, capture) = capture.unwrap();
         let url = store.state().url(capture.url).unwrap();
         assert!(capture.kind == CaptureKind::Failed || store.payload(&capture).unwrap().is_some(), "{url}");
         (url, capture.time, capture.digest, capture.kind, capture.status, capture.flags)
     });
-    told.collect()
+    listed.collect()
 }
 
 /// What people see of an archive.
@@ -99,7 +99,7 @@ fn an_import_repacks_what_it_wrote_and_nothing_else() {
     let (plain, packed) = (Archive::new(), Archive::new());
     plain.run("import", &["--no-repack", &all]).succeeded();
     packed.run("import", &[&all]).succeeded();
-    assert_eq!(told(&packed.path), told(&plain.path));
+    assert_eq!(listed(&packed.path), listed(&plain.path));
     assert!(segment_bytes(&packed) < segment_bytes(&plain));
     assert_eq!(repack(&packed, &[])["segments_before"], 0);
 
@@ -123,10 +123,10 @@ pub(crate) fn is_tidy(archive: &Archive) -> bool {
 fn repacking_makes_an_archive_smaller_and_changes_nothing_else() {
     for codec in ["zstd", "gzip"] {
         let archive = refreshed(501, codec);
-        let (before, seen, bytes) = (told(&archive.path), answers(&archive), segment_bytes(&archive));
+        let (before, seen, bytes) = (listed(&archive.path), answers(&archive), segment_bytes(&archive));
         let judged = judges::find().map(|judges| (judges.check(&archive.segments()), judges));
         let dry = repack(&archive, &["--dry-run"]);
-        assert_eq!((segment_bytes(&archive), told(&archive.path)), (bytes, before.clone()));
+        assert_eq!((segment_bytes(&archive), listed(&archive.path)), (bytes, before.clone()));
         let summary = repack(&archive, &[]);
         println!("{codec}: {summary}, estimated {}", dry["bytes_after"]);
         assert_eq!(summary["bytes_before"], bytes);
@@ -135,7 +135,7 @@ fn repacking_makes_an_archive_smaller_and_changes_nothing_else() {
         assert!(segment_bytes(&archive) < limit);
         assert!(summary["segments_after"].as_u64() < summary["segments_before"].as_u64());
         assert_eq!(summary["captures"].as_u64(), Some(before.len() as u64));
-        assert_eq!(told(&archive.path), before);
+        assert_eq!(listed(&archive.path), before);
         assert_eq!(answers(&archive), seen);
         assert_eq!(archive.verify(), before.len() as u64);
         if let Some((counts, judges)) = judged {
@@ -148,7 +148,7 @@ fn repacking_makes_an_archive_smaller_and_changes_nothing_else() {
         assert!(is_tidy(&archive));
         assert_eq!(repack(&archive, &[])["segments_before"], 0, "once is enough");
         start(&mut archive.command("rebuild")).wait().succeeded();
-        assert_eq!(told(&archive.path), before, "after a rebuild");
+        assert_eq!(listed(&archive.path), before, "after a rebuild");
         assert_eq!(archive.verify(), before.len() as u64);
         ledger_balances(&archive.path);
     }
@@ -158,7 +158,7 @@ fn repacking_makes_an_archive_smaller_and_changes_nothing_else() {
 fn a_repack_killed_again_and_again_leaves_the_old_segments_or_the_new_ones() {
     let mut dice = Dice::new("kill repack");
     let sound = refreshed(502, "zstd");
-    let before = told(&sound.path);
+    let before = listed(&sound.path);
     let peace = start(&mut sound.copy().command("repack")).wait().succeeded().elapsed;
     let mut done = 0;
     for number in 1..=kills(KILLS) {
@@ -170,15 +170,15 @@ fn a_repack_killed_again_and_again_leaves_the_old_segments_or_the_new_ones() {
             thread::sleep(Duration::from_micros(dice.below(peace.as_micros() as u64)));
             running.kill();
         }
-        assert_eq!(told(&archive.path), before, "kill {number}, read as it is left");
+        assert_eq!(listed(&archive.path), before, "kill {number}, read as it is left");
         let summary = repack(&archive, &[]);
         done += u64::from(summary["segments_before"] == 0);
-        assert_eq!(told(&archive.path), before, "kill {number}");
+        assert_eq!(listed(&archive.path), before, "kill {number}");
         assert_eq!(archive.verify(), before.len() as u64);
         assert!(is_tidy(&archive));
         if number % 5 == 0 {
             start(&mut archive.command("rebuild")).wait().succeeded();
-            assert_eq!(told(&archive.path), before, "kill {number}, rebuilt");
+            assert_eq!(listed(&archive.path), before, "kill {number}, rebuilt");
         }
     }
     println!("{} kills, {done} of them when all was done", kills(KILLS));
@@ -209,7 +209,7 @@ fn readers_beside_a_repack_are_never_refused() {
 #[test]
 fn a_disk_without_room_leaves_the_archive_as_it_was_and_a_batch_fits_into_its_room() {
     let sound = refreshed(504, "gzip");
-    let before = told(&sound.path);
+    let before = listed(&sound.path);
     let size = |path: &Path| {
         let output =
             std::process::Command::new("du").args(["-sk", "--apparent-size"]).arg(path).output().unwrap();
@@ -232,7 +232,7 @@ fn a_disk_without_room_leaves_the_archive_as_it_was_and_a_batch_fits_into_its_ro
     disk.change(&format!("size={}k", used + used / 8 + 64));
     let full = start(&mut archive.command("repack")).wait();
     full.refused(1, &["No space left", "make room"]);
-    assert!(is_tidy(&archive), "what was written in vain takes no room");
+    assert!(is_tidy(&archive), "abandoned segments take no space");
     // An import whose captures are all there is only its repack.
     let export = sound.folder().join("all.warc.gz");
     sound.run("export", &["warc", "--output", export.to_str().unwrap()]).succeeded();
@@ -240,9 +240,9 @@ fn a_disk_without_room_leaves_the_archive_as_it_was_and_a_batch_fits_into_its_ro
     full.refused(1, &["No space left"]);
     assert!(is_tidy(&archive), "nor after an import");
     disk.change(&format!("size={}k", used * 3 + 4096));
-    assert_eq!(told(&archive.path), before);
+    assert_eq!(listed(&archive.path), before);
     start(archive.command("repack").args(["--room", "100kB"])).wait().succeeded();
-    assert_eq!(told(&archive.path), before);
+    assert_eq!(listed(&archive.path), before);
     assert_eq!(archive.verify(), before.len() as u64);
     assert!(is_tidy(&archive));
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 
 use crate::change::clock;
-use crate::repack::{Told, is_tidy, refreshed, refreshed_web, told};
+use crate::repack::{Listed, is_tidy, listed, refreshed, refreshed_web};
 use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb, files_with, kills, ledger_balances};
 
@@ -26,8 +26,8 @@ fn polite_refresh(archive: &Archive, served: &TestWeb) -> Command {
 }
 
 /// Whether an archive has these captures first, and what it has more.
-fn added(archive: &Path, before: &[Told]) -> usize {
-    let now = told(archive);
+fn added(archive: &Path, before: &[Listed]) -> usize {
+    let now = listed(archive);
     assert!(now.starts_with(before), "what was there is there, in its order");
     now.len() - before.len()
 }
@@ -39,7 +39,7 @@ fn segments(archive: &Archive) -> usize {
 #[test]
 fn a_refresh_repacks_in_spare_time_beside_readers_and_loses_nothing() {
     let (archive, served) = refreshed_web(511, "zstd");
-    let (before, files) = (told(&archive.path), segments(&archive));
+    let (before, files) = (listed(&archive.path), segments(&archive));
     let (mut reads, mut is_repacked) = (0, false);
     // On a machine that is busy with other tests, one may end before its repack.
     for _ in 0..RUNS_MAX {
@@ -61,18 +61,18 @@ fn a_refresh_repacks_in_spare_time_beside_readers_and_loses_nothing() {
     assert!(segments(&archive) < files, "the refresh's own segments and fewer old ones");
     assert!(added(&archive.path, &before) > 50);
     assert!(is_tidy(&archive));
-    let all = told(&archive.path);
+    let all = listed(&archive.path);
     assert_eq!(archive.verify(), all.len() as u64);
     ledger_balances(&archive.path);
     start(&mut archive.command("rebuild")).wait().succeeded();
-    assert_eq!(told(&archive.path), all, "after a rebuild");
+    assert_eq!(listed(&archive.path), all, "after a rebuild");
 }
 
 #[test]
 fn a_refresh_killed_while_it_repacks_leaves_the_old_segments_or_the_new_ones() {
     let mut dice = Dice::new("kill repack beside");
     let (sound, served) = refreshed_web(512, "zstd");
-    let before = told(&sound.path);
+    let before = listed(&sound.path);
     served.web.clock().advance(TimeDelta::days(9));
     let mut in_place = 0;
     for number in 1..=kills(KILLS) {

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 
 use crate::change::clock;
 use crate::crawl::{everything, lively};
-use crate::repack::{repack, segment_bytes, told};
+use crate::repack::{listed, repack, segment_bytes};
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, files_with};
 
@@ -40,11 +40,11 @@ fn a_year_of_hourly_refreshes_leaves_few_files_and_hardly_more_bytes_than_hindsi
             repack(&archive, &[]);
         }
     }
-    let before = told(&archive.path);
+    let before = listed(&archive.path);
     let (files, bytes) = (files_with(&archive.segments(), &[".warc.zst"]).len(), segment_bytes(&archive));
     let slow = read_all(&archive);
     repack(&archive, &["--again"]);
-    assert_eq!(told(&archive.path), before);
+    assert_eq!(listed(&archive.path), before);
     let ratio = bytes as f64 / segment_bytes(&archive) as f64;
     println!(
         "{hours} hours, {} captures: {written} segments are {files} now, {bytes} bytes are {ratio:.3} of what hindsight needs; \

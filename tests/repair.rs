@@ -1,4 +1,4 @@
-//! Damage of every kind is found, moved aside and told, and what can still be read comes back.
+//! Damage of every kind is found, moved aside and reported, and what can still be read comes back.
 
 use std::fs;
 use std::path::PathBuf;
@@ -99,7 +99,7 @@ fn a_damaged_record_costs_itself_and_no_more() {
 }
 
 #[test]
-fn a_torn_tail_is_cut_and_a_lost_state_is_made_anew() {
+fn a_torn_tail_is_cut_and_a_lost_state_is_rebuilt() {
     let (_served, archive) = crawled(73, 80, "zstd");
     let before = captures(&archive.path).count();
     // As a crash would leave it: not closed, and cut within the last record.
@@ -152,7 +152,7 @@ fn a_missing_segment_is_named_and_given_up_by_nothing_but_repair() {
 
     archive.run::<&str>("rebuild", &[]).refused(1, &[&missing, "archive repair"]);
     assert_eq!(captures(&archive.path).count(), before.count(), "the state stays as it is");
-    // A crawl goes on, and neither it nor its end makes anybody forget.
+    // A crawl continues, and neither it nor its end makes anybody forget.
     let crawled = crawl("1000");
     assert!(crawled.errors.contains(&missing), "{}", crawled.errors);
     let found = findings(&archive);
@@ -183,7 +183,7 @@ fn a_missing_segment_is_named_and_given_up_by_nothing_but_repair() {
 }
 
 #[test]
-fn a_repair_that_was_interrupted_is_gone_on_with_before_anything_else() {
+fn an_interrupted_repair_is_continued_before_anything_else() {
     let (served, archive) = crawled(76, 40, "zstd");
     let before = captures(&archive.path).count();
     // As a kill after the first move leaves it.
@@ -194,7 +194,7 @@ fn a_repair_that_was_interrupted_is_gone_on_with_before_anything_else() {
     fs::rename(&path, quarantine.join(&name)).unwrap();
     let found = findings(&archive);
     assert!(found.iter().any(|what| what.contains("was put aside by a repair")), "{found:?}");
-    let words = ["a repair was interrupted", "`archive repair` goes on with it"];
+    let words = ["a repair was interrupted", "`archive repair` continues it"];
     start(&mut archive.crawl(&served.web.seeds(2), &everything(&served))).wait().refused(1, &words);
     archive.run::<&str>("rebuild", &[]).refused(1, &words);
     let (actions, summary) = repair(&archive);
@@ -227,7 +227,7 @@ fn everything_that_is_wrong_is_listed() {
 }
 
 #[test]
-fn nothing_is_wrong_while_a_crawl_goes_on() {
+fn nothing_is_wrong_during_a_crawl() {
     let served = TestWeb::start(Config { latency: Duration::from_millis(3), ..lively(78, 4, 150) });
     let archive = Archive::new();
     let crawl = || {
@@ -252,7 +252,7 @@ fn nothing_is_wrong_while_a_crawl_goes_on() {
 }
 
 #[test]
-fn a_file_that_does_not_belong_is_told() {
+fn a_stray_file_is_reported() {
     let served = TestWeb::start(Config::plain(74, 1, 10));
     let archive = Archive::new();
     start(&mut archive.crawl(&served.web.seeds(1), &everything(&served))).wait().succeeded();

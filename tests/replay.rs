@@ -95,7 +95,7 @@ fn versions() -> Replay {
     Replay::of(&[page(0), page(1), page(2)])
 }
 
-/// A capture with a head of its own.
+/// A capture with its own head.
 fn headed(url: &str, head: &str, body: &[u8]) -> Vec<u8> {
     let block = [format!("HTTP/1.1 {head}\r\n\r\n").as_bytes(), body].concat();
     let fields = [
@@ -145,16 +145,16 @@ fn the_nearest_capture_is_shown_at_its_own_address() {
         STAMPS.iter().all(|stamp| list.contains(&format!("/web/{stamp}/{URL}")))
             && list.contains("3 captures")
     );
-    let told = Request {
+    let request = Request {
         path: "/web/*/http://a.org/p?x=1&y=2",
         application: Some(BASE),
         base: BASE,
         ..Request::default()
     };
     let store = Store::read_only(&replay.archive.path).unwrap();
-    let told = replay::answer(&store, &Access::unlimited(), &told).unwrap();
+    let answer = replay::answer(&store, &Access::unlimited(), &request).unwrap();
     assert_eq!(
-        told.get("Location"),
+        answer.get("Location"),
         Some(&*format!("{BASE}/page?url=http%3A%2F%2Fa.org%2Fp%3Fx%3D1%26y%3D2"))
     );
 }
@@ -424,7 +424,7 @@ fn no_address_leads_away() {
     assert_eq!(from(&page, "//evil.org/p").get("Location"), Some("/web/20140103030321mp_/http://evil.org/p"));
     assert_eq!(from("http://evil.org/web/2014/http://a.org/", "/p").status, 404);
     assert_eq!(from(&format!("{BASE}.evil.org/web/2014/http://a.org/"), "/p").status, 404);
-    // No page may leave a worker behind.
+    // No page may leave a worker running.
     let path = &format!("/web/{}js_/{URL}", STAMPS[0]);
     let worker = Request { path, base: BASE, destination: Some("serviceworker"), ..Request::default() };
     assert_eq!(replay.request(&worker).status, 404);
@@ -730,7 +730,7 @@ fn a_url_is_found_however_it_is_escaped() {
         let gate = replay.at(&format!("/timegate/{spelled}"), "Fri, 03 Jan 2014 03:03:21 GMT");
         assert_eq!(gate.get("Location").unwrap(), format!("{BASE}{exact}"));
         assert_eq!(replay.leads(&format!("/web/2015/{spelled}")), exact);
-        // Whoever escapes it again on the way is sent nowhere else.
+        // Escaping it again on the way leads nowhere else.
         let sent = exact.replace(stored, &spelled.replace("https://www.", "http://"));
         assert_eq!(replay.get(&sent).status, 200, "{sent}");
     }

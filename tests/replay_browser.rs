@@ -18,10 +18,10 @@ const ASKING: &str = r#"<!doctype html><body><ul id=list></ul><img src=picture>
 <iframe sandbox="allow-scripts" srcdoc="<img src=http://live.example/srcdoc.png>"></iframe>
 <script>
 const say = text => { const item = document.createElement("li"); item.textContent = text; list.append(item); };
-const told = name => answer => answer.text().then(text => say(`${name}: ${answer.status} ${text}`), error => say(`${name}: ${error}`));
+const report = name => answer => answer.text().then(text => say(`${name}: ${answer.status} ${text}`), error => say(`${name}: ${error}`));
 const failed = name => error => say(`${name}: failed`);
 for (const url of ["/data", "data", "//b.org/data", "http://b.org/data", "https://live.example/none"]) {
-  fetch(url).then(told(url), failed(url));
+  fetch(url).then(report(url), failed(url));
 }
 const late = document.createElement("script"); late.src = "http://b.org/late"; document.body.append(late);
 const frame = document.createElement("iframe"); frame.src = "http://b.org/frame"; document.body.append(frame);
@@ -88,7 +88,7 @@ fn scripts_get_what_they_ask_for_and_nothing_leaves() {
 
     let (document, asked) =
         look(&browser, other.folder(), &format!("http://{}/web/{STAMP}/http://a.org/", other_served.replay));
-    for told in [
+    for line in [
         "/data: 200 of a",
         "data: 200 of a",
         "//b.org/data: 200 of b",
@@ -100,13 +100,13 @@ fn scripts_get_what_they_ask_for_and_nothing_leaves() {
         "worker itself: refused",
         "Archived 2014-01-03 03:03:21 UTC · 1 capture · parts of it up to 10 days apart",
     ] {
-        assert!(document.contains(&format!("<li>{told}")), "{told}\nis not in\n{document}");
+        assert!(document.contains(&format!("<li>{line}")), "{line}\nis not in\n{document}");
     }
     assert!(document.contains("<archive-banner>"), "{document}");
     let (left, gone) =
         look(&browser, archive.folder(), &format!("http://{}/web/{STAMP}/http://a.org/", served.replay));
     assert!(left.contains("Not in the archive"), "{left}");
-    assert!(asked.contains("127.0.0.1") && gone.contains("127.0.0.1"), "the log tells nothing");
+    assert!(asked.contains("127.0.0.1") && gone.contains("127.0.0.1"), "the log has no line");
     for host in asked.iter().chain(&gone) {
         let is_meant = host.ends_with(".example") || host.ends_with(".org");
         assert!(!is_meant, "the browser wanted to reach {host}");

@@ -54,7 +54,7 @@ fn twenty_sites_are_rated_by_keys() {
             .iter()
             .find(|(letter, _)| *letter == key)
             .map_or(said, |(_, name)| format!("{name} (anna)"));
-        // Each goes on to the next row when it is written down.
+        // Each moves to the next row when it is stored.
         let begun = std::time::Instant::now();
         while browser.source().matches("(anna)").count() + browser.source().matches(">anna ").count()
             <= number
@@ -176,7 +176,7 @@ fn forms_of_other_pages_are_refused() {
 }
 
 #[test]
-fn behind_another_web_server_people_have_its_names() {
+fn users_of_a_proxy_have_its_names() {
     let archive = sites(2);
     let public = ["--origin", "https://archive.example.org", "--replay-origin", "https://replay.example.org"];
     let served =
@@ -230,7 +230,7 @@ fn behind_another_web_server_people_have_its_names() {
 }
 
 #[test]
-fn a_site_has_neighbours_and_whoever_it_is_assigned_to() {
+fn a_site_has_neighbours_and_an_assignee() {
     let link = "<a href=http://site01.org/>one</a><a href=http://site01.org/b>b</a><a href=http://site02.org/>two</a>";
     let pages = [
         ("0", "http://site00.org/", link),
@@ -287,16 +287,16 @@ fn scores_are_a_page() {
     let shown = page(&[]);
     assert!(shown.contains("<td class=\"number\">50 %</td>") && shown.contains("anna 1, ben 3"), "{shown}");
     let data: Value = serde_json::from_str(&page(&["Accept: application/json"])).unwrap();
-    let told = archive.json("review score", &[""; 0]);
+    let scores = archive.json("review score", &[""; 0]);
     let each = ["raters", "measures", "disagreements"].map(|part| data[part].as_array().unwrap().len());
-    assert_eq!((each, told.len()), ([2, 4, 1], 2 + 1 + 4 + 1));
-    assert_eq!((&data["raters"][0], &data["measures"][0]), (&told[0], &told[3]));
+    assert_eq!((each, scores.len()), ([2, 4, 1], 2 + 1 + 4 + 1));
+    assert_eq!((&data["raters"][0], &data["measures"][0]), (&scores[0], &scores[3]));
     let blind = Served::with(&archive, &["--review", "--blind"]);
     assert_eq!(ask(&blind.application, "GET", "/review/scores", &[]).status, 403);
 }
 
 #[test]
-fn what_was_taken_back_in_the_meantime_is_told() {
+fn a_decision_undone_in_the_meantime_is_reported() {
     let archive = sites(1);
     let served = Served::with(&archive, &["--review", "--by", "anna"]);
     let own = format!("Origin: http://{}", served.application);

@@ -41,7 +41,7 @@ enum Trouble {
 }
 
 impl Trouble {
-    /// What a site in this trouble answers; nothing where it is as ever.
+    /// What a site in this trouble answers; none if it is as usual.
     fn answer(self, path: &str) -> Option<Vec<u8>> {
         let is_requisite = ["/static/", "/img/", "/favicon"].iter().any(|folder| path.starts_with(folder));
         let error = |status, words: &str| Some(answers::whole(status, "", words.as_bytes()));
@@ -167,7 +167,7 @@ fn what_went_wrong_is_found_in_few_rows() {
     let archive = Archive::new();
     start(&mut archive.crawl(&served.web.seeds(count), &server.at_once())).wait().succeeded();
     let before = Sites::of(&archive);
-    // Four fifths were looked at and found good; what is missing from the beginning is still to be seen.
+    // Four fifths were examined and found good; what is missing from the beginning is still to be seen.
     let is_reviewed = |site: &&String| {
         troubles.get(*site).map_or_else(|| dice.below(5) > 0, |trouble| *trouble != Trouble::Bare)
     };
@@ -203,9 +203,9 @@ fn what_went_wrong_is_found_in_few_rows() {
     for (site, trouble) in &troubles {
         let (_, reason) = TROUBLES.into_iter().find(|(known, _)| known == trouble).unwrap();
         let row = rows.iter().find(|row| row["site"] == site.as_str()).unwrap_or(&serde_json::Value::Null);
-        let is_told =
+        let is_listed =
             row["reasons"].as_array().is_some_and(|all| all.iter().any(|why| why["reason"] == reason));
-        assert!(is_told, "{site} {trouble:?}: {row:?}");
+        assert!(is_listed, "{site} {trouble:?}: {row:?}");
         let advice = match trouble {
             Trouble::Parked => "reject",
             Trouble::Gone | Trouble::Moved | Trouble::Down => "delist",
@@ -247,7 +247,7 @@ fn what_went_wrong_is_found_in_few_rows() {
 }
 
 #[test]
-fn what_nobody_reviewed_is_told_by_what_it_is() {
+fn unreviewed_sites_are_described() {
     let server = Answers::start(|host, path| match (host.split(':').next().unwrap_or_default(), path) {
         (_, "/robots.txt") | (_, "/sitemap.xml") => answers::nothing(),
         ("good.test", _) => answers::html(
@@ -260,7 +260,7 @@ fn what_nobody_reviewed_is_told_by_what_it_is() {
     let archive = Archive::new();
     let seeds = ["good", "dead", "club", "parked"].map(|name| format!("http://{name}.test/ scope=host"));
     start(&mut archive.crawl(&seeds, &server.at_once())).wait();
-    let told = |more: &[&str]| {
+    let next = |more: &[&str]| {
         let rows = archive.json("review next", more);
         let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         rows.iter()
@@ -270,7 +270,7 @@ fn what_nobody_reviewed_is_told_by_what_it_is() {
     let row = |site: &str, reason: &str, advice: &str| {
         (format!("{site}.test"), (reason.to_owned(), advice.to_owned()))
     };
-    let all: BTreeMap<_, _> = told(&[]);
+    let all: BTreeMap<_, _> = next(&[]);
     let expected = [
         row("good", "unrated", "archive"),
         row("dead", "empty", "investigate"),
@@ -279,8 +279,8 @@ fn what_nobody_reviewed_is_told_by_what_it_is() {
         row("other", "candidate", "investigate"),
     ];
     assert_eq!(all, expected.into());
-    // What is hidden is told to archivists alone.
+    // Only archivists see what is hidden.
     std::fs::write(archive.path.join("access.toml"), "[[rule]]\nprefix = \"test,good\"\n").unwrap();
-    assert!(!told(&[]).contains_key("good.test"));
-    assert_eq!(told(&["--as-archivist"]), all);
+    assert!(!next(&[]).contains_key("good.test"));
+    assert_eq!(next(&["--as-archivist"]), all);
 }

@@ -106,8 +106,8 @@ fn a_stored_file_is_read_without_its_content_coding() {
     served.take_asked();
     start(&mut archive.crawl(&["http://a.test/private/".to_owned()], &served.at_once())).wait();
     assert_eq!(served.take_asked(), Vec::<String>::new());
-    let told = archive.json("why", &["http://a.test/private/"]).remove(0);
-    assert_eq!((&told["refusal"], &told["robots"]["allowed"]), (&"robots".into(), &false.into()), "{told}");
+    let why = archive.json("why", &["http://a.test/private/"]).remove(0);
+    assert_eq!((&why["refusal"], &why["robots"]["allowed"]), (&"robots".into(), &false.into()), "{why}");
 }
 
 /// A run that begins a few seconds before rules of the archive are a day old.
@@ -211,8 +211,8 @@ fn five_redirects_are_followed_over_all_hosts_together() {
         let urls = captures(&archive.path).urls();
         assert!(!urls.contains(&seeds[0]), "{kind}: five redirects lead to a file");
         assert!(urls.contains(&seeds[1]), "{kind}: six lead to none");
-        let told = archive.json("why", &[&seeds[0]]).remove(0);
-        assert_eq!(told["robots"]["allowed"], false, "{told}");
+        let why = archive.json("why", &[&seeds[0]]).remove(0);
+        assert_eq!(why["robots"]["allowed"], false, "{why}");
         // So it is when the answers come from the archive.
         served.take_asked();
         start(&mut archive.crawl(&seeds, &served.at_once())).wait();
@@ -253,8 +253,8 @@ fn a_page_that_its_host_forbids_is_not_asked_for_as_a_robots_txt_of_another() {
     start(&mut archive.crawl(&["http://evil.test/".to_owned()], &served.at_once())).wait();
     let asked = served.take_asked();
     assert_eq!(asked, ["evil.test/robots.txt", "victim.test/robots.txt"]);
-    let told = archive.json("why", &["http://evil.test/"]).remove(0);
-    assert_eq!(told["refusal"], "robots-unreachable", "{told}");
+    let why = archive.json("why", &["http://evil.test/"]).remove(0);
+    assert_eq!(why["refusal"], "robots-unreachable", "{why}");
 }
 
 #[test]

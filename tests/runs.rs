@@ -1,4 +1,4 @@
-//! Runs in the browser: what a run leaves behind of itself, and how it is told as it goes on.
+//! Runs in the browser: the report that a run leaves, and how it is served while the run continues.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -18,7 +18,7 @@ use crate::support::{Archive, TestWeb};
 /// So long something that is awaited may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Clients that a server tells of runs at once.
+/// Clients that may listen to runs at once.
 const LISTENERS_MAX: usize = 16;
 
 fn json(served: &Served, path: &str) -> Value {
@@ -40,14 +40,14 @@ pub(crate) fn slow(web: &TestWeb, archive: &Archive) -> Running {
     let mut crawl = start(&mut archive.crawl(&web.web.seeds(2), &options.concat()));
     // From then on there is an archive to be served.
     assert!(crawl.wait_until(|| {
-        let told = fs::read(archive.path.join("runs/1.json")).unwrap_or_default();
-        let run: Value = serde_json::from_slice(&told).unwrap_or_default();
+        let report = fs::read(archive.path.join("runs/1.json")).unwrap_or_default();
+        let run: Value = serde_json::from_slice(&report).unwrap_or_default();
         run["progress"]["pages"].as_u64() > Some(0)
     }));
     crawl
 }
 
-/// Asks to be told of a run; gives the status and what follows.
+/// Subscribes to a run; returns the status and the stream of events.
 fn listen(served: &Served, path: &str) -> (u16, BufReader<TcpStream>) {
     let mut stream = TcpStream::connect(&served.application).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -119,14 +119,14 @@ fn a_run_leaves_an_account_of_itself() {
     for (path, status) in [("/runs/3", 404), ("/runs/x", 404), ("/runs?before=x", 400), ("/runs/1/2", 404)] {
         assert_eq!(ask(&served.application, "GET", path, &[]).status, status, "{path}");
     }
-    // What access rules hide is no example, for whoever asks.
+    // What access rules hide is no example, for anyone.
     fs::write(archive.path.join("access.toml"), "[[rule]]\nprefix = \"\"\n").unwrap();
     thread::sleep(Duration::from_millis(600));
     let hidden = json(&served, "/runs/1");
     assert_eq!(sum(&hidden["refused"]), sum(&run["refused"]), "how many there are is no secret");
     assert!(!hidden.to_string().contains("http://") && !html(&served, "/runs/1").contains(url));
-    let (_, mut told) = listen(&served, "/runs/1");
-    assert!(!events(&mut told, "last", 1)[0].contains(url));
+    let (_, mut stream) = listen(&served, "/runs/1");
+    assert!(!events(&mut stream, "last", 1)[0].contains(url));
     drop(served);
     // What is erased is no example any more, and is counted all the same.
     fs::remove_file(archive.path.join("access.toml")).unwrap();
@@ -158,30 +158,30 @@ fn what_a_file_of_a_run_says_stays_text() {
     run["moments"] = serde_json::json!([{ "seconds": 0, "pages": 0, "queued": 0 }, { "seconds": 1e300, "pages": 3, "queued": 0 }]);
     fs::write(&file, run.to_string()).unwrap();
     let served = Served::of(&archive);
-    let (_, mut told) = listen(&served, "/runs/1");
-    let data = events(&mut told, "last", 3).concat();
+    let (_, mut stream) = listen(&served, "/runs/1");
+    let data = events(&mut stream, "last", 3).concat();
     for text in [html(&served, "/runs/1"), html(&served, "/runs"), data] {
         assert!(text.contains("&lt;script&gt;alert(1)") && !text.contains("<script>alert"), "{text}");
     }
     fs::write(&file, "no file of ours").unwrap();
     assert_eq!(ask(&served.application, "GET", "/runs/1", &[]).status, 404);
-    assert!(!html(&served, "/runs").contains("/runs/1\""), "what cannot be read is passed over");
+    assert!(!html(&served, "/runs").contains("/runs/1\""), "unreadable files are skipped");
 }
 
 #[test]
-fn a_run_is_told_as_it_goes_on() {
+fn a_run_is_reported_live() {
     let web = TestWeb::start(lively(312, 4, 300));
     let archive = Archive::new();
     let crawl = slow(&web, &archive);
     let served = Served::of(&archive);
-    let (status, mut told) = listen(&served, "/runs/current");
-    let two = events(&mut told, "run", 2);
+    let (status, mut stream) = listen(&served, "/runs/current");
+    let two = events(&mut stream, "run", 2);
     assert_eq!(status, 200);
     assert!(two[0] != two[1] && two[1].contains("Under way"), "{two:?}");
     for fact in ["Pages a second", "URLs that wait", "Hosts left alone for politeness", "Budgets"] {
         assert!(two[1].contains(fact), "{fact}");
     }
-    // However often somebody asks, others are told, and pages come.
+    // However many ask, the others still get events, and pages are served.
     let more: Vec<_> = (0..LISTENERS_MAX + 3).map(|_| listen(&served, "/runs/1")).collect();
     assert_eq!(more.iter().filter(|(status, _)| *status == 200).count(), LISTENERS_MAX - 1);
     assert!(more.iter().all(|(status, _)| matches!(status, 200 | 503)));
@@ -201,27 +201,27 @@ fn a_run_is_told_as_it_goes_on() {
     let last = events(&mut again, "last", 1);
     assert!(last[0].contains("Stopped by somebody"), "{last:?}");
     assert_eq!(json(&served, "/runs/1")["end"], "stopped");
-    assert!(events(&mut told, "run", 1)[0].contains("Run 1"), "the newest run stays the newest");
+    assert!(events(&mut stream, "run", 1)[0].contains("Run 1"), "the newest run stays the newest");
 }
 
 #[test]
-fn a_killed_run_is_told_as_broken_off_and_listeners_keep_no_server() {
+fn a_killed_run_is_reported_as_broken_off_and_listeners_keep_no_server() {
     let web = TestWeb::start(lively(313, 4, 300));
     let archive = Archive::new();
     slow(&web, &archive).kill();
     let mut served = Served::of(&archive);
     assert_eq!(json(&served, "/runs")[0]["stage"], "broken-off");
     assert!(html(&served, "/runs/1").contains("its program ended before it did"));
-    // Whoever is told of the newest run would be for ten minutes.
-    let (_, mut told) = listen(&served, "/runs/current");
-    events(&mut told, "run", 1);
+    // A listener to the newest run would stay for ten minutes.
+    let (_, mut stream) = listen(&served, "/runs/current");
+    events(&mut stream, "run", 1);
     let begun = Instant::now();
     assert!(served.stop().success());
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
 
 #[test]
-fn a_browser_shows_a_run_as_it_goes_on_and_without_script_as_it_was() {
+fn a_browser_shows_a_run_live_and_without_script_as_it_was() {
     let web = TestWeb::start(lively(314, 4, 300));
     let archive = Archive::new();
     let crawl = slow(&web, &archive);

@@ -214,8 +214,8 @@ fn since_when_a_page_says_something() {
     assert!(table.text().contains("2008-03-01") && table.errors.contains("of 2 pages"), "{}", table.errors);
     let nothing = said(&["closing hours", all]).succeeded();
     assert!(nothing.errors.contains("nothing was found"), "{}", nothing.errors);
-    // Without time nothing is looked at, and that is said.
-    said(&["opening hours", all, "--for", "0s"]).refused(4, &["2 pages not looked at", "--for"]);
+    // Without time nothing is read, and that is reported.
+    said(&["opening hours", all, "--for", "0s"]).refused(4, &["2 pages not read", "--for"]);
     said(&["…", all]).refused(2, &["no word in '…'"]);
     said(&["hours", "site ="]).refused(2, &["in the query"]);
     // What is hidden is not read.

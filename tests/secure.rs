@@ -92,7 +92,7 @@ fn a_certificate_that_is_refused_makes_robots_unreachable() {
     let faults = [
         (Certificate::Expired, "it has expired"),
         (Certificate::WrongName, "it is of another host"),
-        (Certificate::SelfSigned, "nobody who is trusted has signed it"),
+        (Certificate::SelfSigned, "it is not signed by a trusted authority"),
     ];
     for (certificate, reason) in faults {
         let archive = Archive::new();

@@ -137,7 +137,7 @@ fn pages_say_what_the_commands_say() {
     assert!(!found.is_empty());
     assert_eq!(urls(said["results"].as_array().unwrap()), urls(&found));
 
-    // As it was, at an origin of its own.
+    // As it was, at its own origin.
     let replayed = page["captures"][0]["replay"].as_str().unwrap();
     let path = replayed.strip_prefix(&format!("http://{}", serving.replay)).unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n", serving.replay);
@@ -263,7 +263,7 @@ fn what_access_rules_hide_is_gone_within_a_second() {
 }
 
 #[test]
-fn a_crawl_goes_on_beside_it_and_what_it_finds_is_shown() {
+fn a_crawl_continues_beside_it_and_its_finds_are_shown() {
     let (served, archive) = crawled("20");
     let serving = Serving::start(&archive);
     let before = serving.json("/")["captures"].as_u64().unwrap();

@@ -54,7 +54,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
-fn messages_that_nobody_reads_are_no_failure() {
+fn unread_messages_are_not_a_failure() {
     let archive = Archive::new();
     let mut command = archive.command("stats");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -81,7 +81,7 @@ fn a_terminal_that_closes_ends_a_crawl_cleanly() {
 
 /// `nohup` has SIGHUP ignored: that stays so.
 #[test]
-fn a_crawl_under_nohup_goes_on() {
+fn a_crawl_under_nohup_continues() {
     let served = slow(733);
     let archive = Archive::new();
     let crawl = archive.crawl(&served.web.seeds(1), &everything(&served));
@@ -108,7 +108,7 @@ fn a_doubled_signal_is_one() {
     assert!(ended.errors.contains("stopped after"), "{}", ended.errors);
 }
 
-/// Whoever asks again after a while means it.
+/// A second signal after a while ends the program.
 #[test]
 fn a_second_request_to_stop_is_obeyed_at_once() {
     // A server that never answers keeps a clean stop waiting.

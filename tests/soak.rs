@@ -3,7 +3,7 @@
 //!
 //! `ARCHIVE_SOAK_SECONDS=3600 tests/run soak`; without the variable it lasts a few seconds. The time between two kills is
 //! drawn up to `$ARCHIVE_SOAK_KILL_SECONDS` (180 at most, which is less than a command may last). With
-//! `$ARCHIVE_SOAK_FOLDER` the archive there is gone on with. Each life is a line: when it ended, what was captured, its
+//! `$ARCHIVE_SOAK_FOLDER` the archive there is continued. Each life is a line: when it ended, what was captured, its
 //! memory.
 
 use std::collections::BTreeMap;

@@ -147,7 +147,7 @@ fn a_watch_says_what_its_file_is_called_and_writes_nowhere_else() {
         ["../../outside/victim", "../outside", "/tmp/victim", "..", "", "other", "a/b", "a\\u001b[31m"]
     {
         fs::write(&file, good.replace("\"all\"", &format!("\"{name}\""))).unwrap();
-        stage.keeps_outside(name, || stage.refresh(&[])).refused(1, &["all.json", "is no watch"]);
+        stage.keeps_outside(name, || stage.refresh(&[])).refused(1, &["all.json", "is not a watch"]);
         let run = |command: &str, arguments: &[&str]| stage.archive.run(command, arguments);
         stage.keeps_outside(name, || run("watch list", &[])).refused(1, &["all.json"]);
         stage.keeps_outside(name, || run("watch remove", &["all"])).refused(1, &["all.json"]);
@@ -190,17 +190,17 @@ fn files_beyond_their_limits_are_not_read() {
         let before = fs::read(&path).ok();
         for (bytes, is_read) in [(bytes_max, true), (bytes_max + 1, false)] {
             fs::File::create(&path).unwrap().set_len(bytes).unwrap();
-            let told = match name {
+            let ended = match name {
                 "crawl.toml" => stage.refresh(&[]),
                 _ => stage.archive.run::<&str>("watch list", &[]),
             };
             assert_eq!(
-                told.errors.contains(&format!("longer than {bytes_max} bytes")),
+                ended.errors.contains(&format!("longer than {bytes_max} bytes")),
                 !is_read,
                 "{}",
-                told.errors
+                ended.errors
             );
-            assert!(told.errors.contains(name), "{}", told.errors);
+            assert!(ended.errors.contains(name), "{}", ended.errors);
         }
         let _ = fs::remove_file(&path);
         if let Some(before) = before {
@@ -211,7 +211,7 @@ fn files_beyond_their_limits_are_not_read() {
 
 /// Reading a pipe would wait for ever, and a device has no end.
 #[test]
-fn what_is_no_file_is_not_read() {
+fn special_files_are_not_read() {
     let stage = Stage::new(773);
     let places = ["crawl.toml", "watches/other.json", "state/columns/page.hub", "state/due", "archive.lock"];
     fs::create_dir_all(stage.archive.path.join("state/columns")).unwrap();

@@ -96,7 +96,7 @@ fn nothing_of_a_stranger_steers_a_terminal() {
 }
 
 #[test]
-fn data_stays_what_it_is_where_nobody_looks() {
+fn data_is_unchanged_without_a_terminal() {
     let (archive, _) = imported();
     let title = archive.json("query", &["page select title"])[0]["title"].as_str().unwrap().to_owned();
     let table = archive.run("query", &["page select title", "--csv"]).succeeded().text();
@@ -104,7 +104,7 @@ fn data_stays_what_it_is_where_nobody_looks() {
     assert!(title.contains('\u{202e}'), "{title:?}");
     let page = archive.run("get", &["http://evil.test/"]).succeeded();
     assert!(page.text().contains(EVIL));
-    // Whoever looks at it sees what it is, and that it is no plain text.
+    // It is recognisable, and not plain text.
     let seen = at_terminal(archive.command("get").arg("http://evil.test/"), At::Output, 80).succeeded();
     assert!(seen.text().contains("\\u{1b}]0;owned\\u{7}b\\u{9b}31mc\\u{202e}d"), "{}", seen.text());
 }
@@ -148,7 +148,7 @@ fn tables_cut_urls_at_a_terminal_and_keep_them_whole_in_a_pipe() {
 }
 
 #[test]
-fn what_takes_long_shows_that_it_goes_on() {
+fn long_work_shows_progress() {
     let seen = |arguments: &[&str]| -> Finished {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_archive"));
         at_terminal(command.args(arguments), At::Errors, 80).succeeded()

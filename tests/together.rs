@@ -14,7 +14,7 @@ use crate::support::{Archive, Dice};
 const SITES: u64 = 8;
 const PAGES: u64 = 40;
 
-/// Words of all pages, the frequent ones first; no word stands in another.
+/// Words of all pages, the frequent ones first; no word contains another.
 const WORDS: [&str; 24] = [
     "archive",
     "library",
@@ -56,7 +56,7 @@ pub(crate) const SEARCHES: [&[&str]; 10] = [
     &["orchidd", "archive"],
 ];
 
-/// Queries whose order is told by what they show.
+/// Queries whose results show their order.
 pub(crate) const QUERIES: [&str; 14] = [
     "page status = 404 select url, status, last seen order by url",
     "page text contains \"open access\" select url, title order by url limit 50 offset 5",

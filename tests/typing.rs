@@ -1,4 +1,4 @@
-//! Boxes that help whoever types, with scripts and without: words of queries, times of searches.
+//! Boxes that help typing, with scripts and without: words of queries, times of searches.
 
 use serde_json::{Value, json};
 
@@ -139,9 +139,9 @@ fn times_of_searches_are_links_and_a_slider() {
     let page = format!("http://{}/search?q=quarterpast", served.application);
     assert_eq!(judged(&browser, &axe, &page), [""; 0]);
     let slider = || {
-        let told = "const slider = document.getElementById('slider'); slider.focus(); \
+        let script = "const slider = document.getElementById('slider'); slider.focus(); \
                     return [slider.getAttribute('aria-valuetext'), document.getElementById('as-of').value];";
-        browser.run(told, &json!([]))
+        browser.run(script, &json!([]))
     };
     assert_eq!(slider(), json!(["newest", ""]));
     browser.press(&format!("{LEFT}{LEFT}"));

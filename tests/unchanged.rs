@@ -156,7 +156,7 @@ fn a_site_that_is_out_of_order_keeps_its_importance() {
     kept.is_as_it_was("after a rebuild");
 }
 
-/// Whoever asks for pages that came back gets a 304: they are what they were before they vanished.
+/// A request for pages that came back gets a 304: they are what they were before they vanished.
 #[test]
 fn a_site_that_comes_back_has_its_importance_again() {
     let kept = Kept::crawled();
@@ -174,7 +174,7 @@ fn a_site_that_comes_back_has_its_importance_again() {
     std::thread::sleep(std::time::Duration::from_secs(1));
     kept.archive.run("publish", &found).succeeded();
     kept.refresh("1000");
-    // A copy that comes back before what it is a copy of is a page of its own until it is looked at again.
+    // A copy that comes back before what it is a copy of is its own page until it is checked again.
     kept.refresh("1000");
     kept.refresh("1000");
     kept.is_as_it_was("after the pages are there again");
@@ -185,7 +185,7 @@ fn a_site_that_comes_back_has_its_importance_again() {
 #[test]
 fn copies_have_the_language_of_what_they_are_copies_of() {
     let kept = Kept::crawled();
-    let told = |path: &str, field: &str| {
+    let field = |path: &str, field: &str| {
         let rows =
             kept.archive.json("query", &[&format!("url = \"{}\" select {field}", kept.site.url(path))]);
         rows[0][field].as_str().unwrap_or_default().to_owned()
@@ -193,11 +193,11 @@ fn copies_have_the_language_of_what_they_are_copies_of() {
     let pairs = kept.site.pairs();
     for manner in [Manner::Validators, Manner::Whole] {
         for path in pairs.iter().flat_map(|(page, copy)| [page, copy]) {
-            assert_eq!(told(path, "language"), "en", "{path}");
-            assert_eq!(told(path, "type"), "html", "{path}");
-            assert_eq!(told(path, "content_type"), "text/html", "{path}");
+            assert_eq!(field(path, "language"), "en", "{path}");
+            assert_eq!(field(path, "type"), "html", "{path}");
+            assert_eq!(field(path, "content_type"), "text/html", "{path}");
         }
-        assert_eq!(told("/de/c1.html", "language"), "de");
+        assert_eq!(field("/de/c1.html", "language"), "de");
         kept.site.answer(manner);
         kept.refresh("1000");
     }

@@ -215,7 +215,7 @@ fn a_judge_follows_models_alike() {
 }
 
 #[test]
-fn places_and_reasons_are_told() {
+fn places_and_reasons_are_reported() {
     let document = "<!DOCTYPE a [\n<!ELEMENT a (b,c?)>\n<!ELEMENT b EMPTY>\n]>\n<a>\n  <b x='ü'/><é/>\n</a>";
     assert_eq!(
         mistakes(document),
@@ -288,13 +288,13 @@ fn an_external_definition_is_taken_from_the_archive() {
     let bad = validated(&["http://h.test/bad.xml", "http://h.test/broken.xml", "--json"]);
     assert_eq!(bad.code, Some(1), "{}", bad.errors);
     let rows = bad.json();
-    let told: Vec<_> = rows
+    let reported: Vec<_> = rows
         .iter()
         .map(|row| (row["url"].as_str().unwrap(), row["line"].as_u64(), row["kind"].as_str().unwrap()))
         .collect();
     let (bad, broken) = ("http://h.test/bad.xml", "http://h.test/broken.xml");
     let validity = (bad, Some(3), "validity");
-    assert_eq!(told, [validity, validity, (broken, Some(2), "well-formedness")]);
+    assert_eq!(reported, [validity, validity, (broken, Some(2), "well-formedness")]);
     let far = validated(&["http://h.test/far.xml"]).succeeded();
     assert!(far.errors.contains("well-formedness only"), "{}", far.errors);
     let by_query = validated(&["type = xml and well-formed = no"]);
@@ -303,7 +303,7 @@ fn an_external_definition_is_taken_from_the_archive() {
     assert!(table.contains("broken.xml") && !table.contains("bad.xml"), "{table}");
     agrees_with_the_field(&archive);
     let none = validated(&["http://h.test/"]).succeeded();
-    assert!(none.errors.contains("is no XML document"), "{}", none.errors);
+    assert!(none.errors.contains("is not an XML document"), "{}", none.errors);
 }
 
 /// Of each XML document, `valid` says in queries what `archive validate` finds.

@@ -159,9 +159,9 @@ fn a_search_as_of_a_time_finds_what_stood_then() {
     }
     newest_only.run("search", &["open", "--as-of", "2003"]).refused(1, &["--index-versions"]);
     newest_only.run("query", &["text contains open as of 2003"]).refused(1, &["--index-versions"]);
-    archive.run("search", &["open", "--as-of", "2003 limit 3"]).refused(2, &["is no time"]);
+    archive.run("search", &["open", "--as-of", "2003 limit 3"]).refused(2, &["is not a time"]);
 
-    // An index made anew is the same, a choice stays, and can be taken back.
+    // An index that is rebuilt is the same, a choice stays, and can be taken back.
     start(&mut archive.command("repack")).wait().succeeded();
     start(&mut archive.command("rebuild")).wait().succeeded();
     stands(&archive, &shown);
@@ -206,7 +206,7 @@ fn kills_leave_nothing_out() {
     start(archive.command("import").args(["--no-repack"]).arg(all)).wait().succeeded();
     assert!(in_time > kills / 3, "{in_time} kills came in time");
     archive.verify();
-    // The next run catches up whatever is behind, with one page more, which is of later.
+    // The next run catches up with all that is missing, and with one later page.
     let more = Shown { page: PAGES, year: 2001 + YEARS, said: Some("<p>more".to_owned()) };
     let file = file(&archive, "more.warc", std::slice::from_ref(&more));
     start(archive.command("import").arg(file)).wait().succeeded();
@@ -226,7 +226,7 @@ fn page(number: u64, years: &[(u32, &str)]) -> Vec<Shown> {
 }
 
 #[test]
-fn results_tell_their_time_and_what_is_erased_or_hidden_is_not_found() {
+fn results_show_their_time_and_erased_or_hidden_pages_are_not_found() {
     let plan = "See the <a href=/p2>floor plan</a>.";
     let shown = [
         page(1, &[(2001, "Welcome."), (2003, "Nine to quarterpast."), (2005, "Moved."), (2007, "")]),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, captures};
 
-/// What the archive tells of a URL, as data and as text.
+/// What `archive why` reports of a URL, as data and as text.
 fn why(archive: &Archive, url: &str) -> (Value, String) {
     let data = archive.json("why", &[url]).remove(0);
     let text = archive.run("why", &[url]).succeeded().text();
@@ -53,7 +53,7 @@ fn every_refusal_and_every_cut_has_its_reason() {
     let (data, _) = why(&archive, "http://faults.test/nothing-here");
     assert_eq!(data["last_fetch"]["status"], 404);
     assert!(data["importance"].is_null(), "what is not there is no page: {data}");
-    assert!(data["outlook"]["of"].as_u64().unwrap() > 2, "a seed is looked at all the same: {data}");
+    assert!(data["outlook"]["of"].as_u64().unwrap() > 2, "a seed is considered nevertheless: {data}");
 
     let (data, text) = why(&archive, "http://faults.test/many-links?7");
     assert!(data["scope"].as_str().unwrap().starts_with("too deep: 1 link from"), "{data}");
@@ -78,7 +78,7 @@ fn every_refusal_and_every_cut_has_its_reason() {
 }
 
 #[test]
-fn every_visit_is_told_with_the_rules_of_its_time() {
+fn every_visit_is_listed_with_the_rules_of_its_time() {
     let served = TestWeb::start(Config::plain(93, 1, 8));
     let archive = Archive::new();
     let home = served.web.seeds(1).remove(0);

@@ -91,7 +91,7 @@ fn what_cannot_be_asked_is_said() {
     }
     archive.run("xpath", &[&"(".repeat(4097), catalogue]).refused(2, &["longer than 4096 bytes"]);
     archive.run("xpath", &["//x:a", catalogue]).refused(0, &["the prefix x is neither declared"]);
-    archive.run("xpath", &["/*", "http://h.test/"]).refused(0, &["is no XML document"]);
+    archive.run("xpath", &["/*", "http://h.test/"]).refused(0, &["is not an XML document"]);
     for (page, why) in [("broken", "XML: "), ("deep", "too deep"), ("bomb", "entit")] {
         let page = format!("http://h.test/{page}.xml");
         archive.run("xpath", &["count(//*)", &page]).refused(0, &["1 document left out", why]);
@@ -101,8 +101,8 @@ fn what_cannot_be_asked_is_said() {
     stopped.refused(4, &["the expression takes too many steps"]);
     let cut = archive
         .run("xpath", &["//b", "http://h.test/long.xml", "--json"])
-        .refused(4, &["10,000 nodes not told"]);
+        .refused(4, &["10,000 nodes not listed"]);
     assert_eq!(cut.text().lines().count(), 10_000);
     let late = archive.run("xpath", &["//b", "type = xml", "--for", "0s"]);
-    late.refused(4, &["not looked at: time is over"]);
+    late.refused(4, &["not read: time is over"]);
 }

@@ -1,4 +1,4 @@
-//! Every kind of link, each in a document of its own that links to `x` in this way and to nothing else.
+//! Every kind of link, each in its own document that links to `x` in this way and to nothing else.
 
 use archive::parse::{LinkKind, Source, parse};
 use url::Url;

@@ -52,7 +52,7 @@ fn parser_reason(input: &str, base: Option<&str>) -> Option<&'static str> {
             Some("crate url: names that begin with xn-- must decode")
         }
         _ if input.trim_start().starts_with("///") => {
-            Some("crate url: three slashes (the link resolver mends it)")
+            Some("crate url: three slashes (the link resolver corrects it)")
         }
         _ if input.starts_with("wss:") && input.contains('^') => {
             Some("crate url: ^ in a path is not escaped")
@@ -181,7 +181,7 @@ fn nutch_reason(input: &str, expected: &str) -> Option<&'static str> {
         );
     }
     if path.contains("//") {
-        return Some("slashes are not merged: some servers tell them apart (the SURT merges them)");
+        return Some("slashes are not merged: some servers distinguish them (the SURT merges them)");
     }
     if path.contains('%') {
         return Some("a bare % stays, as browsers send it");

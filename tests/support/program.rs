@@ -36,7 +36,7 @@ impl Archive {
         Self { folder, path }
     }
 
-    /// A copy of this archive in a place of its own.
+    /// A copy of this archive in its own place.
     pub(crate) fn copy(&self) -> Self {
         let copy = Self::new();
         let status = Command::new("cp").arg("-a").arg(&self.path).arg(&copy.path).status().unwrap();
@@ -162,7 +162,7 @@ impl Running {
         assert!(status.success(), "kill {signal}");
     }
 
-    /// Ends it as a power failure of the process would: it is not told.
+    /// Kills it without warning, as a power failure would.
     pub(crate) fn kill(mut self) {
         // It may have ended by itself a moment ago.
         let _ = self.child.kill();
@@ -215,7 +215,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Reads what Linux tells of a process (proc(5)).
+    /// Reads what Linux says of a process (proc(5)).
     fn look(&mut self, process: &Path) {
         const TICKS_PER_SECOND: f64 = 100.0;
         if let Ok(text) = fs::read_to_string(process.join("stat"))

@@ -1,4 +1,4 @@
-//! What a right crawler finds on a test web, told by the web's own truth rather than by reading its pages.
+//! What a correct crawler finds on a test web, by the web's own truth rather than by reading its pages.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub(crate) fn reach_within(web: &Web, seeds: &[String], wanted: impl Fn(&str) ->
                 }
             }
             Some(_) => {}
-            None => open.extend(behind_redirect(web, &url)),
+            None => open.extend(redirect_target(web, &url)),
         }
     }
     found
@@ -78,7 +78,7 @@ fn listed(web: &Web, host: &str) -> Vec<String> {
 }
 
 /// Where `/go/HOPS-STATUS/PAGE` leads: one hop less, or the page.
-fn behind_redirect(web: &Web, url: &str) -> Option<String> {
+fn redirect_target(web: &Web, url: &str) -> Option<String> {
     let (root, host) = root_of(url)?;
     let (hops, rest) = url.strip_prefix(root)?.strip_prefix("/go/")?.split_once('-')?;
     let hops: u32 = hops.parse().ok()?;

@@ -111,7 +111,7 @@ impl Proxy {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (decide, log) = (Arc::clone(&decide), Arc::clone(&log));
-                // Whoever goes away in the middle ends only the own connection.
+                // A client that disconnects ends only its own connection.
                 thread::spawn(move || drop(lead(&stream, server, &*decide, &log)));
             }
         });
@@ -137,7 +137,7 @@ fn message(reader: &mut impl BufRead, is_answer_to_head: bool) -> std::io::Resul
             length = value.trim().parse().unwrap();
         }
         is_continued |= head.is_empty() && text.contains(" 100 ");
-        // A connection serves one request, so that each has a fate of its own.
+        // A connection serves one request, so that each has its own fate.
         if !text.starts_with("connection:") {
             if line == b"\r\n" {
                 head.extend_from_slice(b"Connection: close\r\n");

@@ -12,7 +12,7 @@ pub(crate) enum At {
     Errors,
 }
 
-/// Runs a command with one stream at a terminal of so many columns. What it wrote there is `output`, what it wrote to the
+/// Runs a command with one stream at a terminal of this many columns. What it wrote there is `output`, what it wrote to the
 /// other stream `errors`.
 pub(crate) fn at_terminal(command: &Command, stream: At, columns: u16) -> Finished {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Hosts that attack whoever reads them: their answers are small or few and are meant to cost much.
+//! Hosts that attack their readers: their answers are small or few and are meant to cost much.
 //!
 //! | host | attack |
 //! |---|---|

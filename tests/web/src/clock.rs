@@ -55,14 +55,14 @@ impl Clock {
         }
     }
 
-    /// Moves the clock by `step`, backwards too, and tells whether it could be moved: the machine's own cannot.
+    /// Moves the clock by `step`, backwards too, and returns whether it could be moved: the machine's own cannot.
     pub fn advance(&self, step: TimeDelta) -> bool {
         let (Hand::Ahead(hand) | Hand::Simulated(hand)) = &self.0 else { return false };
         hand.fetch_add(step.num_microseconds().unwrap_or(0), Ordering::Relaxed);
         true
     }
 
-    /// Sets the clock and tells whether it could be set: the machine's own cannot.
+    /// Sets the clock and returns whether it could be set: the machine's own cannot.
     pub fn set(&self, time: DateTime<Utc>) -> bool {
         let (hand, to) = match &self.0 {
             Hand::Real => return false,

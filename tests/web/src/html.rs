@@ -1,5 +1,5 @@
 //! HTML pages: a frame of navigation, a table of contents, paragraphs of text with the free links, pictures, and the
-//! small print. The links stand in the order of the truth.
+//! small print. The links are in the order of the truth.
 
 use super::Web;
 use super::dates::{put_day, put_instant};

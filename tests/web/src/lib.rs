@@ -18,7 +18,7 @@
 //! one address, which goes by the `Host` header and is also an HTTP proxy (absolute-form requests).
 //!
 //! Beside the pages there are hosts for the unpleasant sides of the web: [`faults`] breaks the protocol in one way
-//! at each path, [`traps`] has no end, [`attacks`] costs whoever reads it more than it should.
+//! at each path, [`traps`] has no end, [`attacks`] costs its reader more than it should.
 
 mod answer;
 mod changes;

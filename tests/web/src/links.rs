@@ -1,4 +1,4 @@
-//! The links of a page, in document order, without duplicates: drawn anew whenever they are asked for.
+//! The links of a page, in document order, without duplicates: drawn again whenever they are asked for.
 //!
 //! Structural links come first: home, parent, the pages before and after; on home pages the neighbours in a tree of
 //! all hosts; then the children. So every page can be reached from any home page. The free links after them follow

@@ -12,7 +12,7 @@ const LIFE_DAYS: f64 = 730.0;
 const AGE_DAYS: f64 = 1000.0;
 /// How many pages are tried as the original of a duplicate.
 const ORIGINAL_TRIES: u64 = 6;
-/// The original of a duplicate is one of so many pages before it.
+/// The original of a duplicate is one of this many pages before it.
 const ORIGINAL_DISTANCE_MAX: u64 = 7;
 
 /// Whether a page can be fetched.

@@ -30,7 +30,7 @@ const HEADERS_MAX: usize = 100;
 const OUTPUT_BYTES: usize = 256 * 1024;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
-/// The faulty paths whose visits are counted; when there are more, the count begins anew.
+/// The faulty paths whose visits are counted; when there are more, the count starts again.
 const VISITED_PATHS_MAX: usize = 100_000;
 /// How long the accept loop rests when there are no file handles left.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
@@ -178,7 +178,7 @@ impl Server {
         self.shared.records_arrivals.store(is_on, Ordering::Relaxed);
     }
 
-    /// Takes the record of arrivals, which begins anew.
+    /// Takes the record of arrivals, which starts again.
     #[must_use]
     pub fn take_arrivals(&self) -> Vec<Arrival> {
         std::mem::take(&mut *self.shared.arrivals.lock().unwrap_or_else(PoisonError::into_inner))

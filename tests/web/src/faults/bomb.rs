@@ -53,7 +53,7 @@ pub(super) static LISTED: &[Listed] = &[
     },
     Listed {
         path: "/gzip-trailing",
-        what: "gzip with other bytes behind it",
+        what: "gzip with other bytes after it",
         script: |_| {
             coded("gzip", &[gzip(SMALL_PAGE.as_bytes()), b"<!-- added by a proxy -->".to_vec()].concat())
         },

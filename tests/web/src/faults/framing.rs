@@ -166,7 +166,7 @@ pub(super) static LISTED: &[Listed] = &[
     },
     Listed {
         path: "/no-reason",
-        what: "a status line that ends behind the status, which is common",
+        what: "a status line that ends after the status, which is common",
         script: |_| {
             Script::sent([b"HTTP/1.1 200\r\n", length(4).as_bytes(), b"\r\nabcd"].concat(), Ending::KeepOpen)
         },
@@ -193,7 +193,7 @@ pub(super) static LISTED: &[Listed] = &[
     },
     Listed {
         path: "/space-before-colon",
-        what: "a header name with a space behind it",
+        what: "a header name with a space after it",
         script: |_| Script::sent(raw(&format!("X-Spaced : a\r\n{}", length(4)), b"abcd"), Ending::KeepOpen),
     },
     Listed {

@@ -85,7 +85,7 @@ pub static ROBOTS_HOSTS: &[Case] = &[
     },
     Case {
         name: "robots-large",
-        what: "a file of 10 MiB whose rule against everything stands behind the first MiB",
+        what: "a file of 10 MiB whose rule against everything comes after the first MiB",
         script: |_| Script {
             moves: vec![
                 Move::Send(raw(&format!("{PLAIN}Content-Length: {}\r\n", (10 << 20) + RULE.len()), b"")),

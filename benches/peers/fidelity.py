@@ -126,7 +126,7 @@ def differing(a, b):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("archive", type=Path)
-    parser.add_argument("--pywb", type=Path, required=True, help="folder of pywb's programs")
+    parser.add_argument("--pywb", type=lambda text: Path(text).absolute(), required=True, help="folder of pywb's programs")
     parser.add_argument("--program", default="target/release/archive")
     parser.add_argument("--limit", type=int, default=300)
     given = parser.parse_args()

@@ -89,7 +89,7 @@ fn shown(t: Speech, text: &str, answer: Option<&Answer>, mistake: Option<&str>) 
         script src="/query.js" defer {}
         @if let Some(mistake) = mistake {
             @let (what, place) = mistake.split_once('\n').unwrap_or((mistake, ""));
-            div #mistake .mistake role="alert" tabindex="0" lang="en" { p { (what) } @if !place.is_empty() { pre { (place) } } }
+            div #mistake .mistake role="alert" tabindex="0" { p lang="en" { (what) } @if !place.is_empty() { pre lang="en" { (place) } } }
         }
         @match answer {
             Some(answer) => (rows(t, text, answer)),

@@ -2,8 +2,9 @@
 //!
 //!     cargo bench --bench queries -- --pages 10000000 --sites 100000 --folder DIR
 //!
-//! makes the state of an archive of this many captured pages, booked as a crawl books them, and asks it. No record is in it and nothing
-//! is fetched. A folder that has an archive already is asked as it is, so that two programs can be compared; without `--folder`
+//! makes the state of an archive of this many captured pages, booked as a crawl books them, and asks it. One more page, [`MANY`], has
+//! ten thousand captures. No record is in it and nothing is fetched. A folder that already has an archive is asked as it is, so that two
+//! programs can be compared; without `--folder`
 //! it is a temporary one. Ten million pages take some 4 GB and, on one processor, a quarter of an hour.
 //!
 //! Each question is asked `--times` times after once unmeasured, of an archive that is opened again for it. One JSON object a question:
@@ -49,6 +50,11 @@ const CHECKPOINT: u64 = 1 << 19;
 const BEGIN: i64 = 1_700_000_000;
 const DAYS: i64 = 200;
 
+/// A page that was captured again and again before all others, every four hours; every tenth time it was something else.
+const MANY: &str = "http://www.many.test/";
+const VISITS: u64 = 10_000;
+const VISIT_SECONDS: i64 = 4 * 3600;
+
 /// Memory for the rounds over all links.
 const SETTLE_BYTES: usize = 4 << 30;
 
@@ -82,12 +88,16 @@ fn make(folder: &Path, pages: u64, sites: u64) -> Outcomes<()> {
     let mut credits = Credits::open(store.state())?;
     let web = Web { pages, sites };
     let mut candidates = Vec::new();
-    credits.add_seeds(store.state_mut(), &[web.url(0)])?;
-    for page in 0..pages {
-        let location = Location { segment: SegmentId(0), offset: page * 4000, length: 4000 };
-        credits.credit(store.state_mut(), &web.outcome(page), location, &mut candidates)?;
+    credits.add_seeds(store.state_mut(), &[web.url(0), MANY.to_owned()])?;
+    for number in 0..VISITS + pages {
+        let location = Location { segment: SegmentId(0), offset: number * 4000, length: 4000 };
+        let outcome = match number.checked_sub(VISITS) {
+            None => web.visit(number),
+            Some(page) => web.outcome(page),
+        };
+        credits.credit(store.state_mut(), &outcome, location, &mut candidates)?;
         candidates.clear();
-        if (page + 1).is_multiple_of(CHECKPOINT) {
+        if (number + 1).is_multiple_of(CHECKPOINT) {
             credits.save(store.state_mut())?;
             store.checkpoint()?;
         }
@@ -149,6 +159,24 @@ impl Web {
             validators: None,
             facts,
         }
+    }
+
+    /// A capture of [`MANY`].
+    fn visit(&self, number: u64) -> Outcome {
+        let before = (VISITS - number) as i64 * VISIT_SECONDS;
+        let version = mix(number / 10);
+        let mut outcome = self.outcome(self.html());
+        outcome.url = MANY.to_owned();
+        outcome.time = DateTime::from_timestamp(BEGIN - before, 0).unwrap_or_default();
+        outcome.digest[..8].copy_from_slice(&version.to_le_bytes());
+        outcome.facts.signature = Some(version);
+        outcome.facts.via = None;
+        outcome
+    }
+
+    /// The first HTML page that is there.
+    fn html(&self) -> u64 {
+        (0..self.pages).find(|page| mix(*page) % 100 >= 35).unwrap_or(0)
     }
 
     /// Where the links of a page lead: to neighbours, to early pages, and to the next run.

@@ -711,7 +711,7 @@ fn the_program_serves_the_replay() {
     assert!(is_gone, "access rules do not hold");
 }
 
-/// Programs escape more or less than the page that linked there did: MemGator less, Python's requests more, wherever it is sent.
+/// Programs escape more or less than the page that linked there did: MemGator nothing, Python's requests more, wherever it is sent.
 #[test]
 fn a_url_is_found_however_it_is_escaped() {
     let stored = "http://a.org/b%3Ac/%28d%29?e=%7Cf%2Cg&h[0]=i";
@@ -735,6 +735,19 @@ fn a_url_is_found_however_it_is_escaped() {
         assert_eq!(replay.get(&sent).status, 200, "{sent}");
     }
     assert_eq!(replay.get("/timemap/link/http://a.org/b:c/(d)?e=|f").status, 404);
+    // All escapes of what a program put together are gone.
+    for (stored, asked) in [
+        (
+            "http://b.org/css2?family=A%3Awght%40300%3B400&display=swap",
+            "http://b.org/css2?family=A:wght@300;400&display=swap",
+        ),
+        ("http://b.org/x?to=https%3A%2F%2Fc.org%2Fd%3De&f", "http://b.org/x?to=https://c.org/d=e&f"),
+        ("http://b.org/g-%2811%29.jpg?i=j", "http://b.org/g-(11).jpg?i=j"),
+    ] {
+        let replay = Replay::of(&[response("urn:uuid:1", stored, DAYS[0], "<p>one")]);
+        let map = replay.text(&format!("/timemap/link/{asked}"));
+        assert!(map.contains(&format!("/web/{}/{stored}>; rel=\"first last memento\"", STAMPS[0])), "{map}");
+    }
 }
 
 #[test]

@@ -136,6 +136,16 @@ fn pages_say_what_the_commands_say() {
     let said = serving.json(&format!("/search?q={}", encoded(word)));
     assert!(!found.is_empty());
     assert_eq!(urls(said["results"].as_array().unwrap()), urls(&found));
+    // Each count leads to what it counts.
+    let shown = serving.get(&format!("/search?q={}", encoded(word)));
+    for facet in said["facets"].as_array().unwrap().iter().filter(|facet| facet[0] != "year") {
+        let (name, value) = (facet[0].as_str().unwrap(), &facet[1][0]);
+        let query = encoded(&format!("{word} {name}:{}", value[0].as_str().unwrap()));
+        assert!(shown.body.contains(&format!("\"/search?q={query}&amp;from=0\"")), "{query}: {}", shown.body);
+        let narrowed = serving.json(&format!("/search?q={query}"));
+        let narrowed = narrowed["facets"].as_array().unwrap().iter().find(|other| other[0] == name).unwrap();
+        assert_eq!(narrowed[1], serde_json::json!([value]), "{query}");
+    }
 
     // As it was, at its own origin.
     let replayed = page["captures"][0]["replay"].as_str().unwrap();

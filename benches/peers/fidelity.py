@@ -78,6 +78,9 @@ class Browser:
         quiet = ["--disable-background-networking", "--disable-component-update"]
         wanted = {"goog:chromeOptions": {"args": usual + quiet + list(arguments)}, "goog:loggingPrefs": {"performance": "ALL"}}
         self.base += "/" + self.post("", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+        self.resize()
+
+    def resize(self):
         self.cdp("Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1, mobile=False)
 
     def post(self, path, sent):
@@ -109,10 +112,14 @@ class Browser:
                         loaded.add(answer["url"].split("#")[0])
             time.sleep(0.05)
         text = self.script("return document.body ? document.body.innerText : ''")
+        # Of a page that a worker has loaded again Chromium takes no picture otherwise.
+        self.resize()
         picture = Image.open(io.BytesIO(base64.b64decode(self.cdp("Page.captureScreenshot")["data"]))).convert("RGB")
         return " ".join(text.split()), loaded, picture
 
     def end(self):
+        # The browser outlives a driver that is killed.
+        urllib.request.urlopen(urllib.request.Request(self.base, method="DELETE"), timeout=120)
         self.driver.kill()
 
 
@@ -126,7 +133,7 @@ def differing(a, b):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("archive", type=Path)
-    parser.add_argument("--pywb", type=Path, required=True, help="folder of pywb's programs")
+    parser.add_argument("--pywb", type=lambda text: Path(text).absolute(), required=True, help="folder of pywb's programs")
     parser.add_argument("--program", default="target/release/archive")
     parser.add_argument("--limit", type=int, default=300)
     given = parser.parse_args()

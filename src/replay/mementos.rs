@@ -18,8 +18,7 @@ pub(super) const MEMENTOS_MAX: usize = 100_000;
 /// Redirects of a URL to itself that are passed over before one is shown as it is.
 const SELF_REDIRECTS_MAX: usize = 16;
 
-/// Characters that programs escape in URLs or don't, as they like: MemGator takes the first three out of their escapes, Python's
-/// requests escapes brackets.
+/// Characters that programs escape in URLs or don't, as they like.
 const ESCAPED_OR_NOT: [(&str, &str); 5] =
     [("|", "%7C"), (",", "%2C"), (":", "%3A"), ("[", "%5B"), ("]", "%5D")];
 
@@ -84,6 +83,36 @@ fn spellings(url: &str) -> Vec<String> {
     all.into_iter().map(|rest| format!("{origin}{rest}")).collect()
 }
 
+/// A URL as programs write one that they put together: what stands in the names and values of its query is escaped, what stands in
+/// its path may be, and brackets and the like, too. `MemGator` takes all escapes out of a URL.
+fn put_together(url: &str) -> Vec<String> {
+    let escape = |text: &str, escaped: &str, too: &str| -> String {
+        let escape = |c: char| match escaped.contains(c) || too.contains(c) {
+            true => format!("%{:02X}", u32::from(c)),
+            false => c.to_string(),
+        };
+        text.chars().map(escape).collect()
+    };
+    let path = url.match_indices('/').nth(2).map_or(url.len(), |(at, _)| at);
+    let (origin, rest) = url.split_at(path);
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let mut all = Vec::new();
+    for too in ["", "!*'()"] {
+        let pair = |pair: &str| {
+            let (name, value) =
+                pair.split_once('=').map_or((pair, None), |(name, value)| (name, Some(value)));
+            let value = value.map(|value| format!("={}", escape(value, "$@;:,=/?|[]", too)));
+            escape(name, "$@;:,/?|[]", too) + &value.unwrap_or_default()
+        };
+        let query = query.split('&').map(pair).collect::<Vec<_>>().join("&");
+        let query = if rest.contains('?') { format!("?{query}") } else { query };
+        for escaped in ["", "$@;:,=&|[]"] {
+            all.push(format!("{origin}{}{query}", escape(path, escaped, too)));
+        }
+    }
+    all
+}
+
 /// Whether two URLs differ at most in what they escape.
 pub(super) fn is_spelled_alike(one: &str, other: &str) -> bool {
     one == other || spellings(one).first() == spellings(other).first()
@@ -103,7 +132,9 @@ pub(super) fn known(state: &State, url: &str) -> Result<Vec<(UrlId, String)>, St
         }
     }
     let (count, key) = (urls.len(), surt(url));
-    for other in spellings(url).iter().flat_map(|spelled| same(&canonical_of(spelled))) {
+    for other in
+        spellings(url).iter().chain(&put_together(url)).flat_map(|spelled| same(&canonical_of(spelled)))
+    {
         if surt(&other) == key && !urls.contains(&other) {
             urls.push(other);
         }
@@ -191,7 +222,7 @@ impl Mementos {
 
 #[cfg(test)]
 mod tests {
-    use super::{SPELLINGS_MAX, is_spelled_alike, same, spellings};
+    use super::{SPELLINGS_MAX, is_spelled_alike, put_together, same, spellings};
 
     #[test]
     fn spellings_of_one_url() {
@@ -207,6 +238,15 @@ mod tests {
         assert_eq!(all[0], "http://a.org/|?b=,,&c[d]=:");
         assert_eq!(all[SPELLINGS_MAX - 1], "http://a.org/%7C?b=%2C%2C&c%5Bd%5D=%3A");
         assert!(is_spelled_alike(&all[3], &all[30]) && !is_spelled_alike(&all[3], "http://a.org/"));
+    }
+
+    #[test]
+    fn urls_as_they_are_put_together() {
+        let all = put_together("http://a.org/b(c)=d?e=f:@/g&h[0]");
+        let query = "?e=f%3A%40%2Fg&h%5B0%5D";
+        let paths = ["b(c)=d", "b(c)%3Dd", "b%28c%29=d", "b%28c%29%3Dd"];
+        assert_eq!(all, paths.map(|path| format!("http://a.org/{path}{query}")));
+        assert_eq!(put_together("http://a.org")[0], "http://a.org");
     }
 
     #[test]

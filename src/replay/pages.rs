@@ -14,8 +14,8 @@ const LISTED_MAX: usize = 1000;
 /// Folders above a missing URL that are looked for.
 const FOLDERS_MAX: usize = 16;
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;\
-color-scheme:light dark}td,th{text-align:left;padding:.1rem 1rem .1rem 0}code{overflow-wrap:anywhere}";
+const STYLE: &str = ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;\
+padding:0 1rem}td,th{text-align:left;padding:.1rem 1rem .1rem 0}code{overflow-wrap:anywhere}";
 
 const BANNER_STYLE: &str = ":host{all:initial}p{position:fixed;right:8px;bottom:8px;z-index:2147483647;margin:0;\
 padding:4px 10px;border-radius:4px;background:#222d;color:#fff;font:13px/1.5 system-ui,sans-serif}\

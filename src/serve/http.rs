@@ -267,7 +267,7 @@ impl Told {
             shared.archive.open()?
         };
         let (store, access) = (&opened.store, opened.access.to(self.who.role));
-        let seen = Seen { store, access, searches: &shared.archive.searches };
+        let seen = Seen { store, access, lately: &shared.archive.lately };
         match self.origin {
             Origin::Application => {
                 if let Some(request) = &self.ask {

@@ -12,11 +12,11 @@ mod ask;
 mod events;
 mod gate;
 mod http;
+mod lately;
 mod opened;
 mod page;
 mod people;
 mod pings;
-mod searches;
 
 use std::collections::HashSet;
 use std::future::poll_fn;

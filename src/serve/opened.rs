@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use archive_storage::{Store, StoreError};
 
-use super::searches::Searches;
+use super::lately::Lately;
 use crate::access::{Access, AccessError};
 
 /// So long requests share what is opened: also the age of access rules at most.
@@ -53,7 +53,7 @@ pub(super) struct Seen<'a> {
     pub(super) store: &'a Store,
     pub(super) access: Access,
     /// What was found in it lately.
-    pub(super) searches: &'a Searches,
+    pub(super) lately: &'a Lately,
 }
 
 /// What opens an archive for requests.
@@ -62,7 +62,7 @@ pub(super) struct Archive {
     path: PathBuf,
     current: Mutex<Option<Current>>,
     /// What was found in it lately.
-    pub(super) searches: Searches,
+    pub(super) lately: Lately,
 }
 
 /// What was opened last.
@@ -89,7 +89,7 @@ impl Current {
 
 impl Archive {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), current: Mutex::default(), searches: Searches::default() }
+        Self { path: path.to_owned(), current: Mutex::default(), lately: Lately::default() }
     }
 
     /// Its folder.

@@ -39,7 +39,7 @@ pub(super) enum Keys {
 
 pub(super) struct Query {
     pub keys: Keys,
-    /// Text that is in every URL that is meant: its host.
+    /// Text that is in the host of every URL that is meant; empty where there is none.
     pub host: String,
     /// Timestamps, compared as texts.
     pub from: Option<String>,
@@ -156,8 +156,10 @@ fn keys(url: &str, match_type: Option<&str>) -> Result<(Keys, String), String> {
     };
     let mut key = surt(url);
     let host_key = key.split(")/").next().unwrap_or_default().to_owned();
-    let host = host_key.split([':', ')']).next().unwrap_or_default();
-    let host = host.split(',').rev().collect::<Vec<_>>().join(".");
+    // What is named `urn:…` or `dns:…` has no host.
+    let (name, port) = host_key.split_once(':').unwrap_or((&host_key, ""));
+    let has_host = key.contains(")/") && port.bytes().all(|byte| byte.is_ascii_digit());
+    let host = if has_host { name.split(',').rev().collect::<Vec<_>>().join(".") } else { String::new() };
     let keys = match match_type {
         "exact" => Keys::Exact(url.to_owned()),
         "prefix" => {
@@ -213,6 +215,9 @@ mod tests {
             keys("http://www.a.example.com:8080/", Some("host")).map(|(_, host)| host).as_deref(),
             Ok("a.example.com")
         );
+        for url in ["urn:pageinfo:https://a.org/", "dns:a.org"] {
+            assert_eq!(keys(url, Some("prefix")).map(|(_, host)| host).as_deref(), Ok(""), "{url}");
+        }
     }
 
     #[test]

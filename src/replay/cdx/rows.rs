@@ -22,9 +22,10 @@ use crate::replay::mementos::known;
 const REVISIT: &str = "warc/revisit";
 const UNKNOWN: &str = "unk";
 
-/// URLs that are looked at in one part of a pass over all, and parts that each thread has before captures are counted.
-const PART_URLS: usize = 1 << 15;
-const PARTS_PER_THREAD: usize = 4;
+/// URLs that are looked at in one part of a pass over all, and parts that are in memory before captures are counted, however many
+/// processors there are.
+const PART_URLS: usize = 1 << 13;
+const PARTS_MAX: usize = 32;
 
 /// A capture.
 pub(super) struct Row {
@@ -113,7 +114,7 @@ impl<'a> Rows<'a> {
             captured(state, urls)
         };
         let parts: Vec<u32> = (0..state.url_count()).step_by(PART_URLS).collect();
-        for parts in parts.chunks(PARTS_PER_THREAD * rayon::current_num_threads()) {
+        for parts in parts.chunks(PARTS_MAX) {
             for found in parts.par_iter().map(part).collect::<Result<Vec<_>, _>>()? {
                 if !self.add(query, found, rows)? {
                     return Ok(false);

@@ -27,7 +27,9 @@ use maud::{DOCTYPE, Markup, html};
 use serde::Serialize;
 use url::form_urlencoded;
 
+pub(super) use self::site::Site;
 pub(super) use self::speech::Speech;
+pub(super) use self::start::Start;
 use crate::texts::Language;
 
 use super::opened::Seen;

@@ -14,6 +14,9 @@ use crate::query::{self, Answer, Error, Question, Value};
 /// Rows that are shown, unless the query says otherwise.
 const ROWS: usize = 100;
 
+/// Longer texts have lines.
+const SHORT_BYTES: usize = 24;
+
 const EXAMPLES: [&str; 5] = [
     "site importance > 1 order by importance",
     "page type = xml and importance > 2 order by importance",
@@ -84,7 +87,10 @@ fn shown(t: Speech, text: &str, answer: Option<&Answer>, mistake: Option<&str>) 
             button { (t.say("Ask")) }
         }
         script src="/query.js" defer {}
-        @if let Some(mistake) = mistake { pre #mistake .mistake role="alert" tabindex="0" lang="en" { (mistake) } }
+        @if let Some(mistake) = mistake {
+            @let (what, place) = mistake.split_once('\n').unwrap_or((mistake, ""));
+            div #mistake .mistake role="alert" tabindex="0" { p lang="en" { (what) } @if !place.is_empty() { pre lang="en" { (place) } } }
+        }
         @match answer {
             Some(answer) => (rows(t, text, answer)),
             None => {
@@ -130,7 +136,7 @@ fn cell(t: Speech, heading: &str, value: &Value) -> Markup {
             Value::Text(text) if text.starts_with("http://") || text.starts_with("https://") => {
                 td .url { a href=(t.page_of(text)) { (text) } }
             }
-            Value::Text(text) => td { (text) },
+            Value::Text(text) => td .text[text.len() > SHORT_BYTES] { (text) },
         }
     }
 }

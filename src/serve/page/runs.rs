@@ -172,7 +172,7 @@ fn shown(t: Speech, told: &Told) -> Markup {
                 Stage::UnderWay => "Began {}, these numbers are of {}.",
                 Stage::Ended => "Began {}, ended {}.",
                 Stage::BrokenOff => "Began {}, was heard of last {}.",
-            }, &[t.moment(Some(run.began)), second(t, run.reported)]))
+            }, &[second(t, run.began), second(t, run.reported)]))
         }
         @if let Some(error) = &run.error { p .mistake lang="en" { (error) } }
         @if let Some(paused) = progress.paused.as_ref().filter(|_| is_under_way) {

@@ -9,7 +9,7 @@ use super::{Asked, Problem, Reply, Speech, utc};
 use crate::find::{self, FindError, Typed};
 use crate::query::end_of;
 use crate::search::{Snippet, VERSIONS_FOLDER};
-use crate::serve::searches::Wanted;
+use crate::serve::lately::Wanted;
 
 /// Results of a page.
 const RESULTS: usize = 20;
@@ -107,7 +107,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             skip: data.from,
             limit: data.from + RESULTS + 1,
         };
-        let found = match asked.opened.searches.find(asked.opened, wanted, &typed) {
+        let found = match asked.opened.lately.find(asked.opened, wanted, &typed) {
             Err(FindError::NoIndex) => {
                 let what = "This archive has no full-text index; it is made by `archive crawl` without --no-full-text.";
                 return Err(Problem::Missing(t.say(what).to_owned()));
@@ -192,8 +192,10 @@ fn shown(asked: &Asked<'_>, data: &Search<'_>) -> Markup {
                         div .url { (hit.url) }
                         @if let Some(text) = &hit.snippet { p { (marked(text, &hit.marks)) } }
                         p .small {
-                            a href=(asked.replayed(&hit.url, hit.time)) { (t.say("As it was")) }
-                            " · " (t.markup("since {}", &[t.moment(hit.time)]))
+                            @if hit.time.is_some() {
+                                a href=(asked.replayed(&hit.url, hit.time)) { (t.say("As it was")) }
+                                " · " (t.markup("since {}", &[t.moment(hit.time)]))
+                            } @else { (t.say("It was never captured.")) }
                             @if hit.until.is_some() { " · " (t.markup("until {}", &[t.moment(hit.until)])) }
                             " · " (t.fill("importance {}", &[&t.decimal(hit.importance, 2)]))
                             @for url in &hit.also { br; (t.markup("also {}", &[html! { a href=(t.page_of(url)) { (url) } }])) }
@@ -207,7 +209,14 @@ fn shown(asked: &Asked<'_>, data: &Search<'_>) -> Markup {
                         @if !counts.is_empty() {
                             h2 { (t.say(name)) }
                             ul {
-                                @for (value, pages) in counts { li { span translate="no" { (value) } " " span .small { (t.count(*pages)) } } }
+                                @for (value, pages) in counts { li {
+                                    @let term = format!("{name}:{value}");
+                                    // Years are those of last captures, which nothing that can be typed says.
+                                    @if *name == "year" || data.words.contains(&term) { span translate="no" { (value) } } @else {
+                                        a translate="no" href=(address(&format!("{} {term}", data.words), 0, data.as_of)) { (value) }
+                                    }
+                                    " " span .small { (t.count(*pages)) }
+                                } }
                             }
                         }
                     }

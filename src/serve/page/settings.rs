@@ -139,7 +139,7 @@ fn shown(t: Speech, data: &Settings) -> Markup {
                 @if data.scope_rules > data.scope.len() { p { (t.fill("{} rules in all; these are the first.", &[&t.count(data.scope_rules as u64)])) } }
             }
         }
-        section { h2 { (t.say("Crawl")) } table .reasons { tbody {
+        section { h2 { (t.say("Crawl")) } table .reasons.settings { tbody {
             (row("Order", html! { code { (crawl.order) } }))
             (row("Name for robots.txt", html! { code { (crawl.robots_name) } }))
             @if let Some(limits) = &data.newest_run {
@@ -163,18 +163,18 @@ fn shown(t: Speech, data: &Settings) -> Markup {
                 pre tabindex="0" { (text) }
             }
         }
-        section { h2 { (t.say("Refresh")) } table .reasons { tbody {
+        section { h2 { (t.say("Refresh")) } table .reasons.settings { tbody {
             (row("Policy", html! { code { (data.refresh.policy) } }))
             (row("Weight of a page", html! { code { (data.refresh.weight) } }))
             (row("Share for discovery", html! { code { (data.refresh.discovery) } }))
             (row("Shortest interval", html! { (t.span(data.refresh.shortest_seconds as f64)) }))
         } } }
-        section { h2 { (t.say("Kept and shown")) } table .reasons { tbody {
+        section { h2 { (t.say("Kept and shown")) } table .reasons.settings { tbody {
             (row("Full-text index", yes(data.full_text)))
             (row("Access rules", html! { (t.count(data.access_rules as u64)) }))
             (row("Other archives that are linked to", html! { @if data.timegates.is_empty() { "–" } @for gate in &data.timegates { div .url { (gate) } } }))
         } } }
-        section { h2 { (t.say("Who may do what")) } table .reasons { tbody {
+        section { h2 { (t.say("Who may do what")) } table .reasons.settings { tbody {
             (row("Read", html! { (t.say(if data.has_accounts {
                 "people with an account, but for what access rules hide from their role"
             } else {

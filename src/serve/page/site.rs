@@ -11,8 +11,8 @@ use crate::query::{Question, Value};
 /// Pages that are listed.
 const PAGES: usize = 50;
 
-#[derive(Serialize)]
-struct Site {
+#[derive(Debug, Serialize)]
+pub(in crate::serve) struct Site {
     site: String,
     importance: f64,
     pages: u64,
@@ -29,7 +29,7 @@ struct Site {
     most_important: Vec<Page>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Page {
     url: String,
     title: Option<String>,
@@ -39,8 +39,9 @@ struct Page {
     last_seen: Option<DateTime<Utc>>,
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
-    let (t, name) = (asked.speech, asked.parameter("name"));
+/// What the archive holds of a site.
+fn told(asked: &Asked<'_>, name: &str) -> Result<Site, Problem> {
+    let t = asked.speech;
     let quoted = Quoted(name);
     let ask =
         |text: String| Question::new(asked.opened.store, asked.opened.access.clone(), &text, Utc::now());
@@ -58,7 +59,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let pages = ask(format!(
         "page site = {quoted} and captures > 0 order by importance desc limit {PAGES} select url, title, status, importance, last_seen"
     ))?;
-    let data = Site {
+    Ok(Site {
         other: site.other(),
         site: site.name,
         importance: site.importance,
@@ -70,10 +71,19 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         last_seen: site.last_seen,
         statuses: statuses.collect(),
         most_important: pages.answer()?.rows.iter().filter_map(|row| found(row)).collect(),
+    })
+}
+
+pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let (t, name) = (asked.speech, asked.parameter("name"));
+    let bytes = |site: &Site| {
+        let page = |page: &Page| page.url.len() + page.title.as_ref().map_or(0, String::len);
+        site.most_important.iter().map(page).sum()
     };
-    let all = t.query_of(&format!("page site = {quoted} order by importance limit 1000"));
+    let data = asked.opened.lately.sites.of(asked.opened, name.to_owned(), bytes, || told(asked, name))?;
+    let all = t.query_of(&format!("page site = {} order by importance limit 1000", Quoted(name)));
     let package = t.address("/wacz", &[("site", &data.site)]);
-    Ok(asked.reply(&data.site, &data, || {
+    Ok(asked.reply(&data.site, &*data, || {
         html! {
             h1 { (data.site) }
             dl .facts {

@@ -81,7 +81,11 @@ impl Speech {
     pub(super) fn moment(self, time: Option<DateTime<Utc>>) -> Markup {
         html! {
             @if let Some(time) = time {
-                time datetime=(time.to_rfc3339_opts(SecondsFormat::Secs, true)) { (self.minute(time)) }
+                @let text = self.minute(time);
+                // A narrow column has the date and the hour below each other.
+                time datetime=(time.to_rfc3339_opts(SecondsFormat::Secs, true)) {
+                    @for (place, part) in text.split(' ').enumerate() { @if place > 0 { " " } span { (part) } }
+                }
             } @else { "–" }
         }
     }

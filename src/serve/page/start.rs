@@ -11,8 +11,8 @@ use crate::query::{Question, Value};
 /// Sites, and changed pages, that are listed.
 const LISTED: usize = 10;
 
-#[derive(Serialize)]
-struct Start {
+#[derive(Debug, Serialize)]
+pub(in crate::serve) struct Start {
     captures: u64,
     urls: u64,
     fetched: u64,
@@ -27,14 +27,14 @@ struct Start {
     changes: Vec<Change>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Site {
     site: String,
     importance: f64,
     pages: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Change {
     url: String,
     title: Option<String>,
@@ -43,11 +43,12 @@ struct Change {
     importance: f64,
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+/// What the page tells of the archive.
+fn told(asked: &Asked<'_>) -> Result<Start, Problem> {
     let state = asked.opened.store.state();
     let totals = state.totals();
     let (first, last) = span(state);
-    let data = Start {
+    Ok(Start {
         captures: answers(state)?,
         urls: totals.urls,
         fetched: totals.fetched,
@@ -58,9 +59,13 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         last,
         important_sites: sites(asked)?,
         changes: changes(asked)?,
-    };
+    })
+}
+
+pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let data = asked.opened.lately.start.of(asked.opened, (), |_| 0, || told(asked))?;
     let t = asked.speech;
-    Ok(asked.reply(t.say("Start"), &data, || {
+    Ok(asked.reply(t.say("Start"), &*data, || {
         html! {
             h1 { (t.say("Web archive")) }
             dl .facts {

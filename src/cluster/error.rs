@@ -1,5 +1,7 @@
 //! Why a node cannot take part, or no longer.
 
+use std::time::Duration;
+
 use super::{ADDRESS_DELAY_MAX, BatchError, Mode};
 use crate::remote::RemoteError;
 
@@ -45,6 +47,22 @@ pub enum ClusterError {
         ADDRESS_DELAY_MAX.as_secs()
     )]
     AddressDelay,
+    /// A partition that nobody has begun, or that there is not.
+    #[error("no node has begun partition {0} of this cluster; `archive cluster status` shows its partitions")]
+    NotBegun(u16),
+    /// A node that was asked to end has not.
+    #[error(
+        "the node '{node}' has not left partition {partition} within {} s; if it is no more, another one may take the partition over, and waits 15 s for it",
+        .waited.as_secs()
+    )]
+    NotDrained {
+        /// Which partition.
+        partition: u16,
+        /// Who has it.
+        node: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
     /// An object cannot be read.
     #[error("{name} is damaged: {why}")]
     Damaged {

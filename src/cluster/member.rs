@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use object_store::ObjectStore;
 
+use super::node::check_newest;
 use super::shared::{Cluster, Shared};
 use super::{ClusterError, Mode, Partition};
 use crate::remote::{self, MachineTime};
@@ -59,6 +60,17 @@ impl Member {
         let partition = Partition { cluster, number: asked.number, count: partitions, mode };
         let node = asked.node.clone().or_else(|| one_line("/proc/sys/kernel/hostname"));
         Ok(Self { partition, node: node.unwrap_or_else(|| "node".to_owned()), store })
+    }
+}
+
+impl Member {
+    /// Makes sure that no newer node has the partition.
+    ///
+    /// # Errors
+    /// When one has, and when the store cannot be read.
+    pub fn check_epoch(&self, epoch: u64) -> Result<(), ClusterError> {
+        let shared = Shared::new(Arc::clone(&self.store), Arc::new(MachineTime));
+        remote::runtime()?.block_on(check_newest(&shared, self.partition.number, epoch)).map(drop)
     }
 }
 

@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | `cluster.json` | once, by whoever comes first | how many partitions there are, and the mode |
 //! | `epochs/P/E` | once, by the node that takes partition P over | who that is |
+//! | `epochs/P/E.drain` | by whoever asks that node to end | nothing; see [`drain`] |
 //! | `status/P/E/N` | again and again, by that node | how far it is: the highest number counts; see [`Status`] |
 //! | `addresses/P/E/N` | again and again, by that node | hashes of the N addresses that it asks, ever more; see [`Turns`] |
 //! | `exchange/TO/FROM/N` | once, by the owner of FROM | links and cash for TO; see [`Batch`] |
@@ -26,6 +27,7 @@
 
 mod audit;
 mod batch;
+mod drain;
 mod error;
 mod member;
 mod node;
@@ -35,6 +37,7 @@ mod simulation;
 mod standing;
 mod status;
 mod turns;
+mod vacancies;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -48,12 +51,14 @@ use crate::importance::Cash;
 
 pub use audit::{Audit, InFlight, audit};
 pub use batch::{BATCH_BYTES_MAX, BATCH_PAGES_MAX, Batch, BatchError, Named, PART_MAX, Route};
+pub use drain::{Drained, drain};
 pub use error::ClusterError;
 pub use member::{Asked, Member};
 pub use node::{Commit, Event, Node};
 pub use standing::{Rest, Standing};
 pub use status::{Activity, Progress, Status};
 pub use turns::{ADDRESS_DELAY_MAX, Clock, Look, Turns};
+pub use vacancies::{SILENT_AFTER, Vacancies, Vacancy, View};
 
 /// Partitions of a cluster, at most: each node looks at the status of all.
 pub const PARTITIONS_MAX: u16 = 256;

@@ -4,7 +4,7 @@
 //! [`LEASE`] by the monotonic clock; whoever takes a partition over waits for [`TAKEOVER`] before it writes, unless the node
 //! before it has ended, or had the archive of which it holds the lock itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -65,6 +65,10 @@ pub enum Event {
     Told(Vec<u64>, Instant),
     /// What the others ask, and the time.
     Looked(Look),
+    /// These partitions have nothing to do but to wait for what others send.
+    Hungry(BTreeSet<u16>),
+    /// This node is asked to end, so that another one can have its partition.
+    Drain,
     /// The store does not answer; nothing if it does again.
     Trouble(Option<String>),
     /// The node can go on no longer.
@@ -90,17 +94,18 @@ pub struct Node {
 }
 
 impl Node {
-    /// Takes the partition over for the archive in a folder, which this process owns.
+    /// Takes the partition over for the archive in a folder, which this process owns; `known` is the epoch of the node that wrote
+    /// to the archive last.
     ///
     /// # Errors
     /// When the archive is older than what the partition has exchanged, or the store fails.
-    pub fn start(member: &Member, archive: &Path, marks: &Marks) -> Result<Self, ClusterError> {
+    pub fn start(member: &Member, archive: &Path, marks: &Marks, known: u64) -> Result<Self, ClusterError> {
         let shared = Shared::new(Arc::clone(&member.store), Arc::new(MachineTime));
         let mine =
             Epoch { node: member.node.clone(), place: place(archive), time: time_of_day(&MachineTime) };
         let runtime = remote::runtime()?;
         let (mut node, worker) =
-            runtime.block_on(Self::take_over(shared, member.partition.clone(), mine, marks))?;
+            runtime.block_on(Self::take_over(shared, member.partition.clone(), mine, (marks, known)))?;
         let work = move || runtime.block_on(worker.work());
         node.thread = Some(thread::Builder::new().name("cluster".to_owned()).spawn(work)?);
         Ok(node)
@@ -111,10 +116,10 @@ impl Node {
         shared: Shared,
         partition: Partition,
         mine: Epoch,
-        marks: &Marks,
+        (marks, known): (&Marks, u64),
     ) -> Result<(Self, Worker), ClusterError> {
-        check_fresh(&shared, &partition, marks).await?;
-        let before = shared.newest_epoch(partition.number).await?;
+        check_fresh(&shared, &partition, marks, known).await?;
+        let (before, _) = shared.newest_epoch(partition.number).await?;
         let waits = before > 0 && !has_ended(&shared, partition.number, before, &mine).await?;
         let epoch = before + 1;
         let held = shared.time.now();
@@ -122,7 +127,7 @@ impl Node {
         let begins = if waits { shared.time.now() + TAKEOVER } else { held };
         let (commits, queue) = mpsc::unbounded_channel();
         let (sender, events) = mpsc::channel(EVENTS_MAX);
-        let own = Lease { partition, node: mine.node, epoch, held, begins };
+        let own = Lease { partition, node: mine.node, epoch, known, held, begins };
         let worker = Worker::new(shared, own, marks.clone(), queue, sender);
         Ok((Self { commits, events, thread: None, epoch, waits }, worker))
     }
@@ -171,21 +176,25 @@ pub(super) struct Lease {
     pub(super) partition: Partition,
     pub(super) node: String,
     pub(super) epoch: u64,
+    /// The epoch of the node that wrote to the archive before.
+    pub(super) known: u64,
     /// Since when this node is sure to hold its partition.
     pub(super) held: Instant,
     /// When it may write.
     pub(super) begins: Instant,
 }
 
-/// Refuses an archive that does not know of all that its partition has exchanged.
+/// Refuses an archive that does not know of all that its partition has exchanged, or that another one was gone on with: a node tells
+/// nothing before its archive knows its epoch.
 pub(super) async fn check_fresh(
     shared: &Shared,
     partition: &Partition,
     marks: &Marks,
+    known: u64,
 ) -> Result<(), ClusterError> {
     let behind = |what: String| ClusterError::Behind { partition: partition.number, what };
     if let Some(status) = shared.status(partition.number).await?
-        && !status.marks.is_within(marks)
+        && (!status.marks.is_within(marks) || status.epoch > known)
     {
         return Err(behind(format!("by the status of epoch {}", status.epoch)));
     }
@@ -198,6 +207,16 @@ pub(super) async fn check_fresh(
     Ok(())
 }
 
+/// Makes sure that an epoch is the newest of its partition; whether its node is asked to end.
+pub(super) async fn check_newest(shared: &Shared, partition: u16, epoch: u64) -> Result<bool, ClusterError> {
+    let (newest, is_asked) = shared.newest_epoch(partition).await?;
+    if newest == epoch {
+        return Ok(is_asked);
+    }
+    let node = shared.epoch(partition, newest).await?.map_or_else(String::new, |epoch| epoch.node);
+    Err(ClusterError::Superseded { partition, epoch, newest, node })
+}
+
 /// Whether the node that had the partition before has ended for sure.
 async fn has_ended(shared: &Shared, partition: u16, before: u64, mine: &Epoch) -> Result<bool, ClusterError> {
     let is_here = shared
@@ -205,9 +224,7 @@ async fn has_ended(shared: &Shared, partition: u16, before: u64, mine: &Epoch) -
         .await?
         .is_some_and(|epoch| !mine.place.is_empty() && epoch.place == mine.place);
     let status = shared.status(partition).await?;
-    let has_said = status.is_some_and(|status| {
-        status.epoch == before && matches!(status.activity, Activity::Complete | Activity::Ended(_))
-    });
+    let has_said = status.is_some_and(|status| status.epoch == before && status.activity.is_over());
     Ok(is_here || has_said)
 }
 
@@ -227,7 +244,7 @@ mod tests {
         for number in 1..=30 {
             let asked = Asked { url: url.clone(), number, count: 30, mode: None, node: None };
             let member = Member::find(&asked).unwrap();
-            let node = Node::start(&member, store.path(), &Marks::default()).unwrap();
+            let node = Node::start(&member, store.path(), &Marks::default(), 0).unwrap();
             let activity = Activity::Ended("limit".to_owned());
             let (marks, progress) = (Marks::default(), Progress::default());
             node.commit(Commit { outbox: Vec::new(), activity, total: 0, marks, progress }).unwrap();
@@ -235,6 +252,33 @@ mod tests {
             let shared = Shared::new(member.store, Arc::new(MachineTime));
             let told = remote::runtime().unwrap().block_on(shared.status(number)).unwrap();
             assert!(told.is_some(), "{number}");
+        }
+    }
+
+    #[test]
+    fn an_archive_that_another_one_was_gone_on_with_is_refused() {
+        let store = tempfile::tempdir().unwrap();
+        let asked = Asked {
+            url: format!("file://{}", store.path().display()),
+            number: 1,
+            count: 2,
+            mode: None,
+            node: None,
+        };
+        let member = Member::find(&asked).unwrap();
+        // Both archives have the same marks, but the second one was written to by the newest node.
+        for (known, is_taken) in [(0, true), (0, false), (1, true), (1, false), (2, true)] {
+            let node = match Node::start(&member, store.path(), &Marks::default(), known) {
+                Ok(node) => node,
+                Err(error) => {
+                    assert!(matches!(error, ClusterError::Behind { .. }) && !is_taken, "{known}: {error}");
+                    continue;
+                }
+            };
+            assert!(is_taken, "{known}");
+            let (marks, progress, activity) = (Marks::default(), Progress::default(), Activity::Drained);
+            node.commit(Commit { outbox: Vec::new(), activity, total: 0, marks, progress }).unwrap();
+            assert!(!node.finish().iter().any(|event| matches!(event, Event::Failed(_))));
         }
     }
 }

@@ -23,6 +23,9 @@ const CLUSTER: &str = "cluster.json";
 /// The folder of what nodes ask.
 const ADDRESSES: &str = "addresses";
 
+/// What the name of an epoch has after it where its node is asked to end.
+const DRAIN: &str = ".drain";
+
 /// Bytes of an object that is no batch, at most.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
@@ -53,6 +56,9 @@ pub(super) struct Epoch {
 
 /// The batches for a partition that are in the store: lengths by sender and number.
 pub(super) type Incoming = BTreeMap<u16, BTreeMap<u64, u64>>;
+
+/// The newest statuses by their partitions, with their epochs and numbers.
+pub(super) type Known = BTreeMap<u16, ((u64, u64), Status)>;
 
 /// The object store, and the clock by which it is waited for.
 #[derive(Clone, Debug)]
@@ -142,9 +148,30 @@ impl Shared {
         self.cluster().await?.ok_or_else(|| RemoteError::Missing(CLUSTER.to_owned()).into())
     }
 
-    /// The newest epoch of a partition; 0 if it was never taken.
-    pub(super) async fn newest_epoch(&self, partition: u16) -> Result<u64, ClusterError> {
-        self.highest(&format!("epochs/{partition}")).await
+    /// The newest epoch of a partition, and whether its node is asked to end; 0 if it was never taken.
+    pub(super) async fn newest_epoch(&self, partition: u16) -> Result<(u64, bool), ClusterError> {
+        let names = self.list(&format!("epochs/{partition}")).await?;
+        let newest = names.iter().filter_map(|(name, _)| name.parse().ok()).max().unwrap_or(0);
+        let asked = format!("{newest:010}{DRAIN}");
+        Ok((newest, names.iter().any(|(name, _)| *name == asked)))
+    }
+
+    /// Asks the node that has an epoch to end.
+    pub(super) async fn ask_to_end(&self, partition: u16, epoch: u64) -> Result<(), ClusterError> {
+        self.put(&format!("{}{DRAIN}", epoch_name(partition, epoch)), Bytes::new()).await
+    }
+
+    /// The newest epochs of all partitions that were ever taken.
+    pub(super) async fn newest_epochs(&self) -> Result<BTreeMap<u16, u64>, ClusterError> {
+        let mut newest = BTreeMap::new();
+        for (name, _) in self.list("epochs").await? {
+            let Some((partition, number)) = name.split_once('/') else { continue };
+            if let (Ok(partition), Ok(number)) = (partition.parse(), number.parse::<u64>()) {
+                let most = newest.entry(partition).or_default();
+                *most = number.max(*most);
+            }
+        }
+        Ok(newest)
     }
 
     pub(super) async fn epoch(&self, partition: u16, number: u64) -> Result<Option<Epoch>, ClusterError> {
@@ -170,10 +197,7 @@ impl Shared {
         let folder = format!("status/{partition}");
         for _ in 0..LOOKS_MAX {
             let told = self.list(&folder).await?;
-            let numbers = told.iter().filter_map(|(name, _)| {
-                let (epoch, number) = name.split_once('/')?;
-                Some((epoch.parse().ok()?, number.parse().ok()?))
-            });
+            let numbers = told.iter().filter_map(|(name, _)| numbers(name));
             let Some((epoch, number)) = numbers.max() else { return Ok(None) };
             if let Some(status) = self.read_json(&status_name(partition, epoch, number)).await? {
                 return Ok(Some(status));
@@ -182,13 +206,38 @@ impl Shared {
         Err(gone(folder))
     }
 
-    /// The status of every partition, in order.
-    pub(super) async fn statuses(&self, count: u16) -> Result<Vec<Option<Status>>, ClusterError> {
-        let mut statuses = Vec::with_capacity(usize::from(count));
-        for partition in 1..=count {
-            statuses.push(self.status(partition).await?);
+    /// The status of every partition, in order. Of `known`, what was read before, only what has changed is read again: what has been
+    /// told once stays the same under its name.
+    pub(super) async fn statuses(
+        &self,
+        count: u16,
+        known: &mut Known,
+    ) -> Result<Vec<Option<Status>>, ClusterError> {
+        for _ in 0..LOOKS_MAX {
+            let mut newest: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+            for (name, _) in self.list("status").await? {
+                if let Some((partition, told)) = told_status(&name) {
+                    let most = newest.entry(partition).or_default();
+                    *most = told.max(*most);
+                }
+            }
+            let mut is_whole = true;
+            for (&partition, &(epoch, number)) in &newest {
+                if known.get(&partition).is_some_and(|(told, _)| *told == (epoch, number)) {
+                    continue;
+                }
+                match self.read_json(&status_name(partition, epoch, number)).await? {
+                    Some(status) => drop(known.insert(partition, ((epoch, number), status))),
+                    None => is_whole = false,
+                }
+            }
+            if is_whole {
+                known.retain(|partition, _| newest.contains_key(partition));
+                let status = |partition| known.get(&partition).map(|(_, status)| status.clone());
+                return Ok((1..=count).map(status).collect());
+            }
         }
-        Ok(statuses)
+        Err(gone("status".to_owned()))
     }
 
     /// Tells a status, each time with a higher number. Gives the time by the store's clock, if that could be told.
@@ -328,6 +377,18 @@ fn gone(what: String) -> ClusterError {
 
 fn json(name: &str, value: &impl Serialize) -> Result<Bytes, ClusterError> {
     Ok(serde_json::to_vec(value).map_err(|error| damaged(name, &error))?.into())
+}
+
+/// Of a status by the end of its name: its epoch and number.
+fn numbers(name: &str) -> Option<(u64, u64)> {
+    let (epoch, number) = name.split_once('/')?;
+    Some((epoch.parse().ok()?, number.parse().ok()?))
+}
+
+/// The partition as well.
+fn told_status(name: &str) -> Option<(u16, (u64, u64))> {
+    let (partition, rest) = name.split_once('/')?;
+    Some((partition.parse().ok()?, numbers(rest)?))
 }
 
 fn epoch_name(partition: u16, number: u64) -> String {

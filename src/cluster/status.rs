@@ -16,13 +16,21 @@ pub enum Activity {
     Complete,
     /// It has ended for another reason: what is sent to it waits for its next run.
     Ended(String),
+    /// It has ended because it was asked to leave its partition to another node, for which all others wait.
+    Drained,
 }
 
 impl Activity {
     /// Whether it will do nothing unless somebody sends it something.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        *self != Self::Running
+        !matches!(self, Self::Running | Self::Drained)
+    }
+
+    /// Whether the node has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Complete | Self::Ended(_) | Self::Drained)
     }
 }
 
@@ -97,12 +105,13 @@ mod tests {
 
     #[test]
     fn it_is_quiet_when_all_are_and_all_has_arrived() {
-        use Activity::{Complete, Ended, Idle, Running};
+        use Activity::{Complete, Drained, Ended, Idle, Running};
         let ended = || Ended("limit".to_owned());
         for (a, b, expected) in [
             (status(1, Idle, 2, 3), status(2, Idle, 3, 2), true),
             (status(1, Idle, 2, 3), status(2, Complete, 3, 2), true),
             (status(1, Idle, 2, 3), status(2, Running, 3, 2), false),
+            (status(1, Idle, 2, 3), status(2, Drained, 3, 2), false),
             (status(1, Idle, 2, 2), status(2, Idle, 3, 2), false),
             (status(1, Idle, 2, 3), status(2, Idle, 3, 1), false),
             (status(1, Idle, 2, 3), status(2, Complete, 3, 1), false),

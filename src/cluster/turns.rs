@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::node::TAKEOVER;
+use super::node::LEASE;
 
 /// How long a partition's turn lasts.
 const TURN: Duration = Duration::from_secs(20);
@@ -203,7 +203,7 @@ impl Turns {
         }
         match seen.clock {
             // The turn may be another node's by now that has taken the partition over.
-            Some(clock) if now < (clock.at + CLOCK_AGE_MAX).min(seen.held + TAKEOVER) => {
+            Some(clock) if now < (clock.at + CLOCK_AGE_MAX).min(seen.held + LEASE) => {
                 self.until_turn(address, delay, clock.time(now)).map(|wait| now + wait)
             }
             _ => later,
@@ -279,7 +279,7 @@ mod tests {
             })
         };
         assert!(asked(&mut turns, 500, 1) && !asked(&mut turns, 600, 1));
-        turns.see(seen(&[EVERY_ADDRESS], start, Some(clock)));
+        turns.see(seen(&[EVERY_ADDRESS], after(5_000), Some(clock)));
         let until_held = (12..80).map(|second| turns.wait(ADDRESS, delay, after(second * 1000)).is_none());
         let last =
             until_held.enumerate().filter(|(_, is_asked)| *is_asked).map(|(second, _)| second + 12).max();

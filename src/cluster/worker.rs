@@ -1,15 +1,15 @@
 //! What talks to the object store for a node, so that the crawl never waits for it: on a thread of its own, or, in tests, as one of many
 //! under a clock that is turned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
-use super::node::{Commit, Event, LEASE, Lease, Said, check_fresh, time_of_day};
-use super::shared::Shared;
+use super::node::{Commit, Event, LEASE, Lease, Said, check_fresh, check_newest, time_of_day};
+use super::shared::{Known, Shared};
 use super::status::{Activity, Status, is_quiet};
 use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, Others};
 use super::{ClusterError, Marks, Partition, Route};
@@ -22,7 +22,7 @@ const POLL_IDLE: Duration = Duration::from_millis(250);
 /// Batches that are read ahead of what the archive has made durable, from each partition.
 const AHEAD_MAX: u64 = 4;
 
-/// While addresses are asked, the store's clock is looked at so often.
+/// A status is told again after so long: others see that the node is there, and while addresses are asked it tells the store's time.
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
 
 /// How long the end of a run waits for a store that does not answer.
@@ -36,6 +36,7 @@ pub(super) struct Worker {
     partition: Partition,
     node: String,
     epoch: u64,
+    known: u64,
     /// Since when this node is sure to hold its partition.
     held: Instant,
     begins: Instant,
@@ -49,6 +50,7 @@ pub(super) struct Worker {
     /// How often it was tried to tell it, and the number under which it is in the store.
     trials: u64,
     told: u64,
+    told_at: Instant,
     /// The last batch from each partition that was handed to the crawl.
     handed: BTreeMap<u16, u64>,
     /// What is durable.
@@ -58,10 +60,15 @@ pub(super) struct Worker {
     untold: Vec<u64>,
     told_addresses: u64,
     others: Others,
+    known_statuses: Known,
     clock: Option<Clock>,
     /// The last look, if it was quiet.
     before: Option<Seen>,
     waits_for: Vec<u16>,
+    hungry: BTreeSet<u16>,
+    /// Whether this node is asked to end, and whether the crawl knows.
+    is_asked: bool,
+    has_passed_on: bool,
     in_trouble: bool,
 }
 
@@ -73,12 +80,13 @@ impl Worker {
         queue: UnboundedReceiver<Said>,
         events: Sender<Event>,
     ) -> Self {
-        let Lease { partition, node, epoch, held, begins } = own;
+        let Lease { partition, node, epoch, known, held, begins } = own;
         Self {
             shared,
             partition,
             node,
             epoch,
+            known,
             held,
             begins,
             queue,
@@ -88,21 +96,32 @@ impl Worker {
             is_told: true,
             trials: 0,
             told: 0,
+            told_at: held,
             handed: marks.received.iter().map(|(from, mark)| (*from, mark.number)).collect(),
             marks,
             addresses: Vec::new(),
             untold: Vec::new(),
             told_addresses: 0,
             others: Others::default(),
+            known_statuses: Known::new(),
             clock: None,
             before: None,
             waits_for: Vec::new(),
+            hungry: BTreeSet::new(),
+            is_asked: false,
+            has_passed_on: false,
             in_trouble: false,
         }
     }
 
     /// Works until the crawl says nothing more, or the node can go on no longer.
     pub(super) async fn work(mut self) {
+        if self.shared.time.now() < self.begins
+            && let Err(error) = self.inherit_addresses().await
+        {
+            // They are told when they are to be asked.
+            tracing::debug!(%error, "the addresses of the node before");
+        }
         loop {
             let left = self.begins.saturating_duration_since(self.shared.time.now());
             match within(&*self.shared.time, left, self.queue.recv()).await {
@@ -135,8 +154,23 @@ impl Worker {
     }
 
     async fn begin(&mut self) -> Result<(), ClusterError> {
-        check_fresh(&self.shared, &self.partition, &self.marks).await?;
+        check_fresh(&self.shared, &self.partition, &self.marks, self.known).await?;
         self.hold(Duration::ZERO).await
+    }
+
+    /// Tells the addresses that the node before has asked as one's own, so that the others have seen them by the end of its lease.
+    async fn inherit_addresses(&mut self) -> Result<(), ClusterError> {
+        let (partition, epoch) = (self.partition.number, self.epoch);
+        let told = self.shared.told_addresses().await?;
+        let Some((&before, &count)) = told.range((partition, 0)..(partition, epoch)).next_back() else {
+            return Ok(());
+        };
+        self.addresses = self.shared.addresses(before, count).await?;
+        self.hold(LEASE / 2).await?;
+        self.shared.tell_addresses((partition, epoch), &self.addresses).await?;
+        self.told_addresses = self.addresses.len() as u64;
+        self.say(Event::Told(self.addresses.clone(), self.shared.time.now())).await;
+        Ok(())
     }
 
     /// Sends, tells and looks once; whether the node can go on.
@@ -149,6 +183,9 @@ impl Worker {
             Ok(()) => {
                 if mem::take(&mut self.in_trouble) {
                     self.say(Event::Trouble(None)).await;
+                }
+                if self.is_asked && !mem::replace(&mut self.has_passed_on, true) {
+                    self.say(Event::Drain).await;
                 }
                 true
             }
@@ -218,16 +255,7 @@ impl Worker {
             return Ok(());
         }
         let looked = self.shared.time.now();
-        let newest = self.shared.newest_epoch(self.partition.number).await?;
-        if newest != self.epoch {
-            let node = self
-                .shared
-                .epoch(self.partition.number, newest)
-                .await?
-                .map_or_else(String::new, |epoch| epoch.node);
-            let partition = self.partition.number;
-            return Err(ClusterError::Superseded { partition, epoch: self.epoch, newest, node });
-        }
+        self.is_asked |= check_newest(&self.shared, self.partition.number, self.epoch).await?;
         self.held = looked;
         Ok(())
     }
@@ -238,13 +266,13 @@ impl Worker {
         let (now, own) = (self.shared.time.now(), (self.partition.number, self.epoch));
         let needs_clock =
             !self.addresses.is_empty() && self.clock.is_none_or(|clock| clock.age(now) >= CLOCK_EVERY);
-        if (!self.is_told || needs_clock)
+        if (!self.is_told || needs_clock || now >= self.told_at + CLOCK_EVERY)
             && let Some(status) = self.status.clone()
         {
             self.hold(LEASE / 2).await?;
             self.trials += 1;
             self.clock = self.shared.tell(&status, self.trials).await?.or(self.clock);
-            self.is_told = true;
+            (self.is_told, self.told_at) = (true, now);
             // Whoever reads a folder while this is written may see only the one before.
             let before = mem::replace(&mut self.told, self.trials);
             self.shared.forget_statuses(own, before).await?;
@@ -274,6 +302,8 @@ impl Worker {
     /// Looks at what others have sent and told.
     async fn look(&mut self) -> Result<(), ClusterError> {
         let own = self.partition.number;
+        // Who has lost its partition, or is asked to leave it, knows soon, also while it has nothing to say.
+        self.hold(LEASE / 2).await?;
         for (from, stored) in self.shared.incoming(own).await? {
             if from == own || !(1..=self.partition.count).contains(&from) {
                 continue;
@@ -304,11 +334,12 @@ impl Worker {
                 self.say(Event::Received(Box::new(batch), bytes)).await;
             }
         }
-        let all = self.shared.statuses(self.partition.count).await?;
+        let all = self.shared.statuses(self.partition.count, &mut self.known_statuses).await?;
         if !self.addresses.is_empty() {
             self.look_at_addresses(&all).await?;
         }
         self.look_at_rebuilds(&all).await;
+        self.look_for_hungry(&all).await;
         self.look_for_quiet(&all).await;
         Ok(())
     }
@@ -319,7 +350,7 @@ impl Worker {
         told.retain(|(partition, _), _| *partition != self.partition.number);
         let has_ended = |partition: u16, epoch: u64| {
             let one = all.iter().flatten().find(|one| (one.partition, one.epoch) == (partition, epoch));
-            one.is_some_and(|one| matches!(one.activity, Activity::Complete | Activity::Ended(_)))
+            one.is_some_and(|one| one.activity.is_over())
         };
         let mut read = BTreeMap::new();
         for node in self.others.unread(&told) {
@@ -341,6 +372,15 @@ impl Worker {
             .collect();
         if !news.is_empty() {
             self.say(Event::Rebuilt(news)).await;
+        }
+    }
+
+    async fn look_for_hungry(&mut self, all: &[Option<Status>]) {
+        let idle = all.iter().flatten().filter(|status| status.activity == Activity::Idle);
+        let hungry: BTreeSet<u16> = idle.map(|status| status.partition).collect();
+        if hungry != self.hungry {
+            self.hungry.clone_from(&hungry);
+            self.say(Event::Hungry(hungry)).await;
         }
     }
 

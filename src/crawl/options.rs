@@ -78,6 +78,17 @@ pub struct Options {
     pub has_spare_time: Option<bool>,
     /// The place of a crawl among several nodes that crawl together.
     pub cluster: Option<Member>,
+    /// Where the archive is copied to after each checkpoint, if it is.
+    pub copies: Option<CopyTo>,
+}
+
+/// A place for copies beside a crawl.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyTo {
+    /// Its URL.
+    pub url: String,
+    /// How many copies stay there.
+    pub keep: u64,
 }
 
 impl Default for Options {
@@ -108,6 +119,7 @@ impl Default for Options {
             repack: None,
             has_spare_time: None,
             cluster: None,
+            copies: None,
         }
     }
 }
@@ -200,6 +212,8 @@ pub enum End {
     Recall,
     /// Somebody asked for it.
     Stopped,
+    /// Another node is to have the partition.
+    Drained,
 }
 
 impl End {
@@ -214,6 +228,7 @@ impl End {
             Self::Harvest => "harvest",
             Self::Recall => "recall",
             Self::Stopped => "stopped",
+            Self::Drained => "drained",
         }
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Transfers {
     owners: Vec<u16>,
     /// Pages of other partitions that something is to be said of.
     leaving: BTreeSet<UrlId>,
+    /// The partitions that they belong to.
+    bound_for: BTreeSet<u16>,
     /// Whether pages of other partitions are handed out to be fetched.
     is_crossing: bool,
 }
@@ -75,7 +77,8 @@ impl Transfers {
             owners.push(partition.of_site(site_of(host_name(&host?.1))));
         }
         let marks = read_setting(state, MARKS)?.unwrap_or_default();
-        Ok(Some(Self { partition, marks, owners, leaving: BTreeSet::new(), is_crossing: false }))
+        let (leaving, bound_for) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Some(Self { partition, marks, owners, leaving, bound_for, is_crossing: false }))
     }
 
     /// What all cash of an archive with these marks adds up to.
@@ -106,6 +109,7 @@ impl Transfers {
     pub(super) fn note(&mut self, id: UrlId, page: &Page) {
         if self.partition.mode == Mode::Exchange && self.is_foreign(page.host) && may_leave(page) {
             self.leaving.insert(id);
+            self.bound_for.insert(self.owner(page.host));
         }
     }
 }
@@ -195,6 +199,12 @@ impl Credits {
         self.transfers.as_ref().is_some_and(|transfers| !transfers.leaving.is_empty())
     }
 
+    /// Whether something waits to be said to one of these partitions.
+    #[must_use]
+    pub fn leaves_for(&self, partitions: &BTreeSet<u16>) -> bool {
+        self.transfers.as_ref().is_some_and(|transfers| !transfers.bound_for.is_disjoint(partitions))
+    }
+
     /// Hands out pages of other partitions, too, or no longer.
     pub fn set_crossing(&mut self, is_crossing: bool) {
         if let Some(transfers) = &mut self.transfers {
@@ -207,6 +217,14 @@ impl Credits {
         self.transfers
             .as_ref()
             .is_some_and(|transfers| !transfers.is_crossing && transfers.is_foreign(page.host))
+    }
+
+    /// The epoch of the node that wrote to the archive last; 0 if none did.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn epoch(state: &State) -> Result<u64, CreditError> {
+        Ok(read_setting(state, EPOCH)?.unwrap_or(0))
     }
 
     /// Says under which epoch batches are made from now on.
@@ -226,8 +244,9 @@ impl Credits {
         if transfers.leaving.is_empty() {
             return Ok(());
         }
-        let epoch = read_setting(state, EPOCH)?.unwrap_or(0);
+        let epoch = Self::epoch(state)?;
         let mut begun: BTreeMap<u16, Begun> = BTreeMap::new();
+        transfers.bound_for.clear();
         for id in std::mem::take(&mut transfers.leaving) {
             let mut page = state.page(id)?;
             if !may_leave(&page) {

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::future::join;
 
-use super::super::node::Node;
+use super::super::node::{Node, check_newest};
 use super::super::shared::{Epoch, Shared};
 use super::super::{
-    Activity, Batch, ClusterError, Event, Marks, Named, Partition, Progress, Rest, Route, Standing, Turns,
+    Activity, Batch, ClusterError, Commit, Event, Marks, Named, Partition, Progress, Rest, Route, Standing,
+    Turns,
 };
 use super::world::World;
 use crate::importance::Cash;
@@ -80,6 +81,8 @@ impl Web {
 pub(super) struct Books {
     partition: Partition,
     pub(super) marks: Marks,
+    /// The epoch of the node that wrote last.
+    epoch: u64,
     outbox: BTreeMap<(u16, u64), Bytes>,
     reserve: u64,
     cash: BTreeMap<PageId, u64>,
@@ -94,6 +97,7 @@ impl Books {
         Self {
             partition: partition.clone(),
             marks: Marks::default(),
+            epoch: 0,
             outbox: BTreeMap::new(),
             reserve: partition.initial_cash().units(),
             cash: BTreeMap::new(),
@@ -152,7 +156,7 @@ impl Books {
     }
 
     /// Makes batches of what leaves.
-    fn seal(&mut self, web: &Web, epoch: u64) {
+    fn seal(&mut self, web: &Web) {
         let mut pages: BTreeMap<u16, Vec<Named>> = BTreeMap::new();
         for (page, cash) in std::mem::take(&mut self.leaving) {
             let url = web.urls[page].clone();
@@ -163,7 +167,7 @@ impl Books {
             for pages in pages.chunks(BATCH_PAGES) {
                 let (cluster, number) = (self.partition.cluster.clone(), self.marks.sent_to(to) + 1);
                 let route = Route { cluster, from: self.partition.number, to, number };
-                let batch = Batch { route, epoch, pages: pages.to_vec() };
+                let batch = Batch { route, epoch: self.epoch, pages: pages.to_vec() };
                 let bytes = batch.write().unwrap();
                 self.marks.sent.entry(to).or_default().count(&batch, bytes.len());
                 self.outbox.insert((to, number), bytes.into());
@@ -182,11 +186,16 @@ pub(super) struct Disk {
     pub(super) before: Vec<Books>,
 }
 
+/// The newest copy of a partition's archive, and how many there were.
+pub(super) type Copies = BTreeMap<u16, (u64, Books)>;
+
 /// What all can see who look at the whole from outside.
 #[derive(Default)]
 pub(super) struct Board {
     /// The archive whose node began last, by partition.
     pub(super) newest: BTreeMap<u16, Rc<RefCell<Disk>>>,
+    /// Copies of archives, if there are to be any.
+    pub(super) copies: Option<Copies>,
     /// Requests by address: when they arrive, and at the hand of which node.
     pub(super) arrivals: BTreeMap<IpAddr, Vec<(Duration, u16, u64)>>,
     pub(super) is_told: bool,
@@ -204,6 +213,7 @@ impl Board {
 #[derive(Debug)]
 pub(super) enum Ended {
     Complete,
+    Drained,
     Failed(ClusterError),
 }
 
@@ -221,17 +231,22 @@ pub(super) struct Crawler {
 
 impl Crawler {
     pub(super) async fn run(self) {
-        let books = self.disk.borrow().durable.clone();
+        let mut books = self.disk.borrow().durable.clone();
         let mine =
             Epoch { node: "node".to_owned(), place: self.disk.borrow().place.clone(), time: String::new() };
-        let taken = Node::take_over(self.shared.clone(), self.partition.clone(), mine, &books.marks).await;
+        let known = (&books.marks, books.epoch);
+        let taken = Node::take_over(self.shared.clone(), self.partition.clone(), mine, known).await;
         let ended = match taken {
             Ok((node, worker)) => {
+                books.epoch = node.epoch;
                 let run = Run {
                     standing: Standing::default(),
                     turns: Turns::new(self.partition.number, self.partition.count),
                     has_begun: !node.waits,
                     told: None,
+                    is_asked: false,
+                    held: Vec::new(),
+                    copying: None,
                     next: BTreeMap::new(),
                     node,
                     books,
@@ -253,6 +268,15 @@ impl Crawler {
     }
 }
 
+/// A copy that is being made.
+struct Copying {
+    ends: Instant,
+    books: Books,
+    /// How many there were when it began.
+    before: u64,
+    covers: Vec<Commit>,
+}
+
 struct Run<'a> {
     crawler: &'a Crawler,
     node: Node,
@@ -261,6 +285,11 @@ struct Run<'a> {
     turns: Turns,
     has_begun: bool,
     told: Option<Instant>,
+    /// Whether it is asked to end.
+    is_asked: bool,
+    /// What the others hear of when a copy has it.
+    held: Vec<Commit>,
+    copying: Option<Copying>,
     /// From when on an address may be asked by this node itself.
     next: BTreeMap<IpAddr, Instant>,
 }
@@ -273,6 +302,9 @@ impl Run<'_> {
             if let Some(error) = self.hear() {
                 return Ended::Failed(error);
             }
+            if self.is_asked {
+                return self.leave(Activity::Drained, Ended::Drained).await;
+            }
             let mut is_resting = false;
             if self.has_begun {
                 self.note_begin();
@@ -280,12 +312,15 @@ impl Run<'_> {
                     match self.standing.rest(&self.books.marks, !self.books.leaving.is_empty()) {
                         Rest::Tell => self.checkpoint().await,
                         Rest::Wait => is_resting = true,
-                        Rest::Over => return self.leave().await,
+                        Rest::Over => return self.leave(Activity::Complete, Ended::Complete).await,
                     }
                 } else {
                     self.standing.is_busy();
                     self.fetch();
                 }
+            }
+            if let Some(error) = self.look_at_copies().await {
+                return Ended::Failed(error);
             }
             if world.now() >= checkpoint_at {
                 self.checkpoint().await;
@@ -325,7 +360,12 @@ impl Run<'_> {
             Event::Quiet(marks) => self.standing.is_quiet(marks),
             Event::Told(addresses, at) => self.turns.told(&addresses, at),
             Event::Looked(look) => self.turns.see(look),
-            Event::Failed(_) | Event::Rebuilt(_) | Event::WaitsFor(_) | Event::Trouble(_) => {}
+            Event::Drain => self.is_asked = true,
+            Event::Failed(_)
+            | Event::Rebuilt(_)
+            | Event::WaitsFor(_)
+            | Event::Hungry(_)
+            | Event::Trouble(_) => {}
         }
     }
 
@@ -362,7 +402,7 @@ impl Run<'_> {
     /// Makes everything durable, then tells of it; there may be no time for the second.
     async fn checkpoint(&mut self) {
         let (crawler, world) = (self.crawler, &self.crawler.world);
-        self.books.seal(&crawler.web, self.node.epoch);
+        self.books.seal(&crawler.web);
         {
             let mut disk = crawler.disk.borrow_mut();
             let before = std::mem::replace(&mut disk.durable, self.books.clone());
@@ -372,19 +412,75 @@ impl Run<'_> {
         let outbox = self.books.outbox.iter().map(|(&(to, number), bytes)| (to, number, &bytes[..]));
         let (total, marks) = (self.books.total(), self.books.marks.clone());
         let commit = self.standing.commit(outbox, total, marks, Progress::default());
-        // Why its other half has ended is among what it said.
-        drop(self.node.commit(commit));
+        if crawler.board.borrow().copies.is_some() {
+            self.held.push(commit);
+        } else {
+            // Why its other half has ended is among what it said.
+            drop(self.node.commit(commit));
+        }
     }
 
-    async fn leave(mut self) -> Ended {
-        self.standing.ends(Activity::Complete);
+    /// Ends a copy whose time has come, or begins one; an error ends the run.
+    async fn look_at_copies(&mut self) -> Option<ClusterError> {
+        let (crawler, world, number) = (self.crawler, &self.crawler.world, self.crawler.partition.number);
+        match self.copying.take() {
+            Some(copying) if world.now() < copying.ends => self.copying = Some(copying),
+            Some(Copying { books, before, covers, .. }) => {
+                let mut board = crawler.board.borrow_mut();
+                let copies = board.copies.get_or_insert_default();
+                if copies.get(&number).map_or(0, |(count, _)| *count) == before {
+                    copies.insert(number, (before + 1, books));
+                    covers.into_iter().for_each(|commit| drop(self.node.commit(commit)));
+                } else {
+                    self.held.splice(..0, covers);
+                }
+            }
+            None if self.held.is_empty() => {}
+            None => {
+                let before = crawler
+                    .board
+                    .borrow()
+                    .copies
+                    .as_ref()
+                    .and_then(|copies| copies.get(&number).map(|(count, _)| *count));
+                match check_newest(&crawler.shared, number, self.node.epoch).await {
+                    Err(error) if error.is_passing() => {}
+                    Err(error) => return Some(error),
+                    Ok(_) => {
+                        let (ends, books) =
+                            (world.now() + world.span(10, 5_000), crawler.disk.borrow().durable.clone());
+                        let covers = std::mem::take(&mut self.held);
+                        self.copying = Some(Copying { ends, books, before: before.unwrap_or(0), covers });
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    async fn leave(mut self, activity: Activity, ended: Ended) -> Ended {
+        self.standing.ends(activity);
         self.checkpoint().await;
+        while !self.held.is_empty() || self.copying.is_some() {
+            if let Some(error) = self.look_at_copies().await {
+                return Ended::Failed(error);
+            }
+            self.crawler.world.sleep(Duration::from_millis(50)).await;
+            while let Some(event) = self.node.event() {
+                match event {
+                    Event::Failed(error) => return Ended::Failed(error),
+                    // What comes in now comes again in the next run.
+                    Event::Received(..) => {}
+                    event => self.take(event),
+                }
+            }
+        }
         let mut events = self.node.leave();
         while let Some(event) = events.recv().await {
             if let Event::Failed(error) = event {
                 return Ended::Failed(error);
             }
         }
-        Ended::Complete
+        ended
     }
 }

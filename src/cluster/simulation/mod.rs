@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::crawler::{Board, Books, Crawler, Disk, Ended, Web};
+use self::crawler::{Board, Books, Copies, Crawler, Disk, Ended, Web};
 use self::store::{Link, Objects, Troubles};
 use self::world::{Tasks, World};
 use super::audit::audit_in;
@@ -58,6 +58,9 @@ struct Scenario {
     complete: BTreeSet<u16>,
     places: u64,
     audits: Rc<RefCell<u64>>,
+    /// Nodes that have ended because they were asked to, and archives that were lost.
+    drains: u64,
+    losses: u64,
 }
 
 /// What a run was, to compare it with another one.
@@ -69,6 +72,8 @@ struct Outcome {
     fetched: u64,
     batches: u64,
     audits: u64,
+    drains: u64,
+    losses: u64,
 }
 
 impl Scenario {
@@ -77,11 +82,12 @@ impl Scenario {
         let count = 2 + world.below(3) as u16;
         let partition = Partition { cluster: "c".to_owned(), number: 1, count, mode: Mode::Exchange };
         let web = Rc::new(Web::new(&world, &partition));
+        let copies = (world.below(2) == 0).then(Copies::new);
         let address_delay = [0, 0, 200, 2_000][world.below(4) as usize];
         Self {
             tasks: Tasks::new(Arc::clone(&world)),
             objects: Arc::default(),
-            board: Rc::new(RefCell::new(Board { is_told, ..Board::default() })),
+            board: Rc::new(RefCell::new(Board { is_told, copies, ..Board::default() })),
             address_delay: Duration::from_millis(address_delay),
             per_mille: [0, 20, 100][world.below(3) as usize],
             machines: Vec::new(),
@@ -89,6 +95,8 @@ impl Scenario {
             complete: BTreeSet::new(),
             places: 0,
             audits: Rc::default(),
+            drains: 0,
+            losses: 0,
             web,
             partition,
             world,
@@ -193,7 +201,7 @@ impl Scenario {
         };
         let (task, disk) = (self.machines[at].task, Rc::clone(&self.machines[at].disk));
         let troubles = Arc::clone(&self.machines[at].troubles);
-        let what = world.below(10);
+        let what = world.below(12);
         self.say(|| format!("partition {number} in {}: trouble {what} until {until:?}", disk.borrow().place));
         match what {
             0 | 1 => {
@@ -217,7 +225,17 @@ impl Scenario {
                 troubles.lock().unwrap().requests_lost_until = until;
                 self.double(number, &disk, 0);
             }
-            _ => self.double(number, &disk, 1 + world.below(3) as usize),
+            9 => self.double(number, &disk, 1 + world.below(3) as usize),
+            10 => self.lose(number, task, &disk),
+            _ => {
+                let shared = self.shared(&Arc::default());
+                self.tasks.begin(async move {
+                    // The store may be down.
+                    if let Ok((epoch, _)) = shared.newest_epoch(number).await {
+                        drop(shared.ask_to_end(number, epoch).await);
+                    }
+                });
+            }
         }
     }
 
@@ -232,6 +250,23 @@ impl Scenario {
         self.begin(number, copy);
     }
 
+    /// A node is killed and its archive lost; another one begins with the last copy, if there is one.
+    fn lose(&mut self, number: u16, task: u64, disk: &Rc<RefCell<Disk>>) {
+        let copy = self.board.borrow().copies.as_ref().and_then(|copies| copies.get(&number).cloned());
+        let Some((_, books)) = copy else { return };
+        self.kill(task);
+        self.losses += 1;
+        let restored = self.new_disk(number, books);
+        let mut board = self.board.borrow_mut();
+        let disks = self.disks.entry(number).or_default();
+        disks.retain(|known| !Rc::ptr_eq(known, disk));
+        if board.newest.get(&number).is_some_and(|newest| Rc::ptr_eq(newest, disk)) {
+            board.newest.insert(number, Rc::clone(&restored));
+        }
+        drop(board);
+        self.begin(number, restored);
+    }
+
     /// Gives up nodes that have ended, and makes sure that they had a reason to.
     fn look_after(&mut self) {
         let ended: Vec<usize> =
@@ -244,6 +279,7 @@ impl Scenario {
                         self.complete.insert(machine.number);
                     }
                 }
+                Some(Ended::Drained) => self.drains += 1,
                 Some(Ended::Failed(
                     ClusterError::Superseded { .. }
                     | ClusterError::Behind { .. }
@@ -340,6 +376,8 @@ impl Scenario {
             fetched: fetched.len() as u64,
             batches,
             audits: *self.audits.borrow(),
+            drains: self.drains,
+            losses: self.losses,
         }
     }
 }
@@ -390,6 +428,8 @@ fn a_cluster_loses_nothing_and_doubles_nothing_whatever_goes_wrong() {
                     total.fetched += outcome.fetched;
                     total.batches += outcome.batches;
                     total.audits += outcome.audits;
+                    total.drains += outcome.drains;
+                    total.losses += outcome.losses;
                     false
                 }
                 Err(_) => true,

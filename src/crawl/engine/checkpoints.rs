@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use archive_storage::Checkpointed;
+
 use super::super::options::Status;
 use super::{CrawlError, Run};
 
@@ -26,7 +28,11 @@ impl Run<'_> {
         };
         self.status.checkpoints += 1;
         self.status.acknowledged = self.status.captures;
-        self.tell_peers(checkpointed)
+        if checkpointed == Checkpointed::Done {
+            self.tell_peers()?;
+            self.checkpoint_is_made()?;
+        }
+        Ok(())
     }
 
     pub(super) fn report(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {

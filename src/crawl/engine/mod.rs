@@ -7,6 +7,7 @@
 mod account;
 mod answers;
 mod checkpoints;
+mod copies;
 mod focus;
 mod operation;
 mod peers;
@@ -25,6 +26,7 @@ use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Store, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::account::Account;
+use self::copies::Copies;
 use self::operation::Operation;
 use self::peers::Peers;
 use self::spare_time::SpareTime;
@@ -41,6 +43,7 @@ use super::traps::Variations;
 use crate::cluster::ClusterError;
 use crate::decisions::Decisions;
 use crate::erased::Erased;
+use crate::exchange::copy::CopyError;
 use crate::fetch::{BodyMemory, Fetcher};
 use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags};
 use crate::parse::Limits;
@@ -87,6 +90,9 @@ pub enum CrawlError {
     /// The run cannot take part in its cluster, or no longer.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+    /// The archive cannot be copied as was asked for.
+    #[error("the archive cannot be copied: {0}")]
+    Copy(#[from] CopyError),
     /// A thread ended before its time.
     #[error("a thread of the crawl has ended unexpectedly")]
     ThreadEnded,
@@ -194,8 +200,10 @@ pub fn run(
             pace: Pace::default(),
             account: Account::default(),
             peers: None,
+            copies: None,
         };
         run.join_peers(&plan)?;
+        run.start_copies(scope)?;
         run.begin_account(&plan);
         let done = run.carry_out(plan, report);
         run.end_account(&done);
@@ -263,6 +271,8 @@ struct Run<'a> {
     account: Account,
     /// The other nodes of the cluster, if there is one.
     peers: Option<Peers>,
+    /// What copies the archive, if it is copied.
+    copies: Option<Copies>,
 }
 
 impl Run<'_> {
@@ -273,7 +283,9 @@ impl Run<'_> {
         self.policy.ended = Some(Ended { reason: end.name().to_owned(), topic: self.status.topic.clone() });
         self.policy.keep(self.recorder.state_mut())?;
         self.finish(report)?;
-        self.leave_peers(end)?;
+        self.tell_peers_of_the_end(end)?;
+        self.end_copies()?;
+        self.leave_peers()?;
         Ok(end)
     }
 
@@ -387,6 +399,7 @@ impl Run<'_> {
                 return Err(CrawlError::Frontier(error));
             }
             self.hear_peers(now)?;
+            self.look_at_copies(now)?;
             let is_paused = self.look_around(now)?;
             self.watch.start();
             if ending.is_none() {
@@ -430,6 +443,7 @@ impl Run<'_> {
             if self.recorder.checkpoint_is_due() {
                 self.checkpoint()?;
             }
+            self.feed_peers(now)?;
             self.watch.lap(Stage::Checkpoint);
             if reported.elapsed() >= REPORT_EVERY {
                 reported = Instant::now();
@@ -465,6 +479,8 @@ impl Run<'_> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
         if self.control.is_stopped() {
             Some(End::Stopped)
+        } else if self.is_drained() {
+            Some(End::Drained)
         } else if self.status.pages >= limit && self.under_way == 0 && self.frontier.requisites() == 0 {
             // What the last pages need is fetched before.
             Some(End::Limit)

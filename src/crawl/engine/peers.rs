@@ -1,14 +1,15 @@
 //! What a run has to do with the other nodes of its cluster: it takes in what they send, tells them of every checkpoint,
 //! and ends with them.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use archive_storage::Checkpointed;
-
 use super::super::options::{End, Plan};
+use super::copies::Copies;
 use super::{CrawlError, Run};
 use crate::cluster::{
-    ADDRESS_DELAY_MAX, Activity, Batch, ClusterError, Event, Mode, Node, Progress, Rest, Standing, Turns,
+    ADDRESS_DELAY_MAX, Activity, Batch, ClusterError, Commit, Event, Mode, Node, Progress, Rest, Standing,
+    Turns,
 };
 use crate::ledger::Credits;
 
@@ -18,6 +19,14 @@ const OUTBOX_BYTES_MAX: usize = 64 << 20;
 /// How often the others are told which addresses are to be asked.
 const TELL_ADDRESSES_EVERY: Duration = Duration::from_secs(1);
 
+/// A partition that waits gets what is for it after this time; twice as long each time that it goes on waiting, because what it gets
+/// is no news to it.
+const FEED_AFTER: Duration = Duration::from_secs(1);
+const FEED_AFTER_MAX: Duration = Duration::from_secs(30);
+
+/// The checkpoints that this takes get at most this part of the time.
+const FEED_PART: u32 = 20;
+
 /// The other nodes, as this one knows them.
 pub(super) struct Peers {
     node: Node,
@@ -26,6 +35,19 @@ pub(super) struct Peers {
     trouble: Option<String>,
     /// When the others were told of addresses last.
     told: Option<Instant>,
+    /// Partitions that have nothing to do; when they were given something last, and how long that is not done again.
+    hungry: BTreeSet<u16>,
+    fed: Instant,
+    feed_after: Duration,
+    /// Whether another node is to have the partition.
+    is_drained: bool,
+}
+
+impl Peers {
+    /// The epoch of this node.
+    pub(super) fn epoch(&self) -> u64 {
+        self.node.epoch
+    }
 }
 
 impl Run<'_> {
@@ -42,7 +64,8 @@ impl Run<'_> {
             self.frontier.turns = Some(Turns::new(member.partition.number, member.partition.count));
         }
         let marks = self.recorder.credits().marks();
-        let node = Node::start(member, self.recorder.store().path(), &marks)?;
+        let known = Credits::epoch(self.recorder.state())?;
+        let node = Node::start(member, self.recorder.store().path(), &marks, known)?;
         Credits::set_epoch(self.recorder.state_mut(), node.epoch)?;
         let partition = &member.partition;
         self.notice(format!("partition {partition}, epoch {}, mode {}", node.epoch, partition.mode));
@@ -52,6 +75,10 @@ impl Run<'_> {
             standing: Standing::default(),
             trouble: None,
             told: None,
+            hungry: BTreeSet::new(),
+            fed: Instant::now(),
+            feed_after: FEED_AFTER,
+            is_drained: false,
         });
         Ok(())
     }
@@ -84,6 +111,16 @@ impl Run<'_> {
         match event {
             Event::Begun => peers.has_begun = true,
             Event::Trouble(trouble) => peers.trouble = trouble,
+            Event::Hungry(hungry) => {
+                peers.feed_after = FEED_AFTER;
+                peers.hungry = hungry;
+            }
+            Event::Drain => {
+                peers.is_drained = true;
+                self.notice(
+                    "asked to leave the partition to another node (archive cluster drain)".to_owned(),
+                );
+            }
             Event::Told(addresses, at) => {
                 if let Some(turns) = &mut self.frontier.turns {
                     turns.told(&addresses, at);
@@ -135,6 +172,12 @@ impl Run<'_> {
                 "another node had this partition; waiting until it has surely stopped writing".to_owned(),
             );
         }
+        if let Some((bytes, trouble)) = self.copies.as_ref().map(Copies::waiting)
+            && bytes > OUTBOX_BYTES_MAX
+        {
+            let trouble = trouble.unwrap_or("one is under way");
+            return Some(format!("much waits to be sent until the archive is copied: {trouble}"));
+        }
         let trouble = peers.trouble.as_ref()?;
         let waiting: usize = Credits::outbox(self.recorder.state()).map(|(_, _, bytes)| bytes.len()).sum();
         (waiting > OUTBOX_BYTES_MAX).then(|| {
@@ -142,12 +185,30 @@ impl Run<'_> {
         })
     }
 
-    /// Tells the others what a checkpoint has made durable.
-    pub(super) fn tell_peers(&mut self, checkpointed: Checkpointed) -> Result<(), CrawlError> {
-        let Self { peers, recorder, frontier, status, .. } = self;
-        let Some(peers) = peers.as_mut().filter(|_| checkpointed == Checkpointed::Done) else {
+    /// Makes a checkpoint when others wait for what it would send.
+    pub(super) fn feed_peers(&mut self, now: Instant) -> Result<(), CrawlError> {
+        let Some(peers) = &self.peers else { return Ok(()) };
+        if now < peers.fed + peers.feed_after || !self.recorder.credits().leaves_for(&peers.hungry) {
             return Ok(());
-        };
+        }
+        self.checkpoint()?;
+        if let Some(peers) = &mut self.peers {
+            peers.fed = Instant::now();
+            let rest = (peers.fed - now) * FEED_PART;
+            peers.feed_after = (peers.feed_after * 2).min(FEED_AFTER_MAX).max(rest);
+        }
+        Ok(())
+    }
+
+    /// Whether another node is to have the partition.
+    pub(super) fn is_drained(&self) -> bool {
+        self.peers.as_ref().is_some_and(|peers| peers.is_drained)
+    }
+
+    /// Tells the others what a checkpoint has made durable, or lets that wait for a copy.
+    pub(super) fn tell_peers(&mut self) -> Result<(), CrawlError> {
+        let Self { peers, recorder, frontier, status, .. } = self;
+        let Some(peers) = peers.as_mut() else { return Ok(()) };
         let progress = Progress {
             waiting: frontier.queued(),
             pages: status.pages,
@@ -156,6 +217,18 @@ impl Run<'_> {
         let credits = recorder.credits();
         let (outbox, total) = (Credits::outbox(recorder.state()), credits.pages().total().units());
         let commit = peers.standing.commit(outbox, total, credits.marks(), progress);
+        match &mut self.copies {
+            Some(copies) => {
+                copies.hold(commit);
+                Ok(())
+            }
+            None => self.pass_on(commit),
+        }
+    }
+
+    /// Tells the others.
+    pub(super) fn pass_on(&mut self, commit: Commit) -> Result<(), CrawlError> {
+        let Some(peers) = &self.peers else { return Ok(()) };
         match peers.node.commit(commit) {
             // Why it has ended is among what it said.
             Err(ClusterError::ThreadEnded) => {
@@ -201,14 +274,18 @@ impl Run<'_> {
     }
 
     /// Tells the others that the run is over, once everything is durable.
-    pub(super) fn leave_peers(&mut self, end: End) -> Result<(), CrawlError> {
+    pub(super) fn tell_peers_of_the_end(&mut self, end: End) -> Result<(), CrawlError> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
-        peers.standing.ends(if end == End::Complete {
-            Activity::Complete
-        } else {
-            Activity::Ended(end.name().to_owned())
+        peers.standing.ends(match end {
+            End::Complete => Activity::Complete,
+            End::Drained => Activity::Drained,
+            _ => Activity::Ended(end.name().to_owned()),
         });
-        self.tell_peers(Checkpointed::Done)?;
+        self.tell_peers()
+    }
+
+    /// Sends what is left to send, and is no node any more.
+    pub(super) fn leave_peers(&mut self) -> Result<(), CrawlError> {
         let Some(peers) = self.peers.take() else { return Ok(()) };
         let mut is_sent = false;
         for event in peers.node.finish() {

@@ -29,6 +29,7 @@ use archive_storage::StoreError;
 use object_store::ObjectStore;
 use tokio::runtime::Runtime;
 
+use crate::cluster::ClusterError;
 use crate::remote::{self, RemoteError};
 use crate::search;
 
@@ -37,7 +38,7 @@ pub use self::manifest::{Entry, FILES_MAX, MANIFEST_BYTES_MAX, Manifest, PATH_BY
 pub use self::places::{FILE as PLACES_FILE, Place, places};
 pub use self::prune::{Removed, prune};
 pub use self::restore::{RESTORE_ENDING, Restored, restore};
-pub use self::send::{Copied, send};
+pub use self::send::{Copied, send, send_if};
 pub use self::snapshot::{FOLDER as SNAPSHOT_FOLDER, Lock as SnapshotLock};
 
 /// Reports how many bytes of how many are done; called from several threads.
@@ -147,6 +148,9 @@ pub enum CopyError {
         /// What happened.
         source: io::Error,
     },
+    /// The archive is a partition of a cluster that another node has by now, or that cannot be told.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
     /// Somebody wanted it to end.
     #[error("stopped; the same command continues it")]
     Stopped,
@@ -156,6 +160,22 @@ impl CopyError {
     fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         |source| Self::Io { path, source }
+    }
+
+    /// Whether it may go well when it is tried again.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Remote { source, .. } => source.is_passing(),
+            Self::Cluster(error) => error.is_passing(),
+            Self::Overtaken { .. }
+            | Self::UnderWay(_)
+            | Self::Changed { .. }
+            | Self::Io { .. }
+            | Self::Store(_)
+            | Self::Search(_) => true,
+            _ => false,
+        }
     }
 
     /// Whether something else has the archive or the place now.

@@ -50,7 +50,24 @@ pub fn send(
     control: &Control,
     progress: Progress<'_>,
 ) -> Result<Copied, CopyError> {
+    send_if(archive, remote, adopt, control, progress, &|| Ok(()))
+}
+
+/// The same if the archive may be copied, which is asked after the copies there were looked at: whoever may no longer, because
+/// another node has its partition and copies that, either hears so or finds its number given.
+///
+/// # Errors
+/// As [`send`], and when it may not.
+pub fn send_if(
+    archive: &Path,
+    remote: &Remote,
+    adopt: bool,
+    control: &Control,
+    progress: Progress<'_>,
+    may_copy: &dyn Fn() -> Result<(), CopyError>,
+) -> Result<Copied, CopyError> {
     let last = remote.numbers()?.last().copied();
+    may_copy()?;
     let base = last.map(|number| remote.manifest(number)).transpose()?;
     let series = series(archive, remote, base.as_ref(), adopt)?;
     let readme = ObjectPath::from(README);

@@ -1,0 +1,227 @@
+//! `archive node`: crawls whatever partitions of a cluster have no node.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use archive::cluster::{Asked, Member, Mode, PARTITIONS_MAX, Vacancies, Vacancy};
+use archive::exchange::copy::{self, Remote};
+use archive::ledger::Credits;
+use archive::recorder::Control;
+use archive_storage::Store;
+
+use super::{EXIT_STOPPED, interrupt, output};
+
+/// Crawl the partitions of a cluster that have no node, each as `archive crawl` does, in a process and a folder of its own.
+///
+/// All machines get the same command. One partition is taken at a time, so that machines that begin together share them. A partition
+/// whose node is no more (killed, drained, or silent for two minutes) is gone on with by whoever has its archive, or, with --copies, by
+/// anybody. Stopped, it drains its partitions: others go on at once. It ends when nothing waits in any partition.
+#[derive(clap::Args)]
+#[command(after_help = "Example, on each machine:
+  archive node --cluster s3://crawl/cluster --partitions 64 --archives /srv/archives --partitions-max 16 \\
+    --copies s3://crawl/copies -- --seeds /srv/list.txt --scope any --user-agent 'mybot/1.0 (+https://example.org/bot)'")]
+pub(crate) struct Args {
+    /// The object store that the nodes share
+    #[arg(long, value_name = "URL")]
+    cluster: String,
+    /// How many partitions the cluster has; decided by who begins it
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARTITIONS_MAX)))]
+    partitions: u16,
+    /// What becomes of links to other partitions: exchange, firewall or crossover [default: exchange]
+    #[arg(long, value_name = "MODE")]
+    cluster_mode: Option<Mode>,
+    /// What this node is called for others [default: the machine's name]
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// The folder of the archives: that of partition 3 is 3.archive
+    #[arg(long, value_name = "DIR")]
+    archives: PathBuf,
+    /// Partitions that this machine has at the same time, at most
+    #[arg(long, value_name = "N", default_value_t = PARTITIONS_MAX)]
+    partitions_max: u16,
+    /// Copy each archive there after each checkpoint (crawl --copy-to), and take partitions of others over by their copies
+    #[arg(long, value_name = "URL")]
+    copies: Option<String>,
+    /// Options of the crawls, after --
+    #[arg(last = true, required = true, value_name = "CRAWL OPTIONS")]
+    crawl: Vec<String>,
+}
+
+/// How often the cluster and the crawls are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// After a crawl that failed, its partition is left alone for so long; after one that ended well, to let others have it first.
+const REST: Duration = Duration::from_secs(5);
+const REST_AT_EASE: Duration = Duration::from_secs(60);
+
+struct Machine<'a> {
+    args: &'a Args,
+    vacancies: Vacancies,
+    crawls: BTreeMap<u16, Child>,
+    /// Partitions that are left alone until then.
+    resting: BTreeMap<u16, Instant>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let control = interrupt::install()?;
+    fs::create_dir_all(&args.archives).with_context(|| args.archives.display().to_string())?;
+    let asked = Asked {
+        url: args.cluster.clone(),
+        number: 1,
+        count: args.partitions,
+        mode: args.cluster_mode,
+        node: args.node.clone(),
+    };
+    let vacancies = Vacancies::of(&Member::find(&asked)?);
+    let mut machine = Machine { args, vacancies, crawls: BTreeMap::new(), resting: BTreeMap::new() };
+    let mut is_leaving = false;
+    loop {
+        machine.look_at_crawls()?;
+        if control.is_stopped() {
+            if machine.crawls.is_empty() {
+                return Ok(ExitCode::from(EXIT_STOPPED));
+            }
+            if !is_leaving {
+                is_leaving = machine.leave();
+            }
+        } else if machine.go_on(&control)? {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let looked = Instant::now();
+        while looked.elapsed() < LOOK_EVERY && (is_leaving || !control.is_stopped()) {
+            thread::sleep(LOOK_EVERY / 10);
+        }
+    }
+}
+
+impl Machine<'_> {
+    /// Takes note of crawls that have ended.
+    fn look_at_crawls(&mut self) -> anyhow::Result<()> {
+        for number in self.crawls.keys().copied().collect::<Vec<_>>() {
+            let Some(crawl) = self.crawls.get_mut(&number) else { continue };
+            let Some(status) = crawl.try_wait().context("cannot look at a crawl")? else { continue };
+            self.crawls.remove(&number);
+            let rest = if status.success() { REST_AT_EASE } else { REST };
+            self.resting.insert(number, Instant::now() + rest);
+            output::note(format_args!("the crawl of partition {number} has ended: {status}"));
+        }
+        Ok(())
+    }
+
+    /// Begins the crawl of a partition, if one is vacant; whether nothing is left to do, for anybody.
+    fn go_on(&mut self, control: &Control) -> anyhow::Result<bool> {
+        let view = match self.vacancies.look(Instant::now()) {
+            Err(error) if error.is_passing() => {
+                output::note(format_args!("{error}; looking again in {} s", LOOK_EVERY.as_secs()));
+                return Ok(false);
+            }
+            view => view?,
+        };
+        if view.is_over && self.crawls.is_empty() {
+            return Ok(true);
+        }
+        if self.crawls.len() >= usize::from(self.args.partitions_max) {
+            return Ok(false);
+        }
+        let now = Instant::now();
+        let mut vacant: Vec<Vacancy> = view.vacant;
+        // Those that begin together on other machines try others first.
+        fastrand::shuffle(&mut vacant);
+        for vacancy in vacant {
+            let is_resting = self.resting.get(&vacancy.number).is_some_and(|until| now < *until);
+            if !is_resting && !self.crawls.contains_key(&vacancy.number) && self.take(&vacancy, control) {
+                break;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Begins the crawl of a partition if it can be gone on with here; whether it was begun.
+    fn take(&mut self, vacancy: &Vacancy, control: &Control) -> bool {
+        match self.make_ready(vacancy, control).and_then(|is_ready| {
+            if is_ready {
+                let crawl = self.command(vacancy.number).spawn().context("cannot begin a crawl")?;
+                self.crawls.insert(vacancy.number, crawl);
+            }
+            Ok(is_ready)
+        }) {
+            Ok(is_begun) => is_begun,
+            Err(error) => {
+                self.resting.insert(vacancy.number, Instant::now() + REST);
+                output::note(format_args!("partition {}: {error:#}", vacancy.number));
+                false
+            }
+        }
+    }
+
+    fn folder(&self, number: u16) -> PathBuf {
+        self.args.archives.join(format!("{number}.archive"))
+    }
+
+    fn place(&self, number: u16) -> Option<String> {
+        self.args.copies.as_ref().map(|url| format!("{}/{number}", url.trim_end_matches('/')))
+    }
+
+    /// Makes sure that the archive to go on with is here; whether it is.
+    fn make_ready(&self, vacancy: &Vacancy, control: &Control) -> anyhow::Result<bool> {
+        let folder = self.folder(vacancy.number);
+        let known = if folder.join("state").exists() {
+            Some(Credits::epoch(Store::read_only(&folder)?.state())?)
+        } else {
+            None
+        };
+        match known {
+            // It was this machine's, and nobody has had it since: the lock of its folder says whether it still is.
+            Some(known) if known == vacancy.epoch => return Ok(true),
+            _ if !vacancy.is_sure => return Ok(false),
+            Some(known) if known >= vacancy.told => return Ok(true),
+            None if vacancy.told == 0 => return Ok(true),
+            _ => {}
+        }
+        let Some(place) = self.place(vacancy.number) else { return Ok(false) };
+        if let Some(known) = known {
+            let old = folder.with_extension(format!("of-epoch-{known}"));
+            fs::rename(&folder, &old).with_context(|| folder.display().to_string())?;
+            let number = vacancy.number;
+            output::note(format_args!(
+                "partition {number} was gone on with elsewhere; what was here is {}",
+                old.display()
+            ));
+        }
+        copy::restore(&Remote::open(&place)?, &folder, None, control, &|_, _| {})?;
+        Ok(true)
+    }
+
+    fn command(&self, number: u16) -> Command {
+        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("archive"));
+        let mut command = Command::new(program);
+        command.arg("crawl").args(&self.args.crawl).arg("--archive").arg(self.folder(number));
+        command.args(["--cluster", &self.args.cluster, "--partition"]);
+        command.arg(format!("{number}/{}", self.args.partitions));
+        if let Some(place) = self.place(number) {
+            command.args(["--copy-to", &place]);
+        }
+        if let Some(node) = &self.args.node {
+            command.args(["--node", node]);
+        }
+        // Ctrl-C is for this process: it lets the crawls leave their partitions to others.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command
+    }
+
+    /// Lets all crawls leave their partitions; whether all were asked.
+    fn leave(&self) -> bool {
+        self.crawls.keys().all(|number| match self.vacancies.ask_to_end(*number) {
+            Ok(()) => true,
+            Err(error) => {
+                output::note(format_args!("partition {number} cannot be left: {error}"));
+                false
+            }
+        })
+    }
+}

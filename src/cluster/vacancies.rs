@@ -1,0 +1,145 @@
+//! Which partitions have no node, as somebody sees who has looked at a cluster for some time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::shared::{Known, Shared};
+use super::{Activity, ClusterError, Member, Status};
+use crate::remote::{self, MachineTime};
+
+/// A node that has told nothing for so long is no more: each tells something at least every 30 seconds, once it has begun to.
+pub const SILENT_AFTER: Duration = Duration::from_secs(120);
+
+/// A partition that a node may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vacancy {
+    /// Its number.
+    pub number: u16,
+    /// The epoch of the last node; 0 if it was never begun.
+    pub epoch: u64,
+    /// The epoch of the last node that has told something: an archive that knows no epoch as new is not the one to go on with.
+    pub told: u64,
+    /// Whether the last node is surely no more; otherwise only somebody who knows it otherwise may take the partition.
+    pub is_sure: bool,
+}
+
+/// What was seen of the partitions of a cluster.
+#[derive(Debug)]
+pub struct Vacancies {
+    shared: Shared,
+    count: u16,
+    known: Known,
+    /// By partition, what its newest node has told last, and since when that is so.
+    pulses: HashMap<u16, ((u64, u64), Instant)>,
+}
+
+/// A look at all partitions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// Partitions that may be without a node.
+    pub vacant: Vec<Vacancy>,
+    /// Whether every node has ended, for reasons that do not call for another one.
+    pub is_over: bool,
+}
+
+impl Vacancies {
+    /// Those of the cluster of a member.
+    #[must_use]
+    pub fn of(member: &Member) -> Self {
+        let shared = Shared::new(Arc::clone(&member.store), Arc::new(MachineTime));
+        Self { shared, count: member.partition.count, known: Known::new(), pulses: HashMap::new() }
+    }
+
+    /// Looks at all partitions.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn look(&mut self, now: Instant) -> Result<View, ClusterError> {
+        let Self { shared, count, known, pulses } = self;
+        let epochs = remote::runtime()?.block_on(async {
+            shared.statuses(*count, known).await?;
+            shared.newest_epochs().await
+        })?;
+        let mut view = View { vacant: Vec::new(), is_over: true };
+        for number in 1..=*count {
+            let epoch = epochs.get(&number).copied().unwrap_or(0);
+            let last = known.get(&number);
+            let told = last.map_or(0, |((epoch, _), _)| *epoch);
+            let last = last.filter(|_| told == epoch);
+            let newest = (epoch, last.map_or(0, |((_, number), _)| *number));
+            let status = last.map(|(_, status)| status);
+            let pulse = pulses.entry(number).or_insert((newest, now));
+            if pulse.0 != newest {
+                *pulse = (newest, now);
+            }
+            let is_silent = now.saturating_duration_since(pulse.1) >= SILENT_AFTER;
+            view.is_over &= status.is_some_and(|status| has_had_enough(&status.activity));
+            if let Some(is_sure) = is_vacant(epoch, status, is_silent) {
+                view.vacant.push(Vacancy { number, epoch, told, is_sure });
+            }
+        }
+        Ok(view)
+    }
+
+    /// Asks the node of a partition to end.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn ask_to_end(&self, partition: u16) -> Result<(), ClusterError> {
+        remote::runtime()?.block_on(async {
+            let (epoch, _) = self.shared.newest_epoch(partition).await?;
+            self.shared.ask_to_end(partition, epoch).await
+        })
+    }
+}
+
+/// Whether a node has ended because of what it was told to do, or because nothing is left.
+fn has_had_enough(activity: &Activity) -> bool {
+    match activity {
+        Activity::Complete => true,
+        Activity::Ended(why) => why != "stopped",
+        Activity::Running | Activity::Idle | Activity::Drained => false,
+    }
+}
+
+/// Whether a partition has no node, and whether that is sure; nothing if it has one or needs none.
+fn is_vacant(epoch: u64, status: Option<&Status>, is_silent: bool) -> Option<bool> {
+    match status.map(|status| &status.activity) {
+        _ if epoch == 0 => Some(true),
+        Some(activity) if activity.is_over() => (!has_had_enough(activity)).then_some(true),
+        _ => Some(is_silent),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Marks, Progress};
+    use super::*;
+
+    #[test]
+    fn a_partition_is_vacant_when_its_node_is_no_more_and_is_not_done() {
+        let status = |activity| Status {
+            partition: 1,
+            epoch: 1,
+            node: String::new(),
+            time: String::new(),
+            activity,
+            total: 0,
+            marks: Marks::default(),
+            progress: Progress::default(),
+        };
+        for (activity, is_silent, expected) in [
+            (Activity::Running, false, Some(false)),
+            (Activity::Running, true, Some(true)),
+            (Activity::Idle, true, Some(true)),
+            (Activity::Drained, false, Some(true)),
+            (Activity::Ended("stopped".to_owned()), false, Some(true)),
+            (Activity::Ended("limit".to_owned()), true, None),
+            (Activity::Complete, true, None),
+        ] {
+            assert_eq!(is_vacant(1, Some(&status(activity.clone())), is_silent), expected, "{activity:?}");
+        }
+        assert_eq!((is_vacant(0, None, false), is_vacant(1, None, false)), (Some(true), Some(false)));
+    }
+}

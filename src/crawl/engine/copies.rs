@@ -1,0 +1,180 @@
+//! Copies of the archive beside its crawl, one after each checkpoint, and what other nodes hear of only when a copy has it.
+//!
+//! A lost disk then costs what was captured since the last copy, and nothing that others rely on. What a checkpoint says to them, its
+//! batches, what was received and may be removed, waits for a copy of it or of a later one. So nothing outside ever comes from a
+//! state that only the lost disk had: who goes on with the copy sends the same bytes under the same numbers, and what it has
+//! not received is still in the store.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use crossbeam::channel::{Receiver, Sender, bounded};
+
+use super::super::options::CopyTo;
+use super::{CrawlError, Run};
+use crate::cluster::Commit;
+use crate::exchange::copy::{self, CopyError, Remote};
+use crate::recorder::Control;
+
+/// After a copy that failed.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// A copy that was made, or why not; and why older ones could not be removed.
+type Made = Result<Option<CopyError>, CopyError>;
+
+/// Copies beside a crawl.
+pub(super) struct Copies {
+    asked: Sender<()>,
+    made: Receiver<Made>,
+    control: Arc<Control>,
+    /// What others hear of when the copy that is under way is made; nothing if none is.
+    covered: Option<Vec<Commit>>,
+    /// What has to wait for the next one.
+    held: Vec<Commit>,
+    /// Whether there was a checkpoint since the last copy began.
+    is_due: bool,
+    try_again: Option<Instant>,
+    trouble: Option<String>,
+}
+
+impl Copies {
+    fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        archive: &Path,
+        to: &CopyTo,
+        may_copy: impl Fn() -> Result<(), CopyError> + Send + 'scope,
+    ) -> Result<Self, CrawlError> {
+        let (remote, archive, keep) = (Remote::open(&to.url)?, archive.to_owned(), to.keep);
+        let ((asked, orders), (results, made)) = (bounded::<()>(1), bounded(1));
+        let control = Arc::new(Control::default());
+        let told = Arc::clone(&control);
+        let work = move || {
+            for () in orders {
+                let copied = copy::send_if(&archive, &remote, false, &told, &|_, _| {}, &may_copy);
+                let made = copied.map(|copied| copy::prune(&remote, copied.number, keep).err());
+                if results.send(made).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("copies".to_owned()).spawn_scoped(scope, work)?;
+        let (covered, held) = (None, Vec::new());
+        Ok(Self { asked, made, control, covered, held, is_due: false, try_again: None, trouble: None })
+    }
+
+    /// Lets something wait until a copy has it.
+    pub(super) fn hold(&mut self, commit: Commit) {
+        self.held.push(commit);
+    }
+
+    /// Bytes for others that wait for copies, and why that takes long, if it is known.
+    pub(super) fn waiting(&self) -> (usize, Option<&str>) {
+        let commits = self.covered.iter().flatten().chain(&self.held);
+        let bytes = commits.flat_map(|commit| &commit.outbox).map(|(_, _, bytes)| bytes.len()).sum();
+        (bytes, self.trouble.as_deref())
+    }
+
+    /// Has a copy made of what is durable now, unless one is under way.
+    fn begin(&mut self) -> Result<(), CrawlError> {
+        if self.covered.is_none() {
+            (self.is_due, self.try_again) = (false, None);
+            self.covered = Some(std::mem::take(&mut self.held));
+            self.asked.send(()).map_err(|_| CrawlError::ThreadEnded)?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of what came of a copy: what others may hear of, and what a person should know.
+    fn ended(&mut self, made: Made) -> Result<(Vec<Commit>, Option<String>), CopyError> {
+        let mut covered = self.covered.take().unwrap_or_default();
+        match made {
+            Ok(left) => {
+                let had_trouble = self.trouble.take().is_some();
+                let left = left.map(|error| format!("older copies could not be removed: {error}"));
+                Ok((covered, left.or(had_trouble.then(|| "copies are made again".to_owned()))))
+            }
+            Err(error) if error.is_passing() => {
+                covered.append(&mut self.held);
+                self.held = covered;
+                self.try_again = Some(Instant::now() + TRY_AGAIN_AFTER);
+                let text = format!("the archive could not be copied: {error}; it is tried again");
+                let is_news = self.trouble.as_ref() != Some(&text);
+                self.trouble = Some(text.clone());
+                Ok((Vec::new(), is_news.then_some(text)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        // A run that breaks off waits for no copy.
+        self.control.stop();
+    }
+}
+
+impl Run<'_> {
+    /// Begins to copy the archive, if that is wanted.
+    pub(super) fn start_copies<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> Result<(), CrawlError> {
+        let Some(to) = &self.options.copies else { return Ok(()) };
+        let own = self.options.cluster.clone().zip(self.peers.as_ref().map(super::peers::Peers::epoch));
+        let may_copy = move || match &own {
+            Some((member, epoch)) => Ok(member.check_epoch(*epoch)?),
+            None => Ok(()),
+        };
+        self.copies = Some(Copies::start(scope, self.recorder.store().path(), to, may_copy)?);
+        Ok(())
+    }
+
+    /// A checkpoint was made: it is to be copied.
+    pub(super) fn checkpoint_is_made(&mut self) -> Result<(), CrawlError> {
+        let Some(copies) = &mut self.copies else { return Ok(()) };
+        copies.is_due = true;
+        copies.begin()
+    }
+
+    /// Takes note of a copy that was made, and begins the next.
+    pub(super) fn look_at_copies(&mut self, now: Instant) -> Result<(), CrawlError> {
+        let Some(copies) = &mut self.copies else { return Ok(()) };
+        match copies.made.try_recv() {
+            Ok(made) => self.take_copy(made),
+            Err(_) if copies.covered.is_some() => Ok(()),
+            Err(_) => {
+                let is_time = copies.try_again.map_or(copies.is_due, |at| now >= at);
+                if is_time { copies.begin() } else { Ok(()) }
+            }
+        }
+    }
+
+    fn take_copy(&mut self, made: Made) -> Result<(), CrawlError> {
+        let Some(copies) = &mut self.copies else { return Ok(()) };
+        let (released, news) = copies.ended(made)?;
+        if let Some(news) = news {
+            self.warn(news);
+        }
+        released.into_iter().try_for_each(|commit| self.pass_on(commit))
+    }
+
+    /// Copies the archive as it is at the end of the run; others hear of that before this returns.
+    pub(super) fn end_copies(&mut self) -> Result<(), CrawlError> {
+        loop {
+            let Some(copies) = &mut self.copies else { return Ok(()) };
+            let is_last = copies.covered.is_none();
+            copies.begin()?;
+            let made = copies.made.recv().map_err(|_| CrawlError::ThreadEnded)?;
+            match made {
+                Err(error) if is_last => return Err(error.into()),
+                made => self.take_copy(made)?,
+            }
+            if is_last {
+                self.copies = None;
+            }
+        }
+    }
+}

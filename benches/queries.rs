@@ -53,8 +53,8 @@ const SEARCHES: [&str; 9] = [
     "page text contains any (w40, w100) and type = html order by importance limit 20",
     "count pages text contains w40 group by site limit 20",
     "page //book/@lang = de limit 20",
-    "page //book[@year = 1987] and importance > 1 order by importance limit 20",
-    "count pages //book[@year = 1987] group by site limit 20",
+    "page //book[@year = \"1987\" or @lang = fr] and importance > 1 order by importance limit 20",
+    "count pages //book/@lang = de group by site limit 20",
 ];
 
 /// Different words, of which the n-th is the n-th part as frequent as the first; words of a document.
@@ -252,9 +252,12 @@ fn early(seed: u64, end: u64) -> u64 {
     ((uniform.powi(3) * end as f64) as u64).min(end - 1)
 }
 
-/// Bits that look random.
+/// Bits that look random, the same in every process (the last steps of SplitMix64).
 fn mix(bits: u64) -> u64 {
-    url_hash(&format!("{bits}"))
+    let bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
 }
 
 /// Asks a question, and prints what it took.

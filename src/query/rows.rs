@@ -238,8 +238,8 @@ pub trait Rows {
         Ok(Chosen { rows: self.pages(), are_selected: false })
     }
 
-    /// All that a plan puts into groups when its searches found `hits`, but for groups that are not in its answer, and how many these are; none when the store
-    /// does not know at once.
+    /// All that a plan puts into groups when its searches found `hits`, but for groups that are not in its answer, and how many
+    /// these are; none when the store does not know at once.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -248,8 +248,8 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// The rows that a plan selects when its searches found `hits`, and wants in its answer, in no order, and how many it selects in all; none when the store
-    /// does not know at once.
+    /// The rows that a plan selects when its searches found `hits`, and wants in its answer, in no order, and how many it selects
+    /// in all; none when the store does not know at once.
     ///
     /// # Errors
     /// When the store cannot be read.

@@ -4,8 +4,9 @@
 //!
 //! makes the state of an archive of this many captured pages, booked as a crawl books them, and asks it. One more page, [`MANY`], has
 //! ten thousand captures. No record is in it and nothing is fetched. A folder that already has an archive is asked as it is, so that two
-//! programs can be compared; without `--folder`
-//! it is a temporary one. Ten million pages take some 4 GB and, on one processor, a quarter of an hour.
+//! programs can be compared; without `--folder` it is a temporary one. Ten million pages take some 4 GB and, on one processor, a
+//! quarter of an hour. With `--index` there is a full-text index of made-up documents of forty words, one for each page that is HTML or
+//! XML, and searches are asked, too.
 //!
 //! Each question is asked `--times` times after once unmeasured, of an archive that is opened again for it. One JSON object a question:
 //! milliseconds of opening and of the answer, half of the times and 99 of 100 at most, by the clock and by the processors.
@@ -18,8 +19,9 @@ use std::time::Instant;
 use archive::access::Access;
 use archive::ledger::{Credits, Facts, OutLink, Outcome};
 use archive::memory::peak_bytes;
-use archive::parse::{DocumentKind, LinkKind};
+use archive::parse::{DocumentKind, Elements, LinkKind};
 use archive::query::Question;
+use archive::search::{self, Document, Options};
 use archive::{prepared, recorder};
 use archive_storage::address::url_hash;
 use archive_storage::segment::SegmentOptions;
@@ -30,7 +32,7 @@ use serde_json::json;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const QUESTIONS: [&str; 7] = [
+const QUESTIONS: [&str; 10] = [
     "site importance > 2 order by importance limit 50",
     "page importance > 2 and type = html and status = 200 limit 100",
     "page type = pdf and depth > 3 and last seen < 2024-03-01 limit 100",
@@ -38,7 +40,27 @@ const QUESTIONS: [&str; 7] = [
     "count pages group by type",
     "count pages status = 404",
     "count pages type = html group by site limit 50",
+    "page url = \"http://www.s0.test/part-0/page-0.html\"",
+    "captures select status, count, sum(stored) group by status",
+    "count captures host = \"www.s7.test\"",
 ];
+
+/// Of an archive with an index. A word of rank n is in about 40 / 12 / n of the documents.
+const SEARCHES: [&str; 9] = [
+    "page text contains w40 limit 20",
+    "page text contains w40 and importance > 2 limit 20",
+    "page text contains w40 and importance > 2 order by importance limit 20",
+    "page text contains w4000 and importance > 2 order by importance limit 20",
+    "page text contains any (w40, w100) and type = html order by importance limit 20",
+    "count pages text contains w40 group by site limit 20",
+    "page //book/@lang = de limit 20",
+    "page //book[@year = \"1987\" or @lang = fr] and importance > 1 order by importance limit 20",
+    "count pages //book/@lang = de group by site limit 20",
+];
+
+/// Different words, of which the n-th is the n-th part as frequent as the first; words of a document.
+const VOCABULARY: f64 = 100_000.0;
+const WORDS: u64 = 40;
 
 /// Pages that are found in a row, of one site.
 const RUN: u64 = 20;
@@ -71,7 +93,14 @@ fn main() -> Outcomes<()> {
         make(&folder, pages, sites)?;
         println!("{}", json!({ "step": "made", "pages": pages, "seconds": begun.elapsed().as_secs_f64() }));
     }
-    for question in QUESTIONS {
+    let has_index = std::env::args().any(|argument| argument == "--index");
+    let index = folder.join(search::FOLDER);
+    if has_index && !index.exists() {
+        let (begun, documents) = (Instant::now(), make_index(&folder, &index, pages, sites)?);
+        let seconds = begun.elapsed().as_secs_f64();
+        println!("{}", json!({ "step": "indexed", "documents": documents, "seconds": seconds }));
+    }
+    for question in QUESTIONS.iter().chain(SEARCHES.iter().filter(|_| has_index)) {
         ask(&folder, question, times as usize)?;
     }
     println!("{}", json!({ "peak_bytes": peak_bytes() }));
@@ -102,9 +131,58 @@ fn make(folder: &Path, pages: u64, sites: u64) -> Outcomes<()> {
             store.checkpoint()?;
         }
     }
-    credits.settle(store.state_mut(), SETTLE_BYTES)?;
+    credits.settle(store.state_mut(), u64::MAX, SETTLE_BYTES)?;
     credits.save(store.state_mut())?;
     Ok(prepared::close(store)?)
+}
+
+/// Makes the index of an archive; says how many documents there are.
+fn make_index(folder: &Path, index: &Path, pages: u64, sites: u64) -> Outcomes<u64> {
+    let store = Store::read_only(folder)?;
+    let state = store.state();
+    let options = Options { state: state.identity(), memory_bytes: 1 << 30, ..Options::default() };
+    let mut writer = search::Writer::open(index, options)?;
+    let (web, mut documents) = (Web { pages, sites }, 0);
+    for number in 0..pages {
+        let draw = mix(number) % 100;
+        let is_xml = (15..20).contains(&draw);
+        let url = web.url(number);
+        let Some(page) = state.find(&url)?.filter(|_| is_xml || !(0..35).contains(&draw)) else { continue };
+        let words: Vec<String> = (0..WORDS).map(|place| word(number << 8 | place)).collect();
+        let attribute = |name: &str, text: String| Elements {
+            name: name.to_owned(),
+            wholes: vec![text.clone()],
+            text,
+            ..Elements::default()
+        };
+        let elements = vec![
+            Elements { name: "book".to_owned(), text: words.join(" "), ..Elements::default() },
+            attribute("book@lang", ["en", "de", "fr"][number as usize % 3].to_owned()),
+            attribute("book@year", (1950 + mix(number ^ 1) % 70).to_string()),
+        ];
+        writer.add(&Document {
+            page,
+            replaces: false,
+            version: None,
+            url,
+            title: words[..5].join(" "),
+            text: words.join(" "),
+            headings: String::new(),
+            elements: if is_xml { search::elements::terms(Some(elements)) } else { String::new() },
+            structure: None,
+            links: Vec::new(),
+        })?;
+        documents += 1;
+    }
+    writer.commit(state.totals().captures)?;
+    writer.close()?;
+    Ok(documents)
+}
+
+/// A word, more often one of a small number.
+fn word(seed: u64) -> String {
+    let uniform = mix(seed) as f64 / u64::MAX as f64;
+    format!("w{}", VOCABULARY.powf(uniform) as u64)
 }
 
 /// A made-up web: pages come in runs of a site, and early sites have far more of them.
@@ -202,9 +280,12 @@ fn early(seed: u64, end: u64) -> u64 {
     ((uniform.powi(3) * end as f64) as u64).min(end - 1)
 }
 
-/// Bits that look random.
+/// Bits that look random, the same in every process (the last steps of SplitMix64).
 fn mix(bits: u64) -> u64 {
-    url_hash(&format!("{bits}"))
+    let bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
 }
 
 /// Asks a question, and prints what it took.

@@ -231,12 +231,12 @@ fn cash_does_not_end_where_nobody_fetches() {
         ["http://a.test/", "http://a.test/x", "http://b.test/0", "http://b.test/1"]
             .map(|url| books.credits.importance_of(&books.state, books.id(url)).unwrap().unwrap())
     };
-    books.credits.settle(&mut books.state, 1 << 20).unwrap();
+    books.credits.settle(&mut books.state, u64::MAX, 1 << 20).unwrap();
     books.credits.audit(&books.state).unwrap();
     let before = importance(&books);
     for _ in 0..20 {
         books.not_modified("http://a.test/", 1);
-        books.credits.settle(&mut books.state, 1 << 20).unwrap();
+        books.credits.settle(&mut books.state, u64::MAX, 1 << 20).unwrap();
         books.credits.audit(&books.state).unwrap();
         for (now, before) in importance(&books).into_iter().zip(before) {
             assert!((now / before - 1.0).abs() < 0.01, "{:?}, not {before:?}", importance(&books));
@@ -346,7 +346,7 @@ fn a_link_not_to_be_followed_has_a_small_share() {
     let stored = books.state.links(id).unwrap().links;
     let shy: Vec<bool> = stored.iter().map(|link| LinkCode::from_byte(link.kind).nofollow()).collect();
     assert_eq!(shy, [true, false]);
-    books.credits.settle(&mut books.state, 1 << 20).unwrap();
+    books.credits.settle(&mut books.state, u64::MAX, 1 << 20).unwrap();
     books.credits.audit(&books.state).unwrap();
     let importance = |url: &str| books.credits.importance_of(&books.state, books.id(url)).unwrap().unwrap();
     assert!(importance("http://a.test/plain") > 1.5 * importance("http://a.test/shy"));

@@ -174,7 +174,7 @@ fn columns_of(
                 site.add(&facts);
             }
             values = facts.values();
-            values[Column::Mime as usize] = capture.map_or(u64::MAX, |capture| u64::from(capture.mime.0));
+            values[Column::Mime as usize] = capture.map_or(0, |capture| u64::from(capture.mime.0));
         }
         for (column, value) in columns.iter_mut().zip(values) {
             column.push(value);

@@ -13,9 +13,11 @@ use chrono::{DateTime, Utc};
 
 use super::Plan;
 use super::batch::Batch;
-use super::columnar::{self, Best, Columnar, Counted, SiteTest, Wanted};
+use super::best_sites::{self, SiteTest};
+use super::columnar::{Best, Columnar, Counted, Wanted};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
-use super::prefilter::{self, Test};
+use super::hits::Hits;
+use super::prefilter::{self, Known, Test};
 use super::rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort};
 use super::topics::Topics;
 use super::value::Value;
@@ -93,6 +95,9 @@ pub struct ArchiveRows<'a> {
     /// What all visits say of a change rate; computed when first asked for.
     pub(super) prior: OnceLock<RatePrior>,
 }
+
+/// Where searches found fewer pages than this in a block of columns, on average, each page is looked up.
+const FOUND_PER_BLOCK_MIN: usize = 16;
 
 /// URLs that are kept of those that were read, and names of hosts and of sites, which each take its bytes.
 const NAMES_KEPT: usize = 1 << 17;
@@ -200,7 +205,7 @@ impl<'a> ArchiveRows<'a> {
 
     /// The columns of what a plan asks for, where there are some, a test that holds for all that it selects, and whether it holds
     /// for nothing else.
-    pub(super) fn tested(&self, plan: &Plan) -> Result<Option<(Columnar<'_>, bool)>, RowsError> {
+    pub(super) fn tested(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Columnar<'_>, bool)>, RowsError> {
         let prepared = match plan.target {
             Target::Pages => self.prepared.as_ref(),
             Target::Captures | Target::Versions => self.prepared_captures()?,
@@ -208,7 +213,7 @@ impl<'a> ArchiveRows<'a> {
         };
         let Some(prepared) = prepared else { return Ok(None) };
         let (test, is_exact) = match &plan.filter {
-            Some(filter) => Test::of(filter, &self.pages)?,
+            Some(filter) => Test::of(filter, Known { target: plan.target, pages: &self.pages, hits })?,
             None => (None, true),
         };
         let is_version = (plan.target == Target::Versions).then(prefilter::is_version);
@@ -217,8 +222,14 @@ impl<'a> ArchiveRows<'a> {
     }
 
     /// What answers a plan by columns alone, if they decide all of its conditions.
-    fn columnar(&self, plan: &Plan) -> Result<Option<Columnar<'_>>, RowsError> {
-        Ok(self.tested(plan)?.and_then(|(columnar, is_exact)| is_exact.then_some(columnar)))
+    fn columnar(&self, plan: &Plan, hits: &Hits) -> Result<Option<Columnar<'_>>, RowsError> {
+        let columnar = self.tested(plan, hits)?.and_then(|(columnar, is_exact)| is_exact.then_some(columnar));
+        Ok(columnar.filter(|columnar| {
+            columnar
+                .test
+                .most()
+                .is_none_or(|most| most / FOUND_PER_BLOCK_MIN >= columnar.prepared.blocks() as usize)
+        }))
     }
 
     /// Of some pages, given by rising number, those that a plan's conditions hold for, with their kind, site, last capture and
@@ -228,7 +239,7 @@ impl<'a> ArchiveRows<'a> {
         plan: &Plan,
         ids: &[UrlId],
     ) -> Result<Option<Vec<(UrlId, Facts)>>, RowsError> {
-        Ok(self.columnar(plan)?.map(|columnar| columnar.of(ids)).transpose()?)
+        Ok(self.columnar(plan, &Hits::default())?.map(|columnar| columnar.of(ids)).transpose()?)
     }
 
     /// The rows of some pages, by rising number: many cost less than one by one.
@@ -290,7 +301,7 @@ impl<'a> ArchiveRows<'a> {
     /// The sites that a plan selects and wants in its answer, and how many it selects in all, if prepared columns decide that.
     fn best_sites(&self, plan: &Plan) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
         let Some(sites) = self.prepared_sites()? else { return Ok(None) };
-        let Some((ids, count)) = columnar::best_sites(plan, &sites)? else { return Ok(None) };
+        let Some((ids, count)) = best_sites::best_sites(plan, &sites)? else { return Ok(None) };
         let sums = sites.some(&ids)?;
         let rows = ids.iter().zip(&sums).map(|(id, sum)| self.site_row(*id, sum).map(Row::Site));
         Ok(Some((rows.collect::<Result<_, _>>()?, count)))
@@ -347,7 +358,7 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn pages_for(&self, plan: &Plan) -> Result<Chosen<'_, PageRow>, RowsError> {
-        let (test, are_selected) = match self.tested(plan)? {
+        let (test, are_selected) = match self.tested(plan, &Hits::default())? {
             Some((columnar, is_exact)) => (columnar.test, is_exact),
             None => (Test::All(Vec::new()), false),
         };
@@ -355,9 +366,9 @@ impl Rows for ArchiveRows<'_> {
         Ok(Chosen { rows: Box::new(pages), are_selected })
     }
 
-    fn sorts_for(&self, plan: &Plan) -> Result<Option<(Vec<Sort>, u64)>, RowsError> {
+    fn sorts_for(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Vec<Sort>, u64)>, RowsError> {
         let Some(wanted) = Wanted::of(plan) else { return Ok(None) };
-        let Some(columnar) = self.columnar(plan)? else { return Ok(None) };
+        let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
         let Some((counted, left_out)) = columnar.sorted(&wanted)? else { return Ok(None) };
         let rows = match plan.target {
             Target::Pages => {
@@ -371,13 +382,13 @@ impl Rows for ArchiveRows<'_> {
         Ok(Some((sorts.collect(), left_out)))
     }
 
-    fn best_for(&self, plan: &Plan) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
+    fn best_for(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
         if plan.target == Target::Sites {
             return self.best_sites(plan);
         }
         let Some(best) = Best::of(plan) else { return Ok(None) };
-        let Some(columnar) = self.columnar(plan)? else { return Ok(None) };
-        let (ids, count) = columnar.best(&best)?;
+        let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
+        let (ids, count) = columnar.best(&best, hits)?;
         if plan.target != Target::Pages {
             return Ok(Some((self.capture_rows(ids)?, count)));
         }
@@ -445,7 +456,9 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn sites_for(&self, plan: &Plan) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
-        self.site_rows(plan.filter.as_ref().map(|filter| columnar::site_tests(filter).0).unwrap_or_default())
+        self.site_rows(
+            plan.filter.as_ref().map(|filter| best_sites::site_tests(filter).0).unwrap_or_default(),
+        )
     }
 
     fn topics(&self) -> &[String] {

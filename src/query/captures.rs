@@ -11,6 +11,7 @@ use super::Plan;
 use super::archive::{ArchiveRows, page_type};
 use super::columns::{CAPTURE_KINDS, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::hits::Hits;
 use super::rows::{Chosen, PageRow, PageType, Row, Rows as _, RowsError};
 use super::value::Value;
 use crate::ledger::{Facts, LinkCode, Refusal, capture_flags, page_flags as flags};
@@ -118,7 +119,7 @@ impl ArchiveRows<'_> {
 
     /// Those of them that a plan may select; where there are columns, only these are read.
     pub(super) fn chosen_captures(&self, plan: &Plan) -> Found<Chosen<'_, CaptureRow>> {
-        let Some((columnar, are_selected)) = self.tested(plan)? else {
+        let Some((columnar, are_selected)) = self.tested(plan, &Hits::default())? else {
             return Ok(Chosen { rows: Box::new(self.all_captures()), are_selected: false });
         };
         let read = move |block| -> Found<Vec<CaptureRow>> {

@@ -1,22 +1,23 @@
 //! Answers that prepared columns give alone: how many pages or captures there are of each sort and what their numbers come to, and
-//! which come first. No row is made of the others, and blocks are read on all processors. Of sites, which numbers leave out most.
+//! which come first. No row is made of the others, and blocks are read on all processors.
 
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 
 use archive_grammar::{Direction, Target};
-use archive_storage::{SiteId, UrlId};
+use archive_storage::UrlId;
 use rayon::prelude::*;
 
 use super::columns::Column;
 use super::expr::{Expr, Function};
-use super::filter::{Filter, Ranges};
 use super::groups::{Aggregate, Gather};
+use super::hits::Hits;
 use super::plan::Plan;
 use super::prefilter::{Number, Rows, Test, Times, number, plain, times, whole};
 use super::rows::Sum;
+use super::score::combined;
 use super::top::Top;
-use crate::prepared::{self, Column as Stored, Facts, Prepared, PreparedError, SiteColumn, SiteSums, Sites};
+use crate::prepared::{self, Column as Stored, Facts, Prepared, PreparedError};
 
 /// Sorts of rows that are counted side by side, and in how many places at most: each takes eight bytes a sort, and 32 for each
 /// number that is summed.
@@ -24,7 +25,7 @@ const SORTS_MAX: u64 = 1 << 21;
 const COUNTERS_MAX: usize = 8;
 
 /// Of more rows than this, those before each other are told row by row.
-const BEST_MAX: usize = 10_000;
+pub(super) const BEST_MAX: usize = 10_000;
 
 /// Times that are on one day in one time zone are on one in all of them if they are in one of these spans.
 const SPAN_SECONDS: u64 = 900;
@@ -72,8 +73,15 @@ pub(super) struct Wanted {
 impl Wanted {
     pub(super) fn of(plan: &Plan) -> Option<Self> {
         let groups = plan.groups.as_ref().filter(|_| plan.sample.is_none())?;
-        let keys: Vec<Key> = groups.keys.iter().map(Key::of).collect::<Option<_>>()?;
-        let numbers = groups.aggregates.iter().map(summed).collect::<Option<_>>()?;
+        // What is counted once is told apart as groups are.
+        let distinct = groups.aggregates.iter().filter(|aggregate| aggregate.gather == Gather::Distinct);
+        let distinct = distinct.filter_map(|aggregate| aggregate.of.as_ref());
+        let keys: Vec<Key> = groups.keys.iter().chain(distinct).map(Key::of).collect::<Option<_>>()?;
+        let numbers = groups
+            .aggregates
+            .iter()
+            .map(|aggregate| summed(aggregate, plan.target))
+            .collect::<Option<_>>()?;
         let is_by_count = match plan.order.first() {
             Some((Expr::Aggregate(index), Direction::Descending)) => {
                 groups.aggregates.get(*index).is_some_and(|aggregate| aggregate.gather == Gather::Count)
@@ -81,7 +89,7 @@ impl Wanted {
             _ => false,
         };
         let are_groups = matches!(keys.as_slice(), [Key { column: Stored::Host | Stored::Site, .. }]);
-        let is_cut = is_by_count && groups.having.is_none() && are_groups;
+        let is_cut = is_by_count && groups.having.is_none() && are_groups && keys.len() == groups.keys.len();
         Some(Self { keys, numbers, largest: plan.last_row().filter(|_| is_cut) })
     }
 
@@ -92,18 +100,22 @@ impl Wanted {
 }
 
 /// The number that an aggregate gathers; none of rows themselves, and nothing for what takes each value.
-fn summed(aggregate: &Aggregate) -> Option<Option<Number>> {
+fn summed(aggregate: &Aggregate, target: Target) -> Option<Option<Number>> {
     let of = match &aggregate.of {
         Some(of) => Some(plain(of)?),
         None => None,
     };
-    let compared = |column| number(column).or_else(|| times(column).map(|times| times.0));
     match (aggregate.gather, of) {
-        (Gather::Count, None) => Some(None),
-        (Gather::Sum | Gather::Avg, Some(column)) => whole(column).map(Some),
-        (Gather::Known | Gather::Min | Gather::Max, Some(column)) => compared(column).map(Some),
+        (Gather::Count, None) | (Gather::Distinct, _) => Some(None),
+        (Gather::Sum | Gather::Avg, Some(column)) => whole(column, target).map(Some),
+        (Gather::Known | Gather::Min | Gather::Max, Some(column)) => compared(column, target).map(Some),
         _ => None,
     }
+}
+
+/// The column that tells which of two values of a field is greater.
+fn compared(column: Column, target: Target) -> Option<Number> {
+    number(column, target).or_else(|| times(column).map(|times| times.0))
 }
 
 /// What is told of pages of which many were found.
@@ -134,6 +146,8 @@ pub(super) struct Best {
     captured_first: bool,
     number: Number,
     direction: Direction,
+    /// Whether the number is the importance of pages, which makes a score of what a search found of them.
+    is_score: bool,
 }
 
 impl Best {
@@ -148,8 +162,9 @@ impl Best {
             [only] => (false, *only),
             _ => return None,
         };
-        let number = number(column).or_else(|| times(column).map(|times| times.0))?;
-        Some(Self { limit, captured_first, number, direction })
+        let is_score = column == Column::Score && direction == Direction::Descending;
+        let number = compared(if is_score { Column::Importance } else { column }, plan.target)?;
+        Some(Self { limit, captured_first, number, direction, is_score })
     }
 
     /// The place of a value among others, the first first; last what is not known.
@@ -161,6 +176,12 @@ impl Best {
         }
     }
 
+    /// The same of a page of which a search found so much.
+    fn rank_with(&self, bm25: f64, value: u64) -> u64 {
+        let stored = if self.is_score { combined(bm25, self.number.value(value)).to_bits() } else { value };
+        self.rank(stored)
+    }
+
     /// The first place that values between two can have.
     fn first_rank(&self, least: u64, most: u64) -> u64 {
         self.rank(if self.direction == Direction::Descending {
@@ -169,84 +190,6 @@ impl Best {
             least.max(u64::from(self.number.zero_is_unknown))
         })
     }
-}
-
-/// A number that is known of each site: its column, and the number that a value of it is.
-#[derive(Clone, Copy)]
-pub(super) struct SiteNumber(SiteColumn, fn(u64) -> f64);
-
-/// A condition on a number of sites.
-pub(super) type SiteTest = (SiteNumber, Ranges<f64>);
-
-/// Conditions on numbers of sites without which a filter does not hold, and whether they say all that it does.
-pub(super) fn site_tests(filter: &Filter) -> (Vec<SiteTest>, bool) {
-    match filter {
-        Filter::All(parts) => {
-            let (tests, are_exact): (Vec<_>, Vec<_>) = parts.iter().map(site_tests).unzip();
-            (tests.concat(), !are_exact.contains(&false))
-        }
-        Filter::Number(expr, ranges) => {
-            let test = site_number(expr).map(|number| (number, ranges.clone()));
-            (test.iter().cloned().collect(), test.is_some())
-        }
-        _ => (Vec::new(), false),
-    }
-}
-
-fn site_number(expr: &Expr) -> Option<SiteNumber> {
-    let count = |column| SiteNumber(column, |value| value as f64);
-    Some(match plain(expr)? {
-        Column::Importance => SiteNumber(SiteColumn::ByLinks, f64::from_bits),
-        Column::Captured => SiteNumber(SiteColumn::Captures, |captures| captures.min(1) as f64),
-        Column::Pages => count(SiteColumn::Pages),
-        Column::Captures => count(SiteColumn::Captures),
-        Column::Html => count(SiteColumn::Html),
-        Column::Xml => count(SiteColumn::Xml),
-        _ => return None,
-    })
-}
-
-impl SiteNumber {
-    pub(super) fn of(self, site: &SiteSums) -> f64 {
-        self.1(site.value(self.0))
-    }
-
-    fn of_all(self, sites: &Sites) -> Found<Vec<f64>> {
-        sites.map(self.0, self.1)
-    }
-}
-
-/// The sites that a plan selects and wants in its answer, and how many it selects in all, if numbers tell.
-pub(super) fn best_sites(plan: &Plan, sites: &Sites) -> Found<Option<(Vec<SiteId>, u64)>> {
-    let order: Option<Vec<_>> =
-        plan.order.iter().map(|(expr, way)| Some((site_number(expr)?, *way))).collect();
-    let (tests, are_exact) = plan.filter.as_ref().map_or((Vec::new(), true), site_tests);
-    let of_rows = plan.target == Target::Sites && plan.groups.is_none() && plan.sample.is_none();
-    let limit = plan.last_row().filter(|limit| of_rows && are_exact && *limit <= BEST_MAX);
-    let Some((order, limit)) = order.filter(|order| !order.is_empty()).zip(limit) else { return Ok(None) };
-    let mut tested = Vec::new();
-    for (number, ranges) in tests {
-        tested.push((number.of_all(sites)?, ranges));
-    }
-    let mut keys = Vec::new();
-    for (number, way) in order {
-        keys.push((number.of_all(sites)?, way));
-    }
-    let before = |left: &usize, right: &usize| {
-        let orders = keys.iter().map(|(values, way)| match way {
-            Direction::Ascending => values[*left].total_cmp(&values[*right]),
-            Direction::Descending => values[*right].total_cmp(&values[*left]),
-        });
-        orders.fold(Ordering::Equal, Ordering::then).then(left.cmp(right))
-    };
-    let (mut top, mut matched) = (Top::new(Some(limit), before), 0);
-    for site in 0..keys.first().map_or(0, |(values, _)| values.len()) {
-        if tested.iter().all(|(values, ranges)| ranges.has(&values[site])) {
-            matched += 1;
-            top.push(site);
-        }
-    }
-    Ok(Some((top.into_sorted().into_iter().map(|site| SiteId(site as u32)).collect(), matched)))
 }
 
 /// The columns, and a test that says all that the filter of a plan does, or holds for more.
@@ -415,10 +358,10 @@ impl Columnar<'_> {
     }
 
     /// The rows that come first, and how many there are in all.
-    pub(super) fn best(&self, best: &Best) -> Found<(Vec<u32>, u64)> {
+    pub(super) fn best(&self, best: &Best, hits: &Hits) -> Found<(Vec<u32>, u64)> {
         let nothing = || -> First { (Top::new(Some(best.limit), Place::cmp), 0) };
         let blocks = (0..self.prepared.blocks()).into_par_iter();
-        let each = blocks.try_fold(nothing, |first, block| self.add_best(first, block, best));
+        let each = blocks.try_fold(nothing, |first, block| self.add_best(first, block, best, hits));
         let (top, count) = each.try_reduce(nothing, |(mut left, ours), (right, theirs)| {
             right.into_sorted().into_iter().for_each(|place| left.push(place));
             Ok((left, ours + theirs))
@@ -427,7 +370,7 @@ impl Columnar<'_> {
     }
 
     /// Adds the rows of a block.
-    fn add_best(&self, (mut top, mut count): First, block: u32, best: &Best) -> Found<First> {
+    fn add_best(&self, (mut top, mut count): First, block: u32, best: &Best, hits: &Hits) -> Found<First> {
         let rows = self.rows(block)?;
         if matches!(rows, Rows::None) {
             return Ok((top, count));
@@ -435,7 +378,12 @@ impl Columnar<'_> {
         let ids = self.prepared.ids(block);
         // None of the block comes before those that are there: they are only counted.
         let (least, most) = self.prepared.bounds(block, best.number.column).into_inner();
-        let first = (Reverse(true), best.first_rank(least, most), ids.start);
+        let bm25 = if best.is_score { hits.bm25_of(ids.clone()) } else { vec![0.0; ids.len()] };
+        let first_rank = match best.is_score {
+            true => best.rank_with(bm25.iter().copied().fold(0.0, f64::max), most),
+            false => best.first_rank(least, most),
+        };
+        let first = (Reverse(true), first_rank, ids.start);
         if top.last().is_some_and(|last| *last < first) {
             return Ok((top, count + rows.count(ids.len())));
         }
@@ -446,10 +394,10 @@ impl Columnar<'_> {
         } else {
             vec![true; ids.len()]
         };
-        for (row, ((id, value), is_captured)) in ids.zip(values).zip(captured).enumerate() {
+        for (row, (((id, value), is_captured), bm25)) in ids.zip(values).zip(captured).zip(bm25).enumerate() {
             if rows.has(row) {
                 count += 1;
-                top.push((Reverse(is_captured), best.rank(value), id));
+                top.push((Reverse(is_captured), best.rank_with(bm25, value), id));
             }
         }
         Ok((top, count))

@@ -14,6 +14,7 @@ use super::plan::Search;
 use super::rows::PageType;
 use super::typed::{Checked, Typed};
 use crate::search;
+use crate::search::elements::ElementQuery;
 
 impl Checker<'_> {
     /// `//book[author contains "Eco"]/title contains rose`
@@ -30,22 +31,22 @@ impl Checker<'_> {
     fn indexed(&mut self, filter: Filter) -> Filter {
         let Filter::Some(path, inner) = &filter else { return filter };
         let decided = decided(path, inner.as_deref());
-        let query = match &decided {
-            Some(Decided { known, is_all: true }) => known.clone(),
-            _ => wanted(path, inner.as_deref(), None),
+        // Of some documents the index does not tell all.
+        let (query, known) = match decided {
+            Some(Decided { known, is_all: true }) => (ElementQuery::Any(Vec::new()), Some(known)),
+            Some(Decided { known, .. }) => (wanted(path, inner.as_deref(), None), Some(known)),
+            None => (wanted(path, inner.as_deref(), None), None),
         };
         let mut search = |query, are_known| {
             self.searches.push(Search::Elements { query, are_known });
             Filter::Hit(self.searches.len() - 1)
         };
-        let may_be = search(query, false);
-        let is_so = match decided {
-            Some(Decided { known, .. }) => {
-                Filter::Any(vec![Filter::All(vec![search(known, true), has_document()]), filter])
-            }
-            None => filter,
-        };
-        Filter::All(vec![may_be, is_so])
+        let known = known.map(|known| Filter::All(vec![search(known, true), has_document()]));
+        let is_read = Filter::All(vec![search(query, false), filter]);
+        match known {
+            Some(known) => Filter::Any(vec![known, is_read]),
+            None => is_read,
+        }
     }
 
     /// What stands where a path leads to, as a text.

@@ -125,7 +125,7 @@ impl Plan {
             Some((Expr::Field(Path { via: None, column: Column::Score }), Direction::Descending))
         );
         let candidates = self.candidates(world)?;
-        let whole = match (candidates, world.rows.best_for(self)?) {
+        let whole = match (candidates, world.rows.best_for(self, world.hits)?) {
             (_, Some((rows, matched))) => {
                 rows.into_iter().try_for_each(|row| found.offer(row))?;
                 found.matched = matched;
@@ -146,7 +146,7 @@ impl Plan {
     fn grouped(&self, world: &World<'_>, plan: &GroupPlan) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
         let mut groups = Groups::new(&plan.keys, &plan.aggregates, GATHERED_BYTES_MAX);
         let mut matched = 0;
-        match world.rows.sorts_for(self)? {
+        match world.rows.sorts_for(self, world.hits)? {
             Some((sorts, left_out)) => {
                 matched = left_out;
                 sorts.iter().try_for_each(|sort| groups.add_all(&world.subject(&sort.row), sort))?;

@@ -130,9 +130,17 @@ impl<'a> Groups<'a> {
 
     /// Adds rows to the group of one of them.
     pub(crate) fn add_all(&mut self, subject: &dyn Subject, sort: &Sort) -> Result<(), Error> {
-        self.gather(subject, |gathered, gather, place| {
-            gathered.add_all(gather, sort.count, sort.sums.get(place).and_then(Option::as_ref));
-            0
+        let of = |aggregate: &Aggregate| match (aggregate.gather, &aggregate.of) {
+            (Gather::Distinct, Some(of)) => of.value(subject).map(Some),
+            _ => Ok(None),
+        };
+        let mut values = self.aggregates.iter().map(of).collect::<Result<Vec<_>, RowsError>>()?;
+        self.gather(subject, |gathered, gather, place| match values.get_mut(place).and_then(Option::take) {
+            Some(value) => gathered.add(gather, Some(value)),
+            None => {
+                gathered.add_all(gather, sort.count, sort.sums.get(place).and_then(Option::as_ref));
+                0
+            }
         })
     }
 
@@ -256,7 +264,7 @@ impl Gathered {
                 let value = if gather == Gather::Min { &of.least } else { &of.most };
                 keep_best(best, gather, value.clone());
             }
-            // Distinct values and medians are taken row by row.
+            // Medians are taken row by row.
             _ => {}
         }
     }

@@ -1,5 +1,7 @@
 //! What the searches of a plan found before rows are read, and which pages can match at all because of it.
 
+use std::ops::Range;
+
 use archive_storage::UrlId;
 
 use super::filter::Filter;
@@ -10,7 +12,7 @@ pub(crate) type Found = Vec<(UrlId, f32)>;
 
 /// The findings of all searches of a plan.
 #[derive(Default)]
-pub(crate) struct Hits {
+pub struct Hits {
     /// None for one that may find any page.
     searches: Vec<Option<(Found, bool)>>,
     /// The structure of the pages' XML documents, from the index.
@@ -37,17 +39,31 @@ impl Hits {
 
     /// The sum of BM25 over all searches that count for the score.
     pub(crate) fn bm25(&self, id: UrlId) -> f64 {
-        let scoring = self.searches.iter().flatten().filter(|(_, scores)| *scores);
-        scoring.filter_map(|(found, _)| bm25(found, id)).map(f64::from).sum()
+        self.scoring().filter_map(|found| bm25(found, id)).map(f64::from).sum()
+    }
+
+    /// The same of each page of a range.
+    pub(super) fn bm25_of(&self, pages: Range<u32>) -> Vec<f64> {
+        let mut sums = vec![0.0; pages.len()];
+        for (id, bm25) in self.scoring().flat_map(|found| within(found, &pages)) {
+            sums[(id.0 - pages.start) as usize] += f64::from(*bm25);
+        }
+        sums
+    }
+
+    fn scoring(&self) -> impl Iterator<Item = &Found> {
+        self.searches.iter().flatten().filter(|(_, scores)| *scores).map(|(found, _)| found)
+    }
+
+    /// What the search at `index` found; none of one that may find any page.
+    pub(super) fn found(&self, index: usize) -> Option<&Found> {
+        self.searches.get(index)?.as_ref().map(|(found, _)| found)
     }
 
     /// The only pages for which `filter` can hold, by rising id; none when it can hold for pages that were not found.
     pub(crate) fn candidates(&self, filter: &Filter) -> Option<Vec<UrlId>> {
         match filter {
-            Filter::Hit(index) => {
-                let (found, _) = self.searches.get(*index)?.as_ref()?;
-                Some(found.iter().map(|(id, _)| *id).collect())
-            }
+            Filter::Hit(index) => Some(self.found(*index)?.iter().map(|(id, _)| *id).collect()),
             Filter::All(parts) => {
                 parts.iter().filter_map(|part| self.candidates(part)).reduce(|left, right| {
                     left.into_iter().filter(|id| right.binary_search(id).is_ok()).collect()
@@ -65,6 +81,12 @@ impl Hits {
             _ => None,
         }
     }
+}
+
+/// What was found of a range of pages.
+fn within<'a>(found: &'a Found, pages: &Range<u32>) -> &'a [(UrlId, f32)] {
+    let place = |page: u32| found.partition_point(|(id, _)| id.0 < page);
+    found.get(place(pages.start)..place(pages.end)).unwrap_or_default()
 }
 
 fn bm25(found: &[(UrlId, f32)], id: UrlId) -> Option<f32> {

@@ -21,6 +21,7 @@
 mod archive;
 mod as_of;
 mod batch;
+mod best_sites;
 mod captures;
 mod checks;
 mod columnar;

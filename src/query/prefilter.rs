@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::ops::{Bound, Not, Range, RangeBounds, RangeInclusive};
 
+use archive_grammar::Target;
 use archive_storage::{MimeId, StateError, UrlId};
 use chrono::DateTime;
 
@@ -14,10 +15,19 @@ use super::batch::Batch;
 use super::columns::{CAPTURE_KINDS, CHANGES, Column, Path};
 use super::expr::Expr;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind};
+use super::hits::Hits;
 use super::rows::{PageType, RowsError};
 use super::value::Value;
 use crate::ledger::{SiteRule, capture_flags, language};
 use crate::prepared::{self, Block, Column as Stored, Facts, Pages, Prepared, PreparedError};
+
+/// By what tests are made of a plan's conditions.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) target: Target,
+    pub(super) pages: &'a Pages<'a>,
+    pub(super) hits: &'a Hits,
+}
 
 /// A condition on stored values.
 #[derive(Debug)]
@@ -29,6 +39,10 @@ pub(super) enum Test {
     Between(Number, Vec<(Bound<f64>, Bound<f64>)>),
     /// A text that is stored by its number: for which it holds, and whether it holds where no text is known.
     Of(Stored, Vec<bool>, bool),
+    /// The same for one number alone, which is told faster.
+    Is(Stored, u64),
+    /// One of these pages, by rising number.
+    Found(Vec<u32>),
 }
 
 /// A column of numbers.
@@ -55,38 +69,61 @@ pub(super) enum Rows {
 impl Test {
     /// The test of a filter, or of those of its parts that all have to hold, and whether it says all that the filter does; none
     /// if columns say nothing about it.
-    pub(super) fn of(filter: &Filter, pages: &Pages<'_>) -> Result<(Option<Self>, bool), StateError> {
+    pub(super) fn of(filter: &Filter, known: Known<'_>) -> Result<(Option<Self>, bool), StateError> {
         let Filter::All(parts) = filter else {
-            let test = Self::exact(filter, pages)?;
+            let test = Self::exact(filter, known)?;
             let is_exact = test.is_some();
             return Ok((test, is_exact));
         };
-        let tests = parts.iter().map(|part| Self::of(part, pages)).collect::<Result<Vec<_>, _>>()?;
+        let tests = parts.iter().map(|part| Self::of(part, known)).collect::<Result<Vec<_>, _>>()?;
         let is_exact = tests.iter().all(|(_, is_exact)| *is_exact);
-        let tests: Vec<_> = tests.into_iter().filter_map(|(test, _)| test).collect();
-        Ok((Some(tests).filter(|tests| !tests.is_empty()).map(Self::All), is_exact))
+        let mut tests: Vec<_> = tests.into_iter().filter_map(|(test, _)| test).collect();
+        // Of most blocks nothing else is read then.
+        tests.sort_by_key(|test| !matches!(test, Self::Found(_)));
+        let holds_for_none = tests.first().is_some_and(Self::holds_for_none);
+        Ok((Some(tests).filter(|tests| !tests.is_empty()).map(Self::All), is_exact || holds_for_none))
+    }
+
+    fn holds_for_none(&self) -> bool {
+        matches!(self, Self::Found(pages) if pages.is_empty())
+    }
+
+    /// How many pages there can be for which it holds, if searches tell.
+    pub(super) fn most(&self) -> Option<usize> {
+        match self {
+            Self::All(tests) => tests.iter().filter_map(Self::most).min(),
+            Self::Any(tests) => tests.iter().map(Self::most).sum(),
+            Self::Found(pages) => Some(pages.len()),
+            Self::Not(_) | Self::Between(..) | Self::Of(..) | Self::Is(..) => None,
+        }
     }
 
     /// The test that says no less and no more than a filter.
-    fn exact(filter: &Filter, pages: &Pages<'_>) -> Result<Option<Self>, StateError> {
+    fn exact(filter: &Filter, known: Known<'_>) -> Result<Option<Self>, StateError> {
         let each = |parts: &[Filter]| -> Result<Option<Vec<Self>>, StateError> {
-            parts.iter().map(|part| Self::exact(part, pages)).collect()
+            parts.iter().map(|part| Self::exact(part, known)).collect()
         };
         Ok(match filter {
-            Filter::All(parts) => each(parts)?.map(Self::All),
+            Filter::All(_) => match Self::of(filter, known)? {
+                (test, true) => Some(test.unwrap_or(Self::All(Vec::new()))),
+                _ => None,
+            },
             Filter::Any(parts) => each(parts)?.map(Self::Any),
-            Filter::Not(part) => Self::exact(part, pages)?.map(|test| Self::Not(Box::new(test))),
-            Filter::Number(expr, ranges) => {
-                plain(expr).and_then(number).map(|number| Self::Between(number, ranges.0.clone()))
-            }
+            Filter::Not(part) => Self::exact(part, known)?.map(|test| Self::Not(Box::new(test))),
+            Filter::Number(expr, ranges) => plain(expr)
+                .and_then(|column| number(column, known.target))
+                .map(|number| Self::Between(number, ranges.0.clone())),
             Filter::Time(expr, Ranges(ranges)) => plain(expr).and_then(times).map(|times| {
                 let ranges = ranges.iter().map(|(from, to)| (times.start(*from), times.end(*to)));
                 Self::Between(times.0, ranges.collect())
             }),
             Filter::Text(expr, test) => match plain(expr) {
-                Some(column) => Self::text(column, test, pages)?,
+                Some(column) => Self::text(column, test, known.pages)?,
                 None => None,
             },
+            Filter::Hit(search) if known.target == Target::Pages => {
+                known.hits.found(*search).map(|found| Self::Found(found.iter().map(|(id, _)| id.0).collect()))
+            }
             Filter::Known(_)
             | Filter::Compare { .. }
             | Filter::Hit(_)
@@ -140,7 +177,11 @@ impl Test {
             }
             _ => return Ok(None),
         };
-        Ok(Some(Self::Of(stored, are, holds(None))))
+        let mut wanted = (0..).zip(&are).filter(|(_, is)| **is);
+        Ok(Some(match (wanted.next(), wanted.next(), holds(None)) {
+            (Some((only, _)), None, false) => Self::Is(stored, only),
+            (.., unknown) => Self::Of(stored, are, unknown),
+        }))
     }
 
     pub(super) fn rows(&self, prepared: &Prepared, block: u32) -> Result<Rows, PreparedError> {
@@ -149,6 +190,23 @@ impl Test {
             Self::Any(tests) => !all(tests.iter().map(|test| test.rows(prepared, block).map(Rows::not)))?,
             Self::Not(test) => !test.rows(prepared, block)?,
             Self::Between(number, ranges) => number.between(ranges, prepared, block)?,
+            Self::Is(column, wanted) => {
+                let bounds = prepared.bounds(block, *column);
+                match bounds.contains(wanted) {
+                    false => Rows::None,
+                    true if bounds.start() == bounds.end() => Rows::All,
+                    true => Rows::of(prepared.map(block, *column, |value| value == *wanted)?),
+                }
+            }
+            Self::Found(found) => {
+                let ids = prepared.ids(block);
+                let place = |page: u32| found.partition_point(|id| *id < page);
+                let mut rows = vec![false; ids.len()];
+                for id in found.get(place(ids.start)..place(ids.end)).unwrap_or_default() {
+                    rows[(id - ids.start) as usize] = true;
+                }
+                Rows::of(rows)
+            }
             Self::Of(column, are, otherwise) => {
                 let is = |value: u64| are.get(value as usize).copied().unwrap_or(*otherwise);
                 let bounds = prepared.bounds(block, *column);
@@ -305,12 +363,15 @@ fn counted(column: Stored) -> Number {
 }
 
 /// Whole numbers; their sums are exact as long as floats represent them exactly.
-pub(super) fn whole(column: Column) -> Option<Number> {
-    number(column).filter(|number| number.column != Stored::Importance)
+pub(super) fn whole(column: Column, target: Target) -> Option<Number> {
+    number(column, target).filter(|number| number.column != Stored::Importance)
 }
 
-pub(super) fn number(column: Column) -> Option<Number> {
+/// The column of numbers that has a field of rows of this sort.
+pub(super) fn number(column: Column, target: Target) -> Option<Number> {
     Some(match column {
+        // Those of a page are of its newest capture, which has no columns among those of pages.
+        Column::Size | Column::Stored if target == Target::Pages => return None,
         Column::Importance => Number { of: f64::from_bits, ..counted(Stored::Importance) },
         Column::Status => Number { zero_is_unknown: true, ..counted(Stored::Status) },
         Column::Captures => counted(Stored::Captures),

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 
 use super::Plan;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::hits::Hits;
 use super::value::Value;
 use crate::decisions::Decisions;
 use crate::parse::{Structure, Validity};
@@ -237,23 +238,23 @@ pub trait Rows {
         Ok(Chosen { rows: self.pages(), are_selected: false })
     }
 
-    /// All that a plan puts into groups, but for groups that are not in its answer, and how many these are; none when the store
-    /// does not know at once.
+    /// All that a plan puts into groups when its searches found `hits`, but for groups that are not in its answer, and how many
+    /// these are; none when the store does not know at once.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn sorts_for(&self, plan: &Plan) -> Result<Option<(Vec<Sort>, u64)>, RowsError> {
-        let _ = plan;
+    fn sorts_for(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Vec<Sort>, u64)>, RowsError> {
+        let _ = (plan, hits);
         Ok(None)
     }
 
-    /// The rows that a plan selects and wants in its answer, in no order, and how many it selects in all; none when the store
-    /// does not know at once.
+    /// The rows that a plan selects when its searches found `hits`, and wants in its answer, in no order, and how many it selects
+    /// in all; none when the store does not know at once.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn best_for(&self, plan: &Plan) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
-        let _ = plan;
+    fn best_for(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
+        let _ = (plan, hits);
         Ok(None)
     }
 

@@ -16,6 +16,7 @@ use chrono::{DateTime, Utc};
 
 use super::archive::{ArchiveRows, ArchiveRowsError};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::hits::Hits;
 use super::plan::Plan;
 use super::rows::{Chosen, DocumentReader, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort};
 use super::value::Value;
@@ -316,12 +317,12 @@ impl Rows for Together<'_> {
         Ok(Chosen { rows: Box::new(all.into_iter().flatten()), are_selected })
     }
 
-    fn sorts_for(&self, plan: &Plan) -> Found<Option<(Vec<Sort>, u64)>> {
-        self.only().map_or(Ok(None), |only| only.sorts_for(plan))
+    fn sorts_for(&self, plan: &Plan, hits: &Hits) -> Found<Option<(Vec<Sort>, u64)>> {
+        self.only().map_or(Ok(None), |only| only.sorts_for(plan, hits))
     }
 
-    fn best_for(&self, plan: &Plan) -> Found<Option<(Vec<Row>, u64)>> {
-        self.only().map_or(Ok(None), |only| only.best_for(plan))
+    fn best_for(&self, plan: &Plan, hits: &Hits) -> Found<Option<(Vec<Row>, u64)>> {
+        self.only().map_or(Ok(None), |only| only.best_for(plan, hits))
     }
 
     fn page(&self, id: UrlId) -> Found<Option<PageRow>> {

@@ -97,11 +97,14 @@ impl WordStream<'_> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             if byte.is_ascii() {
-                if !byte.is_ascii_alphanumeric() {
+                let letters = bytes[at..].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+                if letters == 0 {
                     break;
                 }
-                word.push(char::from(byte.to_ascii_lowercase()));
-                at += 1;
+                let before = word.len();
+                word.push_str(&self.rest[at..at + letters]);
+                word[before..].make_ascii_lowercase();
+                at += letters;
                 continue;
             }
             let Some(character) = self.rest[at..].chars().next() else { break };

@@ -458,8 +458,9 @@ impl Run<'_> {
         self.end_spare_time()?;
         self.watch.start();
         // Rounds over the links of one partition would forget what others have paid.
-        if self.status.captures + self.status.errors + self.status.refused > 0 && !self.exchanges() {
-            self.recorder.settle()?;
+        let captures = self.status.captures + self.status.errors + self.status.refused;
+        if captures > 0 && !self.exchanges() {
+            self.recorder.settle(captures)?;
         }
         self.watch.lap(Stage::Settle);
         self.recorder.conclude()?;

@@ -72,7 +72,7 @@ impl<'a> View<'a> {
     }
 
     /// The same where other parts are on other machines, which told these numbers of all.
-    pub fn join_told(&mut self, told: Statistics) {
+    pub fn join_all(&mut self, told: Statistics) {
         self.told = Some(told);
     }
 

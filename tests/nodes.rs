@@ -22,7 +22,7 @@ use crate::together::{QUERIES, SEARCHES, archives, searched, sites};
 
 /// What is told in doubt, and settled: pages, sites and hosts that several archives know from links.
 pub(crate) const MORE: [&str; 20] = [
-    "page links to \"http://s5.test/7\" select url, status order by url",
+    "page links to (page site = \"s5.test\" order by url limit 20) select url, status order by url",
     "count pages not links to \"http://s5.test/7\" group by status",
     "page select url order by url",
     "page select url, captures order by captures, url limit 9 offset 3",

@@ -103,10 +103,11 @@ impl Known {
         self.since
     }
 
-    /// The place among all of the archive that answers for a site.
+    /// The place among all of the archive that answers for a site; none where one that is missing may have captured pages of it.
     #[must_use]
     pub fn answering(&self, site: &str) -> Option<usize> {
-        self.heads.get(self.answering.of(site)?).map(|(place, _)| *place)
+        let other = || self.answering.of(site).filter(|_| self.missing.is_empty());
+        self.heads.get(self.answering.captured(site).or_else(other)?).map(|(place, _)| *place)
     }
 
     /// Where browsers find application and replay of the archive at a place, if it is a node that says so.
@@ -334,7 +335,7 @@ impl<'a> Asked<'a> {
     fn related(&self, plan: &Plan, of: Asking<'_>, inner: &[usize]) -> Result<Vec<Vec<String>>, Failure> {
         let mut related = Vec::new();
         for (place, relation, url) in plan.relations() {
-            let mut urls = match (url, plan.inner(&[place])) {
+            let mut urls: Vec<String> = match (url, plan.inner(&[place])) {
                 (None, Some(plan)) => {
                     let found =
                         self.answer(&plan, Asking { limit: None, ..of }, &[inner, &[place]].concat())?;
@@ -410,7 +411,7 @@ impl<'a> Asked<'a> {
                 self.others(place, doubt).for_each(|other| wanted[other].extend(doubt.url.clone()));
             }
         }
-        let known = self.known(&wanted)?;
+        let known = self.shown(&wanted)?;
         for (place, share) in shares.iter_mut().enumerate() {
             share.portions.retain(|portion| {
                 let Some(doubt) = &portion.doubt else { return true };
@@ -429,7 +430,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Of each archive, which URLs of a set it knows.
-    fn known(&self, wanted: &[HashSet<String>]) -> Result<Vec<HashSet<String>>, Failure> {
+    fn shown(&self, wanted: &[HashSet<String>]) -> Result<Vec<HashSet<String>>, Failure> {
         self.each(|place, ask| {
             let mut known = HashSet::new();
             let (mut urls, mut bytes) = (Vec::new(), 0);

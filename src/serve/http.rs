@@ -317,7 +317,7 @@ impl Place {
     }
 
     /// The origins of the application and the replay: as they were stated, else by the name in the request.
-    fn origins(&self, host: &str) -> [String; 2] {
+    pub(super) fn origins(&self, host: &str) -> [String; 2] {
         self.public.clone().unwrap_or_else(|| {
             [self.application, self.replay]
                 .map(|address| format!("http://{}", with_port(host, address.port())))

@@ -33,7 +33,6 @@ use hyper::header::HeaderName;
 use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::{Semaphore, watch};
-use url::Url;
 
 use self::front::Front;
 use self::opened::Archive;

@@ -82,6 +82,7 @@ fn main() -> Outcome<()> {
         timegates: Vec::new(),
         people: None,
         user_header: None,
+        together: None,
     })?;
     let addresses = server.addresses().next().map(|(_, addresses)| addresses);
     let [application, replay] = addresses.ok_or("there is no archive")?;

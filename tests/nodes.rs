@@ -21,8 +21,8 @@ use crate::support::warc::response;
 use crate::together::{QUERIES, SEARCHES, archives, searched, sites};
 
 /// What is told in doubt, and settled: pages, sites and hosts that several archives know from links.
-const MORE: [&str; 13] = [
-    "page links to \"http://s5.test/7\" select url, status order by url",
+pub(crate) const MORE: [&str; 20] = [
+    "page links to (page site = \"s5.test\" order by url limit 20) select url, status order by url",
     "count pages not links to \"http://s5.test/7\" group by status",
     "page select url order by url",
     "page select url, captures order by captures, url limit 9 offset 3",
@@ -35,14 +35,32 @@ const MORE: [&str; 13] = [
     "count sites group by pages",
     "host select host, captures, size order by captures desc, host",
     "version select url, time, digest order by time, url limit 20",
+    "page links to (page linked from \"http://s0.test/1\") select url order by url",
+    "page linked from (page site = \"s0.test\" and text contains walnut) select url, captures order by url",
+    "page linked from (page links to (page status = 404) order by url limit 9) select url order by url limit 30",
+    "count pages not linked from (page site = \"s1.test\") group by site order by count, site",
+    "capture links to (page status = 404) and size > 300 select url, time order by url, time",
+    "link target.site = \"s5.test\" select source, target, source.title order by source, target",
+    "count links group by target.host order by count, target.host",
+];
+
+/// What is drawn is another thing for one archive, and the same for folders and nodes.
+const SAMPLES: [&str; 7] = [
+    "page sample 20 seed 7 select url, status",
+    "page captures = 0 sample 9 select url order by url",
+    "page sample 400 select url order by url",
+    "count pages sample 50 seed 3 group by site",
+    "page sample 30 select site, count, median(size), count(distinct url) group by site having count > 1",
+    "link sample 5 select source, target",
+    "capture sample 30 select url, time order by url, time limit 7 offset 2",
 ];
 
 /// What cannot be asked of nodes.
-fn is_refused(query: &str) -> bool {
-    ["links to", "linked from", "duplicates", "link target"].iter().any(|relation| query.contains(relation))
+pub(crate) fn is_refused(query: &str) -> bool {
+    ["duplicates", "target.status"].iter().any(|what| query.contains(what))
 }
 
-fn url(served: &Served) -> String {
+pub(crate) fn url(served: &Served) -> String {
     format!("http://{}/", served.application)
 }
 
@@ -83,12 +101,14 @@ fn queries_over_nodes_and_folders_are_answered_as_by_one_archive() {
     // Importance, and so the score, is each archive's: folders of the same sites have the same.
     let folders = four.iter().map(folder).collect::<Vec<_>>();
     let places = |places: &[String]| places.iter().map(String::as_str).map(str::to_owned).collect::<Vec<_>>();
-    for text in [
+    let scored = [
         "page text contains \"open access\" select url, score limit 20",
         "page text contains any (walnut, \"library page\", \"lan*\") and status = 200 select url, score limit 50 offset 2",
         "page text contains orchid and not text contains zephyr select url, score, site.pages",
         "count pages text contains archive group by site order by count, site",
-    ] {
+        "page text contains orchid and links to (page text contains walnut) select url, score",
+    ];
+    for text in scored.iter().chain(&SAMPLES) {
         let of = |all: &[String]| rows(&places(all).iter().map(String::as_str).collect::<Vec<_>>(), text);
         let expected = of(&folders);
         assert!(!expected.is_empty(), "{text} finds something");
@@ -108,8 +128,10 @@ fn queries_over_nodes_and_folders_are_answered_as_by_one_archive() {
 #[test]
 fn searches_of_nodes_and_folders_find_what_one_archive_finds() {
     let sites = sites();
-    let [one, four] = [1, 4].map(|count| archives(&sites, count));
+    let [one, two, four] = [1, 2, 4].map(|count| archives(&sites, count));
     let served: Vec<Served> = four.iter().map(Served::of).collect();
+    let fewer = [&one, &two].map(|all| all.iter().map(Served::of).collect::<Vec<_>>());
+    let fewer = fewer.each_ref().map(|all| all.iter().map(url).collect::<Vec<_>>());
     let all: Vec<String> = served.iter().map(url).collect();
     let mut beside: Vec<&Path> = all.iter().map(Path::new).collect();
     let nodes = beside.clone();
@@ -121,6 +143,10 @@ fn searches_of_nodes_and_folders_find_what_one_archive_finds() {
         hits += expected.len();
         assert_eq!(searched(&nodes, words), expected, "{words:?}");
         assert_eq!(searched(&beside, words), expected, "{words:?}, with a folder");
+        for few in &fewer {
+            let few: Vec<&Path> = few.iter().map(Path::new).collect();
+            assert_eq!(searched(&few, words), expected, "{words:?}, {} nodes", few.len());
+        }
     }
     println!("{hits} results and facets are equal");
     let search = |places: &[&Path], arguments: &[&str]| {
@@ -157,11 +183,11 @@ fn what_nodes_cannot_be_asked_is_refused_in_one_sentence() {
     let urls: Vec<String> = served.iter().map(url).collect();
     let both: Vec<&str> = urls.iter().map(String::as_str).collect();
     for (text, what) in [
-        ("page links to (page status = 404)", "relations between pages"),
-        ("page linked from \"http://s0.test/1\"", "relations between pages"),
-        ("page duplicates", "relations between pages"),
-        ("link target.status = 404", "links cannot be asked of archives on other machines"),
-        ("page sample 3", "samples"),
+        ("page links to (site site = \"s0.test\")", "relations to sites, hosts and captures"),
+        ("page links to (page duplicates)", "pages of equal content"),
+        ("page duplicates", "pages of equal content"),
+        ("link target.status = 404", "is not known to the archive that has the link"),
+        ("page links to (page rating > 2)", "is each archive's own"),
         ("page rating > 2", "is each archive's own"),
         ("page stat = 2", "in the query"),
     ] {
@@ -182,17 +208,17 @@ fn what_nodes_cannot_be_asked_is_refused_in_one_sentence() {
 }
 
 /// A node that says to each request what it is told to, until it is dropped.
-struct Fake {
+pub(crate) struct Fake {
     address: String,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What a fake node says to a request with this text in it.
-type Script = Vec<(&'static str, Vec<u8>)>;
+pub(crate) type Script = Vec<(&'static str, Vec<u8>)>;
 
 impl Fake {
-    fn new(script: Script) -> Self {
+    pub(crate) fn new(script: Script) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, ends) = (listener.local_addr().unwrap().to_string(), Arc::new(AtomicBool::new(false)));
         let until = Arc::clone(&ends);
@@ -247,7 +273,7 @@ impl Fake {
         Self::new(vec![("\"ask\"", marked)])
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 }
@@ -260,11 +286,11 @@ impl Drop for Fake {
     }
 }
 
-const HEAD: &str = "{\"version\":1,\"partition\":null}\n";
+pub(crate) const HEAD: &str = "{\"version\":1,\"partition\":null}\n";
 const END: &str = "{\"end\":{\"matched\":0}}\n";
 
 /// The same that says nothing then.
-fn fake_silent() -> Fake {
+pub(crate) fn fake_silent() -> Fake {
     Fake::new(vec![("\"sites\"", format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}").into_bytes())])
 }
 
@@ -319,7 +345,7 @@ fn nodes_that_do_not_answer_are_named_and_the_others_asked_without_them() {
         (b"<html>\n".to_vec(), "makes no sense"),
         (Vec::new(), "it was cut off"),
         (HEAD.into(), "it was cut off"),
-        (format!("{HEAD}{END}{END}").into(), "behind its end"),
+        (format!("{HEAD}{END}{END}").into(), "after its end"),
         (format!("{HEAD}{{\"site\":[\"a\",true]}}\n{END}").into(), "what it was not asked"),
         (group("{\"count\":18446744073709551615}").into(), "larger than any"),
         (group("{\"count\":18446744073709551616}").into(), "makes no sense"),
@@ -327,6 +353,10 @@ fn nodes_that_do_not_answer_are_named_and_the_others_asked_without_them() {
         (group("{\"count\":1},{\"count\":1}").into(), "other columns"),
         (portion("{\"t\":\"x\"}", "{\"gathered\":[{\"count\":1}]}").into(), "other columns"),
         (portion("", "{\"values\":[{\"i\":1}]}").into(), "other columns"),
+        (
+            portion("", "{\"gathered\":[{\"count\":1}]}").replace("\"id\":1", "\"id\":1,\"lot\":1").into(),
+            "was drawn that should not be",
+        ),
         (json("302 Found", "").replace("close", "close\r\nLocation: /").into(), "HTTP 302"),
         (json("503 Service Unavailable", "{\"error\":\"not now\"}").into(), "HTTP 503: not now"),
         (json("500 X", &format!("{{\"error\":\"{}\"}}", "y".repeat(9000))).into(), "HTTP 500"),
@@ -446,7 +476,7 @@ fn what_a_node_tells_of_a_search_is_held_against_what_was_asked() {
             "this is no share",
         ),
         (node(&words, "", best(candidate(1, f64::NAN.to_bits())), ""), "a number is infinite"),
-        (node(&words, "", best(many), ""), "more pages were told"),
+        (node(&words, "", best(many), ""), "there are more pages than"),
         (node(&words, "", best(candidate(1, one_point)), ""), "other pages than were asked for"),
         (
             node(
@@ -468,6 +498,34 @@ fn what_a_node_tells_of_a_search_is_held_against_what_was_asked() {
         );
         assert!(!finished.json().is_empty(), "the other one answers");
     }
+}
+
+#[test]
+fn relations_are_to_as_many_pages_as_the_limit_and_no_more() {
+    let one = archives(&sites()[..1], 1);
+    let served = Served::of(&one[0]);
+    let asked = |urls: &mut dyn Iterator<Item = String>| {
+        let rows: String = urls
+            .map(|url| {
+                format!(
+                    "{{\"portion\":{{\"id\":1,\"keys\":[{{\"t\":\"{url}\"}}],\"has\":{{\"values\":[{{\"t\":\"{url}\"}}]}},\"doubt\":null}}}}\n"
+                )
+            })
+            .collect();
+        let node = Fake::new(vec![
+            ("\"sites\"", format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}").into_bytes()),
+            ("\"inner\":[0]", format!("{HEAD}{rows}{END}").into_bytes()),
+            ("\"portions\"", format!("{HEAD}{END}").into_bytes()),
+        ]);
+        let text = "page links to (page site = \"fake.test\" order by url) select url";
+        query(&[&node.url(), &url(&served)], &["--json", text])
+    };
+    let short = |number: usize| format!("http://fake.test/{number}");
+    asked(&mut (0..50_000).map(short)).succeeded();
+    asked(&mut (0..50_001).map(short)).refused(2, &["to more than 50000 pages"]);
+    let long = |_: usize| format!("http://fake.test/{}", "x".repeat((1 << 20) - 17));
+    asked(&mut (0..2).map(long)).succeeded();
+    asked(&mut (0..2).map(long).chain(["y".to_owned()])).refused(2, &["2 MiB of URLs"]);
 }
 
 fn post(served: &Served, fields: &[&str], body: &str) -> Answer {
@@ -531,7 +589,17 @@ fn nodes_are_asked_by_programs_that_say_who_they_are() {
     assert_eq!(ask(&open.application, "GET", "/ask", &[]).status, 404);
     let too_many =
         format!("{{\"version\":1,\"ask\":{{\"known\":{{\"urls\":[{}\"\"]}}}}}}", "\"\",".repeat(50_000));
+    let too_many_sources = too_many.replacen("known", "targets", 1);
     for (body, what) in [
+        (&*too_many_sources, "more than 50000 URLs"),
+        (
+            "{\"version\":1,\"ask\":{\"portions\":{\"query\":\"page links to (page)\",\"now\":0,\"limit\":null}}}",
+            "relations",
+        ),
+        (
+            "{\"version\":1,\"ask\":{\"words\":{\"query\":\"page\",\"now\":0,\"inner\":[0]}}}",
+            "no such inner query",
+        ),
         ("{\"version\":2,\"ask\":{\"new\":{}}}", "version 2"),
         ("{\"version\":1,\"ask\":{\"new\":{}}}", "no request"),
         (

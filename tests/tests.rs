@@ -22,6 +22,7 @@ mod exchange;
 mod export;
 mod focus;
 mod freshness;
+mod front;
 mod hostile;
 mod hostile_documents;
 mod hostile_imports;

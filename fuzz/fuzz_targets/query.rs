@@ -22,6 +22,7 @@ fuzz_target!(|text: &str| {
                 site_columns: &[],
                 topics: &["maps".to_owned()],
                 of_several: false,
+                elsewhere: false,
             };
             if let Err(mistake) = Plan::new(&query, text, &context) {
                 assert!(text.get(mistake.span()).is_some());

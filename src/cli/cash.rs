@@ -97,6 +97,7 @@ impl CashArgs {
             site_columns: &[],
             topics: &[],
             of_several: false,
+            elsewhere: false,
         };
         for (text, _) in self.queries() {
             let plan = Plan::parse(text, &context).map_err(query::Error::from).context(OPTION)?;

@@ -1,9 +1,9 @@
 //! Options that several commands share.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive::access::Access;
@@ -14,7 +14,7 @@ use archive::exchange::{erase, repack};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive::ledger::Credits;
 use archive::memory::parse_bytes;
-use archive::nodes::{Asked, Credentials, Node, Source};
+use archive::nodes::{ANSWERS_BYTES_MAX, Asked, Credentials, Http, Node, Source};
 use archive::query::Question;
 use archive::recorder::Memory;
 use archive::search;
@@ -117,7 +117,7 @@ impl ArchivesArgs {
         }
         if answering.nodes.is_empty() {
             anyhow::ensure!(!answering.stores.is_empty(), "none of these archives can be read");
-            answering.is_whole &= are_all(&partitions);
+            answering.is_whole &= are_all(partitions.iter());
         } else if reader.as_archivist {
             let problem = "--as-archivist shows what folders hide; what nodes show they decide themselves";
             return Err(UsageError(problem.to_owned()).into());
@@ -127,23 +127,12 @@ impl ArchivesArgs {
 }
 
 /// Whether all partitions of the clusters are there that have some of these; names those that are not.
-fn are_all(partitions: &[Partition]) -> bool {
-    let mut clusters: BTreeMap<&str, (u16, BTreeSet<u16>)> = BTreeMap::new();
-    for one in partitions {
-        let (_, numbers) = clusters.entry(&one.cluster).or_insert((one.count, BTreeSet::new()));
-        numbers.insert(one.number);
+fn are_all<'a>(partitions: impl Iterator<Item = &'a Partition>) -> bool {
+    let others = Partition::others(partitions);
+    for (count, missing) in &others {
+        output::note(format_args!("of {count} partitions these are missing from this answer: {missing}"));
     }
-    let mut are_all = true;
-    for (count, numbers) in clusters.values() {
-        let missing: Vec<String> =
-            (1..=*count).filter(|number| !numbers.contains(number)).map(|one| one.to_string()).collect();
-        if !missing.is_empty() {
-            are_all = false;
-            let missing = missing.join(", ");
-            output::note(format_args!("of {count} partitions these are missing from this answer: {missing}"));
-        }
-    }
-    are_all
+    others.is_empty()
 }
 
 impl Answering {
@@ -153,23 +142,24 @@ impl Answering {
             return Ok(None);
         }
         let credentials = args.credentials.as_deref().map(Credentials::read).transpose()?.unwrap_or_default();
-        let mut folders = self.stores.iter().map(|(store, access)| Source::Folder(store, access.clone()));
+        let mut folders = self.stores.iter().map(|(store, access)| Ok(Source::Folder(store, access.clone())));
         let (mut sources, mut before) = (Vec::new(), 0);
         for (place, node) in &self.nodes {
             sources.extend(folders.by_ref().take(place - before));
             before = *place;
-            sources.push(Source::Node(Node::new(node, &credentials)?));
+            sources.push(Ok(Source::Node(Node::new(node, &credentials)?)));
         }
         sources.extend(folders);
-        Ok(Some(Asked::new(sources, args.wait)?))
+        Ok(Some(Asked::new(sources, Arc::new(Http::new(args.wait, ANSWERS_BYTES_MAX)?))?))
     }
 
     /// The exit code of an answer of archives of which some are on other machines, whose missing ones are named.
     pub(crate) fn exit_code_of(&self, asked: &Asked<'_>) -> ExitCode {
-        for missing in asked.missing() {
-            output::note(format_args!("{} is missing from this answer: {}", missing.name, missing.error));
+        let known = asked.known();
+        for missing in known.missing() {
+            output::note(format_args!("{} is missing from this answer: {}", missing.name, missing.why));
         }
-        let are_all = are_all(asked.partitions()) && asked.missing().is_empty();
+        let are_all = are_all(known.partitions()) && known.missing().is_empty();
         if are_all { self.exit_code() } else { ExitCode::from(EXIT_STOPPED) }
     }
 

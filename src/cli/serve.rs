@@ -3,13 +3,16 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
-use archive::serve::{Members, Options, PingRules, Review, Server};
+use archive::nodes::{Credentials, Node};
+use archive::serve::{Members, Options, PingRules, Review, Server, Together};
 use hyper::header::HeaderName;
 use listenfd::ListenFd;
 use url::Url;
 
+use super::options::duration;
 use super::{UsageError, interrupt, output};
 
 /// Serve the archive to browsers and programs: search, queries, pages with their history, and pages as they were.
@@ -27,15 +30,28 @@ use super::{UsageError, interrupt, output};
     --client-header X-Real-IP           # changes are announced by IndexNow, sitemap pings and hubs
   archive serve --archive news.archive --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
   archive serve --archive news.archive --archive law.archive   # the second at 8072 and 8073
+  archive serve --together --archive A1 --archive http://node2:8070/   # both as one; A1 alone at 8072 and 8073
   curl -H 'Accept: application/json' 'http://127.0.0.1:8070/search?q=open+access'
   curl 'http://127.0.0.1:8071/timemap/link/https://example.org/'
   curl 'http://127.0.0.1:8071/cdx?url=example.org&matchType=domain&output=json'
 
 Archived pages are hostile, so they have their own origin: --replay-listen. Both addresses must be local to this machine, unless --password-file says who may log in (archive account), or --user-header how a web server in front names people.")]
 pub(crate) struct Args {
-    /// Folder of an archive; may be repeated: each further archive is served two ports higher
+    /// Folder of an archive; may be repeated, then each further archive has addresses two ports higher. With --together also the
+    /// URL of another `archive serve`
     #[arg(long, env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
     archive: Vec<PathBuf>,
+    /// Search and query all archives as one at the first addresses, and lead to the archive that has a page. Folders have the addresses
+    /// after these
+    #[arg(long)]
+    together: bool,
+    /// Names and passwords for nodes: a private file with lines of URL, name and password. Everybody who uses this server sees what these
+    /// accounts may see there
+    #[arg(long, value_name = "FILE", env = "ARCHIVE_CREDENTIALS")]
+    credentials: Option<PathBuf>,
+    /// How long a node may take to answer; one that takes longer is missing
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
+    wait: Duration,
     /// Address of the pages about the archive; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8070")]
     listen: SocketAddr,
@@ -98,8 +114,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     let origins = args.origin.iter().cloned().zip(args.replay_origin.iter().cloned());
+    let (archives, together) = archives(args)?;
     let options = Options {
-        archives: args.archive.clone(),
+        archives,
+        together,
         listen: args.listen,
         replay_listen: args.replay_listen,
         public: origins.map(|(origin, replay)| [origin, replay]).collect(),
@@ -115,7 +133,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let control = interrupt::install()?;
     for (path, [application, replay]) in server.addresses() {
-        let name = if args.archive.len() > 1 { format!("{}: ", path.display()) } else { String::new() };
+        let name = match path {
+            None => "all as one: ".to_owned(),
+            Some(path) if options.archives.len() > 1 || options.together.is_some() => {
+                format!("{}: ", path.display())
+            }
+            Some(_) => String::new(),
+        };
         if args.password_file.is_some() && args.origin.is_empty() && !application.ip().is_loopback() {
             output::note(format_args!(
                 "passwords reach {application} unencrypted; put a web server with TLS in front, with --origin"
@@ -125,6 +149,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     server.run(&control);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The folders that are served, and what is asked as one.
+fn archives(args: &Args) -> anyhow::Result<(Vec<PathBuf>, Option<Together>)> {
+    let credentials = args.credentials.as_deref().map(Credentials::read).transpose()?.unwrap_or_default();
+    let (mut folders, mut nodes) = (Vec::new(), Vec::new());
+    for archive in &args.archive {
+        match archive.to_str().filter(|name| Node::is_meant(name)) {
+            Some(node) => nodes.push((folders.len(), Node::new(node, &credentials)?)),
+            None => folders.push(archive.clone()),
+        }
+    }
+    if let (false, Some((_, node))) = (args.together, nodes.first()) {
+        let problem =
+            format!("{} is not served here; --together asks it with the other archives", node.name());
+        return Err(UsageError(problem).into());
+    }
+    Ok((folders, args.together.then_some(Together { nodes, wait: args.wait })))
 }
 
 /// The sockets that systemd, or another supervisor, has bound and passed on (`LISTEN_FDS`).

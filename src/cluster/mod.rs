@@ -40,7 +40,7 @@ mod turns;
 mod vacancies;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -83,6 +83,20 @@ impl Partition {
     pub fn of_site(&self, site: &str) -> u16 {
         // The remainder is less than a u16.
         (xxh3_64(site.as_bytes()) % u64::from(self.count.max(1))) as u16 + 1
+    }
+
+    /// Of each cluster that has one of these, how many partitions there are, and the numbers of the others, if there are others.
+    pub fn others<'a>(partitions: impl Iterator<Item = &'a Self>) -> Vec<(u16, String)> {
+        let mut clusters: BTreeMap<&str, (u16, BTreeSet<u16>)> = BTreeMap::new();
+        for one in partitions {
+            let (_, numbers) = clusters.entry(&one.cluster).or_insert((one.count, BTreeSet::new()));
+            numbers.insert(one.number);
+        }
+        let others = clusters.into_values().map(|(count, numbers)| {
+            let others = (1..=count).filter(|number| !numbers.contains(number));
+            (count, others.map(|number| number.to_string()).collect::<Vec<_>>().join(", "))
+        });
+        others.filter(|(_, others)| !others.is_empty()).collect()
     }
 
     /// What a partition begins with: an equal part of all cash, without the rest of the division.

@@ -1,7 +1,7 @@
-//! A search of several archives, some of them on other machines: what each tells of its share, and the results that they make.
+//! A search of several archives, some of them on other machines: the share of each, and the results that they make.
 //!
 //! Four rounds: how often the words are in each index; what links say of pages whose site another archive has captured, which that archive
-//! is told; the best pages of each, by the numbers of all; and what people are shown of those that are among the best of all.
+//! is sent; the best pages of each, by the numbers of all; and what people are shown of those that are among the best of all.
 
 use std::collections::HashMap;
 
@@ -73,7 +73,7 @@ pub(super) struct Candidate {
     has_all: bool,
 }
 
-/// A result, as it is told.
+/// A result, as it is sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shown {
@@ -138,17 +138,18 @@ impl Wanted {
         &self,
         store: &Store,
         access: &Access,
-        told: Option<&Statistics>,
+        of_all: Option<&Statistics>,
         work: impl FnOnce(&Search<'_>, &Typed, &Plan, Option<&AsOf<'_>>) -> Result<T, FindError>,
     ) -> Result<T, FindError> {
         let typed = Typed::parse(&self.typed).map_err(|mistake| RowsError::from(mistake.to_string()))?;
         let before = self.options()?.before;
-        let question = Question::part(store, access.clone(), &typed.query(), Utc::now())?;
+        let plan = Plan::of_several(&typed.query(), Utc::now())?;
+        let question = Question::part(store, access.clone(), plan, 0)?;
         let past = before.map(|before| AsOf { rows: &question.rows, before });
         let rows: &dyn Rows = past.as_ref().map_or(&question.rows, |past| past);
         let mut views = question.rows.views(before)?;
-        for (view, told) in views.iter_mut().zip(told) {
-            view.join_all(told.clone());
+        for (view, of_all) in views.iter_mut().zip(of_all) {
+            view.join_all(of_all.clone());
         }
         let search = Search { today: &question.rows, rows, views };
         work(&search, &typed, &question.plan, past.as_ref())
@@ -181,10 +182,10 @@ impl Wanted {
         &self,
         store: &Store,
         access: &Access,
-        told: &Statistics,
+        of_all: &Statistics,
         is_captured: &[bool],
     ) -> Result<Vec<Linked>, FindError> {
-        self.of(store, access, Some(told), |search, typed, _, _| {
+        self.of(store, access, Some(of_all), |search, typed, _, _| {
             let mut found = Vec::new();
             for (page, fit) in search.evidence(typed)?.into_iter().flat_map(search::Evidences::into_linked) {
                 let Some(row) = search.today.page(page)?.filter(|row| !has(is_captured, row.site)) else {
@@ -207,11 +208,11 @@ impl Wanted {
         &self,
         store: &Store,
         access: &Access,
-        told: &Statistics,
+        of_all: &Statistics,
         linked: &[(String, Fit)],
     ) -> Result<Best, FindError> {
         let options = self.options()?;
-        self.of(store, access, Some(told), |search, typed, plan, past| {
+        self.of(store, access, Some(of_all), |search, typed, plan, past| {
             let mut evidence = search.evidence(typed)?;
             for (url, fit) in linked {
                 if let Some((page, evidence)) = search.today.find(url)?.zip(evidence.as_mut()) {
@@ -249,13 +250,13 @@ impl Wanted {
         &self,
         store: &Store,
         access: &Access,
-        told: &Statistics,
+        of_all: &Statistics,
         pages: &[u32],
     ) -> Result<Vec<Shown>, FindError> {
-        self.of(store, access, Some(told), |search, typed, _, _| {
+        self.of(store, access, Some(of_all), |search, typed, _, _| {
             let mut shown = Vec::new();
             for page in pages.iter().take(RESULTS_MAX).map(|page| UrlId(*page)) {
-                // Who asks has been told of none that is not there; a crawl may have gone on since.
+                // Who asks knows of none that is not there; a crawl may have gone on since.
                 let row =
                     search.rows.page(page)?.ok_or_else(|| RowsError::from("a page is not there any more"))?;
                 let capture = search.capture(page)?;
@@ -277,7 +278,7 @@ impl Wanted {
 }
 
 impl Best {
-    /// The same, if it can be what an archive told of a search with such a limit.
+    /// The same, if it can be what an archive answered to a search with such a limit.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -285,7 +286,7 @@ impl Best {
         let is_finite =
             |one: &Candidate| f32::from_bits(one.text).is_finite() && f64::from_bits(one.score).is_finite();
         if self.candidates.len() > limit * RANKED_PER_RESULT {
-            return Err("more pages were told than were asked for");
+            return Err("there are more pages than were asked for");
         }
         if self.candidates.iter().all(is_finite) { Ok(self) } else { Err("a number is infinite, or none") }
     }
@@ -334,7 +335,7 @@ impl Gathered {
         Self { like, ..Self::default() }
     }
 
-    /// Adds what an archive told of words.
+    /// Adds what an archive counted of words.
     pub fn add_words(&mut self, words: Words) {
         self.statistics.add(words.statistics);
         self.results.behind = self.results.behind.saturating_add(words.behind);

@@ -105,7 +105,7 @@ impl Typed {
     /// that other tools stored without an answer (WARC `resource`) have no status.
     #[must_use]
     pub fn query(&self) -> String {
-        let found = ["(status = 200 or status is empty)".to_owned()];
+        let found = ["(status = 200 or (status is empty and captures > 0))".to_owned()];
         format!("page {}", [&found[..], &self.conditions].concat().join(" and "))
     }
 }

@@ -50,6 +50,12 @@ impl Answering {
     pub fn of(&self, site: &str) -> Option<usize> {
         self.0.get(site).map(|(archive, _)| *archive)
     }
+
+    /// The same, if it has captured pages of it.
+    #[must_use]
+    pub fn captured(&self, site: &str) -> Option<usize> {
+        self.0.get(site).filter(|(_, has_pages)| *has_pages).map(|(archive, _)| *archive)
+    }
 }
 
 /// Whether an archive has captured pages of its sites, by their numbers.

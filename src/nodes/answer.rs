@@ -1,4 +1,4 @@
-//! What one archive tells when it is asked beside others.
+//! What one archive answers when it is asked beside others.
 
 use archive_storage::{SiteId, Store};
 use chrono::{DateTime, Utc};
@@ -7,7 +7,7 @@ use super::AskError;
 use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
 use crate::access::Access;
 use crate::ledger::{Credits, captured_sites};
-use crate::query::{self, Question, Rows as _, Together};
+use crate::query::{self, Plan, Question, Rows as _, Together};
 
 /// Takes lines as they come.
 type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
@@ -22,7 +22,7 @@ impl Ask {
         let Versioned { version } = serde_json::from_slice(bytes).map_err(wrong)?;
         if version != VERSION {
             return Err(AskError::Wrong(format!(
-                "this is version {version} of what archives tell each other, and this program speaks version {VERSION}"
+                "this is version {version} of what archives say to each other, and this program speaks version {VERSION}"
             )));
         }
         Ok(serde_json::from_slice::<Request<Self>>(bytes).map_err(wrong)?.ask)
@@ -35,7 +35,7 @@ impl Head {
     /// # Errors
     /// When the archive cannot be read.
     pub fn of(store: &Store) -> Result<Self, AskError> {
-        Ok(Self { version: VERSION, partition: Credits::partition_of(store.state())? })
+        Ok(Self { version: VERSION, partition: Credits::partition_of(store.state())?, origins: None })
     }
 }
 
@@ -44,7 +44,13 @@ fn instant(micros: i64) -> Result<DateTime<Utc>, AskError> {
     DateTime::from_timestamp_micros(micros).ok_or_else(wrong)
 }
 
-/// Tells what an archive is asked, as far as `access` shows it: all lines but the first.
+/// The plan of a query, or of one inside it.
+fn plan(query: &str, now: i64, inner: &[usize]) -> Result<Plan, AskError> {
+    let plan = Plan::of_several(query, instant(now)?)?;
+    plan.inner(inner).ok_or_else(|| AskError::Wrong("the query has no such inner query".to_owned()))
+}
+
+/// Answers what an archive is asked, as far as `access` shows it: all lines but the first.
 ///
 /// # Errors
 /// When the question is wrong, the archive cannot be read, and what `take` reports.
@@ -56,24 +62,28 @@ pub fn answer(store: &Store, access: &Access, ask: &Ask, take: &mut Take<'_>) ->
                 take(Line::Site(store.state().site_name(SiteId(site))?, is_captured))?;
             }
         }
-        Ask::Words { query, now } => {
-            let question = Question::part(store, access.clone(), query, instant(*now)?)?;
+        Ask::Words { query, now, inner } => {
+            let question = Question::part(store, access.clone(), plan(query, *now, inner)?, 0)?;
             take(Line::Words(question.statistics()?))?;
         }
-        Ask::Portions { query, now, limit, words } => {
-            let question = Question::part(store, access.clone(), query, instant(*now)?)?;
+        Ask::Portions { query, now, limit, words, inner, related, place } => {
+            let plan = plan(query, *now, inner)?.with_related(related.clone());
+            let plan = plan.ok_or_else(|| {
+                AskError::Wrong("the pages of the query's relations are not those that it has".to_owned())
+            })?;
+            let question = Question::part(store, access.clone(), plan, *place)?;
             let mut question = question.with_statistics(words.clone());
             limit.map(|limit| question.plan.limit_if_unlimited(limit));
             let is_captured = captured_sites(store.state())?;
             let mut failed = None;
-            let told = question.portions(&is_captured, &mut |portion| {
+            let found = question.portions(&is_captured, &mut |portion| {
                 take(Line::Portion(portion)).map_err(|error| {
                     failed = Some(error);
                     query::Error::Rows("a line was refused".into())
                 })
             });
             failed.map_or(Ok(()), Err)?;
-            matched = told?;
+            matched = found?;
         }
         Ask::FindWords { wanted } => take(Line::Found(wanted.words(store, access)?))?,
         Ask::FindLinked { wanted, words } => {
@@ -87,11 +97,16 @@ pub fn answer(store: &Store, access: &Access, ask: &Ask, take: &mut Take<'_>) ->
             let shown = wanted.shown(store, access, words, pages)?;
             shown.into_iter().try_for_each(|shown| take(Line::Shown(shown)))?;
         }
+        Ask::Targets { urls } | Ask::Known { urls } if urls.len() > URLS_MAX => {
+            return Err(AskError::Wrong(format!("more than {URLS_MAX} URLs are not looked up at once")));
+        }
+        Ask::Targets { urls } => {
+            let rows = Together::part(store, access.clone(), 0)?;
+            let targets = rows.targets(urls).map_err(query::Error::Rows)?;
+            targets.into_iter().try_for_each(|url| take(Line::Target(url)))?;
+        }
         Ask::Known { urls } => {
-            if urls.len() > URLS_MAX {
-                return Err(AskError::Wrong(format!("more than {URLS_MAX} URLs are not looked up at once")));
-            }
-            let rows = Together::part(store, access.clone())?;
+            let rows = Together::part(store, access.clone(), 0)?;
             for (place, url) in (0..).zip(urls) {
                 let found = rows.find(url).map_err(query::Error::Rows)?;
                 let row = found.map(|id| rows.page(id)).transpose().map_err(query::Error::Rows)?;

@@ -2,22 +2,28 @@
 
 use std::collections::HashSet;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
-use std::time::Duration;
+use std::time::Instant;
 
+use archive_grammar::Relation;
 use archive_storage::Store;
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 
 use super::answer::answer;
 use super::node::{Http, Node};
 use super::wire::{Ask, Head, Line, URLS_MAX};
-use super::{ANSWERS_BYTES_MAX, ARCHIVES_MAX, AskError, NodeError};
+use super::{ARCHIVES_MAX, AskError, NodeError};
 use crate::access::Access;
 use crate::cluster::Partition;
 use crate::ledger::{Answering, AnsweringError};
-use crate::query::{Answer, Doubt, Plan, Taken};
+use crate::query::{Answer, Doubt, Plan, Taken, Value};
 use crate::search::Statistics;
+
+/// Bytes of URLs of pages that a relation is to.
+const RELATED_BYTES_MAX: usize = 2 << 20;
 
 /// Bytes of URLs in one request.
 const URLS_BYTES_MAX: usize = 4 << 20;
@@ -31,23 +37,33 @@ pub enum Source<'a> {
     Node(Node),
 }
 
-/// A node that was left out.
-#[derive(Debug)]
+/// An archive that was left out.
+#[derive(Clone, Debug, Serialize)]
 pub struct Missing {
     /// As it was named.
     pub name: String,
     /// Why.
-    pub error: NodeError,
+    pub why: String,
+}
+
+/// What archives said of themselves: it is good for further questions while it is new.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    since: Option<Instant>,
+    answering: Arc<Answering>,
+    /// Of those that answered, by their places among all.
+    heads: Vec<(usize, Head)>,
+    missing: Vec<Missing>,
 }
 
 /// Archives that are asked as one.
 #[derive(Debug)]
 pub struct Asked<'a> {
-    sources: Vec<Source<'a>>,
-    http: Http,
-    answering: Answering,
-    partitions: Vec<Partition>,
-    missing: Vec<Missing>,
+    /// Those that are there, with their places among all.
+    sources: Vec<(usize, Source<'a>)>,
+    http: Arc<Http>,
+    until: Option<Instant>,
+    known: Known,
     /// Whether it is known which archive answers for which sites.
     is_looked: bool,
 }
@@ -66,48 +82,108 @@ impl<E: Into<AskError>> From<E> for Failure {
     }
 }
 
-/// What an archive told of a query.
-struct Told {
+/// A query, the time from which `30 days ago` counts, and rows, where it has no limit.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    query: &'a str,
+    now: i64,
+    limit: Option<usize>,
+}
+
+/// What an archive answered to a query.
+struct Share {
     portions: Vec<Taken>,
     matched: Option<u64>,
 }
 
-impl<'a> Asked<'a> {
-    /// Looks which archives answer, and for which sites. A node may take so long for an answer.
-    ///
-    /// # Errors
-    /// When two have captured pages of one site, no archive answers, or a folder cannot be read.
-    pub fn new(sources: Vec<Source<'a>>, wait: Duration) -> Result<Self, AskError> {
-        if sources.len() > ARCHIVES_MAX {
-            return Err(AskError::TooMany);
-        }
-        let mut asked = Self {
-            sources,
-            http: Http::new(wait)?,
-            answering: Answering::default(),
-            partitions: Vec::new(),
-            missing: Vec::new(),
-            is_looked: false,
-        };
-        asked.insist(|_| Ok(()))?;
-        Ok(asked)
+impl Known {
+    /// Since when; nothing where no archive has said anything.
+    #[must_use]
+    pub fn since(&self) -> Option<Instant> {
+        self.since
     }
 
-    /// Nodes that were left out so far.
+    /// The place among all of the archive that answers for a site; none where one that is missing may have captured pages of it.
+    #[must_use]
+    pub fn answering(&self, site: &str) -> Option<usize> {
+        let other = || self.answering.of(site).filter(|_| self.missing.is_empty());
+        self.heads.get(self.answering.captured(site).or_else(other)?).map(|(place, _)| *place)
+    }
+
+    /// Where browsers find application and replay of the archive at a place, if it is a node that says so.
+    #[must_use]
+    pub fn origins(&self, place: usize) -> Option<&[String; 2]> {
+        self.heads.iter().find(|(known, _)| *known == place)?.1.origins.as_ref()
+    }
+
+    /// The parts of clusters' webs that the archives have.
+    pub fn partitions(&self) -> impl Iterator<Item = &Partition> {
+        self.heads.iter().filter_map(|(_, head)| head.partition.as_ref())
+    }
+
+    /// Archives that were left out.
     #[must_use]
     pub fn missing(&self) -> &[Missing] {
         &self.missing
     }
+}
 
-    /// The archive that answers for a site.
-    pub(super) fn answering(&self, site: &str) -> Option<usize> {
-        self.answering.of(site)
+impl<'a> Asked<'a> {
+    /// Archives in their order, or what is missing in their place, and how those on other machines are asked.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn new(sources: Vec<Result<Source<'a>, Missing>>, http: Arc<Http>) -> Result<Self, AskError> {
+        if sources.len() > ARCHIVES_MAX {
+            return Err(AskError::TooMany);
+        }
+        let mut asked =
+            Self { sources: Vec::new(), http, until: None, known: Known::default(), is_looked: false };
+        for (place, source) in sources.into_iter().enumerate() {
+            match source {
+                Ok(source) => asked.sources.push((place, source)),
+                Err(missing) => asked.known.missing.push(missing),
+            }
+        }
+        Ok(asked)
     }
 
-    /// The parts of clusters' webs that the archives have.
+    /// The same with what the same archives said a moment ago; archives that did not answer then are left out.
     #[must_use]
-    pub fn partitions(&self) -> &[Partition] {
-        &self.partitions
+    pub fn knowing(mut self, known: Known) -> Self {
+        let is_known = |place: &usize| known.heads.iter().any(|(known, _)| known == place);
+        let still = self.sources.iter().filter(|(place, _)| is_known(place)).count();
+        if still == known.heads.len() {
+            self.sources.retain(|(place, _)| is_known(place));
+            (self.known, self.is_looked) = (known, true);
+        }
+        self
+    }
+
+    /// The same where no node is waited for beyond an instant.
+    #[must_use]
+    pub fn until(self, instant: Instant) -> Self {
+        Self { until: Some(instant), ..self }
+    }
+
+    /// What the archives said of themselves, as far as they were asked.
+    #[must_use]
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// Asks which archives answer, and for which sites, unless that is known.
+    ///
+    /// # Errors
+    /// When two have captured pages of one site, no archive answers, or a folder cannot be read.
+    pub fn look(&mut self) -> Result<&Known, AskError> {
+        self.insist(|_| Ok(()))?;
+        Ok(&self.known)
+    }
+
+    /// The archive that answers for a site, by its place among those that are there.
+    pub(super) fn answering(&self, site: &str) -> Option<usize> {
+        self.known.answering.of(site)
     }
 
     /// The answer to a query, with so many rows where it has no limit; whether it had none. Days and hours without a zone are UTC's.
@@ -122,18 +198,18 @@ impl<'a> Asked<'a> {
     ) -> Result<(Answer, bool), AskError> {
         let mut plan = Plan::of_several(text, now)?;
         let is_cut = limit.is_some_and(|limit| plan.limit_if_unlimited(limit));
-        let (query, now) = (text.to_owned(), now.timestamp_micros());
-        let answer = self.insist(|asked| {
-            let words = plan.reads_texts().then(|| asked.words(&query, now)).transpose()?;
-            asked.answer(&plan, &Ask::Portions { query: query.clone(), now, limit, words })
-        })?;
-        Ok((answer, is_cut))
+        let query = Asking { query: text, now: now.timestamp_micros(), limit };
+        Ok((self.insist(|asked| asked.answer(&plan, query, &[]))?, is_cut))
     }
 
     /// Tries something, and again without the nodes that fail it.
     pub(super) fn insist<T>(&mut self, attempt: impl Fn(&Self) -> Result<T, Failure>) -> Result<T, AskError> {
         loop {
-            let looked = if self.is_looked { Ok(()) } else { self.look() };
+            if self.sources.is_empty() {
+                let reasons = self.known.missing.iter().map(|one| format!("{}: {}", one.name, one.why));
+                return Err(AskError::Nobody(reasons.collect::<Vec<_>>().join("; ")));
+            }
+            let looked = if self.is_looked { Ok(()) } else { self.look_once() };
             let mut failed = match looked.and_then(|()| attempt(self)) {
                 Ok(found) => return Ok(found),
                 Err(Failure::Whole(error)) => return Err(error),
@@ -142,13 +218,9 @@ impl<'a> Asked<'a> {
             // Others may answer for its sites now.
             self.is_looked = false;
             while let Some((place, error)) = failed.pop() {
-                if let Source::Node(node) = self.sources.remove(place) {
-                    self.missing.push(Missing { name: node.name().to_owned(), error });
-                }
-            }
-            if self.sources.is_empty() {
-                let reasons = self.missing.iter().map(|one| format!("{}: {}", one.name, one.error));
-                return Err(AskError::Nobody(reasons.collect::<Vec<_>>().join("; ")));
+                let missing = Missing { name: self.name(place), why: error.to_string() };
+                self.known.missing.push(missing);
+                self.sources.remove(place);
             }
         }
     }
@@ -158,19 +230,19 @@ impl<'a> Asked<'a> {
         &self,
         ask: impl Fn(usize, &dyn Fn(&Ask, &mut Take<'_>) -> Result<Head, AskError>) -> Result<T, AskError> + Sync,
     ) -> Result<Vec<T>, Failure> {
-        let left = AtomicU64::new(ANSWERS_BYTES_MAX);
-        let told: Vec<Result<T, AskError>> = thread::scope(|scope| {
+        let left = AtomicU64::new(self.http.bytes_max);
+        let answers: Vec<Result<T, AskError>> = thread::scope(|scope| {
             let (ask, left) = (&ask, &left);
-            let running = self.sources.iter().enumerate().map(|(place, source)| {
+            let running = self.sources.iter().enumerate().map(|(place, (_, source))| {
                 scope.spawn(move || ask(place, &|what, take| self.of(source, what, left, take)))
             });
             let running: Vec<_> = running.collect();
             running.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
         });
         let (mut found, mut failed) = (Vec::new(), Vec::new());
-        for ((place, source), told) in self.sources.iter().enumerate().zip(told) {
-            match told {
-                Ok(told) => found.push(told),
+        for ((place, (_, source)), answer) in self.sources.iter().enumerate().zip(answers) {
+            match answer {
+                Ok(answer) => found.push(answer),
                 Err(AskError::Node(error)) if matches!(source, Source::Node(_)) => {
                     failed.push((place, error));
                 }
@@ -192,13 +264,14 @@ impl<'a> Asked<'a> {
                 answer(store, access, ask, &mut |line| Ok(take(line)?))?;
                 Head::of(store)
             }
-            Source::Node(node) => Ok(node.ask(&self.http, ask, left, take)?),
+            Source::Node(node) => Ok(node.ask(&self.http, ask, (left, self.until), take)?),
         }
     }
 
     /// Learns which sites the archives know.
-    fn look(&mut self) -> Result<(), Failure> {
-        let told = self.each(|_, ask| {
+    fn look_once(&mut self) -> Result<(), Failure> {
+        let since = Some(Instant::now());
+        let shares = self.each(|_, ask| {
             let mut sites = Vec::new();
             let head = ask(&Ask::Sites {}, &mut |line| {
                 match line {
@@ -211,9 +284,9 @@ impl<'a> Asked<'a> {
             Ok((head, sites))
         })?;
         let mut answering = Answering::default();
-        let mut partitions = Vec::new();
-        for (place, (head, sites)) in told.into_iter().enumerate() {
-            partitions.extend(head.partition);
+        let mut heads = Vec::new();
+        for ((place, (head, sites)), (number, _)) in shares.into_iter().enumerate().zip(&self.sources) {
+            heads.push((*number, head));
             for (site, is_captured) in sites {
                 answering.add(place, &site, is_captured).map_err(|error| match error {
                     AnsweringError::Overlap { site, archives } => {
@@ -223,22 +296,24 @@ impl<'a> Asked<'a> {
                 })?;
             }
         }
-        (self.answering, self.partitions, self.is_looked) = (answering, partitions, true);
+        let missing = std::mem::take(&mut self.known.missing);
+        self.known = Known { since, answering: Arc::new(answering), heads, missing };
+        self.is_looked = true;
         Ok(())
     }
 
     fn name(&self, place: usize) -> String {
         match self.sources.get(place) {
-            Some(Source::Folder(store, _)) => store.path().display().to_string(),
-            Some(Source::Node(node)) => node.name().to_owned(),
+            Some((_, Source::Folder(store, _))) => store.path().display().to_string(),
+            Some((_, Source::Node(node))) => node.name().to_owned(),
             None => String::new(),
         }
     }
 
     /// How often the words of a query are in all archives.
-    fn words(&self, query: &str, now: i64) -> Result<Statistics, Failure> {
-        let ask = Ask::Words { query: query.to_owned(), now };
-        let told = self.each(|_, of| {
+    fn words(&self, of: Asking<'_>, inner: &[usize]) -> Result<Statistics, Failure> {
+        let ask = Ask::Words { query: of.query.to_owned(), now: of.now, inner: inner.to_vec() };
+        let shares = self.each(|_, of| {
             let mut own = Statistics::default();
             of(&ask, &mut |line| {
                 match line {
@@ -250,47 +325,95 @@ impl<'a> Asked<'a> {
             })?;
             Ok(own)
         })?;
-        Ok(told.into_iter().fold(Statistics::default(), |mut all, own| {
+        Ok(shares.into_iter().fold(Statistics::default(), |mut all, own| {
             all.add(own);
             all
         }))
     }
 
-    fn answer(&self, plan: &Plan, ask: &Ask) -> Result<Answer, Failure> {
-        let mut told = self.each(|_, of| {
-            let mut told = Told { portions: Vec::new(), matched: None };
-            of(ask, &mut |line| {
+    /// For each relation of a query, or of one inside it, the pages that all archives find.
+    fn related(&self, plan: &Plan, of: Asking<'_>, inner: &[usize]) -> Result<Vec<Vec<String>>, Failure> {
+        let mut related = Vec::new();
+        for (place, relation, url) in plan.relations() {
+            let mut urls: Vec<String> = match (url, plan.inner(&[place])) {
+                (None, Some(plan)) => {
+                    let found =
+                        self.answer(&plan, Asking { limit: None, ..of }, &[inner, &[place]].concat())?;
+                    let text = |value| if let Value::Text(url) = value { Some(url) } else { None };
+                    found.rows.into_iter().flatten().filter_map(text).collect()
+                }
+                (url, _) => url.map(str::to_owned).into_iter().collect(),
+            };
+            expect_few(&urls)?;
+            if relation == Relation::LinkedFrom {
+                urls = self.targets(urls)?;
+                expect_few(&urls)?;
+            }
+            related.push(urls);
+        }
+        Ok(related)
+    }
+
+    /// The pages that some pages link to.
+    fn targets(&self, urls: Vec<String>) -> Result<Vec<String>, Failure> {
+        let ask = Ask::Targets { urls };
+        let shares = self.each(|_, of| {
+            let mut targets = Vec::new();
+            of(&ask, &mut |line| {
                 match line {
-                    Line::Portion(portion) => {
-                        let taken = plan.take(portion);
-                        told.portions.push(taken.map_err(|what| NodeError::Senseless(what.to_owned()))?);
-                    }
-                    Line::End { matched } => told.matched = matched,
+                    Line::Target(url) => targets.push(url),
+                    Line::End { .. } => {}
                     _ => return Err(unasked()),
                 }
                 Ok(())
             })?;
-            Ok(told)
+            Ok(targets)
         })?;
-        let matched = told.iter().try_fold(0_u64, |sum, told| Some(sum.saturating_add(told.matched?)));
-        self.settle(&mut told)?;
-        let portions = told.into_iter().enumerate();
+        let all: HashSet<String> = shares.into_iter().flatten().collect();
+        Ok(all.into_iter().collect())
+    }
+
+    fn answer(&self, plan: &Plan, of: Asking<'_>, inner: &[usize]) -> Result<Answer, Failure> {
+        let words = plan.reads_texts().then(|| self.words(of, inner)).transpose()?;
+        let related = self.related(plan, of, inner)?;
+        let Asking { query, now, limit } = of;
+        let mut shares = self.each(|place, of| {
+            let (query, words, inner, related) =
+                (query.to_owned(), words.clone(), inner.to_vec(), related.clone());
+            let ask = Ask::Portions { query, now, limit, words, inner, related, place };
+            let mut share = Share { portions: Vec::new(), matched: None };
+            of(&ask, &mut |line| {
+                match line {
+                    Line::Portion(portion) => {
+                        let taken = plan.take(portion);
+                        share.portions.push(taken.map_err(|what| NodeError::Senseless(what.to_owned()))?);
+                    }
+                    Line::End { matched } => share.matched = matched,
+                    _ => return Err(unasked()),
+                }
+                Ok(())
+            })?;
+            Ok(share)
+        })?;
+        let matched = shares.iter().try_fold(0_u64, |sum, share| Some(sum.saturating_add(share.matched?)));
+        self.settle(&mut shares)?;
+        let portions = shares.into_iter().enumerate();
         let portions =
-            portions.flat_map(|(place, told)| told.portions.into_iter().map(move |one| (place, one)));
+            portions.flat_map(|(place, share)| share.portions.into_iter().map(move |one| (place, one)));
         Ok(plan.whole(portions, matched)?)
     }
 
     /// Takes out rows that another archive has.
-    fn settle(&self, told: &mut [Told]) -> Result<(), Failure> {
-        let mut wanted: Vec<HashSet<String>> = vec![HashSet::new(); told.len()];
-        for (place, told) in told.iter().enumerate() {
-            for doubt in told.portions.iter().filter_map(|portion| portion.doubt.as_ref()) {
+    fn settle(&self, shares: &mut [Share]) -> Result<(), Failure> {
+        let mut wanted: Vec<HashSet<String>> = vec![HashSet::new(); shares.len()];
+        for (place, share) in shares.iter().enumerate() {
+            for doubt in share.portions.iter().filter_map(|portion| portion.doubt.as_ref()) {
                 self.others(place, doubt).for_each(|other| wanted[other].extend(doubt.url.clone()));
             }
         }
-        let known = self.known(&wanted)?;
-        for (place, told) in told.iter_mut().enumerate() {
-            told.portions.retain(|portion| {
+        let known = self.shown(&wanted)?;
+        for (place, share) in shares.iter_mut().enumerate() {
+            share.portions.retain(|portion| {
                 let Some(doubt) = &portion.doubt else { return true };
                 let has = |other: usize| doubt.url.as_ref().is_none_or(|url| known[other].contains(url));
                 !self.others(place, doubt).any(has)
@@ -302,12 +425,12 @@ impl<'a> Asked<'a> {
     /// The archives that have a row of this one if they know it: that which answers for the site, and those before.
     fn others(&self, place: usize, doubt: &Doubt) -> impl Iterator<Item = usize> + use<> {
         // A site that became known a moment ago is the archive's own.
-        let owner = self.answering.of(&doubt.site).filter(|owner| *owner != place);
+        let owner = self.answering(&doubt.site).filter(|owner| *owner != place);
         owner.into_iter().chain(0..if owner.is_some() { place } else { 0 })
     }
 
     /// Of each archive, which URLs of a set it knows.
-    fn known(&self, wanted: &[HashSet<String>]) -> Result<Vec<HashSet<String>>, Failure> {
+    fn shown(&self, wanted: &[HashSet<String>]) -> Result<Vec<HashSet<String>>, Failure> {
         self.each(|place, ask| {
             let mut known = HashSet::new();
             let (mut urls, mut bytes) = (Vec::new(), 0);
@@ -335,9 +458,20 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// Refuses relations to more pages than archives are sent.
+fn expect_few(urls: &[String]) -> Result<(), AskError> {
+    if urls.len() <= URLS_MAX && urls.iter().map(String::len).sum::<usize>() <= RELATED_BYTES_MAX {
+        return Ok(());
+    }
+    Err(AskError::Wrong(format!(
+        "a relation is to more than {URLS_MAX} pages, or {} MiB of URLs: ask for fewer, or ask folders",
+        RELATED_BYTES_MAX >> 20
+    )))
+}
+
 /// Takes lines as they come.
 pub(super) type Take<'a> = dyn FnMut(Line) -> Result<(), NodeError> + 'a;
 
 pub(super) fn unasked() -> NodeError {
-    NodeError::Senseless("it tells what it was not asked".to_owned())
+    NodeError::Senseless("it answers what it was not asked".to_owned())
 }

@@ -1,11 +1,11 @@
 //! Archives of other machines, and folders beside them, asked as one archive.
 //!
-//! Each archive tells its share of an answer in lines of JSON (`wire`): the folders' in this process, the others' over HTTP from `archive
-//! serve` (`node`). What they tell is put together here (`asked`) as exactly as if all were folders of this machine.
+//! Each archive answers for its share in lines of JSON (`wire`): the folders in this process, the others over HTTP from `archive serve`
+//! (`node`). The shares are put together here (`asked`) to the answer that folders of this machine would give.
 //!
 //! Rounds, all archives at once in each: which sites each knows, and which of them it has captured, by which one archive answers for each
-//! site; its portions of the answer ([`crate::query::Portion`]); and, of pages that were only linked to, whether others know them. A node
-//! that does not answer, or answers what makes no sense, is left out and named, and the others are asked again without it.
+//! site; the pages that relations are to; its portions of the answer ([`crate::query::Portion`]); and, of pages that were only linked to,
+//! whether others know them. A node that does not answer, or answers what makes no sense, is left out and named, and the others are asked again without it.
 
 mod answer;
 mod asked;
@@ -17,9 +17,9 @@ mod wire;
 use std::time::Duration;
 
 pub use answer::answer;
-pub use asked::{Asked, Missing, Source};
+pub use asked::{Asked, Known, Missing, Source};
 pub use credentials::Credentials;
-pub use node::Node;
+pub use node::{Http, Node, origin};
 pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
 
 use crate::find::FindError;
@@ -32,9 +32,6 @@ pub const ARCHIVES_MAX: usize = 256;
 
 /// Bytes of all answers in one round.
 pub const ANSWERS_BYTES_MAX: u64 = 512 << 20;
-
-/// So long a node may take for an answer, unless somebody says otherwise.
-pub const WAIT: Duration = Duration::from_secs(120);
 
 /// Why a node is left out.
 #[derive(Debug, thiserror::Error)]
@@ -59,15 +56,15 @@ pub enum NodeError {
     Unknown,
     /// It is another program, or another version of this one.
     #[error(
-        "it speaks version {0} of what archives tell each other, and this program version {VERSION}: use the same program everywhere"
+        "it speaks version {0} of what archives say to each other, and this program version {VERSION}: use the same program everywhere"
     )]
     Version(u32),
     /// Its answer has a limit.
     #[error("its answer has a line longer than {} MiB", LINE_BYTES_MAX >> 20)]
     LongLine,
     /// All answers have.
-    #[error("the answers are longer than {} MiB: ask for less", ANSWERS_BYTES_MAX >> 20)]
-    TooLong,
+    #[error("the answers are longer than {} MiB: ask for less", .0 >> 20)]
+    TooLong(u64),
     /// It makes no sense.
     #[error("its answer makes no sense: {0}")]
     Senseless(String),
@@ -95,7 +92,7 @@ pub enum AskError {
     /// What was asked cannot be.
     #[error("{0}")]
     Wrong(String),
-    /// What was told could not be taken.
+    /// An answer could not be taken.
     #[error("{0}")]
     Taken(#[source] RowsError),
     /// A node.

@@ -1,29 +1,30 @@
 //! An archive on another machine, by HTTP. It is a stranger: what it sends has limits of time, size and form.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::redirect::Policy;
 use serde::de::DeserializeOwned;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::time::timeout;
 use url::Url;
 
 use super::credentials::Credentials;
 use super::wire::{Ask, Head, LINE_BYTES_MAX, Line, Request, VERSION, Versioned};
 use super::{AskError, NodeError};
+use crate::cluster::PARTITIONS_MAX;
 use crate::remote;
 
 /// To a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of an answer that is no answer, and characters of it that are told.
+/// Bytes of an answer that is no answer, and characters of it that are shown.
 const PROBLEM_BYTES_MAX: usize = 4096;
 const PROBLEM_CHARACTERS_MAX: usize = 300;
 
 /// An archive that `archive serve` serves.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Node {
     name: String,
     url: Url,
@@ -33,16 +34,34 @@ pub struct Node {
 /// Takes lines as they come.
 type Take<'a> = dyn FnMut(Line) -> Result<(), NodeError> + 'a;
 
-/// What nodes are asked by.
+/// What nodes are asked by, and what that may cost.
 #[derive(Debug)]
-pub(super) struct Http {
+pub struct Http {
     client: reqwest::Client,
-    runtime: Runtime,
+    handle: Handle,
+    /// What the handle is of, unless that is a server's.
+    _runtime: Option<Runtime>,
     wait: Duration,
+    /// Bytes of all answers in one round.
+    pub(super) bytes_max: u64,
 }
 
 impl Http {
-    pub(super) fn new(wait: Duration) -> Result<Self, AskError> {
+    /// Nodes have so long for an answer, and all answers of one round so many bytes.
+    ///
+    /// # Errors
+    /// When the system has no threads or sockets.
+    pub fn new(wait: Duration, bytes_max: u64) -> Result<Self, AskError> {
+        let runtime = remote::runtime().map_err(|error| AskError::Taken(error.into()))?;
+        let http = Self::on(runtime.handle().clone(), wait, bytes_max)?;
+        Ok(Self { _runtime: Some(runtime), ..http })
+    }
+
+    /// The same on a server's threads.
+    ///
+    /// # Errors
+    /// When the system has no sockets.
+    pub fn on(handle: Handle, wait: Duration, bytes_max: u64) -> Result<Self, AskError> {
         // reqwest is built without a provider of its own; the crawler's is set for the process, once.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder()
@@ -52,7 +71,7 @@ impl Http {
             .connect_timeout(CONNECT_TIMEOUT)
             .build()
             .map_err(|error| AskError::Taken(error.into()))?;
-        Ok(Self { client, runtime: remote::runtime().map_err(|error| AskError::Taken(error.into()))?, wait })
+        Ok(Self { client, handle, _runtime: None, wait, bytes_max })
     }
 }
 
@@ -90,18 +109,21 @@ impl Node {
         &self.name
     }
 
-    /// Asks it, hands the lines of the answer to `take`, and gives the first one. All of them take from `left` bytes.
+    /// Asks it, hands the lines of the answer to `take`, and gives the first one. All of them take from `left` bytes, and come before an
+    /// instant.
     pub(super) fn ask(
         &self,
         http: &Http,
         ask: &Ask,
-        left: &AtomicU64,
+        (left, until): (&AtomicU64, Option<Instant>),
         take: &mut Take<'_>,
     ) -> Result<Head, NodeError> {
+        let still = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let wait = still.map_or(http.wait, |still| still.min(http.wait));
         let body = serde_json::to_vec(&Request { version: VERSION, ask })
             .map_err(|error| NodeError::Failed(error.to_string()))?;
-        let talk = async { timeout(http.wait, self.talk(http, body, left, take)).await };
-        http.runtime.handle().block_on(talk).unwrap_or(Err(NodeError::Late(http.wait)))
+        let talk = async { timeout(wait, self.talk(http, body, left, take)).await };
+        http.handle.block_on(talk).unwrap_or(Err(NodeError::Late(wait)))
     }
 
     async fn talk(
@@ -126,7 +148,7 @@ impl Node {
             let size = piece.len() as u64;
             if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size)).is_err()
             {
-                return Err(NodeError::TooLong);
+                return Err(NodeError::TooLong(http.bytes_max));
             }
             lines.add(&piece, take)?;
         }
@@ -167,14 +189,21 @@ impl Lines {
 
     fn line(&mut self, line: &[u8], take: &mut Take<'_>) -> Result<(), NodeError> {
         if self.is_whole {
-            return Err(NodeError::Senseless("it goes on behind its end".to_owned()));
+            return Err(NodeError::Senseless("it goes on after its end".to_owned()));
         }
         if self.head.is_none() {
             let Versioned { version } = read(line)?;
             if version != VERSION {
                 return Err(NodeError::Version(version));
             }
-            self.head = Some(read(line)?);
+            let head: Head = read(line)?;
+            if head.origins.iter().flatten().any(|stated| origin(stated).as_ref() != Some(stated)) {
+                return Err(NodeError::Senseless("it says no origins of application and replay".to_owned()));
+            }
+            if head.partition.as_ref().is_some_and(|part| part.count > PARTITIONS_MAX) {
+                return Err(NodeError::Senseless("it is of too many partitions".to_owned()));
+            }
+            self.head = Some(head);
             return Ok(());
         }
         let line = Line::read(line)?;
@@ -194,7 +223,16 @@ impl Line {
 }
 
 fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NodeError> {
-    serde_json::from_slice(line).map_err(|error| NodeError::Senseless(told(&error.to_string())))
+    serde_json::from_slice(line).map_err(|error| NodeError::Senseless(one_line(&error.to_string())))
+}
+
+/// The origin that a URL of a scheme, a host and a port is, as browsers write it.
+#[must_use]
+pub fn origin(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    let is_anonymous = url.username().is_empty() && url.password().is_none();
+    (is_bare && is_anonymous).then(|| url.origin().ascii_serialization())
 }
 
 fn failed(error: reqwest::Error) -> NodeError {
@@ -216,12 +254,12 @@ async fn refused(mut response: reqwest::Response) -> NodeError {
     }
     said.truncate(PROBLEM_BYTES_MAX);
     let said: Option<serde_json::Value> = serde_json::from_slice(&said).ok();
-    let what = said.as_ref().and_then(|said| said["error"].as_str()).map(told);
+    let what = said.as_ref().and_then(|said| said["error"].as_str()).map(one_line);
     NodeError::Refused { status, what: what.unwrap_or_default() }
 }
 
 /// What a stranger said, in one line of bounded length.
-fn told(text: &str) -> String {
+fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().take(PROBLEM_CHARACTERS_MAX).collect()
 }
@@ -257,7 +295,7 @@ mod tests {
         let error = lines(&[br#"{"version":2,"new":[]}"#, b"\n"]).unwrap_err();
         assert!(matches!(error, NodeError::Version(2)), "{error}");
         let error = lines(&[head, b"\n{\"end\":{\"matched\":1}}\n{\"known\":1}\n"]).unwrap_err();
-        assert!(error.to_string().contains("behind its end"), "{error}");
+        assert!(error.to_string().contains("after its end"), "{error}");
     }
 
     #[test]

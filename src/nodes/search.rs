@@ -8,7 +8,7 @@ use super::{AskError, NodeError};
 use crate::find::{Best, Gathered, Options, Results, Shown, Typed, Wanted, Words};
 use crate::search::Fit;
 
-/// Bytes of URLs and what links say of them that an archive is told.
+/// Bytes of URLs and what links say of them that an archive is sent.
 const LINKED_BYTES_MAX: usize = 12 << 20;
 
 /// What the rest of such a line takes.
@@ -28,11 +28,11 @@ impl Asked<'_> {
     fn search_once(&self, typed: &Typed, wanted: &Wanted) -> Result<Results, Failure> {
         let mut gathered = Gathered::new(typed);
         let ask = Ask::FindWords { wanted: wanted.clone() };
-        let told = self.each(|_, of| {
+        let shares = self.each(|_, of| {
             let mut words = Words::default();
             of(&ask, &mut |line| match line {
-                Line::Found(told) => {
-                    words = told;
+                Line::Found(found) => {
+                    words = found;
                     Ok(())
                 }
                 Line::End { .. } => Ok(()),
@@ -40,18 +40,18 @@ impl Asked<'_> {
             })?;
             Ok(words)
         })?;
-        told.into_iter().for_each(|words| gathered.add_words(words));
+        shares.into_iter().for_each(|words| gathered.add_words(words));
 
         let (wanted, words) = (wanted.clone(), gathered.statistics.clone());
         let linked = self.linked(&Ask::FindLinked { wanted: wanted.clone(), words: words.clone() })?;
-        let told = self.each(|archive, of| {
+        let shares = self.each(|archive, of| {
             let linked = linked.get(archive).cloned().unwrap_or_default();
             let ask = Ask::FindBest { wanted: wanted.clone(), words: words.clone(), linked };
             let mut best = Best::default();
             of(&ask, &mut |line| match line {
-                Line::Best(told) => {
+                Line::Best(found) => {
                     best =
-                        told.checked(wanted.limit).map_err(|what| NodeError::Senseless(what.to_owned()))?;
+                        found.checked(wanted.limit).map_err(|what| NodeError::Senseless(what.to_owned()))?;
                     Ok(())
                 }
                 Line::End { .. } => Ok(()),
@@ -59,10 +59,10 @@ impl Asked<'_> {
             })?;
             Ok(best)
         })?;
-        told.into_iter().enumerate().for_each(|(archive, best)| gathered.add_best(archive, best));
+        shares.into_iter().enumerate().for_each(|(archive, best)| gathered.add_best(archive, best));
 
         let chosen = gathered.choose(wanted.limit);
-        let told = self.each(|archive, of| {
+        let shares = self.each(|archive, of| {
             let pages = chosen.iter().filter(|chosen| chosen.archive == archive).map(|chosen| chosen.page);
             let pages: Vec<u32> = pages.collect();
             if pages.is_empty() {
@@ -71,8 +71,8 @@ impl Asked<'_> {
             let (mut shown, count) = (Vec::new(), pages.len());
             let ask = Ask::FindShown { wanted: wanted.clone(), words: words.clone(), pages };
             of(&ask, &mut |line| match line {
-                Line::Shown(told) => {
-                    shown.push(told.checked().map_err(|what| NodeError::Senseless(what.to_owned()))?);
+                Line::Shown(one) => {
+                    shown.push(one.checked().map_err(|what| NodeError::Senseless(what.to_owned()))?);
                     Ok(())
                 }
                 Line::End { .. } => Ok(()),
@@ -85,10 +85,10 @@ impl Asked<'_> {
             }
             Ok(shown)
         })?;
-        let mut told: Vec<_> = told.into_iter().map(Vec::<Shown>::into_iter).collect();
+        let mut shares: Vec<_> = shares.into_iter().map(Vec::<Shown>::into_iter).collect();
         for chosen in chosen {
             // Each archive has shown as many as were chosen of it.
-            if let Some(shown) = told.get_mut(chosen.archive).and_then(Iterator::next) {
+            if let Some(shown) = shares.get_mut(chosen.archive).and_then(Iterator::next) {
                 gathered.add_shown(chosen, shown);
             }
         }
@@ -97,7 +97,7 @@ impl Asked<'_> {
 
     /// What links say of pages of another archive, by the archive that has captured pages of their site.
     fn linked(&self, ask: &Ask) -> Result<Vec<Vec<(String, Fit)>>, Failure> {
-        let told = self.each(|archive, of| {
+        let shares = self.each(|archive, of| {
             let mut own = Vec::new();
             of(ask, &mut |line| {
                 match line {
@@ -112,8 +112,8 @@ impl Asked<'_> {
             })?;
             Ok(own)
         })?;
-        let mut all: Vec<(HashMap<String, Fit>, usize)> = vec![Default::default(); told.len()];
-        for (owner, url, fit) in told.into_iter().flatten() {
+        let mut all: Vec<(HashMap<String, Fit>, usize)> = vec![Default::default(); shares.len()];
+        for (owner, url, fit) in shares.into_iter().flatten() {
             let Some((linked, bytes)) = all.get_mut(owner) else { continue };
             let length = url.len();
             linked.entry(url).and_modify(|known| known.take(fit)).or_insert_with(|| {

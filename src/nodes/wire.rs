@@ -1,4 +1,4 @@
-//! What archives tell each other: a request is one JSON text, an answer is lines of JSON. The first line says the version, the last one that
+//! What archives say to each other: a request is one JSON text, an answer is lines of JSON. The first line says the version, the last one that
 //! it is whole.
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::find::{Best, Linked, Shown, Wanted, Words};
 use crate::query::Portion;
 use crate::search::{Fit, Statistics};
 
-/// Of all that is told: another version is refused.
+/// Of requests and answers: another version is refused.
 pub const VERSION: u32 = 1;
 
 /// Longest request.
@@ -36,6 +36,17 @@ pub enum Ask {
         limit: Option<usize>,
         /// How often the words that it searches for are in all archives.
         words: Option<Statistics>,
+        /// Which of its inner queries is asked: its place among the searches of each level.
+        #[serde(default)]
+        inner: Vec<usize>,
+        /// For each of its relations, the URLs of the pages that all archives have found ([`Plan::with_related`]).
+        ///
+        /// [`Plan::with_related`]: crate::query::Plan::with_related
+        #[serde(default)]
+        related: Vec<Vec<String>>,
+        /// The archive's place among all.
+        #[serde(default)]
+        place: usize,
     },
     /// How often the words are there that a query searches for.
     Words {
@@ -43,6 +54,14 @@ pub enum Ask {
         query: String,
         /// As in [`Ask::Portions`].
         now: i64,
+        /// As in [`Ask::Portions`].
+        #[serde(default)]
+        inner: Vec<usize>,
+    },
+    /// Which pages its pages at some URLs link to.
+    Targets {
+        /// The URLs, [`URLS_MAX`] at most.
+        urls: Vec<String>,
     },
     /// How often the words of a search are there.
     FindWords {
@@ -88,7 +107,7 @@ pub(super) struct Request<A> {
     pub(super) ask: A,
 }
 
-/// The version alone, of whatever is told.
+/// The version alone, of a request or an answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct Versioned {
     pub(super) version: u32,
@@ -97,10 +116,13 @@ pub(super) struct Versioned {
 /// The first line of an answer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Head {
-    /// Of what is told.
+    /// Of the answer.
     pub version: u32,
     /// Which part of a cluster's web it has.
     pub partition: Option<Partition>,
+    /// The origins of its application and its replay, as whoever asks knows them.
+    #[serde(default)]
+    pub origins: Option<[String; 2]>,
 }
 
 /// A further line.
@@ -121,6 +143,8 @@ pub enum Line {
     Best(Best),
     /// A result, in the order in which results were asked for.
     Shown(Shown),
+    /// The URL of a page that is linked to.
+    Target(String),
     /// The place in the request of a URL that is known.
     Known(u32),
     /// The last one, with how many rows match beside those in doubt.

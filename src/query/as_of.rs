@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use super::Instant;
 use super::columns::NOT_MODIFIED;
 use super::details::{CaptureRow, HostRow, PageDetail, Record};
-use super::rows::{DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
 use super::value::Value;
 use crate::parse::{Structure, Validity};
 
@@ -173,6 +173,10 @@ impl Rows for AsOf<'_> {
 
     fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
         self.rows.site_number(site, index)
+    }
+
+    fn own_number(&self, row: &Row) -> (usize, u64) {
+        self.rows.own_number(row)
     }
 
     fn find(&self, url: &str) -> Result<Option<UrlId>, RowsError> {

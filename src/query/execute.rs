@@ -206,14 +206,14 @@ impl Plan {
             (left.0, left.1.id()).cmp(&(right.0, right.1.id()))
         });
         self.each(world, candidates, &mut |row| {
-            drawn.push((lot(seed, row.id()), row));
+            drawn.push((lot(world.rows, seed, &row), row));
             Ok(())
         })?;
         drawn.into_sorted().into_iter().try_for_each(|(_, row)| take(row))
     }
 
     /// Hands every row that matches to a function.
-    fn each(
+    pub(super) fn each(
         &self,
         world: &World<'_>,
         candidates: Option<Vec<UrlId>>,
@@ -310,9 +310,13 @@ impl Plan {
 }
 
 /// The place of a row in a draw.
-fn lot(seed: u64, id: u64) -> u64 {
+pub(super) fn lot(rows: &dyn Rows, seed: u64, row: &Row) -> u64 {
+    let (archive, id) = rows.own_number(row);
     let mut hasher = Xxh3::with_seed(seed);
     hasher.write_u64(id);
+    if archive > 0 {
+        hasher.write_usize(archive);
+    }
     hasher.finish()
 }
 

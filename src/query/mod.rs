@@ -30,6 +30,7 @@ mod details;
 mod element_checks;
 mod element_index;
 mod elements;
+mod elsewhere;
 mod execute;
 mod expr;
 mod filter;
@@ -69,7 +70,7 @@ pub use execute::Answer;
 pub use groups::GATHERED_BYTES_MAX;
 pub use help::{FieldHelp, fields, functions};
 pub use plan::{Context, Heading, Plan};
-pub use portions::{DOUBTFUL_MAX, Doubt, Portion, Taken, Told};
+pub use portions::{DOUBTFUL_MAX, Doubt, Portion, Sent, Taken};
 pub use question::{Question, select};
 pub use rows::{
     Chosen, DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort, Sum,
@@ -140,6 +141,7 @@ pub fn end_of(time: &str) -> Option<DateTime<Utc>> {
         site_columns: nothing,
         topics: nothing,
         of_several: false,
+        elsewhere: false,
     };
     let text = format!("page as of {time}");
     let query = archive_grammar::parse(&text).ok()?;

@@ -30,6 +30,8 @@ pub struct Context<'a> {
     pub topics: &'a [String],
     /// Whether it is asked of several archives, so that what each knows in its own way cannot be asked for.
     pub of_several: bool,
+    /// Whether some of these are on other machines: then links do not know what others know of the pages that they lead to.
+    pub elsewhere: bool,
 }
 
 impl<'a> Context<'a> {
@@ -42,6 +44,7 @@ impl<'a> Context<'a> {
             site_columns: rows.site_columns(),
             topics: rows.topics(),
             of_several: false,
+            elsewhere: false,
         }
     }
 }
@@ -87,6 +90,8 @@ pub(crate) enum Search {
     Url(Relation, String),
     /// Related to the pages of another query.
     Pages(Relation, Box<Plan>),
+    /// Related to the pages at these URLs, or these pages themselves.
+    Urls(Option<Relation>, Vec<String>),
     /// Another page has the same content.
     Duplicates,
     /// XML documents whose elements may be as this wants them, or only those that are known to be.
@@ -124,6 +129,7 @@ impl Plan {
             site_columns: nothing,
             topics: nothing,
             of_several: true,
+            elsewhere: true,
         };
         let plan = Self::parse(text, &context)?;
         plan.expect_portions()?;
@@ -175,7 +181,7 @@ impl Plan {
             || self.searches.iter().any(|search| match search {
                 Search::Text { .. } | Search::Elements { .. } => true,
                 Search::Pages(_, plan) => plan.searches_text(),
-                Search::Url(..) | Search::Duplicates => false,
+                Search::Url(..) | Search::Urls(..) | Search::Duplicates => false,
             })
     }
 

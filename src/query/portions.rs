@@ -6,17 +6,16 @@
 
 use std::cmp::Ordering;
 
-use archive_grammar::{Relation, Target};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{Column, ColumnKind, Path};
-use super::execute::Candidate;
+use super::execute::{Candidate, lot};
 use super::expr::Subject as _;
 use super::groups::{Aggregate, GATHERED_BYTES_MAX, Gather, Gathered, Groups};
-use super::plan::{GroupPlan, Plan, Search};
+use super::plan::{GroupPlan, Plan};
 use super::rows::{Row, Rows, RowsError};
 use super::subject::World;
 use super::top::Top;
@@ -26,15 +25,15 @@ use super::{Answer, Error, FullText};
 /// Rows of an archive of which only others know whether they count.
 pub const DOUBTFUL_MAX: usize = 1_000_000;
 
-/// Values that are told apart, or all counted, in one portion: as many as have so many bytes.
+/// Different values, or values that are all counted, in one portion: as many as have so many bytes.
 const PORTION_BYTES: usize = 1 << 20;
 
-/// Whole numbers above are none that an archive tells: floats have them one by one up to here.
+/// Whole numbers above are refused: floats have them one by one up to here.
 const INTEGER_MAX: u64 = 1 << 53;
 
-/// A value as it is told, without loss.
+/// A value as it is sent, without loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Told {
+pub enum Sent {
     /// Nothing is known.
     #[serde(rename = "e")]
     Empty,
@@ -52,16 +51,16 @@ pub enum Told {
     Time(i64, u32),
 }
 
-/// What an aggregate gathered, as it is told.
+/// What an aggregate gathered, as it is sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Partial {
     Count(u64),
-    /// Values as they are told apart, in Base64.
+    /// The keys of different values, in Base64.
     Distinct(Vec<String>),
     /// The bits of a sum, and of how many.
     Sum(u64, u64),
-    Best(Told),
+    Best(Sent),
     /// Bits of numbers.
     All(Vec<u64>),
 }
@@ -76,15 +75,18 @@ pub struct Doubt {
     pub url: Option<String>,
 }
 
-/// A portion of an answer, as it is told.
+/// A portion of an answer, as it is sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Portion {
     /// Of a row, its number in its archive.
     id: u64,
+    /// Of a row that was drawn, its place in the draw.
+    #[serde(default)]
+    lot: Option<u64>,
     /// Of a row, by what it is ordered; of a group, what its rows have in common.
-    keys: Vec<Told>,
-    has: Has<Vec<Told>, Vec<Partial>>,
+    keys: Vec<Sent>,
+    has: Has<Vec<Sent>, Vec<Partial>>,
     doubt: Option<Doubt>,
 }
 
@@ -100,6 +102,7 @@ enum Has<V, G> {
 #[derive(Clone, Debug)]
 pub struct Taken {
     id: u64,
+    lot: Option<u64>,
     keys: Vec<Value>,
     has: Has<Vec<Value>, Vec<Gathered>>,
     /// What settles whether it counts, unless it does.
@@ -110,29 +113,9 @@ pub struct Taken {
 type Take<'a> = dyn FnMut(Portion) -> Result<(), Error> + 'a;
 
 impl Plan {
-    /// Refuses what archives on other machines cannot be asked for.
-    ///
-    /// # Errors
-    /// [`Error::NotElsewhere`].
-    pub fn expect_portions(&self) -> Result<(), Error> {
-        // Whoever links to a URL knows it: each archive answers for its own pages.
-        let is_related = |search: &Search| match search {
-            Search::Url(relation, _) => !matches!(relation, Relation::LinksTo | Relation::RedirectsTo),
-            Search::Pages(..) | Search::Duplicates => true,
-            Search::Text { .. } | Search::Elements { .. } => false,
-        };
-        let what = match self {
-            Self { target: Target::Links, .. } => "links",
-            Self { searches, .. } if searches.iter().any(is_related) => "relations between pages",
-            Self { sample: Some(_), .. } => "samples",
-            _ => return Ok(()),
-        };
-        Err(Error::NotElsewhere { what })
-    }
-
     /// What one of several archives has of the answer: hands its portions to `take`, and says how many of its rows match beside those that
     /// are in doubt; nothing if some of these were left out, because rows of this archive come before them whatever others say.
-    /// `is_captured` tells of each site, by its number, whether the archive has captured pages of it.
+    /// `is_captured` says of each site, by its number, whether the archive has captured pages of it.
     ///
     /// # Errors
     /// As [`Plan::run`], [`Error::TooManyDoubtful`], and what `take` reports.
@@ -146,22 +129,23 @@ impl Plan {
         self.at(rows, &mut |rows| {
             let hits = self.hits(rows, full_text)?;
             let part = Part { plan: self, world: World::new(rows, &hits), is_captured };
-            match &self.groups {
-                Some(groups) => part.groups(groups, take),
-                None => part.rows(take),
+            match (&self.groups, self.sample) {
+                (_, Some(sample)) => part.drawn(sample, take),
+                (Some(groups), None) => part.groups(groups, take),
+                (None, None) => part.rows(take),
             }
         })
     }
 
-    /// A portion that was told, if it is one of this plan.
+    /// A portion that was sent, if it is one of this plan.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn take(&self, told: Portion) -> Result<Taken, &'static str> {
-        let keys = told.keys.into_iter().map(Told::value).collect::<Result<Vec<_>, _>>()?;
-        let has = match (told.has, &self.groups) {
+    pub fn take(&self, sent: Portion) -> Result<Taken, &'static str> {
+        let keys = sent.keys.into_iter().map(Sent::value).collect::<Result<Vec<_>, _>>()?;
+        let has = match (sent.has, &self.groups) {
             (Has::Values(values), None) if keys.len() == self.order.len() => {
-                let values = values.into_iter().map(Told::value).collect::<Result<Vec<_>, _>>()?;
+                let values = values.into_iter().map(Sent::value).collect::<Result<Vec<_>, _>>()?;
                 let fit = self.headings.iter().zip(&values).all(|(heading, value)| fits(heading.kind, value));
                 if !fit || values.len() != self.select.len() {
                     return Err("a row has other columns than were asked for");
@@ -178,7 +162,10 @@ impl Plan {
             }
             _ => return Err("a row has other columns than were asked for"),
         };
-        Ok(Taken { id: told.id, keys, has, doubt: told.doubt })
+        if sent.lot.is_some() != self.sample.is_some() {
+            return Err("a row was drawn that should not be, or was not");
+        }
+        Ok(Taken { id: sent.id, lot: sent.lot, keys, has, doubt: sent.doubt })
     }
 
     /// The whole answer: portions that count, each with the place of its archive, and how many rows match beside those that were in
@@ -187,6 +174,19 @@ impl Plan {
     /// # Errors
     /// [`Error::TooMuch`].
     pub fn whole(
+        &self,
+        portions: impl Iterator<Item = (usize, Taken)>,
+        matched: Option<u64>,
+    ) -> Result<Answer, Error> {
+        let Some((rows, _)) = self.sample else { return self.put_together(portions, matched) };
+        let mut drawn: Vec<(usize, Taken)> = portions.collect();
+        drawn.sort_by_key(|(archive, row)| (row.lot, *archive, row.id));
+        drawn.truncate(rows);
+        let matched = drawn.iter().filter(|(_, row)| row.doubt.is_none()).count() as u64;
+        self.put_together(drawn.into_iter(), Some(matched))
+    }
+
+    fn put_together(
         &self,
         portions: impl Iterator<Item = (usize, Taken)>,
         mut matched: Option<u64>,
@@ -279,11 +279,52 @@ impl Part<'_> {
         for (Candidate { keys, row }, doubt) in
             own.chain(doubtful.into_iter().map(|(row, doubt)| (row, Some(doubt))))
         {
-            let values = plan.values(&self.world.subject(&row))?;
-            let has = Has::Values(values.iter().map(Told::from).collect());
-            take(Portion { id: row.id(), keys: keys.iter().map(Told::from).collect(), has, doubt })?;
+            self.row(&row, &keys, (None, doubt), take)?;
         }
         Ok(matched)
+    }
+
+    fn row(
+        &self,
+        row: &Row,
+        keys: &[Value],
+        (lot, doubt): (Option<u64>, Option<Doubt>),
+        take: &mut Take<'_>,
+    ) -> Result<(), Error> {
+        let values = self.plan.values(&self.world.subject(row))?;
+        let has = Has::Values(values.iter().map(Sent::from).collect());
+        take(Portion { id: row.id(), lot, keys: keys.iter().map(Sent::from).collect(), has, doubt })
+    }
+
+    /// The rows that may be among those that are drawn of all: each by itself, also where they are put into groups.
+    fn drawn(&self, (rows, seed): (usize, u64), take: &mut Take<'_>) -> Result<Option<u64>, Error> {
+        type Drawn = (u64, Row, Option<Doubt>);
+        let before = |left: &Drawn, right: &Drawn| (left.0, left.1.id()).cmp(&(right.0, right.1.id()));
+        let mut own = Top::new(Some(rows), before);
+        let mut doubtful: Vec<Drawn> = Vec::new();
+        self.plan.each(&self.world, self.plan.candidates(&self.world)?, &mut |row| {
+            let doubt = self.doubt(&row)?;
+            let drawn = (lot(self.world.rows, seed, &row), row, doubt);
+            match drawn.2 {
+                None => own.push(drawn),
+                Some(_) if own.last().is_some_and(|last| before(&drawn, last) == Ordering::Greater) => {}
+                Some(_) if doubtful.len() >= DOUBTFUL_MAX => return Err(Error::TooManyDoubtful),
+                Some(_) => doubtful.push(drawn),
+            }
+            Ok(())
+        })?;
+        for (lot, row, doubt) in own.into_sorted().into_iter().chain(doubtful) {
+            let subject = self.world.subject(&row);
+            match &self.plan.groups {
+                None => self.row(&row, &self.plan.keys(&subject)?, (Some(lot), doubt), take)?,
+                Some(of) => {
+                    let mut alone = Groups::new(&of.keys, &of.aggregates, GATHERED_BYTES_MAX);
+                    alone.add(&subject)?;
+                    send(alone, (row.id(), Some(lot)), doubt.as_ref(), take)?;
+                }
+            }
+        }
+        Ok(None)
     }
 
     fn groups(&self, of: &GroupPlan, take: &mut Take<'_>) -> Result<Option<u64>, Error> {
@@ -301,22 +342,27 @@ impl Part<'_> {
             }
             let mut alone = Groups::new(&of.keys, &of.aggregates, GATHERED_BYTES_MAX);
             alone.add(&self.world.subject(&row))?;
-            tell(alone, Some(&doubt), take)
+            send(alone, (0, None), Some(&doubt), take)
         })?;
-        tell(groups, None, take)?;
+        send(groups, (0, None), None, take)?;
         Ok(Some(matched))
     }
 }
 
-/// Tells of groups, in as many portions as they need.
-fn tell(groups: Groups<'_>, doubt: Option<&Doubt>, take: &mut Take<'_>) -> Result<(), Error> {
+/// Sends groups, in as many portions as they need.
+fn send(
+    groups: Groups<'_>,
+    (id, lot): (u64, Option<u64>),
+    doubt: Option<&Doubt>,
+    take: &mut Take<'_>,
+) -> Result<(), Error> {
     for group in groups.into_found() {
-        let keys: Vec<Told> = group.keys.iter().map(Told::from).collect();
+        let keys: Vec<Sent> = group.keys.iter().map(Sent::from).collect();
         let mut gathered: Vec<Partial> = group.gathered.into_iter().map(Partial::from).collect();
         loop {
             let has = Has::Gathered(gathered.iter_mut().map(Partial::piece).collect());
-            take(Portion { id: 0, keys: keys.clone(), has, doubt: doubt.cloned() })?;
-            if gathered.iter().all(Partial::is_told) {
+            take(Portion { id, lot, keys: keys.clone(), has, doubt: doubt.cloned() })?;
+            if gathered.iter().all(Partial::is_sent) {
                 break;
             }
         }
@@ -334,7 +380,7 @@ fn fits(kind: ColumnKind, value: &Value) -> bool {
     }
 }
 
-impl From<&Value> for Told {
+impl From<&Value> for Sent {
     fn from(value: &Value) -> Self {
         match value {
             Value::Empty => Self::Empty,
@@ -346,7 +392,7 @@ impl From<&Value> for Told {
     }
 }
 
-impl Told {
+impl Sent {
     /// The value.
     ///
     /// # Errors
@@ -380,7 +426,7 @@ impl From<Gathered> for Partial {
                 Self::Distinct(values.into_iter().map(|key| BASE64_STANDARD.encode(key)).collect())
             }
             Gathered::Sum { sum, count } => Self::Sum(sum.to_bits(), count),
-            Gathered::Best(value) => Self::Best(Told::from(&value)),
+            Gathered::Best(value) => Self::Best(Sent::from(&value)),
             Gathered::All(values) => Self::All(values.into_iter().map(f64::to_bits).collect()),
         }
     }
@@ -392,7 +438,7 @@ impl Partial {
         match self {
             Self::Count(count) => Self::Count(std::mem::take(count)),
             Self::Sum(sum, count) => Self::Sum(std::mem::take(sum), std::mem::take(count)),
-            Self::Best(best) => Self::Best(std::mem::replace(best, Told::Empty)),
+            Self::Best(best) => Self::Best(std::mem::replace(best, Sent::Empty)),
             Self::Distinct(values) => {
                 let mut bytes = 0;
                 let longer = values.iter().rev().take_while(|value| {
@@ -409,7 +455,7 @@ impl Partial {
     }
 
     /// Whether all of it was taken out.
-    fn is_told(&self) -> bool {
+    fn is_sent(&self) -> bool {
         match self {
             Self::Distinct(values) => values.is_empty(),
             Self::All(values) => values.is_empty(),
@@ -441,12 +487,12 @@ impl Partial {
 mod tests {
     use super::*;
 
-    fn told(portions: &str) -> Result<Value, &'static str> {
-        serde_json::from_str::<Told>(portions).map_err(|_| "no value").and_then(Told::value)
+    fn sent(portions: &str) -> Result<Value, &'static str> {
+        serde_json::from_str::<Sent>(portions).map_err(|_| "no value").and_then(Sent::value)
     }
 
     #[test]
-    fn values_are_told_without_loss_up_to_their_limits() {
+    fn values_are_sent_without_loss_up_to_their_limits() {
         for value in [
             Value::Empty,
             Value::Integer(INTEGER_MAX),
@@ -455,13 +501,13 @@ mod tests {
             Value::Text("\u{1b}\n\"é".to_owned()),
             Value::Time(DateTime::from_timestamp(-1, 999_999_999).unwrap()),
         ] {
-            assert_eq!(told(&serde_json::to_string(&Told::from(&value)).unwrap()), Ok(value));
+            assert_eq!(sent(&serde_json::to_string(&Sent::from(&value)).unwrap()), Ok(value));
         }
-        assert!(told(&format!("{{\"i\":{}}}", INTEGER_MAX + 1)).unwrap_err().contains("larger"));
-        assert!(told(&format!("{{\"f\":{}}}", f64::NAN.to_bits())).unwrap_err().contains("infinite"));
-        assert!(told("{\"d\":[9223372036854775807,0]}").unwrap_err().contains("calendar"));
+        assert!(sent(&format!("{{\"i\":{}}}", INTEGER_MAX + 1)).unwrap_err().contains("larger"));
+        assert!(sent(&format!("{{\"f\":{}}}", f64::NAN.to_bits())).unwrap_err().contains("infinite"));
+        assert!(sent("{\"d\":[9223372036854775807,0]}").unwrap_err().contains("calendar"));
         for wrong in ["{\"i\":-1}", "{\"i\":18446744073709551616}", "{\"x\":1}", "5", "{\"d\":[1]}"] {
-            assert_eq!(told(wrong), Err("no value"), "{wrong}");
+            assert_eq!(sent(wrong), Err("no value"), "{wrong}");
         }
     }
 
@@ -470,7 +516,7 @@ mod tests {
         let long = "x".repeat(PORTION_BYTES + 1);
         let mut distinct = Partial::Distinct(vec![long.clone(), "a".to_owned(), long]);
         let mut pieces = 0;
-        while !distinct.is_told() {
+        while !distinct.is_sent() {
             let Partial::Distinct(piece) = distinct.piece() else { panic!("it is the same sort") };
             assert!(!piece.is_empty());
             pieces += 1;

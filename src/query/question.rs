@@ -24,8 +24,8 @@ pub struct Question<'a> {
     pub rows: Together<'a>,
     /// What it asks for.
     pub plan: Plan,
-    /// How often its words occur in all archives, if others are asked elsewhere.
-    statistics: Option<Statistics>,
+    /// How often its words are in all archives, where others are asked elsewhere.
+    of_all: Option<Statistics>,
 }
 
 impl<'a> Question<'a> {
@@ -45,17 +45,17 @@ impl<'a> Question<'a> {
         let rows = Together::new(archives).map_err(|error| Error::Rows(error.into()))?;
         let of_several = rows.are_several();
         let plan = Plan::parse(text, &Context { now, of_several, ..Context::of(&rows) })?;
-        Ok(Self { rows, plan, statistics: None })
+        Ok(Self { rows, plan, of_all: None })
     }
 
-    /// The same of one of several archives of which the others are asked elsewhere. Days and hours without a zone are UTC's: others may
-    /// be in another zone.
+    /// The same of one of several archives, at a place among them, of which the others are asked elsewhere. Days and hours without a
+    /// zone are UTC's: others may be in another zone.
     ///
     /// # Errors
     /// As [`Question::new`].
-    pub fn part(store: &'a Store, access: Access, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
-        let rows = Together::part(store, access).map_err(|error| Error::Rows(error.into()))?;
-        Ok(Self { rows, plan: Plan::of_several(text, now)?, statistics: None })
+    pub fn part(store: &'a Store, access: Access, plan: Plan, place: usize) -> Result<Self, Error> {
+        let rows = Together::part(store, access, place).map_err(|error| Error::Rows(error.into()))?;
+        Ok(Self { rows, plan, of_all: None })
     }
 
     /// How often the words that it searches for are in the archive.
@@ -77,8 +77,8 @@ impl<'a> Question<'a> {
 
     /// The same question with what is counted of its words in all archives.
     #[must_use]
-    pub fn with_statistics(self, statistics: Option<Statistics>) -> Self {
-        Self { statistics, ..self }
+    pub fn with_statistics(self, of_all: Option<Statistics>) -> Self {
+        Self { of_all, ..self }
     }
 
     /// What the archive has of the answer, see [`Plan::portions`].
@@ -129,8 +129,8 @@ impl<'a> Question<'a> {
         }
         match self.rows.views(self.plan.as_of) {
             Ok(mut views) => {
-                for (view, statistics) in views.iter_mut().zip(&self.statistics) {
-                    view.join_all(statistics.clone());
+                for (view, of_all) in views.iter_mut().zip(&self.of_all) {
+                    view.join_all(of_all.clone());
                 }
                 Ok(Some(Indexes::new(&self.rows, views)))
             }

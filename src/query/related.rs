@@ -33,6 +33,14 @@ impl Plan {
                     let others = plan.pages_found(rows, full_text)?;
                     related(rows, *relation, &others.into_iter().collect())?
                 }
+                Search::Urls(relation, urls) => {
+                    let ids = urls.iter().filter_map(|url| rows.find(url).transpose());
+                    let ids = ids.collect::<Result<HashSet<_>, _>>()?;
+                    match relation {
+                        Some(relation) => related(rows, *relation, &ids)?,
+                        None => ids.into_iter().map(|id| (id, 0.0)).collect(),
+                    }
+                }
                 Search::Duplicates => duplicates(rows)?,
                 Search::Elements { query, are_known } => {
                     // Without an index each document is read.
@@ -54,7 +62,11 @@ impl Plan {
 }
 
 /// The pages that have to do with one of `others`.
-fn related(rows: &dyn Rows, relation: Relation, others: &HashSet<UrlId>) -> Result<Found, RowsError> {
+pub(super) fn related(
+    rows: &dyn Rows,
+    relation: Relation,
+    others: &HashSet<UrlId>,
+) -> Result<Found, RowsError> {
     let mut found = HashSet::new();
     match relation {
         Relation::SameContentAs => {

@@ -258,6 +258,11 @@ pub trait Rows {
         Ok(None)
     }
 
+    /// Of a row the place of its archive, where these are several, and its number there.
+    fn own_number(&self, row: &Row) -> (usize, u64) {
+        (0, row.id())
+    }
+
     /// One page, or none when the number is not of this store (an index may be ahead of what the store has saved).
     ///
     /// # Errors

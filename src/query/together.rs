@@ -32,6 +32,9 @@ use crate::search::{self, Structures, View};
 /// Targets of links whose row is remembered, of each archive.
 const TARGETS_REMEMBERED: usize = 1 << 18;
 
+/// More links than an archive has.
+const LINKS: u64 = 1 << 48;
+
 type Found<T> = Result<T, RowsError>;
 type Each<'a, T> = Box<dyn Iterator<Item = Found<T>> + 'a>;
 
@@ -59,8 +62,8 @@ struct Part<'a> {
 #[derive(Debug)]
 pub struct Together<'a> {
     parts: Vec<Part<'a>>,
-    /// Whether others are asked beside, elsewhere.
-    is_part: bool,
+    /// Of one of several of which the others are asked elsewhere, its place among them.
+    place: Option<usize>,
 }
 
 impl<'a> Together<'a> {
@@ -85,27 +88,26 @@ impl<'a> Together<'a> {
                 host: after(first.host, state.host_count().into())?,
                 site: after(first.site, state.site_count().into())?,
                 capture: after(first.capture, state.totals().captures)?,
-                // More links than an archive has.
-                link: first.link + (1 << 48),
+                link: first.link + LINKS,
             };
             let rows = ArchiveRows::new(store, access)?;
             parts.push(Part { rows, first, answering, targets: RefCell::default() });
         }
-        Ok(Self { parts, is_part: false })
+        Ok(Self { parts, place: None })
     }
 
-    /// One of several archives of which the others are asked elsewhere: it tells what it would among them.
+    /// One of several archives, at a place among them, of which the others are asked elsewhere: it answers as it would among them.
     ///
     /// # Errors
     /// As [`Together::new`].
-    pub fn part(store: &'a Store, access: Access) -> Result<Self, ArchiveRowsError> {
-        Ok(Self { is_part: true, ..Self::new(vec![(store, access)])? })
+    pub fn part(store: &'a Store, access: Access, place: usize) -> Result<Self, ArchiveRowsError> {
+        Ok(Self { place: Some(place), ..Self::new(vec![(store, access)])? })
     }
 
     /// Whether it is more than one, or one of several.
     #[must_use]
     pub fn are_several(&self) -> bool {
-        self.parts.len() > 1 || self.is_part
+        self.parts.len() > 1 || self.place.is_some()
     }
 
     /// The indexes of the archives as one, of their pages before an instant or as they are.
@@ -192,7 +194,11 @@ impl<'a> Together<'a> {
     }
 
     fn only(&self) -> Option<&ArchiveRows<'a>> {
-        if let [only] = self.parts.as_slice() { Some(&only.rows).filter(|_| !self.is_part) } else { None }
+        if let [only] = self.parts.as_slice() {
+            Some(&only.rows).filter(|_| self.place.is_none())
+        } else {
+            None
+        }
     }
 
     /// Rows of all archives, one after the other, that `take` leaves.
@@ -351,6 +357,21 @@ impl Rows for Together<'_> {
                 }))
             }
         }
+    }
+
+    fn own_number(&self, row: &Row) -> (usize, u64) {
+        let of = |id: u32, first: fn(&First) -> u32| {
+            let place = self.parts.partition_point(|part| first(&part.first) <= id).saturating_sub(1);
+            (place, u64::from(id - first(&self.parts[place].first)))
+        };
+        let (place, number) = match row {
+            Row::Page(page) => of(page.id.0, |first| first.url),
+            Row::Site(site) => of(site.id.0, |first| first.site),
+            Row::Host(host) => of(host.id.0, |first| first.host),
+            Row::Capture(capture) => of(capture.id.0, |first| first.capture),
+            Row::Link(link) => ((link.id / LINKS) as usize, link.id % LINKS),
+        };
+        (self.place.unwrap_or(place), number)
     }
 
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Found<()> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use archive_grammar::{Expr as Written, Literal, ParseError, Sign, Spanned, nearest};
 
 use super::checks::Checker;
-use super::columns::{Column, ColumnKind, Columns, Path, TEXT, shown};
+use super::columns::{Column, ColumnKind, Columns, Path, TEXT, Via, shown};
 use super::expr::{Expr, Function};
 use super::groups::{Aggregate, Gather};
 use super::plan::Context;
@@ -157,6 +157,15 @@ impl Typing<'_> {
         }
         if self.context.of_several && path.column.is_of_one_archive() {
             let message = format!("`{}` is each archive's own: ask one archive for it", shown(name));
+            return Err(self.mistake(&span, message));
+        }
+        let is_of_target = path.via == Some(Via::Target)
+            && !matches!(path.column, Column::Url | Column::Host | Column::Site);
+        if self.context.elsewhere && is_of_target {
+            let message = format!(
+                "`{}` is not known to the archive that has the link: ask folders for it",
+                shown(name)
+            );
             return Err(self.mistake(&span, message));
         }
         Ok(Typed {

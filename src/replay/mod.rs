@@ -15,6 +15,7 @@ mod show;
 mod timegate;
 mod timemap;
 
+use archive_storage::address::{host_key, site_of};
 use archive_storage::segment::SegmentError;
 use archive_storage::{StateError, Store, StoreError};
 use bytes::Bytes;
@@ -151,6 +152,25 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
         response.set("Cache-Control", "no-cache");
     }
     Ok(response)
+}
+
+/// The site of the URL that a path names; none where it names no URL.
+///
+/// # Errors
+/// The mistake in a query for captures.
+pub fn site_asked(path: &str) -> Result<Option<String>, String> {
+    let url = if let Some(rest) = path.strip_prefix("/web/") {
+        Target::parse(rest).url
+    } else if let Some(rest) = path.strip_prefix("/timegate/") {
+        requested_url(rest)
+    } else if let Some(rest) = path.strip_prefix("/timemap/") {
+        requested_url(timemap::named(rest).2)
+    } else if let Some(query) = path.strip_prefix("/cdx?") {
+        return cdx::host_asked(query).map(|host| Some(site_of(&host).to_owned()));
+    } else {
+        return Ok(None);
+    };
+    Ok(Url::parse(&url).ok().map(|url| site_of(&host_key(&url)).to_owned()))
 }
 
 impl Asked<'_> {

@@ -19,16 +19,21 @@ struct Page<'a> {
     entries: &'a [Memento],
 }
 
+/// The form of a map, its page, and the URL.
+pub(super) fn named(rest: &str) -> (&str, usize, &str) {
+    let (form, rest) = rest.split_once('/').unwrap_or((rest, ""));
+    match rest.split_once('/') {
+        Some((number, url)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (form, number.parse().unwrap_or(usize::MAX), url)
+        }
+        _ => (form, 1, rest),
+    }
+}
+
 impl Asked<'_> {
     /// `/timemap/<form>/[page/]<url>`
     pub(super) fn timemap(&self, rest: &str) -> Result<Response, Error> {
-        let (form, rest) = rest.split_once('/').unwrap_or((rest, ""));
-        let (number, url) = match rest.split_once('/') {
-            Some((number, url)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
-                (number.parse().unwrap_or(usize::MAX), url)
-            }
-            _ => (1, rest),
-        };
+        let (form, number, url) = named(rest);
         let write = match form {
             "link" => Self::link_format,
             "json" => Self::json_map,

@@ -1,4 +1,4 @@
-//! What an archive tells programs that ask it beside others ([`crate::nodes`]). An answer is made in a file without a name and sent from
+//! What an archive answers programs that ask it beside others ([`crate::nodes`]). An answer is made in a file without a name and sent from
 //! there, as packages are.
 
 use std::io::{BufWriter, Seek as _, Write as _};
@@ -38,15 +38,15 @@ pub(super) async fn read(head: &HeaderMap, body: Incoming) -> Result<Bytes, Repl
     }
 }
 
-/// The answer.
-pub(super) fn answer(seen: &Seen<'_>, request: &[u8]) -> Reply {
+/// The answer of an archive, whose application and replay have these origins.
+pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8]) -> Reply {
     let file = match tempfile::tempfile() {
         Ok(file) => file,
         Err(error) => return Reply::no_data(500, &error.to_string()),
     };
     let mut out = Bounded { file, left: ANSWERS_BYTES_MAX, until: Instant::now() + TIME_MAX };
-    let told = tell(seen, request, &mut out);
-    match told.and_then(|()| out.file.rewind().map_err(into)) {
+    let written = write(seen, origins, request, &mut out);
+    match written.and_then(|()| out.file.rewind().map_err(into)) {
         Ok(()) => Reply { file: Some(out.file), ..Reply::of(200, "application/x-ndjson", "") },
         Err(_) if out.is_over() => {
             Reply::no_data(503, "this answer is too long, or takes too long: ask for less")
@@ -56,13 +56,14 @@ pub(super) fn answer(seen: &Seen<'_>, request: &[u8]) -> Reply {
     }
 }
 
-fn tell(seen: &Seen<'_>, request: &[u8], out: &mut Bounded) -> Result<(), AskError> {
+fn write(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], out: &mut Bounded) -> Result<(), AskError> {
     let ask = Ask::read(request)?;
     let mut out = BufWriter::new(out);
     let mut line = |line: &[u8]| out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(into);
-    line(&serde_json::to_vec(&Head::of(seen.store)?).map_err(into)?)?;
-    nodes::answer(seen.store, &seen.access, &ask, &mut |told| {
-        line(&serde_json::to_vec(&told).map_err(into)?)
+    let head = Head { origins: Some(origins.map(String::clone)), ..Head::of(seen.store)? };
+    line(&serde_json::to_vec(&head).map_err(into)?)?;
+    nodes::answer(seen.store, &seen.access, &ask, &mut |answer| {
+        line(&serde_json::to_vec(&answer).map_err(into)?)
     })?;
     out.flush().map_err(into)
 }

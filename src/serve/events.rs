@@ -133,7 +133,7 @@ async fn tell(
 async fn look(shared: &Arc<Shared>, which: Which, t: Speech, role: Option<Role>) -> Option<(String, bool)> {
     let _place = shared.limits.answering.acquire().await.ok()?;
     let shared = Arc::clone(shared);
-    tokio::task::spawn_blocking(move || told(shared.archive.path(), which, t, role)).await.ok()?
+    tokio::task::spawn_blocking(move || told(shared.archive()?.path(), which, t, role)).await.ok()?
 }
 
 fn event(name: &str, text: &str) -> String {

@@ -21,10 +21,10 @@ use super::ask;
 use super::events::{self, Events};
 use super::gate;
 use super::opened::Seen;
-use super::page::{self, Asked, Reply, Speech};
+use super::page::{self, Reply, Request as Page, Speech};
 use super::people::{Event, What, Who};
 use super::pings::{self, Pings};
-use super::{OpenError, Place, Shared};
+use super::{Held, OpenError, Place, Shared};
 use crate::replay;
 
 /// A client has this long to send the head of a request; so long an idle connection stays, too.
@@ -99,6 +99,7 @@ struct Told {
     /// The origins of the two, as whoever asks knows them.
     application: String,
     replay: String,
+    host: String,
     /// Names and applications of the other archives that are served.
     others: Vec<(String, String)>,
     who: Who,
@@ -129,6 +130,7 @@ async fn answer(
     let takes = shared.review.is_some() || (shared.people.is_some() && gate::takes_form(&path));
     let sends = head.method == Method::POST && origin == Origin::Application && takes;
     let asks = head.method == Method::POST && origin == Origin::Application && path == ask::PATH;
+    let asks = asks && shared.archive().is_some();
     let sends = sends && !asks;
     if pings.is_none() && !sends && !asks && !matches!(head.method, Method::GET | Method::HEAD) {
         let mut reply = Reply::problem(405, t, "Only GET and HEAD are understood.");
@@ -192,6 +194,7 @@ async fn answer(
         who,
         form,
         others: shared.others(&host),
+        host,
         path,
         speech: t,
         accept: field("accept"),
@@ -201,6 +204,7 @@ async fn answer(
         destination: field("sec-fetch-dest"),
     };
     if origin == Origin::Application
+        && shared.archive().is_some()
         && head.method == Method::GET
         && told.accept.as_deref().is_some_and(|accept| accept.starts_with("text/event-stream"))
         && let Some(run) = page::told_run(&told.path)
@@ -261,23 +265,25 @@ impl Told {
     }
 
     fn answer(&self, shared: &Shared) -> Result<Reply, OpenError> {
-        let opened = if self.is_package() || self.ask.is_some() {
-            shared.archive.alone()?
-        } else {
-            shared.archive.open()?
-        };
-        let (store, access) = (&opened.store, opened.access.to(self.who.role));
-        let seen = Seen { store, access, lately: &shared.archive.lately };
-        match self.origin {
-            Origin::Application => {
-                if let Some(request) = &self.ask {
-                    return Ok(ask::answer(&seen, request));
-                }
-                let form = self.form.as_deref();
-                let asked = Asked::new(&self.path, self.accept.as_deref(), self.speech, &seen, &self.replay);
-                let asked = asked.beside(shared, &self.others).by(&self.who, shared.user_header.as_ref());
-                Ok(page::answer(&asked.reviewed(shared.review.as_ref(), form)))
+        let request = Page::new(&self.path, self.accept.as_deref(), self.speech, &self.replay);
+        let request = request.beside(shared, &self.others).by(&self.who, shared.user_header.as_ref());
+        let request = request.reviewed(shared.review.as_ref(), self.form.as_deref());
+        let archive = match &shared.held {
+            Held::Archive(archive) => archive,
+            Held::Together(front) => {
+                let answer = if self.origin == Origin::Application { page::of_front } else { page::led };
+                return Ok(answer(front, &request, &self.host, self.who.role));
             }
+        };
+        let opened =
+            if self.is_package() || self.ask.is_some() { archive.alone()? } else { archive.open()? };
+        let (store, access) = (&opened.store, opened.access.to(self.who.role));
+        let seen = Seen { store, access, lately: &archive.lately };
+        match self.origin {
+            Origin::Application => Ok(match &self.ask {
+                Some(asked) => ask::answer(&seen, [&self.application, &self.replay], asked),
+                None => page::answer(&request.of(&seen)),
+            }),
             Origin::Replay => {
                 let request = replay::Request {
                     path: &self.path,
@@ -311,7 +317,7 @@ impl Place {
     }
 
     /// The origins of the application and the replay: as they were stated, else by the name in the request.
-    fn origins(&self, host: &str) -> [String; 2] {
+    pub(super) fn origins(&self, host: &str) -> [String; 2] {
         self.public.clone().unwrap_or_else(|| {
             [self.application, self.replay]
                 .map(|address| format!("http://{}", with_port(host, address.port())))

@@ -10,6 +10,7 @@
 
 mod ask;
 mod events;
+mod front;
 mod gate;
 mod http;
 mod lately;
@@ -32,12 +33,13 @@ use hyper::header::HeaderName;
 use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::{Semaphore, watch};
-use url::Url;
 
+use self::front::Front;
 use self::opened::Archive;
 pub use self::opened::OpenError;
 use self::people::People;
 use crate::accounts::AccountsError;
+use crate::nodes::{self, AskError, Http, Node};
 use crate::recorder::Control;
 
 /// Requests that are answered at once; others wait.
@@ -83,6 +85,17 @@ pub struct Options {
     pub people: Option<Members>,
     /// The field in which a web server before this one says who asks; they decide under this name and no other.
     pub user_header: Option<HeaderName>,
+    /// What is asked as one at the first two addresses; those of the folders follow.
+    pub together: Option<Together>,
+}
+
+/// Archives that are asked as one.
+#[derive(Clone, Debug)]
+pub struct Together {
+    /// Nodes, with how many of the folders come before each.
+    pub nodes: Vec<(usize, Node)>,
+    /// So long a node may take for an answer.
+    pub wait: Duration,
 }
 
 /// Notices from outside, which wait for the next run.
@@ -91,6 +104,9 @@ pub struct PingRules {
     /// The field in which a web server before this one says who asks, as `X-Real-IP`; without it all clients are one.
     pub client_header: Option<HeaderName>,
 }
+
+/// The name of several archives as one.
+const TOGETHER: &str = "all archives";
 
 /// The name of the audit log in an archive's folder.
 pub const AUDIT: &str = "audit.jsonl";
@@ -128,6 +144,12 @@ pub enum ServeError {
     /// Nobody can log in.
     #[error(transparent)]
     Accounts(#[from] AccountsError),
+    /// What people do cannot be written down.
+    #[error("there is no folder for the audit log: name a file by --audit-log")]
+    NoAudit,
+    /// Nodes cannot be asked.
+    #[error(transparent)]
+    Nodes(#[from] AskError),
     /// What people do could not be written down.
     #[error("cannot write the audit log {} (--audit-log names another place): {source}", path.display())]
     Audit {
@@ -187,7 +209,7 @@ struct Site {
 /// What all requests to an archive share.
 #[derive(Debug)]
 struct Shared {
-    archive: Archive,
+    held: Held,
     place: Place,
     /// All archives that are served.
     places: Arc<[Place]>,
@@ -199,6 +221,20 @@ struct Shared {
     /// Whether other machines reach it.
     is_public: bool,
     limits: Arc<Limits>,
+}
+
+/// What is served.
+#[derive(Debug)]
+enum Held {
+    Archive(Archive),
+    Together(Front),
+}
+
+impl Shared {
+    /// The archive, unless it is several as one.
+    fn archive(&self) -> Option<&Archive> {
+        if let Held::Archive(archive) = &self.held { Some(archive) } else { None }
+    }
 }
 
 /// Where an archive is.
@@ -229,7 +265,7 @@ impl Server {
     /// # Errors
     /// When there is no archive, an address is not one of this machine alone, it is taken, or an origin is none.
     pub fn bind(options: &Options) -> Result<Self, ServeError> {
-        let count = options.archives.len();
+        let count = options.pairs();
         let mut sockets = Vec::new();
         for number in 0..count {
             for first in [options.listen, options.replay_listen] {
@@ -247,7 +283,7 @@ impl Server {
     /// # Errors
     /// As [`Server::bind`], and when there are more or fewer sockets.
     pub fn on(options: &Options, sockets: Vec<std::net::TcpListener>) -> Result<Self, ServeError> {
-        let count = options.archives.len();
+        let count = options.pairs();
         if sockets.len() != 2 * count {
             return Err(ServeError::Sockets { archives: count, sockets: sockets.len() });
         }
@@ -281,35 +317,53 @@ impl Server {
             ends: watch::Sender::new(false),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         });
-        let people = options.people.as_ref().zip(options.archives.first());
-        let people = people.map(|(members, first)| {
-            let audit = members.audit.clone().unwrap_or_else(|| first.join(AUDIT));
-            People::new(members.file.clone(), audit).map(Arc::new)
+        let people = options.people.as_ref().map(|members| {
+            let first = options.archives.first().map(|first| first.join(AUDIT));
+            let audit = members.audit.clone().or(first).ok_or(ServeError::NoAudit)?;
+            Ok::<_, ServeError>(Arc::new(People::new(members.file.clone(), audit)?))
         });
         let people = people.transpose()?;
+        let names = options.together.iter().map(|_| TOGETHER.to_owned());
+        let names = names.chain(options.archives.iter().map(|archive| {
+            archive.file_name().unwrap_or(archive.as_os_str()).to_string_lossy().into_owned()
+        }));
         let mut public = public.into_iter();
-        let place = |(archive, pair): (&PathBuf, &[(SocketAddr, TcpListener)])| Place {
-            name: archive.file_name().unwrap_or(archive.as_os_str()).to_string_lossy().into_owned(),
+        let place = |(name, pair): (String, &[(SocketAddr, TcpListener)])| Place {
+            name,
             application: pair[0].0,
             replay: pair[1].0,
             public: public.next(),
         };
-        let places: Arc<[Place]> = options.archives.iter().zip(listeners.chunks(2)).map(place).collect();
-        let mut listeners = listeners.into_iter().map(|(_, listener)| listener);
-        let mut sites = Vec::new();
-        for (archive, place) in options.archives.iter().zip(places.iter()) {
-            let shared = Arc::new(Shared {
-                archive: Archive::new(archive),
+        let places: Arc<[Place]> = names.zip(listeners.chunks(2)).map(place).collect();
+        let shared = |held: Held, place: &Place| {
+            let is_archive = matches!(held, Held::Archive(_));
+            Arc::new(Shared {
+                held,
                 place: place.clone(),
                 places: Arc::clone(&places),
-                review: options.review.clone(),
-                pings: options.pings.as_ref().map(|rules| pings::Pings::new(rules.client_header.clone())),
+                review: options.review.clone().filter(|_| is_archive),
+                pings: options.pings.as_ref().filter(|_| is_archive).map(pings::Pings::new),
                 timegates: options.timegates.clone(),
                 people: people.clone(),
                 user_header: options.user_header.clone(),
                 is_public: [place.application, place.replay].iter().any(|it| !it.ip().is_loopback()),
                 limits: Arc::clone(&limits),
-            });
+            })
+        };
+        let (first, folders) = places.split_at(usize::from(options.together.is_some()));
+        let folders = options.archives.iter().zip(folders);
+        let folders: Vec<_> =
+            folders.map(|(path, place)| shared(Held::Archive(Archive::new(path)), place)).collect();
+        let mut all = Vec::new();
+        if let Some((together, place)) = options.together.as_ref().zip(first.first()) {
+            let http = Http::on(runtime.handle().clone(), together.wait, front::ANSWERS_BYTES_MAX)?;
+            let front = Front::new(together.parts(&folders), http);
+            all.push(shared(Held::Together(front), place));
+        }
+        all.extend(folders);
+        let mut listeners = listeners.into_iter().map(|(_, listener)| listener);
+        let mut sites = Vec::new();
+        for shared in all {
             for origin in [http::Origin::Application, http::Origin::Replay] {
                 let listener = listeners.next();
                 sites.extend(listener.map(|listener| Site { listener, origin, shared: Arc::clone(&shared) }));
@@ -318,12 +372,12 @@ impl Server {
         Ok(Self { runtime, sites })
     }
 
-    /// Where the application and the replay of each archive listen.
-    pub fn addresses(&self) -> impl Iterator<Item = (&Path, [SocketAddr; 2])> {
+    /// Where the application and the replay of each archive listen; several that are asked as one have no folder.
+    pub fn addresses(&self) -> impl Iterator<Item = (Option<&Path>, [SocketAddr; 2])> {
         let applications = self.sites.iter().filter(|site| site.origin == http::Origin::Application);
         applications.map(|site| {
             let Place { application, replay, .. } = site.shared.place;
-            (site.shared.archive.path(), [application, replay])
+            (site.shared.archive().map(Archive::path), [application, replay])
         })
     }
 
@@ -337,7 +391,7 @@ impl Server {
                 () = async {
                     while !control.is_stopped() {
                         tokio::time::sleep(LOOK_EVERY).await;
-                        sites.iter().for_each(|site| site.shared.archive.look());
+                        sites.iter().filter_map(|site| site.shared.archive()).for_each(Archive::look);
                     }
                 } => {}
             }
@@ -366,7 +420,27 @@ async fn accept(sites: &[Site], connections: &http::Connections) {
     .await;
 }
 
+impl Together {
+    /// The archives in their order.
+    fn parts(&self, folders: &[Arc<Shared>]) -> Vec<front::Part> {
+        let (mut folders, mut parts) = (folders.iter().cloned().map(front::Part::Folder), Vec::new());
+        let mut before = 0;
+        for (place, node) in &self.nodes {
+            parts.extend(folders.by_ref().take(place.saturating_sub(before)));
+            before = *place;
+            parts.push(front::Part::Node(node.clone()));
+        }
+        parts.extend(folders);
+        parts
+    }
+}
+
 impl Options {
+    /// How many pairs of addresses are served.
+    fn pairs(&self) -> usize {
+        self.archives.len() + usize::from(self.together.is_some())
+    }
+
     /// Refuses an address that other machines reach unless people have to say who they are.
     fn check_reach(&self, address: SocketAddr) -> Result<(), ServeError> {
         let asks = self.people.is_some() || self.user_header.is_some();
@@ -385,12 +459,7 @@ fn following(first: SocketAddr, number: usize) -> Option<SocketAddr> {
 
 /// The origins of some archives as browsers write them, a pair for each, or none at all.
 fn origins(stated: &[[String; 2]], archives: usize) -> Result<Vec<[String; 2]>, ServeError> {
-    let origin = |text: &String| {
-        let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let url = url.filter(|url| url.path() == "/" && url.query().is_none() && url.fragment().is_none());
-        let url = url.filter(|url| url.username().is_empty() && url.password().is_none());
-        url.map(|url| url.origin().ascii_serialization()).ok_or_else(|| ServeError::Origin(text.clone()))
-    };
+    let origin = |text: &String| nodes::origin(text).ok_or_else(|| ServeError::Origin(text.clone()));
     if !stated.is_empty() && stated.len() != archives {
         return Err(ServeError::Origins(archives));
     }

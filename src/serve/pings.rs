@@ -17,8 +17,9 @@ use hyper::{HeaderMap, Method};
 use tokio::sync::Semaphore;
 use url::form_urlencoded;
 
-use super::Shared;
+use super::opened::Archive;
 use super::page::Reply;
+use super::{PingRules, Shared};
 use crate::ledger::Credits;
 use crate::publish::subscriptions::{self, Delivered, Question};
 use crate::publish::{self, Kind, Notice, NoticeError, PublishError, Queued, hubs};
@@ -108,7 +109,8 @@ impl Span {
 type Said = (u16, String);
 
 impl Pings {
-    pub(super) fn new(client_field: Option<HeaderName>) -> Self {
+    pub(super) fn new(rules: &PingRules) -> Self {
+        let client_field = rules.client_header.clone();
         let span = Span { began: Instant::now(), all: 0, clients: HashMap::new() };
         let at_once = Arc::new(Semaphore::new(AT_ONCE_MAX));
         Self { client_field, at_once, span: Mutex::new(span), counts: Default::default() }
@@ -182,9 +184,11 @@ pub(super) async fn answer(
     let signature = headers.get("x-hub-signature").and_then(|value| value.to_str().ok().map(str::to_owned));
     let taking = move || {
         let body = is_sent.then_some(&body);
-        match callback(&path) {
-            Some((id, query)) => take_of_hub(&work, id, query, body, signature.as_deref()),
-            None => take(&work, &path, body),
+        match (callback(&path), work.archive()) {
+            (Some((id, query)), Some(archive)) => take_of_hub(archive, id, query, body, signature.as_deref()),
+            (None, Some(archive)) => take(archive, &path, body),
+            // Of several as one there are no pings.
+            (_, None) => not_kept(),
         }
     };
     let taken = tokio::task::spawn_blocking(taking).await;
@@ -204,22 +208,22 @@ fn callback(path: &str) -> Option<(&str, &str)> {
 }
 
 /// Reads a notice, and puts it into the queue if it is of this archive.
-fn take(shared: &Shared, path: &str, body: Option<&Bytes>) -> (Fate, Said) {
+fn take(archive: &Archive, path: &str, body: Option<&Bytes>) -> (Fate, Said) {
     match read(path, body) {
-        Ok(notice) => keep(shared, notice),
+        Ok(notice) => keep(archive, notice),
         Err((status, said)) => (Fate::Wrong, (status, said + "\n")),
     }
 }
 
 /// Answers a hub that asks back, and takes what it sends. What is not signed as agreed gets the answer that all else gets.
 fn take_of_hub(
-    shared: &Shared,
+    of: &Archive,
     id: &str,
     query: &str,
     body: Option<&Bytes>,
     signature: Option<&str>,
 ) -> (Fate, Said) {
-    let (archive, now) = (shared.archive.path(), Utc::now());
+    let (archive, now) = (of.path(), Utc::now());
     let Some(body) = body else {
         let fields: HashMap<_, _> = form_urlencoded::parse(query.as_bytes()).collect();
         let field = |name: &str| fields.get(name).map_or("", AsRef::as_ref);
@@ -233,7 +237,7 @@ fn take_of_hub(
         };
     };
     match subscriptions::deliver(archive, id, signature, body, now) {
-        Ok(Delivered::Page(page)) => keep(shared, Notice::of_hub(page, now)),
+        Ok(Delivered::Page(page)) => keep(of, Notice::of_hub(page, now)),
         Ok(Delivered::Ignored) => (Fate::Dropped, accepted()),
         Ok(Delivered::Gone) => (Fate::Wrong, (410, "There is no such subscription.\n".to_owned())),
         Err(_) => not_kept(),
@@ -241,9 +245,9 @@ fn take_of_hub(
 }
 
 /// Puts a notice into the queue if it is of this archive.
-fn keep(shared: &Shared, notice: Notice) -> (Fate, Said) {
-    match of_this_archive(shared, notice) {
-        Ok(Some(notice)) => match publish::enqueue(shared.archive.path(), &notice) {
+fn keep(archive: &Archive, notice: Notice) -> (Fate, Said) {
+    match of_this_archive(archive, notice) {
+        Ok(Some(notice)) => match publish::enqueue(archive.path(), &notice) {
             Ok(Queued::New) => (Fate::Queued, accepted()),
             Ok(Queued::Waiting) => (Fate::Waiting, accepted()),
             Err(error @ NoticeError::Full) => (Fate::Refused, (429, error.to_string() + "\n")),
@@ -288,8 +292,8 @@ fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, Said> {
 }
 
 /// What of a notice is of hosts that the archive holds and of its scope, if anything is.
-fn of_this_archive(shared: &Shared, mut notice: Notice) -> Result<Option<Notice>, String> {
-    let opened = shared.archive.open().map_err(|error| error.to_string())?;
+fn of_this_archive(archive: &Archive, mut notice: Notice) -> Result<Option<Notice>, String> {
+    let opened = archive.open().map_err(|error| error.to_string())?;
     let state = opened.store.state();
     let credits = Credits::open(state).map_err(|error| error.to_string())?;
     let mut heard = Vec::new();

@@ -69,6 +69,11 @@ impl Asked<'_> {
     }
 }
 
+/// The host that a query for captures is about.
+pub(super) fn host_asked(query: &str) -> Result<String, String> {
+    Query::parse(query).map(|query| query.host)
+}
+
 fn mistake(problem: &str) -> Response {
     Response::text(400, "text/plain; charset=utf-8", format!("{problem}\n"))
 }

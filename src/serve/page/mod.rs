@@ -2,6 +2,7 @@
 
 mod captured;
 mod compare;
+mod front;
 mod login;
 mod package;
 mod picture;
@@ -19,6 +20,7 @@ mod times;
 mod watches;
 
 use std::fs::File;
+use std::ops::Deref;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -30,8 +32,10 @@ use url::form_urlencoded;
 pub(super) use self::site::Site;
 pub(super) use self::speech::Speech;
 pub(super) use self::start::Start;
+use crate::nodes::Missing;
 use crate::texts::Language;
 
+use super::front::Front;
 use super::opened::Seen;
 use super::people::Who;
 use super::{Review, Shared};
@@ -45,14 +49,13 @@ const STYLE: &str = include_str!("style.css");
 const PATH_BYTES_MAX: usize = 16 << 10;
 
 /// A request.
-pub(super) struct Asked<'a> {
+pub(super) struct Request<'a> {
+    /// Path and query as received.
+    whole: &'a str,
     path: &'a str,
-    /// Bytes of its path and query.
-    length: usize,
     parameters: Vec<(String, String)>,
     wants_json: bool,
     speech: Speech,
-    opened: &'a Seen<'a>,
     /// The origin of the replay.
     replay: &'a str,
     /// The server, whose settings are shown.
@@ -65,6 +68,20 @@ pub(super) struct Asked<'a> {
     user_header: Option<&'a HeaderName>,
     /// What was sent with a form, if one was sent.
     form: Option<Vec<(String, String)>>,
+}
+
+/// The same of an archive.
+pub(super) struct Asked<'a> {
+    request: Request<'a>,
+    opened: &'a Seen<'a>,
+}
+
+impl<'a> Deref for Asked<'a> {
+    type Target = Request<'a>;
+
+    fn deref(&self) -> &Request<'a> {
+        &self.request
+    }
 }
 
 /// An answer.
@@ -87,6 +104,8 @@ enum Problem {
     Mistake(String),
     /// Whoever asks may not.
     Refused(String),
+    /// Who would know does not answer.
+    Absent(String),
     /// Something failed, as it is told in logs, too.
     Failed(String),
 }
@@ -98,13 +117,14 @@ impl Problem {
     }
 
     /// A page that says it.
-    fn reply(&self, asked: &Asked<'_>) -> Reply {
+    fn reply(&self, asked: &Request<'_>) -> Reply {
         let t = asked.speech;
         let (status, what, is_english) = match self {
             Self::Missing(what) => (404, what, false),
             Self::Wrong(what) => (400, what, false),
             Self::Mistake(what) => (400, what, true),
             Self::Refused(what) => (403, what, false),
+            Self::Absent(what) => (503, what, true),
             Self::Failed(what) => (500, what, true),
         };
         if asked.wants_json {
@@ -120,15 +140,9 @@ impl<E: std::error::Error> From<E> for Problem {
     }
 }
 
-impl<'a> Asked<'a> {
-    pub(super) fn new(
-        path: &'a str,
-        accept: Option<&str>,
-        speech: Speech,
-        opened: &'a Seen<'a>,
-        replay: &'a str,
-    ) -> Self {
-        let length = path.len();
+impl<'a> Request<'a> {
+    pub(super) fn new(path: &'a str, accept: Option<&str>, speech: Speech, replay: &'a str) -> Self {
+        let whole = path;
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let parameters: Vec<(String, String)> =
             form_urlencoded::parse(query.as_bytes()).into_owned().collect();
@@ -141,12 +155,11 @@ impl<'a> Asked<'a> {
         let (review, who, user_header, form) = (None, None, None, None);
         let (server, others) = (None, &[]);
         Self {
+            whole,
             path,
-            length,
             parameters,
             wants_json,
             speech,
-            opened,
             replay,
             server,
             others,
@@ -180,6 +193,11 @@ impl<'a> Asked<'a> {
         let sent = self.form.iter().flatten().find(|(name, _)| name == speech::PARAMETER);
         self.speech = sent.map_or(self.speech, |(_, tag)| self.speech.choosing(tag));
         self
+    }
+
+    /// The same asked of an archive.
+    pub(super) fn of(self, opened: &'a Seen<'a>) -> Asked<'a> {
+        Asked { request: self, opened }
     }
 
     /// A parameter; empty where it was not given.
@@ -227,6 +245,20 @@ impl Reply {
         Self::of(status, "text/plain; charset=utf-8", text.to_owned())
     }
 
+    /// Leads to another address.
+    pub(super) fn led_to(place: &str) -> Self {
+        let mut reply = Self::of(302, "text/plain", "");
+        reply.headers.push(("Location".to_owned(), place.to_owned()));
+        reply
+    }
+
+    /// The same with a field for each archive that is missing from it.
+    fn without(mut self, missing: &[Missing]) -> Self {
+        let fields = missing.iter().map(|missing| ("Archive-Missing".to_owned(), missing.name.clone()));
+        self.headers.extend(fields);
+        self
+    }
+
     /// The head of an answer that goes on.
     pub(super) fn events() -> Self {
         Self::of(200, "text/event-stream", "")
@@ -243,7 +275,7 @@ impl Reply {
         self
     }
 
-    fn html(status: u16, t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -> Self {
+    fn html(status: u16, t: Speech, title: &str, asked: Option<&Request<'_>>, content: &Markup) -> Self {
         Self::of(status, "text/html; charset=utf-8", layout(t, title, asked, content).into_string())
     }
 
@@ -262,7 +294,7 @@ impl Reply {
         if wants_json { Self::no_data(status, what) } else { Self::problem(status, t, what) }
     }
 
-    fn no_page(status: u16, t: Speech, asked: Option<&Asked<'_>>, why: &Markup) -> Self {
+    fn no_page(status: u16, t: Speech, asked: Option<&Request<'_>>, why: &Markup) -> Self {
         let title = t.say("No page");
         Self::html(status, t, title, asked, &html! { h1 { (title) } (why) })
     }
@@ -276,7 +308,7 @@ impl Reply {
 
 /// The answer to a request.
 pub(super) fn answer(asked: &Asked<'_>) -> Reply {
-    if asked.length > PATH_BYTES_MAX {
+    if asked.whole.len() > PATH_BYTES_MAX {
         return Reply::problem(414, asked.speech, "This address is too long.");
     }
     let reply = match asked.path {
@@ -290,9 +322,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         }
         "/" => start::page(asked),
         "/search" => search::page(asked),
-        "/search.js" => Ok(Reply::of(200, "text/javascript", search::SCRIPT)),
         "/query" => query::page(asked),
-        "/query.js" => Ok(query::script()),
         "/page" => captured::page(asked),
         "/site" => site::page(asked),
         "/compare" => compare::page(asked),
@@ -303,19 +333,37 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         "/settings" => settings::page(asked),
         "/watches" => watches::list(asked),
         "/runs.js" => Ok(Reply::of(200, "text/javascript", runs::SCRIPT)),
-        "/style.css" => Ok(Reply::of(200, "text/css", STYLE)),
-        "/opensearch.xml" => {
-            Ok(Reply::of(200, "application/opensearchdescription+xml", search::description(asked.speech)))
-        }
-        "/health" => Ok(Reply::of(200, "text/plain", "ok\n")),
         "/metrics" => start::metrics(asked),
         path if path.starts_with("/watches/") => watches::one(asked),
         path => match told_run(path) {
             Some(which) => runs::one(asked, which),
-            None => Err(Problem::Missing(asked.speech.say("There is no such page here.").to_owned())),
+            None => everywhere(asked),
         },
     };
     reply.unwrap_or_else(|problem| problem.reply(asked))
+}
+
+/// The answer of several archives as one, asked by whom and for this host.
+pub(super) fn of_front(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> Reply {
+    if asked.whole.len() > PATH_BYTES_MAX {
+        return Reply::problem(414, asked.speech, "This address is too long.");
+    }
+    let reply = front::page(front, asked, host, role).unwrap_or_else(|| everywhere(asked));
+    reply.unwrap_or_else(|problem| problem.reply(asked))
+}
+
+/// What is the same of all archives.
+fn everywhere(asked: &Request<'_>) -> Result<Reply, Problem> {
+    Ok(match asked.path {
+        "/search.js" => Reply::of(200, "text/javascript", search::SCRIPT),
+        "/query.js" => query::script(),
+        "/style.css" => Reply::of(200, "text/css", STYLE),
+        "/opensearch.xml" => {
+            Reply::of(200, "application/opensearchdescription+xml", search::description(asked.speech))
+        }
+        "/health" => Reply::of(200, "text/plain", "ok\n"),
+        _ => return Err(Problem::Missing(asked.speech.say("There is no such page here.").to_owned())),
+    })
 }
 
 /// Whether an `Accept` field asks for JSON first.
@@ -325,12 +373,14 @@ pub(super) fn wants_json(accept: Option<&str>) -> bool {
     })
 }
 
+pub(super) use front::led;
 pub(super) use package::{Bounded, is_package};
 pub(super) use runs::{Which, told, told_run};
 
-fn layout(t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -> Markup {
+fn layout(t: Speech, title: &str, asked: Option<&Request<'_>>, content: &Markup) -> Markup {
     let words = asked.filter(|asked| asked.path == "/search").map_or("", |asked| asked.parameter("q"));
-    let operates = asked.is_none_or(|asked| asked.may(Role::Operator));
+    let is_front = asked.and_then(|asked| asked.server).is_some_and(|server| server.archive().is_none());
+    let operates = !is_front && asked.is_none_or(|asked| asked.may(Role::Operator));
     let reviews = asked.is_some_and(|asked| asked.review.is_some() && asked.may(Role::Reviewer));
     let is_member = asked.is_some_and(|asked| asked.who.is_some_and(|who| who.role.is_some()));
     html! {
@@ -351,7 +401,7 @@ fn layout(t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -
                         a .home href=(t.address("/", &[])) { "archive" }
                         a href=(t.address("/query", &[])) { (t.say("Query")) }
                         @if operates { a href=(t.address("/runs", &[])) { (t.say("Runs")) } }
-                        a href=(t.address("/pictures", &[])) { (t.say("Pictures")) }
+                        @if !is_front { a href=(t.address("/pictures", &[])) { (t.say("Pictures")) } }
                         @if operates { a href=(t.address("/settings", &[])) { (t.say("Settings")) } }
                         @if reviews { a href=(t.address("/review", &[])) { (t.say("Review")) } }
                         @if is_member { a href=(t.address("/logout", &[])) { (t.say("Log out")) } }

@@ -8,11 +8,12 @@ use chrono::Utc;
 use maud::{Markup, html};
 use serde_json::{Map, Value as Json, json};
 
-use super::{Asked, Problem, Reply, Speech};
+use super::{Asked, Problem, Reply, Request, Speech, front};
+use crate::nodes::Missing;
 use crate::query::{self, Answer, Error, Question, Value};
 
 /// Rows that are shown, unless the query says otherwise.
-const ROWS: usize = 100;
+pub(super) const ROWS: usize = 100;
 
 /// Longer texts have lines.
 const SHORT_BYTES: usize = 24;
@@ -42,39 +43,56 @@ pub(super) fn script() -> Reply {
 }
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    query(asked, |text| {
+        let opened = asked.opened;
+        let mut question = match Question::new(opened.store, opened.access.clone(), text, Utc::now()) {
+            Err(error) if error.is_mistake() => return Ok(Err(error.to_string())),
+            question => question?,
+        };
+        question.plan.limit_if_unlimited(ROWS);
+        match question.answer() {
+            Err(error @ (Error::NoIndex | Error::NoVersions(_) | Error::TooMuch { .. })) => {
+                Ok(Err(error.to_string()))
+            }
+            answer => Ok(Ok((answer?, Vec::new()))),
+        }
+    })
+}
+
+/// An answer, and archives that are missing from it; or the mistake in what was asked.
+type Answered = Result<(Answer, Vec<Missing>), String>;
+
+/// The page of a query that `ask` answers.
+pub(super) fn query(
+    asked: &Request<'_>,
+    ask: impl FnOnce(&str) -> Result<Answered, Problem>,
+) -> Result<Reply, Problem> {
     let (t, text) = (asked.speech, asked.parameter("q"));
     if text.is_empty() {
         return Ok(asked.reply(t.say("Query"), &Json::Null, || shown(t, "", None, None)).with_script(None));
     }
-    let mut question = match Question::new(asked.opened.store, asked.opened.access.clone(), text, Utc::now())
-    {
-        Err(error) if error.is_mistake() => return Ok(mistaken(asked, text, &error)),
-        question => question?,
-    };
-    question.plan.limit_if_unlimited(ROWS);
-    let answer = match question.answer() {
-        Err(error @ (Error::NoIndex | Error::NoVersions(_) | Error::TooMuch { .. })) => {
-            return Ok(mistaken(asked, text, &error));
-        }
-        answer => answer?,
+    let (answer, missing) = match ask(text)? {
+        Ok(answered) => answered,
+        Err(mistake) => return Ok(mistaken(asked, text, &mistake)),
     };
     if asked.parameter("format") == "csv" {
-        return csv(&answer);
+        return csv(&answer).map(|reply| reply.without(&missing));
     }
     let json: Vec<Json> = if asked.wants_json { objects(&answer) } else { Vec::new() };
-    Ok(asked.reply(t.say("Query"), &json, || shown(t, text, Some(&answer), None)).with_script(None))
+    let content = || shown(t, text, Some((&answer, missing.as_slice())), None);
+    Ok(asked.reply(t.say("Query"), &json, content).with_script(None).without(&missing))
 }
 
-fn mistaken(asked: &Asked<'_>, text: &str, error: &Error) -> Reply {
+fn mistaken(asked: &Request<'_>, text: &str, mistake: &str) -> Reply {
     if asked.wants_json {
-        return Reply::no_data(400, &error.to_string());
+        return Reply::no_data(400, mistake);
     }
     let t = asked.speech;
-    let content = shown(t, text, None, Some(&error.to_string()));
+    let content = shown(t, text, None, Some(mistake));
     Reply::html(400, t, t.say("Query"), Some(asked), &content).with_script(None)
 }
 
-fn shown(t: Speech, text: &str, answer: Option<&Answer>, mistake: Option<&str>) -> Markup {
+fn shown(t: Speech, text: &str, answer: Option<(&Answer, &[Missing])>, mistake: Option<&str>) -> Markup {
     html! {
         h1 { (t.say("Query")) }
         form .query action="/query" {
@@ -92,7 +110,7 @@ fn shown(t: Speech, text: &str, answer: Option<&Answer>, mistake: Option<&str>) 
             div #mistake .mistake role="alert" tabindex="0" { p lang="en" { (what) } @if !place.is_empty() { pre lang="en" { (place) } } }
         }
         @match answer {
-            Some(answer) => (rows(t, text, answer)),
+            Some((answer, missing)) => { (front::missing(t, missing)) (rows(t, text, answer)) }
             None => {
                 h2 { (t.say("Examples")) }
                 ul { @for example in EXAMPLES { li { a href=(t.query_of(example)) { code { (example) } } } } }

@@ -1,12 +1,15 @@
 //! Searching, as `archive search` does it.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
 use super::times::{self, Step};
-use super::{Asked, Problem, Reply, Speech, utc};
-use crate::find::{self, FindError, Typed};
+use super::{Asked, Problem, Reply, Request, Speech, front, utc};
+use crate::find::{self, FindError, Results, Typed};
+use crate::nodes::Missing;
 use crate::query::end_of;
 use crate::search::{Snippet, VERSIONS_FOLDER};
 use crate::serve::lately::Wanted;
@@ -63,6 +66,8 @@ struct Search<'a> {
     meant: Vec<(String, String)>,
     /// Captures of which is not known yet what they replaced.
     behind: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<Missing>,
 }
 
 #[derive(Serialize)]
@@ -84,11 +89,38 @@ struct Hit {
 }
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let t = asked.speech;
+    let find = |wanted: Wanted, typed: &Typed| match asked.opened.lately.find(asked.opened, wanted, typed) {
+        Err(FindError::NoIndex) => {
+            let what =
+                "This archive has no full-text index; it is made by `archive crawl` without --no-full-text.";
+            Err(Problem::Missing(t.say(what).to_owned()))
+        }
+        Err(FindError::NoVersions(_)) => {
+            let what = "This archive’s index has the newest versions only; `archive rebuild --index-versions` makes older ones searchable.";
+            Err(Problem::Missing(t.say(what).to_owned()))
+        }
+        found => Ok((found?, Vec::new())),
+    };
+    let times = || match asked.opened.store.path().join(VERSIONS_FOLDER).is_dir() {
+        true => times::steps(asked),
+        false => Ok(Vec::new()),
+    };
+    search(asked, find, times)
+}
+
+/// What is found, and archives that are missing from it.
+pub(super) type Found = (Arc<Results>, Vec<Missing>);
+
+/// The page of what `find` finds, at one of the times that can be chosen.
+pub(super) fn search(
+    asked: &Request<'_>,
+    find: impl FnOnce(Wanted, &Typed) -> Result<Found, Problem>,
+    times: impl FnOnce() -> Result<Vec<Step>, Problem>,
+) -> Result<Reply, Problem> {
     let (t, words) = (asked.speech, asked.parameter("q"));
     if words.starts_with("http://") || words.starts_with("https://") {
-        let mut reply = Reply::of(302, "text/plain", "");
-        reply.headers.push(("Location".to_owned(), t.page_of(words)));
-        return Ok(reply);
+        return Ok(Reply::led_to(&t.page_of(words)));
     }
     let mut data = Search { words, as_of: asked.parameter("as-of"), ..Search::default() };
     if !words.is_empty() {
@@ -107,26 +139,15 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             skip: data.from,
             limit: data.from + RESULTS + 1,
         };
-        let found = match asked.opened.lately.find(asked.opened, wanted, &typed) {
-            Err(FindError::NoIndex) => {
-                let what = "This archive has no full-text index; it is made by `archive crawl` without --no-full-text.";
-                return Err(Problem::Missing(t.say(what).to_owned()));
-            }
-            Err(FindError::NoVersions(_)) => {
-                let what = "This archive’s index has the newest versions only; `archive rebuild --index-versions` makes older ones searchable.";
-                return Err(Problem::Missing(t.say(what).to_owned()));
-            }
-            found => found?,
-        };
+        let found;
+        (found, data.missing) = find(wanted, &typed)?;
         data.more = found.hits.len() > RESULTS && data.from + RESULTS < RESULTS_MAX;
         data.results = found.hits.iter().take(RESULTS).cloned().map(hit).collect();
         (data.facets, data.meant, data.behind) = (found.facets.clone(), found.meant.clone(), found.behind);
-        if asked.opened.store.path().join(VERSIONS_FOLDER).is_dir() {
-            data.times = times::steps(asked)?;
-        }
+        data.times = times()?;
     }
     let title = if words.is_empty() { t.say("Search") } else { words };
-    let reply = asked.reply(title, &data, || shown(asked, &data));
+    let reply = asked.reply(title, &data, || shown(asked, &data)).without(&data.missing);
     Ok(if data.times.is_empty() { reply } else { reply.with_script(None) })
 }
 
@@ -151,7 +172,7 @@ fn hit(hit: find::Hit) -> Hit {
     }
 }
 
-fn shown(asked: &Asked<'_>, data: &Search<'_>) -> Markup {
+fn shown(asked: &Request<'_>, data: &Search<'_>) -> Markup {
     let t = asked.speech;
     let address = |words: &str, from: usize, as_of: &str| {
         let from = from.to_string();
@@ -169,6 +190,7 @@ fn shown(asked: &Asked<'_>, data: &Search<'_>) -> Markup {
                 (times::choice(asked, &data.times, data.before, &|as_of| address(data.words, 0, as_of)))
             }
         }
+        (front::missing(t, &data.missing))
         @if data.behind > 0 {
             p { (t.fill("What {} captures replaced is not searched yet.", &[&t.count(data.behind)])) }
         }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Local, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::{Asked, Problem, pictures};
+use super::{Asked, Problem, Request, pictures};
 
 /// Months that are told apart; of more, years are.
 const MONTHS_MAX: usize = 60;
@@ -50,7 +50,7 @@ fn year(time: DateTime<Utc>) -> String {
 /// A field for a time with what suggests one, a slider for whoever has scripts, and links to the steps before and after `before`,
 /// the end of the time that is shown; without it that is now.
 pub(super) fn choice(
-    asked: &Asked<'_>,
+    asked: &Request<'_>,
     steps: &[Step],
     before: Option<DateTime<Utc>>,
     address: &dyn Fn(&str) -> String,

@@ -135,5 +135,5 @@ fn conflict(
         }
         p { a href=(site_address(t, name, reviewer.name)) { (t.say("Leave it as it is")) } }
     };
-    reviewing(asked, Reply::html(409, t, title, Some(asked), &content))
+    reviewing(asked, Reply::html(409, t, title, Some(&asked.request), &content))
 }

@@ -7,9 +7,10 @@ use archive::query::Plan;
 use chrono::DateTime;
 use libfuzzer_sys::fuzz_target;
 
-const PLANS: [&str; 2] = [
+const PLANS: [&str; 3] = [
     "page select url, size, last seen order by size desc, url limit 3 offset 1",
     "page select type, count, sum(size), avg(size), min(title), max(last seen), median(size), count(distinct url) group by type order by max(last seen)",
+    "link sample 2 seed 1 select source, target.site order by target",
 ];
 
 fuzz_target!(|bytes: &[u8]| {

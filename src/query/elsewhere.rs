@@ -1,0 +1,93 @@
+//! Queries that are asked of archives on other machines, too: what cannot be asked there, and relations between pages, of which each
+//! archive has a part.
+
+use std::collections::HashSet;
+
+use archive_grammar::{Relation, Target};
+
+use super::columns::{Column, ColumnKind, Path};
+use super::expr::Expr;
+use super::plan::{Heading, Plan, Search};
+use super::related::related;
+use super::rows::{PageText, Rows, RowsError};
+use super::{Error, Together};
+
+impl Plan {
+    /// Refuses what archives on other machines cannot be asked for.
+    ///
+    /// # Errors
+    /// [`Error::NotElsewhere`].
+    pub fn expect_portions(&self) -> Result<(), Error> {
+        for search in &self.searches {
+            let what = match search {
+                Search::Url(Relation::SameContentAs, _) | Search::Duplicates => "pages of equal content",
+                Search::Pages(Relation::SameContentAs, _) => "pages of equal content",
+                Search::Pages(_, inner) if inner.target != Target::Pages => {
+                    "relations to sites, hosts and captures"
+                }
+                Search::Pages(_, inner) => {
+                    inner.expect_portions()?;
+                    continue;
+                }
+                _ => continue,
+            };
+            return Err(Error::NotElsewhere { what });
+        }
+        Ok(())
+    }
+
+    /// The plan of an inner query, by its place among the searches of each level, for the URLs of its pages; none where there is none.
+    #[must_use]
+    pub fn inner(&self, path: &[usize]) -> Option<Self> {
+        let Some((first, rest)) = path.split_first() else { return Some(self.clone()) };
+        let Search::Pages(_, plan) = self.searches.get(*first)? else { return None };
+        let headings = vec![Heading { name: "url".to_owned(), kind: ColumnKind::Text }];
+        let select = vec![Expr::Field(Path::from(Column::Url))];
+        Self { select, headings, ..Self::clone(plan) }.inner(rest)
+    }
+
+    /// Searches of which all archives together know what they find, by their places, with the URL of the other page unless an inner query
+    /// asks for others.
+    pub fn relations(&self) -> impl Iterator<Item = (usize, Relation, Option<&str>)> {
+        self.searches.iter().enumerate().filter_map(|(place, search)| match search {
+            // Whoever links to a URL knows it: each archive answers for its own pages.
+            Search::Url(relation @ Relation::LinkedFrom, url) => Some((place, *relation, Some(url.as_str()))),
+            Search::Pages(relation, _) => Some((place, *relation, None)),
+            _ => None,
+        })
+    }
+
+    /// The same plan where all archives together have found what [`Plan::relations`] needs: the other pages, or those that they link to.
+    /// None where something else was found.
+    #[must_use]
+    pub fn with_related(mut self, related: Vec<Vec<String>>) -> Option<Self> {
+        let places: Vec<(usize, Relation)> =
+            self.relations().map(|(place, relation, _)| (place, relation)).collect();
+        if places.len() != related.len() {
+            return None;
+        }
+        for ((place, relation), urls) in places.into_iter().zip(related) {
+            let relation = Some(relation).filter(|relation| *relation != Relation::LinkedFrom);
+            *self.searches.get_mut(place)? = Search::Urls(relation, urls);
+        }
+        Some(self)
+    }
+}
+
+impl Together<'_> {
+    /// The URLs of pages that some pages link to.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn targets(&self, urls: &[String]) -> Result<Vec<String>, RowsError> {
+        let ids = urls.iter().filter_map(|url| self.find(url).transpose());
+        let found = related(self, Relation::LinkedFrom, &ids.collect::<Result<HashSet<_>, _>>()?)?;
+        let mut targets = Vec::new();
+        for (id, _) in found {
+            if let Some(row) = self.page(id)? {
+                targets.extend(self.text(&row, PageText::Url)?.map(std::borrow::Cow::into_owned));
+            }
+        }
+        Ok(targets)
+    }
+}

@@ -1,0 +1,144 @@
+//! The pages of several archives as one: searches and queries of all of them, and the way to the archive that has a page.
+
+use std::sync::Arc;
+
+use archive_storage::address::{host_key, site_of};
+use chrono::Utc;
+use maud::{Markup, html};
+use serde::Serialize;
+use url::Url;
+
+use super::{Problem, Reply, Request, Speech, query, search};
+use crate::access::Role;
+use crate::find::{Options, Typed};
+use crate::nodes::{AskError, Missing};
+use crate::replay;
+use crate::serve::front::Front;
+use crate::serve::lately::Wanted;
+
+#[derive(Serialize)]
+struct Start<'a> {
+    archives: Vec<Archive<'a>>,
+    missing: Vec<Missing>,
+}
+
+#[derive(Serialize)]
+struct Archive<'a> {
+    name: &'a str,
+    /// Where browsers find it.
+    application: Option<String>,
+}
+
+/// A page; whoever asks knows this server by `host`.
+pub(super) fn page(
+    front: &Front,
+    asked: &Request<'_>,
+    host: &str,
+    role: Option<Role>,
+) -> Option<Result<Reply, Problem>> {
+    let site = match asked.path {
+        "/" => return Some(start(front, asked, host, role)),
+        "/search" => {
+            let find = |wanted: Wanted, _: &Typed| -> Result<search::Found, Problem> {
+                let (limit, before) = (wanted.limit, wanted.before);
+                let options = Options { limit, before, facets: true, ..Options::default() };
+                let found = front.ask(role, |all| all.search(&wanted.words, options));
+                let (mut found, missing) = found.map_err(problem)?;
+                found.hits.drain(..wanted.skip.min(found.hits.len()));
+                Ok((Arc::new(found), missing))
+            };
+            return Some(search::search(asked, find, || Ok(Vec::new())));
+        }
+        "/query" => {
+            return Some(query::query(asked, |text| {
+                let asking = front.ask(role, |all| all.query(text, Utc::now(), Some(query::ROWS)));
+                match asking {
+                    Ok(((answer, _), missing)) => Ok(Ok((answer, missing))),
+                    Err(error) if error.is_mistake() => Ok(Err(error.to_string())),
+                    Err(error) => Err(problem(error)),
+                }
+            }));
+        }
+        "/page" | "/compare" | "/read" => site_of_url(asked.parameter("url")),
+        "/site" => Some(asked.parameter("name").to_owned()),
+        "/wacz" => Some(asked.parameter("site").to_owned()),
+        _ => return None,
+    };
+    let t = asked.speech;
+    let site = site.ok_or_else(|| Problem::Wrong(t.fill("“{}” is not a URL.", &[&asked.parameter("url")])));
+    Some(site.and_then(|site| lead(front, asked, (host, role), &site, 0)))
+}
+
+/// Leads whoever asks at the origin of the replay to the archive that has captured pages of the site that is meant.
+pub(in crate::serve) fn led(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> Reply {
+    let t = asked.speech;
+    let site = replay::site_asked(asked.whole).map_err(Problem::Mistake);
+    let missing = || Problem::Missing(t.say("There is nothing at this address.").to_owned());
+    let led = site.and_then(|site| lead(front, asked, (host, role), &site.ok_or_else(missing)?, 1));
+    led.unwrap_or_else(|problem| problem.reply(asked))
+}
+
+/// Leads to the same address of the archive that answers for a site.
+fn lead(
+    front: &Front,
+    asked: &Request<'_>,
+    (host, role): (&str, Option<Role>),
+    site: &str,
+    origin: usize,
+) -> Result<Reply, Problem> {
+    let t = asked.speech;
+    let known = front.known(role).map_err(problem)?;
+    let origins = known.answering(site).and_then(|place| front.origins(&known, place, host));
+    match origins {
+        Some(origins) => Ok(Reply::led_to(&format!("{}{}", origins[origin], asked.whole))),
+        None if front.missing(&known).is_empty() => {
+            Err(Problem::Missing(t.fill("The archive knows no site “{}”.", &[&site])))
+        }
+        None => Err(Problem::Absent(
+            t.fill("No archive that answers now knows the site “{}”, but some do not answer.", &[&site]),
+        )),
+    }
+}
+
+fn start(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> Result<Reply, Problem> {
+    let known = front.known(role).map_err(problem)?;
+    let archives = front.names().enumerate().map(|(place, name)| Archive {
+        name,
+        application: front.origins(&known, place, host).map(|[application, _]| application),
+    });
+    let data = Start { archives: archives.collect(), missing: front.missing(&known) };
+    let t = asked.speech;
+    Ok(asked.reply(t.say("Start"), &data, || {
+        html! {
+            h1 { (t.say("Web archives, asked as one")) }
+            (missing(t, &data.missing))
+            ul {
+                @for Archive { name, application } in &data.archives {
+                    li { @match application { Some(application) => a href=(application) { (name) }, None => (name) } }
+                }
+            }
+        }
+    }))
+}
+
+/// Names archives that are missing from an answer.
+pub(super) fn missing(t: Speech, missing: &[Missing]) -> Markup {
+    html! {
+        @for Missing { name, why } in missing {
+            p role="alert" { (t.markup("{} is missing from this answer: {}", &[html! { (name) }, html! { span lang="en" { (why) } }])) }
+        }
+    }
+}
+
+fn problem(error: AskError) -> Problem {
+    match error {
+        error if error.is_mistake() => Problem::Mistake(error.to_string()),
+        error @ AskError::Nobody(_) => Problem::Absent(error.to_string()),
+        error => Problem::Failed(error.to_string()),
+    }
+}
+
+fn site_of_url(text: &str) -> Option<String> {
+    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    Some(site_of(&host_key(&Url::parse(&with_scheme).ok()?)).to_owned())
+}

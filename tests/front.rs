@@ -102,7 +102,7 @@ fn archives_served_as_one_answer_as_one_and_lead_to_the_one_that_has_a_page() {
     assert_eq!([urls_of(&first), urls_of(&second)].concat(), expected, "pages of results follow one another");
 
     for text in QUERIES.iter().chain(&MORE).filter(|text| !is_refused(text)) {
-        let expected = said("query", &[one[0].path.to_str().unwrap()], &[&format!("{text}")]);
+        let expected = said("query", &[one[0].path.to_str().unwrap()], &[text]);
         let answer = get(at, &address("/query", text));
         assert_eq!(answer.get("archive-missing"), None);
         let rows = json(&answer).as_array().unwrap().clone();

@@ -226,7 +226,7 @@ struct Shared {
 /// What is served.
 #[derive(Debug)]
 enum Held {
-    Archive(Archive),
+    Archive(Box<Archive>),
     Together(Front),
 }
 
@@ -353,7 +353,7 @@ impl Server {
         let (first, folders) = places.split_at(usize::from(options.together.is_some()));
         let folders = options.archives.iter().zip(folders);
         let folders: Vec<_> =
-            folders.map(|(path, place)| shared(Held::Archive(Archive::new(path)), place)).collect();
+            folders.map(|(path, place)| shared(Held::Archive(Box::new(Archive::new(path))), place)).collect();
         let mut all = Vec::new();
         if let Some((together, place)) = options.together.as_ref().zip(first.first()) {
             let http = Http::on(runtime.handle().clone(), together.wait, front::ANSWERS_BYTES_MAX)?;

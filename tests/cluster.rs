@@ -1,5 +1,5 @@
-//! Several nodes crawl one web together: they find what one finds, each thing once, and lose no unit of cash, whoever is
-//! killed, stopped or lied to.
+//! Several nodes crawl one web together: they find what one finds, each page once, and lose no unit of cash, whichever of them is
+//! killed, stopped or sent wrong data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,7 +22,7 @@ use crate::support::{Archive, Dice, TestWeb, captures, files_with, kills, ledger
 /// How often a node is killed, unless `ARCHIVE_KILLS` says otherwise.
 const KILLS: u64 = 20;
 
-/// Kills come within this time after one another.
+/// Kills follow one another within this time.
 const SPREAD_MICROS: u64 = 400_000;
 
 /// The same for an object store that is slower, and how often a node may give up on it.
@@ -30,7 +30,7 @@ const S3_KILLS: u64 = 5;
 const S3_SPREAD_MICROS: u64 = 4_000_000;
 const S3_TRIALS_MAX: u32 = 20;
 
-/// Longer than a node that was stopped may still write.
+/// Longer than a stopped node may still write.
 const LEASE_AND_MORE: Duration = Duration::from_secs(12);
 
 /// How long a partition may be without a node that fetches, after its node was killed and another one was begun.
@@ -39,7 +39,7 @@ const TAKEOVER_MAX: Duration = Duration::from_secs(20);
 /// How often a disk is lost, unless `ARCHIVE_KILLS` says otherwise.
 const LOST_DISKS: u64 = 2;
 
-/// A web of many sites that is the same whenever and however often it is asked.
+/// A web of many sites that always gives the same answers.
 fn still(seed: u64, pages: u64, latency_ms: u64) -> Config {
     let latency = Duration::from_millis(latency_ms);
     Config { noise_share: 0.0, latency, sites: 16, ..lively(seed, 32, pages) }
@@ -52,7 +52,7 @@ struct Nodes<'a> {
     store: tempfile::TempDir,
     archives: Vec<Archive>,
     mode: &'static str,
-    /// The server of the object store, and the nodes' way to it, if it is no folder.
+    /// The server of the object store, and the nodes' way to it, if it is not a folder.
     s3: Option<(SocketAddr, Proxy)>,
 }
 
@@ -144,7 +144,7 @@ fn union<'a>(archives: impl Iterator<Item = &'a Path>) -> (BTreeMap<String, [u8;
     (digests, overlap)
 }
 
-/// What one node captures in peace.
+/// What one node captures undisturbed.
 fn alone(served: &TestWeb) -> BTreeMap<String, [u8; 16]> {
     alone_in(&Archive::new(), served)
 }
@@ -186,7 +186,7 @@ fn one_two_and_four_nodes_find_what_one_finds_each_thing_once() {
         println!("{count} nodes: {shares:?} captures");
         assert!(shares.iter().all(|share| *share > 0), "every partition has sites: {shares:?}");
 
-        // All of them answer as one does, and say so where a partition is missing.
+        // All of them together answer as one does, and name missing partitions.
         let together = |archives: &[Archive]| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
             command.args(["query", asked, "--json"]);
@@ -202,7 +202,7 @@ fn one_two_and_four_nodes_find_what_one_finds_each_thing_once() {
             assert!(missing.errors.contains("of 4 partitions these are missing from this answer: 1, 4"));
         }
 
-        // A finished crawl asks for nothing, whoever comes again.
+        // A finished crawl requests nothing, whichever node runs again.
         let requests = served.server.requests();
         nodes.run();
         assert_eq!(served.server.requests(), requests);
@@ -224,13 +224,13 @@ fn nodes_killed_again_and_again_lose_nothing_and_repeat_nothing() {
         let node = dice.below(3) as usize;
         in_time += u64::from(!running[node].has_ended());
         running.remove(node).kill();
-        // What is told is exact at any time, unless a batch is committed and not yet written.
+        // The published sums are exact at any time, unless a batch is committed and not yet written.
         let status = nodes.status();
         assert_ne!(status["is_exact"], false, "kill {number}: {status}");
         running.insert(node, start(&mut nodes.crawl(node)));
     }
     println!("{in_time} of {kills} kills came in time");
-    assert!(in_time > kills / 2, "most kills have to find a node at work");
+    assert!(in_time > kills / 2, "most kills must find a node at work");
     for (node, running) in running.into_iter().enumerate() {
         let finished = running.wait().succeeded();
         assert!(finished.errors.contains("nothing left to fetch"), "node {node}: {}", finished.errors);
@@ -260,7 +260,7 @@ fn nodes_killed_over_a_bad_way_to_s3_lose_nothing_and_repeat_nothing() {
         running[node].take().into_iter().for_each(Running::kill);
         running[node] = begin(node);
     }
-    // Who gives up because the way was bad for too long is begun again.
+    // A node that gives up because the store failed for too long is begun again.
     let mut trials = 0;
     while running.iter().any(Option::is_some) {
         std::thread::sleep(Duration::from_millis(100));
@@ -299,27 +299,27 @@ fn a_node_that_was_stopped_for_long_writes_nothing_more_once_another_has_its_par
     let copy = nodes.archives[0].copy();
     let new = slow(nodes.crawl_in(&copy, 0));
     std::thread::sleep(LEASE_AND_MORE);
-    let told = || nodes.objects("status/1/0000000001");
-    let before = told();
+    let statuses = || nodes.objects("status/1/0000000001");
+    let before = statuses();
     assert!(!before.is_empty());
     old.signal("-CONT");
     old.wait().refused(
         1,
         &["has taken partition 1 over (epoch 2, this one had 1)", "nothing more is written here"],
     );
-    assert_eq!(told(), before, "the old node tells nothing more");
+    assert_eq!(statuses(), before, "the old node publishes nothing more");
     new.wait().succeeded();
     other.wait().succeeded();
     assert_union(&union([copy.path.as_path(), nodes.archives[1].path.as_path()].into_iter()), &expected);
     assert_eq!(nodes.status()["is_exact"], true);
     ledger_balances(&copy.path);
 
-    // What the old node has is a branch that nobody may go on with.
+    // The old node's archive is a branch that no node may continue.
     start(&mut nodes.crawl(0))
         .wait()
-        .refused(1, &["knows nothing of", "go on with the one that the last node had"]);
+        .refused(1, &["knows nothing of", "continue with the archive of the last node"]);
     let newest = nodes.objects("epochs/1");
-    assert_eq!(newest.len(), 2, "who is refused takes nothing over: {newest:?}");
+    assert_eq!(newest.len(), 2, "a refused node takes nothing over: {newest:?}");
 }
 
 #[test]
@@ -350,14 +350,14 @@ fn batches_that_are_not_what_they_should_be_are_refused() {
     fs::write(name(last + 1), &bytes).unwrap();
     let missing = format!("is missing, while number {} is there", last + 1);
     start(&mut nodes.crawl(1)).wait().refused(1, &["batch 1 from partition 1 to 2", &missing]);
-    // One from the future: its number comes next after all others, and it says of itself that it is another one.
+    // One from the future: its name has the next number, but its content says that it is another batch.
     fs::write(&first, &bytes).unwrap();
     start(&mut nodes.crawl(1))
         .wait()
         .refused(1, &["says of itself that it is batch 1 from partition 1 to 2"]);
     fs::remove_file(name(last + 1)).unwrap();
 
-    // All is as it was sent: the crawl goes on. What comes twice is taken once.
+    // All is as it was sent: the crawl continues. A batch that comes twice is taken once.
     nodes.run();
     assert_union(&nodes.union(), &expected);
     nodes.balances();
@@ -391,7 +391,7 @@ fn an_archive_stays_what_it_is_in_its_cluster() {
     let elsewhere = format!("file://{}", other.path().display());
     crawl(own, &["--cluster", &elsewhere, "--partition", "1/2"])
         .refused(1, &["this archive is partition 1/2 of the cluster"]);
-    // An archive of its own is none, and another one for the same partition knows nothing of it.
+    // An independent archive is not a partition, and another archive for the same partition knows nothing of it.
     let single = Archive::new();
     crawl(&single, &["--limit", "3"]).succeeded();
     crawl(&single, &["--cluster", &elsewhere, "--partition", "2/2"])
@@ -405,7 +405,7 @@ fn an_archive_stays_what_it_is_in_its_cluster() {
 }
 
 #[test]
-fn a_partition_that_was_rebuilt_is_told_again_what_others_have_named() {
+fn others_name_everything_again_for_a_partition_that_was_rebuilt() {
     let served = TestWeb::start(still(406, 400, 0));
     let expected = alone(&served);
     let nodes = Nodes::new(&served, 2);
@@ -436,7 +436,7 @@ fn firewalls_and_crossovers_send_nothing() {
     }
 }
 
-/// What all sites are asked with that are at one address, and for how long: all of four nodes have a turn in that time.
+/// The delay of an address that all sites share, and how long the crawl takes: each of four nodes has a turn in that time.
 const ONE_ADDRESS: [&str; 4] = ["--delay", "200ms", "--for", "100s"];
 const ADDRESS_DELAY: Duration = Duration::from_millis(200);
 
@@ -489,7 +489,7 @@ fn a_partition_is_fetched_again_soon_after_its_node_was_killed() {
 fn time_to_take_over(is_moved: bool) {
     let served = TestWeb::start(still(411, 4000, 0));
     let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(&served, 2) };
-    // Only the first one is there, so every request is its own or its successor's; addresses are told before they are asked.
+    // Only the first one is there, so every request is its own or its successor's; addresses are announced before they are asked.
     let crawl = |archive: &Archive| {
         let mut options = served.connection().to_vec();
         let url = nodes.url();
@@ -511,7 +511,7 @@ fn time_to_take_over(is_moved: bool) {
 }
 
 #[test]
-fn a_partition_moves_to_another_node_in_peace() {
+fn a_partition_moves_to_another_node_without_loss_or_delay() {
     let served = TestWeb::start(still(412, 1500, 20));
     let expected = alone(&served);
     let nodes = Nodes::new(&served, 2);
@@ -533,15 +533,15 @@ fn a_partition_moves_to_another_node_in_peace() {
     let status = nodes.status();
     assert_eq!((&status["told"][0]["activity"], &status["is_exact"]), (&"drained".into(), &true.into()));
     assert!(!other.has_ended(), "the others wait");
-    assert!(drain("1").succeeded().text().contains("had left partition 1 before"));
+    assert!(drain("1").succeeded().text().contains("had already left partition 1"));
     drain("3").refused(1, &["no node has begun partition 3"]);
 
-    // The next one is elsewhere, and waits for no lease.
+    // The next node is elsewhere, and does not wait for a lease.
     let moved = nodes.archives[0].copy();
-    let told = || nodes.objects("status/1/0000000002");
+    let statuses = || nodes.objects("status/1/0000000002");
     let begun = Instant::now();
     let mut next = slow(nodes.crawl_in(&moved, 0));
-    assert!(next.wait_until(|| !told().is_empty()));
+    assert!(next.wait_until(|| !statuses().is_empty()));
     println!("the next node writes after {:.1?}", begun.elapsed());
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     let next = next.wait().succeeded();
@@ -550,7 +550,7 @@ fn a_partition_moves_to_another_node_in_peace() {
     assert_union(&union([moved.path.as_path(), nodes.archives[1].path.as_path()].into_iter()), &expected);
     assert_eq!(nodes.status()["is_exact"], true);
     ledger_balances(&moved.path);
-    // What the first node has is a branch that was gone on with elsewhere.
+    // The first node's archive is a branch that was continued elsewhere.
     start(&mut nodes.crawl(0)).wait().refused(1, &["knows nothing of"]);
 }
 
@@ -600,7 +600,7 @@ fn a_lost_disk_costs_what_was_captured_since_the_last_copy_and_no_cash() {
 }
 
 #[test]
-fn a_node_that_cannot_copy_tells_the_others_nothing_and_says_so() {
+fn a_node_that_cannot_copy_reports_nothing_to_the_others_and_says_so() {
     let served = TestWeb::start(still(414, 60, 0));
     let nodes = Nodes::new(&served, 2);
     // A folder cannot be made where a file is.
@@ -619,7 +619,7 @@ fn a_node_that_cannot_copy_tells_the_others_nothing_and_says_so() {
 }
 
 #[test]
-fn machines_share_partitions_and_go_on_with_those_of_one_that_leaves() {
+fn machines_share_partitions_and_continue_those_of_one_that_leaves() {
     let served = TestWeb::start(still(416, 1500, 20));
     let expected = alone(&served);
     let nodes = Nodes::new(&served, 3);

@@ -1,7 +1,7 @@
-//! What nodes that crawl together cost and find, beside one node: measurements that print tables for `docs/cluster.md`.
+//! What nodes that crawl together cost and find, compared to one node: measurements that print tables for `docs/cluster.md`.
 //!
-//! Every node is capped: so many requests at a time, each of which takes so long to answer. So nodes are as fast on one machine as on
-//! machines of their own, as long as its processors keep up.
+//! Every node is capped: it sends a fixed number of requests at a time, and each answer takes a fixed time. So nodes are as fast on
+//! one machine as on machines of their own, as long as its processors keep up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -23,22 +23,22 @@ use crate::support::{Archive, TestWeb, captures};
 const WORKERS: &str = "3";
 const LATENCY: Duration = Duration::from_millis(100);
 
-/// Pages of the web that is crawled to its end, unless `ARCHIVE_PAGES` says otherwise.
+/// Pages of the web that is crawled completely, unless `ARCHIVE_PAGES` says otherwise.
 const PAGES: u64 = 1200;
 
-/// A crawl of minutes says of one of hours what it would with checkpoints as much closer together.
+/// Checkpoints are closer together, so that a crawl of minutes stands for one of hours.
 const CHECKPOINT_EVERY: [&str; 2] = ["--checkpoint-every", "2s"];
 
-/// How long nodes run that are to be compared by their speed.
+/// How long nodes run whose speed is compared.
 const SPAN: &str = "60s";
 
-/// What nodes have to be worth together.
+/// How much faster several nodes must be together.
 const SPEED_UP_MIN: [(usize, f64); 2] = [(2, 1.95), (4, 3.8)];
 /// Capped nodes cannot turn to the partition with the most important pages together, as one node does.
 const QUALITY_MIN: f64 = 0.85;
 const BYTES_A_PAGE_MAX: f64 = 1024.0;
 
-/// A web of many sites of like sizes, so that all partitions are.
+/// A web of many sites of similar sizes, so that partitions are of similar sizes, too.
 fn many_sites(pages: u64) -> Config {
     Config {
         noise_share: 0.0,
@@ -89,10 +89,10 @@ impl Measured {
         self.usages.iter().map(|usage| usage.elapsed.as_secs_f64()).fold(0.0, f64::max)
     }
 
-    /// Sums of a figure of what all partitions have sent.
+    /// The sum of one figure over all that partitions have sent.
     fn sent(&self, figure: &str) -> f64 {
-        let told = self.status.iter().flat_map(|status| status["told"].as_array().unwrap());
-        let marks = told.flat_map(|one| one["marks"]["sent"].as_object().unwrap().values());
+        let statuses = self.status.iter().flat_map(|status| status["told"].as_array().unwrap());
+        let marks = statuses.flat_map(|one| one["marks"]["sent"].as_object().unwrap().values());
         marks.map(|mark| mark[figure].as_u64().unwrap() as f64).sum()
     }
 

@@ -1,4 +1,4 @@
-//! Archives of other machines, asked over HTTP, answer as one archive would that has everything.
+//! Archives of other machines, asked over HTTP, answer like one archive that has everything.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -20,7 +20,7 @@ use crate::support::served::{Answer, Served, ask};
 use crate::support::warc::response;
 use crate::together::{QUERIES, SEARCHES, archives, searched, sites};
 
-/// What is told in doubt, and settled: pages, sites and hosts that several archives know from links.
+/// Rows that are sent in doubt and settled later: pages, sites and hosts that several archives know from links.
 pub(crate) const MORE: [&str; 20] = [
     "page links to (page site = \"s5.test\" order by url limit 20) select url, status order by url",
     "count pages not links to \"http://s5.test/7\" group by status",
@@ -44,7 +44,7 @@ pub(crate) const MORE: [&str; 20] = [
     "count links group by target.host order by count, target.host",
 ];
 
-/// What is drawn is another thing for one archive, and the same for folders and nodes.
+/// Samples differ for one archive, and are the same for folders and nodes.
 const SAMPLES: [&str; 7] = [
     "page sample 20 seed 7 select url, status",
     "page captures = 0 sample 9 select url order by url",
@@ -88,11 +88,11 @@ fn queries_over_nodes_and_folders_are_answered_as_by_one_archive() {
     beside[0] = folder(&four[0]);
     beside[2] = folder(&four[2]);
     let [alone, pair, all] = [of(&served[0]), of(&served[1]), of(&served[2])];
-    let mut told = 0;
+    let mut equal = 0;
     for text in QUERIES.iter().chain(&MORE).filter(|text| !is_refused(text)) {
         let expected = rows(&[&folder(&one[0])], text);
         assert!(!expected.is_empty(), "{text} finds something");
-        told += expected.len();
+        equal += expected.len();
         for places in [&alone, &pair, &all, &beside] {
             let places: Vec<&str> = places.iter().map(String::as_str).collect();
             assert_eq!(rows(&places, text), expected, "{text}, {places:?}");
@@ -112,12 +112,12 @@ fn queries_over_nodes_and_folders_are_answered_as_by_one_archive() {
         let of = |all: &[String]| rows(&places(all).iter().map(String::as_str).collect::<Vec<_>>(), text);
         let expected = of(&folders);
         assert!(!expected.is_empty(), "{text} finds something");
-        told += expected.len();
+        equal += expected.len();
         assert_eq!(of(&all), expected, "{text}");
         assert_eq!(of(&beside), expected, "{text}");
     }
-    println!("{told} rows are equal");
-    // Of a table it is said how many more there are.
+    println!("{equal} rows are equal");
+    // A table says how many more rows there are.
     let more = query(&[&all[0], &all[1], &all[2], &all[3]], &["page captures > 0"]).succeeded();
     let expected = query(&[&folder(&one[0])], &["page captures > 0"]).succeeded();
     assert!(expected.errors.contains("100 of "), "{}", expected.errors);
@@ -207,14 +207,14 @@ fn what_nodes_cannot_be_asked_is_refused_in_one_sentence() {
         .refused(2, &["name folders here"]);
 }
 
-/// A node that says to each request what it is told to, until it is dropped.
+/// A node that answers each request by its script, until it is dropped.
 pub(crate) struct Fake {
     address: String,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a fake node says to a request with this text in it.
+/// What a fake node answers to a request that contains this text.
 pub(crate) type Script = Vec<(&'static str, Vec<u8>)>;
 
 impl Fake {
@@ -236,7 +236,7 @@ impl Fake {
         Self { address, ends, thread: Some(thread::spawn(serve)) }
     }
 
-    /// Says what there is to say; the connection of a request to which that is nothing.
+    /// Sends the answer of the script; returns the connection if the script has none.
     fn say(stream: TcpStream, script: &Script) -> Option<TcpStream> {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let (mut line, mut length) = (String::new(), 0);
@@ -254,11 +254,11 @@ impl Fake {
             return Some(stream);
         };
         if said.starts_with(b"HTTP/") {
-            // Whoever asks may have heard enough.
-            let mut is_heard = stream.write_all(said).is_ok();
+            // The client may have closed the connection.
+            let mut is_open = stream.write_all(said).is_ok();
             let last = said.split(|byte| *byte == b'\n').rev().nth(1).unwrap();
-            while is_heard && last.len() > 1 << 20 {
-                is_heard = stream.write_all(last).and_then(|()| stream.write_all(b"\n")).is_ok();
+            while is_open && last.len() > 1 << 20 {
+                is_open = stream.write_all(last).and_then(|()| stream.write_all(b"\n")).is_ok();
             }
             return None;
         }
@@ -267,7 +267,7 @@ impl Fake {
         None
     }
 
-    /// A node whose answer begins like this and goes on with its last line for ever.
+    /// A node whose answer begins like this and then repeats its last line for ever.
     fn endless(beginning: &[u8]) -> Self {
         let marked = [b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".as_slice(), beginning].concat();
         Self::new(vec![("\"ask\"", marked)])
@@ -289,12 +289,12 @@ impl Drop for Fake {
 pub(crate) const HEAD: &str = "{\"version\":1,\"partition\":null}\n";
 const END: &str = "{\"end\":{\"matched\":0}}\n";
 
-/// The same that says nothing then.
+/// The same, but it does not answer a query.
 pub(crate) fn fake_silent() -> Fake {
     Fake::new(vec![("\"sites\"", format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}").into_bytes())])
 }
 
-/// A node that knows a site and says something else when it is asked a query.
+/// A node that knows a site and gives this answer to a query.
 fn fake(said: impl Into<Vec<u8>>) -> Fake {
     let sites = format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}");
     Fake::new(vec![("\"sites\"", sites.into_bytes()), ("\"portions\"", said.into())])
@@ -346,7 +346,7 @@ fn nodes_that_do_not_answer_are_named_and_the_others_asked_without_them() {
         (Vec::new(), "it was cut off"),
         (HEAD.into(), "it was cut off"),
         (format!("{HEAD}{END}{END}").into(), "after its end"),
-        (format!("{HEAD}{{\"site\":[\"a\",true]}}\n{END}").into(), "what it was not asked"),
+        (format!("{HEAD}{{\"site\":[\"a\",true]}}\n{END}").into(), "something that it was not asked"),
         (group("{\"count\":18446744073709551615}").into(), "larger than any"),
         (group("{\"count\":18446744073709551616}").into(), "makes no sense"),
         (group("{\"sum\":[0,1]}").into(), "other numbers"),
@@ -367,7 +367,7 @@ fn nodes_that_do_not_answer_are_named_and_the_others_asked_without_them() {
 }
 
 #[test]
-fn what_a_node_tells_of_rows_is_held_against_what_was_asked() {
+fn rows_from_a_node_are_checked_against_the_query() {
     let one = archives(&sites()[..1], 1);
     let served = Served::of(&one[0]);
     let there = url(&served);
@@ -389,7 +389,7 @@ fn what_a_node_tells_of_rows_is_held_against_what_was_asked() {
         assert_eq!(finished.code, Some(4), "{key} {value}: {finished:?}");
         assert!(finished.errors.contains("makes no sense"), "{}", finished.errors);
     }
-    // Keys of any sort have an order, and rows out of order are put into it.
+    // Keys of any type have an order, and rows out of order are sorted.
     let keys = [
         "{\"t\":\"b\"}",
         "{\"i\":5}",
@@ -398,11 +398,11 @@ fn what_a_node_tells_of_rows_is_held_against_what_was_asked() {
         "{\"f\":4607182418800017408}",
         "{\"t\":\"a\"}",
     ];
-    let told: String = (0..200).map(|id| row(id, keys[id as usize % keys.len()], "{\"i\":7}")).collect();
-    let node = fake(format!("{HEAD}{told}{END}"));
+    let rows: String = (0..200).map(|id| row(id, keys[id as usize % keys.len()], "{\"i\":7}")).collect();
+    let node = fake(format!("{HEAD}{rows}{END}"));
     assert_eq!(query(&[&node.url(), &there], &["--json", text]).succeeded().json().len(), 5);
     let sizes = ["3", "99999999", "88888888"];
-    let told: String = (0..3)
+    let rows: String = (0..3)
         .map(|id| {
             row(
                 id,
@@ -411,13 +411,13 @@ fn what_a_node_tells_of_rows_is_held_against_what_was_asked() {
             )
         })
         .collect();
-    let node = fake(format!("{HEAD}{told}{END}"));
+    let node = fake(format!("{HEAD}{rows}{END}"));
     let found = query(&[&node.url(), &there], &["--json", text]).succeeded().json();
     assert_eq!((&found[0]["size"], &found[1]["size"]), (&99_999_999.into(), &88_888_888.into()));
 }
 
 #[test]
-fn what_a_node_tells_of_a_search_is_held_against_what_was_asked() {
+fn search_results_from_a_node_are_checked_against_the_search() {
     let one = archives(&sites()[..1], 1);
     let served = Served::of(&one[0]);
     let there = url(&served);
@@ -451,13 +451,13 @@ fn what_a_node_tells_of_a_search_is_held_against_what_was_asked() {
     // Better than all pages of the other archive.
     let high = 1000.0_f64.to_bits();
     let node = |said: &str, linked: &str, best: String, shown: &str| {
-        let told = |line: &str| format!("{HEAD}{line}{END}").into_bytes();
+        let answer = |line: &str| format!("{HEAD}{line}{END}").into_bytes();
         Fake::new(vec![
-            ("\"sites\"", told("{\"site\":[\"fake.test\",true]}\n")),
-            ("\"find_words\"", told(said)),
-            ("\"find_linked\"", told(linked)),
+            ("\"sites\"", answer("{\"site\":[\"fake.test\",true]}\n")),
+            ("\"find_words\"", answer(said)),
+            ("\"find_linked\"", answer(linked)),
             ("\"find_best\"", best.into_bytes()),
-            ("\"find_shown\"", told(shown)),
+            ("\"find_shown\"", answer(shown)),
         ])
     };
     let shown = "{\"shown\":{\"title\":\"Fake\",\"importance\":0,\"snippet\":[\"\u{e9}\",[[1,9],[5,2]]],\"time\":null,\"until\":null}}\n";
@@ -488,7 +488,7 @@ fn what_a_node_tells_of_a_search_is_held_against_what_was_asked() {
             ),
             "calendar",
         ),
-        (node(&words, "", best(candidate(1, high)), &words), "what it was not asked"),
+        (node(&words, "", best(candidate(1, high)), &words), "something that it was not asked"),
     ] {
         let finished = search(&fake);
         assert_eq!(finished.code, Some(4), "{why}: {finished:?}");
@@ -502,7 +502,7 @@ fn what_a_node_tells_of_a_search_is_held_against_what_was_asked() {
 }
 
 #[test]
-fn relations_are_to_as_many_pages_as_the_limit_and_no_more() {
+fn relations_name_as_many_pages_as_the_limit_and_no_more() {
     let one = archives(&sites()[..1], 1);
     let served = Served::of(&one[0]);
     let asked = |urls: &mut dyn Iterator<Item = String>| {
@@ -577,14 +577,14 @@ fn nodes_are_asked_by_programs_that_say_who_they_are() {
     let open = Served::of(&archive);
     let json = "Content-Type: application/json";
     let sites = "{\"version\":1,\"ask\":{\"sites\":{}}}";
-    let told = post(&open, &[json], sites);
-    assert_eq!(told.status, 200);
-    assert!(String::from_utf8_lossy(&told.body).contains("{\"end\":{\"matched\":null}}"));
-    assert_eq!(post(&served, &[json], sites).status, 401, "nobody comes in unasked");
+    let answer = post(&open, &[json], sites);
+    assert_eq!(answer.status, 200);
+    assert!(String::from_utf8_lossy(&answer.body).contains("{\"end\":{\"matched\":null}}"));
+    assert_eq!(post(&served, &[json], sites).status, 401, "an account is needed");
     assert_eq!(
         post(&open, &["Content-Type: text/plain"], sites).status,
         415,
-        "a form of a web page is no request"
+        "a form of a web page is not a request"
     );
     assert_eq!(post(&open, &[json, "Sec-Fetch-Site: cross-site"], sites).status, 403);
     assert_eq!(ask(&open.application, "GET", "/ask", &[]).status, 404);
@@ -602,7 +602,7 @@ fn nodes_are_asked_by_programs_that_say_who_they_are() {
             "no such inner query",
         ),
         ("{\"version\":2,\"ask\":{\"new\":{}}}", "version 2"),
-        ("{\"version\":1,\"ask\":{\"new\":{}}}", "no request"),
+        ("{\"version\":1,\"ask\":{\"new\":{}}}", "not a request"),
         (
             "{\"version\":1,\"ask\":{\"portions\":{\"query\":\"page stat = 2\",\"now\":0,\"limit\":null}}}",
             "in the query",

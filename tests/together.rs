@@ -1,4 +1,4 @@
-//! Several archives that are asked as one answer as one would that has everything.
+//! Several archives that are asked as one answer like one archive that has everything.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -42,7 +42,7 @@ const WORDS: [&str; 24] = [
     "walnut",
 ];
 
-/// Ten words have the answer of a search; the last one nobody says.
+/// Ten words occur in pages that searches find; the last one occurs in none.
 pub(crate) const SEARCHES: [&[&str]; 10] = [
     &["archive"],
     &["open", "access"],
@@ -74,7 +74,7 @@ pub(crate) const QUERIES: [&str; 14] = [
     "capture page.status = 200 and size > 300 select url, time, size order by size desc, url limit 40",
 ];
 
-/// A page's record: some say the same as others, some are not there, and links lead to all sites and to what nobody has.
+/// A page's record: some have the same content as others, some are missing, and links lead to all sites and to pages that no archive has.
 fn page(dice: &mut Dice, site: u64, number: u64) -> Vec<u8> {
     let url = format!("http://s{site}.test/{number}");
     let date = format!("2026-0{}-1{}T10:00:00Z", 1 + number % 3, site);
@@ -105,7 +105,7 @@ fn page(dice: &mut Dice, site: u64, number: u64) -> Vec<u8> {
     answer(&id, &url, &date, &[], &format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{body}"))
 }
 
-/// Archives that have the sites between them.
+/// Archives that share the sites among them.
 pub(crate) fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     let of = |part: usize| {
         let archive = Archive::new();
@@ -204,7 +204,7 @@ fn searches_and_queries_over_two_and_four_archives_are_answered_as_by_one() {
         }
     }
     println!("{rows} rows and {hits} results and facets are equal");
-    // What one has not, another may say: nobody may have meant it.
+    // A word that one archive lacks may be in another: then no other word was meant.
     let meant = |archives: &[Archive]| {
         let paths: Vec<&Path> = archives.iter().map(|archive| archive.path.as_path()).collect();
         start(command("search", &paths).arg("orchidd")).wait().succeeded().errors

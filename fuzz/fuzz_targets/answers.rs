@@ -1,4 +1,5 @@
-//! Whatever a node tells is a part of an answer or none, and an answer can be made of it; whatever a node is asked is a request or none.
+//! Any line from a node is a part of an answer or an error, and an answer can be made of the parts; any text is a request or an
+//! error.
 #![no_main]
 
 use archive::find::{Gathered, Typed};
@@ -14,7 +15,7 @@ const PLANS: [&str; 3] = [
 ];
 
 fuzz_target!(|bytes: &[u8]| {
-    // Nothing is promised of it but that it ends.
+    // The only promise is that it ends.
     drop(Ask::read(bytes));
     for text in PLANS {
         let plan = Plan::of_several(text, DateTime::UNIX_EPOCH).expect("this is a query");

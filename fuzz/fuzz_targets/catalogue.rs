@@ -1,4 +1,4 @@
-//! Whatever the rows of a catalogue say, the state is read to its end, or refused.
+//! Whatever the rows of a catalogue contain, the state is read to its end or refused.
 #![no_main]
 
 use archive_fuzz::state::{change_rows, use_state};

@@ -1,5 +1,5 @@
 //! Any text is a query or a mistake with its place; a query prints as text that reads as the same query, and is planned or
-//! has a mistake, too.
+//! refused for a mistake.
 #![no_main]
 
 use archive::query::{Context, Plan, Zone};

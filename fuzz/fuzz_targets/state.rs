@@ -1,4 +1,4 @@
-//! Whatever a file of a state contains, even under right checksums: it is read to its end, or refused.
+//! A file of a state, whatever it contains, even with right checksums, is read to its end or refused.
 #![no_main]
 
 use archive_fuzz::state::{DISK, change, files, use_state};

@@ -1,4 +1,4 @@
-//! Whatever bytes a topic's file has are knowledge or none; what is read is written as it was, and judges any page.
+//! The file of a topic, whatever its bytes, is read or refused; what was read is written as it was, and judges any page.
 #![no_main]
 
 use archive::topic::{Knowledge, PageText};

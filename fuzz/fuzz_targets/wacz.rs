@@ -1,4 +1,4 @@
-//! Any file that may be a WACZ package is imported: what can be read of it is, and the rest is reported.
+//! Any file that may be a WACZ package is imported: its readable parts are, and the rest is reported.
 #![no_main]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: of documents here, of the state in [`state`].
+//! What the fuzz targets share: for documents here, for the state in [`state`].
 
 pub mod state;
 

@@ -67,7 +67,7 @@ fn fill(state: &mut State) -> Result<(), StateError> {
         let url = UrlId(number % URLS);
         let capture = Capture {
             url,
-            // Some come late.
+            // Some are added late.
             time: i64::from(number % 7 * 1000 + number),
             location: Location { segment: SegmentId(1), offset: u64::from(number) * 100, length: 100 },
             digest: [number as u8; 16],
@@ -116,7 +116,7 @@ pub fn change(disk: &SimulatedDisk, path: &Path, at: usize, content: &[u8]) {
     }
 }
 
-/// Opens a state, asks it for everything, and as its owner writes to it; whatever it contains, it answers or refuses.
+/// Opens a state, reads everything from it, and writes to it as its owner; whatever it contains, it answers or refuses.
 pub fn use_state(disk: &SimulatedDisk, mode: Mode) {
     let Ok(mut state) = open(disk, mode) else { return };
     let _ = state.check(&mut |_| ());
@@ -157,8 +157,8 @@ fn write(state: &mut State) -> Result<(), StateError> {
     state.checkpoint(Watermark::default()).map(drop)
 }
 
-/// The disk with a catalogue in which rows are put: table, length of the name, length of the value, name, value. A name of one
-/// byte is that of one of the rows that are there. None if the rows make no catalogue.
+/// The disk with a catalogue into which rows are put: table, length of the name, length of the value, name, value. A name of one
+/// byte stands for one of the existing rows. None if the rows make no catalogue.
 #[must_use]
 pub fn change_rows(mut rows: &[u8]) -> Option<SimulatedDisk> {
     let disk = DISK.copy();
@@ -215,7 +215,7 @@ fn known_or_new<V: redb::Value + 'static>(table: &Table<'_, &str, V>, name: &[u8
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// A redb file in memory that can be had back.
+/// A redb file in memory that can be taken back.
 #[derive(Clone, Debug)]
 struct Bytes(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! `archive cluster`: how far the nodes of a cluster are; and the options of a crawl that is one of them.
+//! `archive cluster`: the state of a cluster's nodes; and the options of a crawl that is one of them.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,10 +19,10 @@ pub(crate) enum Command {
     Drain(DrainArgs),
 }
 
-/// Let the node that has a partition end, so that another one can have it.
+/// Ask the node of a partition to end, so that another one can take the partition.
 ///
-/// The node makes everything durable, sends what is to be sent, and ends; all others wait for the next one, which waits for
-/// nothing. Move the archive's folder, or make it anew of its copy, and begin the crawl there.
+/// The node makes everything durable, sends what is left to send, and ends. All others wait for the next one, which begins at once:
+/// move the archive's folder, or restore it from its copy, and begin the crawl there.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   archive cluster drain 3 --cluster file:///srv/cluster")]
@@ -41,7 +41,7 @@ pub(crate) struct DrainArgs {
 /// Show each partition's progress, the batches in flight, and whether all cash is accounted for
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit code 1 when cash was lost or made, to the last unit; 0 as well while batches have still to be written.
+    after_help = "Exit code 1 when cash was lost or made, to the last unit; 0 also while batches have yet to be written.
 
 Examples:
   archive cluster status --cluster file:///srv/cluster
@@ -76,7 +76,7 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// Finds the cluster, if there is to be one.
+    /// Finds the cluster, if one was given.
     pub(crate) fn member(&self) -> anyhow::Result<Option<Member>> {
         let (Some(url), Some((number, count))) = (&self.cluster, self.partition) else { return Ok(None) };
         let (url, mode, node) = (url.clone(), self.cluster_mode, self.node.clone());
@@ -104,9 +104,9 @@ fn leave(args: &DrainArgs) -> anyhow::Result<ExitCode> {
     let Drained { status, had_ended } = drain(&args.cluster, args.partition, args.wait)?;
     let (node, partition) = (output::visible(&status.node), args.partition);
     output::line(&if had_ended {
-        format!("the node '{node}' had left partition {partition} before; another one can have it")
+        format!("the node '{node}' had already left partition {partition}; another one can take it")
     } else {
-        format!("the node '{node}' has left partition {partition}; another one can have it")
+        format!("the node '{node}' has left partition {partition}; another one can take it")
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -104,11 +104,11 @@ pub(crate) struct Args {
     checkpoint_every: Duration,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Copy the archive there after each checkpoint, as `archive copy` does; what was captured since the last copy is all that a lost
-    /// disk costs. In a cluster, other nodes hear of nothing before a copy has it
+    /// Copy the archive there after each checkpoint, as `archive copy` does: a lost disk then costs only what was captured since the
+    /// last copy. In a cluster, nothing is reported to other nodes before a copy has it
     #[arg(long, value_name = "URL")]
     copy_to: Option<String>,
-    /// Copies that stay there: older ones are removed
+    /// How many copies to keep there; older ones are removed
     #[arg(long, value_name = "N", requires = "copy_to", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
     copy_keep: u64,
     /// At the end, print where the processor time of a page went, and how fast each tenth of the run was
@@ -126,7 +126,7 @@ struct FocusArgs {
     /// the topic, too), context, fish or shark
     #[arg(long, default_value = "learned", value_name = "MODE", requires = "topic")]
     topic_mode: FocusMode,
-    /// How much the topic counts beside importance, 0 to 1
+    /// How much the topic counts compared to importance, 0 to 1
     #[arg(long, default_value_t = 0.8, value_name = "WEIGHT", requires = "topic")]
     focus: f64,
     /// Stop when less than the share X of the last N pages is of the topic [N: 500]

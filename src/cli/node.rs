@@ -18,9 +18,10 @@ use super::{EXIT_STOPPED, interrupt, output};
 
 /// Crawl the partitions of a cluster that have no node, each as `archive crawl` does, in a process and a folder of its own.
 ///
-/// All machines get the same command. One partition is taken at a time, so that machines that begin together share them. A partition
-/// whose node is no more (killed, drained, or silent for two minutes) is gone on with by whoever has its archive, or, with --copies, by
-/// anybody. Stopped, it drains its partitions: others go on at once. It ends when nothing waits in any partition.
+/// All machines get the same command. One partition is taken at a time, so that machines that begin together share them. If the
+/// node of a partition is gone (killed, drained, or silent for two minutes), the machine that has its archive continues it, or, with
+/// --copies, any machine. When stopped, it drains its partitions: others continue at once. It ends when nothing waits in any
+/// partition.
 #[derive(clap::Args)]
 #[command(after_help = "Example, on each machine:
   archive node --cluster s3://crawl/cluster --partitions 64 --archives /srv/archives --partitions-max 16 \\
@@ -29,13 +30,14 @@ pub(crate) struct Args {
     /// The object store that the nodes share
     #[arg(long, value_name = "URL")]
     cluster: String,
-    /// How many partitions the cluster has; decided by who begins it
+    /// How many partitions the cluster has; the first node decides
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARTITIONS_MAX)))]
     partitions: u16,
-    /// What becomes of links to other partitions: exchange, firewall or crossover [default: exchange]
+    /// How links to other partitions are treated: exchange, firewall or crossover; the node that starts the cluster decides
+    /// [default: exchange]
     #[arg(long, value_name = "MODE")]
     cluster_mode: Option<Mode>,
-    /// What this node is called for others [default: the machine's name]
+    /// The name of this node [default: the machine's name]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
     /// The folder of the archives: that of partition 3 is 3.archive
@@ -44,7 +46,7 @@ pub(crate) struct Args {
     /// Partitions that this machine has at the same time, at most
     #[arg(long, value_name = "N", default_value_t = PARTITIONS_MAX)]
     partitions_max: u16,
-    /// Copy each archive there after each checkpoint (crawl --copy-to), and take partitions of others over by their copies
+    /// Copy each archive there after each checkpoint (crawl --copy-to), and take over partitions of others from their copies
     #[arg(long, value_name = "URL")]
     copies: Option<String>,
     /// Options of the crawls, after --
@@ -52,10 +54,10 @@ pub(crate) struct Args {
     crawl: Vec<String>,
 }
 
-/// How often the cluster and the crawls are looked at.
+/// How often the cluster and the crawls are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// After a crawl that failed, its partition is left alone for so long; after one that ended well, to let others have it first.
+/// How long a partition is left alone after a crawl that failed, and after one that ended well, to let others have it first.
 const REST: Duration = Duration::from_secs(5);
 const REST_AT_EASE: Duration = Duration::from_secs(60);
 
@@ -81,7 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut machine = Machine { args, vacancies, crawls: BTreeMap::new(), resting: BTreeMap::new() };
     let mut is_leaving = false;
     loop {
-        machine.look_at_crawls()?;
+        machine.check_crawls()?;
         if control.is_stopped() {
             if machine.crawls.is_empty() {
                 return Ok(ExitCode::from(EXIT_STOPPED));
@@ -89,7 +91,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             if !is_leaving {
                 is_leaving = machine.leave();
             }
-        } else if machine.go_on(&control)? {
+        } else if machine.step(&control)? {
             return Ok(ExitCode::SUCCESS);
         }
         let looked = Instant::now();
@@ -100,11 +102,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Machine<'_> {
-    /// Takes note of crawls that have ended.
-    fn look_at_crawls(&mut self) -> anyhow::Result<()> {
+    /// Handles crawls that have ended.
+    fn check_crawls(&mut self) -> anyhow::Result<()> {
         for number in self.crawls.keys().copied().collect::<Vec<_>>() {
             let Some(crawl) = self.crawls.get_mut(&number) else { continue };
-            let Some(status) = crawl.try_wait().context("cannot look at a crawl")? else { continue };
+            let Some(status) = crawl.try_wait().context("cannot check a crawl")? else { continue };
             self.crawls.remove(&number);
             let rest = if status.success() { REST_AT_EASE } else { REST };
             self.resting.insert(number, Instant::now() + rest);
@@ -113,8 +115,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Begins the crawl of a partition, if one is vacant; whether nothing is left to do, for anybody.
-    fn go_on(&mut self, control: &Control) -> anyhow::Result<bool> {
+    /// Begins the crawl of a partition, if one is vacant; returns whether nothing is left to do on any machine.
+    fn step(&mut self, control: &Control) -> anyhow::Result<bool> {
         let view = match self.vacancies.look(Instant::now()) {
             Err(error) if error.is_passing() => {
                 output::note(format_args!("{error}; looking again in {} s", LOOK_EVERY.as_secs()));
@@ -130,7 +132,7 @@ impl Machine<'_> {
         }
         let now = Instant::now();
         let mut vacant: Vec<Vacancy> = view.vacant;
-        // Those that begin together on other machines try others first.
+        // Machines that begin together try different partitions first.
         fastrand::shuffle(&mut vacant);
         for vacancy in vacant {
             let is_resting = self.resting.get(&vacancy.number).is_some_and(|until| now < *until);
@@ -141,7 +143,7 @@ impl Machine<'_> {
         Ok(false)
     }
 
-    /// Begins the crawl of a partition if it can be gone on with here; whether it was begun.
+    /// Begins the crawl of a partition if it can continue here; returns whether it was begun.
     fn take(&mut self, vacancy: &Vacancy, control: &Control) -> bool {
         match self.make_ready(vacancy, control).and_then(|is_ready| {
             if is_ready {
@@ -167,7 +169,7 @@ impl Machine<'_> {
         self.args.copies.as_ref().map(|url| format!("{}/{number}", url.trim_end_matches('/')))
     }
 
-    /// Makes sure that the archive to go on with is here; whether it is.
+    /// Makes sure that the archive to continue is here; returns whether it is.
     fn make_ready(&self, vacancy: &Vacancy, control: &Control) -> anyhow::Result<bool> {
         let folder = self.folder(vacancy.number);
         let known = if folder.join("state").exists() {
@@ -176,11 +178,11 @@ impl Machine<'_> {
             None
         };
         match known {
-            // It was this machine's, and nobody has had it since: the lock of its folder says whether it still is.
+            // It was this machine's, and no node has taken it since: the lock of its folder shows whether it still is.
             Some(known) if known == vacancy.epoch => return Ok(true),
             _ if !vacancy.is_sure => return Ok(false),
-            Some(known) if known >= vacancy.told => return Ok(true),
-            None if vacancy.told == 0 => return Ok(true),
+            Some(known) if known >= vacancy.published => return Ok(true),
+            None if vacancy.published == 0 => return Ok(true),
             _ => {}
         }
         let Some(place) = self.place(vacancy.number) else { return Ok(false) };
@@ -189,7 +191,7 @@ impl Machine<'_> {
             fs::rename(&folder, &old).with_context(|| folder.display().to_string())?;
             let number = vacancy.number;
             output::note(format_args!(
-                "partition {number} was gone on with elsewhere; what was here is {}",
+                "partition {number} was continued elsewhere; the old archive is now {}",
                 old.display()
             ));
         }
@@ -209,12 +211,12 @@ impl Machine<'_> {
         if let Some(node) = &self.args.node {
             command.args(["--node", node]);
         }
-        // Ctrl-C is for this process: it lets the crawls leave their partitions to others.
+        // Ctrl-C must reach this process alone, which lets the crawls leave their partitions to others.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command
     }
 
-    /// Lets all crawls leave their partitions; whether all were asked.
+    /// Asks all crawls to leave their partitions; returns whether all were asked.
     fn leave(&self) -> bool {
         self.crawls.keys().all(|number| match self.vacancies.ask_to_end(*number) {
             Ok(()) => true,

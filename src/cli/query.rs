@@ -1,4 +1,4 @@
-//! `archive query`: what fits a question, and counts of it.
+//! `archive query`: finds and counts what matches a query.
 
 use std::io::{self, Read};
 use std::process::ExitCode;
@@ -16,10 +16,10 @@ use serde::ser::{SerializeMap, Serializer};
 use super::options::{ArchivesArgs, NodesArgs, ReaderArgs};
 use super::output;
 
-/// Rows of a table when the query has no limit.
+/// Rows of a table if the query has no limit.
 const TABLE_ROWS_USUAL: usize = 100;
 
-/// What a table says of a page or site of which nothing was captured.
+/// What a table shows for a page or site of which nothing was captured.
 pub(crate) const ONLY_LINKED: &str = "only linked to";
 
 /// Examples and the shape of a query; the fields come after them in `archive help query`.
@@ -51,7 +51,7 @@ Clauses: select FIELD [as NAME], …   group by FIELD, …   having CONDITION
 Without an order, what was captured comes first, then what is only linked to; groups with
 the largest number come first. `count pages …` is short for `page … select count`.";
 
-/// Columns of a terminal that help is written for.
+/// Columns of the terminal that help is written for.
 const HELP_COLUMNS: usize = 92;
 
 /// [`HELP`], then every field and function.
@@ -146,7 +146,7 @@ pub(crate) fn print(archives: Vec<(&Store, Access)>, text: &str) -> anyhow::Resu
 
 fn show(answer: &Answer, is_cut: bool) -> anyhow::Result<()> {
     if answer.rows.is_empty() {
-        output::note(format_args!("nothing fits"));
+        output::note(format_args!("nothing matches"));
         return Ok(());
     }
     let names: Vec<String> = answer.headings.iter().map(|heading| heading.name.replace('_', " ")).collect();
@@ -176,7 +176,7 @@ fn show(answer: &Answer, is_cut: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The answer to a query, and whether it is `usual_limit` that cut it, because the query has no limit of its own.
+/// The answer to a query, and whether `usual_limit` cut it because the query has no limit of its own.
 fn ask(
     archives: Vec<(&Store, Access)>,
     text: &str,

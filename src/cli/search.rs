@@ -1,4 +1,4 @@
-//! `archive search`: pages by what they say.
+//! `archive search`: finds pages by their words.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -53,12 +53,12 @@ pub(crate) struct Args {
     /// Count pages by site, year, type and language, too
     #[arg(long)]
     facets: bool,
-    /// One JSON object a result
+    /// One JSON object per result
     #[arg(long)]
     json: bool,
 }
 
-/// The arguments of this command with each `-word` as `−word`, with a minus sign: it is not an option, and both are understood.
+/// The arguments of this command with each `-word` written as `−word`, with a minus sign, so that it is not taken for an option.
 pub(crate) fn with_minus_signs(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     arguments.map(|argument| match argument.to_str().and_then(|text| text.strip_prefix('-')) {
         Some(word) if !word.is_empty() && word != "h" && !word.starts_with('-') => {
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if results.behind > 0 {
         let captures = output::count(results.behind, "capture");
         output::note(format_args!(
-            "what {captures} replaced is not searched yet: the next run, or `archive rebuild`, adds it"
+            "what {captures} replaced is not in the index yet: the next run, or `archive rebuild`, adds it"
         ));
     }
     if args.json {
@@ -172,7 +172,7 @@ fn json(results: &Results) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a result: title and URL, what it says, what is known of it.
+/// Prints a result: title and URL, a snippet, and facts.
 fn print(hit: &Hit) -> anyhow::Result<()> {
     const BOLD: u8 = 1;
     let bold = output::has_colours().then_some(BOLD);

@@ -9,7 +9,7 @@ use super::{Batch, ClusterError, Mode, Partition, Route, Status};
 use crate::importance::Cash;
 use crate::remote::{self, MachineTime};
 
-/// How often the store is looked at again when something has moved in between.
+/// How often the store is read again when something has moved in between.
 const LOOKS_MAX: u32 = 20;
 
 /// What is on its way from one partition to another.
@@ -21,11 +21,11 @@ pub struct InFlight {
     pub to: u16,
     /// Batches.
     pub batches: u64,
-    /// Units of cash by what both have told.
+    /// Units of cash by the statuses of both.
     pub cash: i128,
-    /// Of these, units that the batches in the store have.
+    /// Of these, units in batches that are in the store.
     pub found: u128,
-    /// Batches that are not in the store: their sender has still to write them.
+    /// Batches that are not in the store: their sender has yet to write them.
     pub unwritten: u64,
 }
 
@@ -36,17 +36,17 @@ pub struct Audit {
     pub partitions: u16,
     /// The mode.
     pub mode: Mode,
-    /// What the nodes have told, in order; nothing of one that was never begun.
+    /// The statuses of the partitions, in order; none for one that was never begun.
     pub told: Vec<Option<Status>>,
     /// What is on its way.
     pub in_flight: Vec<InFlight>,
-    /// Units of cash that there have to be.
+    /// Units of cash that there must be.
     pub expected: u128,
     /// Units found: in the books of all partitions and in batches.
     pub found: u128,
-    /// Partitions whose books have other than they began with, received and did not send.
+    /// Partitions whose books differ from what they began with and received, less what they sent.
     pub wrong_books: Vec<u16>,
-    /// Whether everything was there, to the last unit; nothing while batches have still to be written.
+    /// Whether everything was there, to the last unit; none while batches have yet to be written.
     pub is_exact: Option<bool>,
 }
 
@@ -60,7 +60,7 @@ pub fn audit(url: &str) -> Result<Audit, ClusterError> {
     audited.ok_or_else(|| ClusterError::None(url.to_owned()))
 }
 
-/// The same of a store; nothing if there is no cluster.
+/// The same for a store; none if there is no cluster.
 pub(super) async fn audit_in(shared: &Shared) -> Result<Option<Audit>, ClusterError> {
     let Some(cluster) = shared.cluster().await? else { return Ok(None) };
     let partition = |number| Partition {
@@ -72,26 +72,26 @@ pub(super) async fn audit_in(shared: &Shared) -> Result<Option<Audit>, ClusterEr
     let (mut looks, mut known) = (0, Known::new());
     loop {
         looks += 1;
-        let told = shared.statuses(cluster.partitions, &mut known).await?;
-        let in_flight = look(shared, &partition(1), &told).await?;
-        // What was received before its sender has told of it, or since: the next look sees both.
-        let has_moved = shared.statuses(cluster.partitions, &mut known).await? != told;
+        let statuses = shared.statuses(cluster.partitions, &mut known).await?;
+        let in_flight = look(shared, &partition(1), &statuses).await?;
+        // A batch may have been received before its sender published it, or since then: the next look sees both.
+        let has_moved = shared.statuses(cluster.partitions, &mut known).await? != statuses;
         if !has_moved || looks >= LOOKS_MAX {
-            return Ok(Some(add_up(&partition(1), told, in_flight)));
+            return Ok(Some(add_up(&partition(1), statuses, in_flight)));
         }
     }
 }
 
-/// What is on its way by what was told, and what of it is in the store.
+/// What is on its way by the statuses, and how much of it is in the store.
 async fn look(
     shared: &Shared,
     partition: &Partition,
-    told: &[Option<Status>],
+    statuses: &[Option<Status>],
 ) -> Result<Vec<InFlight>, ClusterError> {
     let mut in_flight = Vec::new();
-    for sender in told.iter().flatten() {
+    for sender in statuses.iter().flatten() {
         for (&to, sent) in &sender.marks.sent {
-            let receiver = told.get(usize::from(to).wrapping_sub(1)).and_then(Option::as_ref);
+            let receiver = statuses.get(usize::from(to).wrapping_sub(1)).and_then(Option::as_ref);
             let received = receiver.and_then(|status| status.marks.received.get(&sender.partition).copied());
             let received = received.unwrap_or_default();
             if received == *sent {
@@ -117,21 +117,23 @@ async fn look(
     Ok(in_flight)
 }
 
-fn add_up(partition: &Partition, told: Vec<Option<Status>>, in_flight: Vec<InFlight>) -> Audit {
+fn add_up(partition: &Partition, statuses: Vec<Option<Status>>, in_flight: Vec<InFlight>) -> Audit {
     let initial = partition.initial_cash();
     let books =
         |status: &Option<Status>| u128::from(status.as_ref().map_or(initial.units(), |status| status.total));
     let wrong = |status: &&Status| status.marks.total(initial).map(Cash::units) != Some(status.total);
     let expected = u128::from(initial.units()) * u128::from(partition.count);
-    let found = told.iter().map(books).sum::<u128>() + in_flight.iter().map(|pair| pair.found).sum::<u128>();
-    let wrong_books: Vec<u16> = told.iter().flatten().filter(wrong).map(|status| status.partition).collect();
+    let found =
+        statuses.iter().map(books).sum::<u128>() + in_flight.iter().map(|pair| pair.found).sum::<u128>();
+    let wrong_books: Vec<u16> =
+        statuses.iter().flatten().filter(wrong).map(|status| status.partition).collect();
     let is_unwritten = in_flight.iter().any(|pair| pair.unwritten > 0);
     let is_same = in_flight.iter().all(|pair| u128::try_from(pair.cash) == Ok(pair.found));
     let is_exact = found == expected && wrong_books.is_empty() && is_same;
     Audit {
         partitions: partition.count,
         mode: partition.mode,
-        told,
+        told: statuses,
         in_flight,
         expected,
         found,

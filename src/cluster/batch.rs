@@ -1,7 +1,7 @@
 //! Links and cash on their way from one partition to another.
 //!
 //! A batch is a line that says so, a line with the SHA-256 of the rest, and the rest: JSON, compressed by zstd. It was
-//! written by another machine, so all of it is looked at before anything of it is taken, and everything has a limit.
+//! written by another machine, so all of it is checked before any of it is taken, and everything has a limit.
 
 use std::io::Read as _;
 
@@ -34,7 +34,7 @@ const URL_BYTES_MAX: usize = 16 << 10;
 /// Links in a row from a page to a part of it, at most.
 pub const PART_MAX: u8 = 6;
 
-/// The zstd level: batches are small beside pages.
+/// The zstd level: batches are small compared to pages.
 const LEVEL: i32 = 3;
 
 /// From where to where a batch goes.
@@ -58,7 +58,7 @@ pub struct Batch {
     pub route: Route,
     /// The epoch of the node that made it.
     pub epoch: u64,
-    /// What is named.
+    /// The URLs that it names.
     pub pages: Vec<Named>,
 }
 
@@ -98,7 +98,7 @@ const fn is_none(part: &u8) -> bool {
 /// What is wrong with a batch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "batch {} from partition {} to {} {why}; nothing of it was taken: put {} back as it was sent", .route.number, .route.from, .route.to, .route.name()
+    "batch {} from partition {} to {} {why}; none of it was taken: put {} back as it was sent", .route.number, .route.from, .route.to, .route.name()
 )]
 pub struct BatchError {
     /// Which batch.
@@ -114,7 +114,7 @@ pub enum Fault {
     /// More bytes than any batch has.
     #[error("is longer than the {BATCH_BYTES_MAX} bytes that a batch may have")]
     TooLong,
-    /// No batch at all.
+    /// Not a batch at all.
     #[error("does not begin as a batch does")]
     Head,
     /// Other bytes than were written.
@@ -143,8 +143,8 @@ pub enum Fault {
     /// It names too many pages.
     #[error("names {0} pages, more than the {BATCH_PAGES_MAX} that a batch may name")]
     TooMany(usize),
-    /// It names what is no URL that could be fetched.
-    #[error("names '{0}', which is no canonical URL of http or https")]
+    /// It names something that is not a URL that can be fetched.
+    #[error("names '{0}', which is not a canonical URL of http or https")]
     Url(String),
     /// It names a page of another partition.
     #[error("names {url}, which belongs to partition {partition}")]
@@ -154,7 +154,7 @@ pub enum Fault {
         /// Where it belongs.
         partition: u16,
     },
-    /// It says of a page what cannot be.
+    /// What it says of a page is impossible.
     #[error("says of {0} that it is neither a page nor near enough to one")]
     Part(String),
     /// It carries more cash than there is.
@@ -180,7 +180,7 @@ impl Route {
 }
 
 impl Batch {
-    /// Whether another batch has to be begun before this page is named.
+    /// Whether it is full, so that the next page needs another batch.
     #[must_use]
     pub fn is_full(&self, url_bytes: usize) -> bool {
         self.pages.len() >= BATCH_PAGES_MAX || url_bytes >= URL_BYTES_FULL
@@ -218,7 +218,7 @@ impl Batch {
             .map_err(|why| route.refuse(why))
     }
 
-    /// The same without a look at what it names.
+    /// The same without checking what it names.
     pub(super) fn read_any(bytes: &[u8], route: &Route) -> Result<Self, Fault> {
         if bytes.len() > BATCH_BYTES_MAX {
             return Err(Fault::TooLong);

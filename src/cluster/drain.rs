@@ -7,25 +7,25 @@ use super::shared::Shared;
 use super::{ClusterError, Status};
 use crate::remote::{self, MachineTime};
 
-/// How often the node is looked at.
+/// How often the node's status is read.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug)]
 pub struct Drained {
-    /// The last that the node has told.
+    /// The last status of the node.
     pub status: Status,
     /// Whether it had ended before it was asked.
     pub had_ended: bool,
 }
 
-/// Asks the node that has a partition to end, and waits until it has told its last.
+/// Asks the node that has a partition to end, and waits until it has published its last status.
 ///
-/// The node makes everything durable and sends what is to be sent; the next one has to wait for no lease. All others wait for the
-/// next one.
+/// The node makes everything durable and sends what is left to send; the next one need not wait for a lease. All others wait for
+/// the next one.
 ///
 /// # Errors
-/// When the store fails, there is no cluster, nobody has the partition, or its node does not end within `patience`.
+/// When the store fails, there is no cluster, no node has the partition, or its node does not end within `patience`.
 pub fn drain(url: &str, partition: u16, patience: Duration) -> Result<Drained, ClusterError> {
     let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
     remote::runtime()?.block_on(async {

@@ -1,19 +1,19 @@
-//! Why a node cannot take part, or no longer.
+//! Why a node cannot take part, or cannot continue.
 
 use std::time::Duration;
 
 use super::{ADDRESS_DELAY_MAX, BatchError, Mode};
 use crate::remote::RemoteError;
 
-/// Why a node cannot take part, or no longer.
+/// Why a node cannot take part, or cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
     /// The object store cannot be used, does not answer, or refuses.
     #[error("the object store of the cluster: {0}")]
     Remote(#[from] RemoteError),
-    /// There is no thread.
-    #[error("cannot start what talks to the object store: {0}")]
+    /// The thread cannot be started.
+    #[error("cannot start the thread that talks to the object store: {0}")]
     Start(#[from] std::io::Error),
     /// The thread that talks to the object store ended before its time.
     #[error("the thread that talks to the object store has ended unexpectedly")]
@@ -23,7 +23,7 @@ pub enum ClusterError {
     None(String),
     /// The cluster has another number of partitions.
     #[error(
-        "this cluster has {found} partitions, not {asked}; sites would belong to others: begin another cluster for another number"
+        "this cluster has {found} partitions, not {asked}; with another number sites would belong to other partitions: begin another cluster"
     )]
     Count {
         /// By `cluster.json`.
@@ -33,7 +33,7 @@ pub enum ClusterError {
     },
     /// The cluster has another mode.
     #[error(
-        "this cluster has the mode {found}, not {asked}; all nodes have the same: leave --cluster-mode out"
+        "this cluster has the mode {found}, not {asked}; all nodes have the same mode: leave --cluster-mode out"
     )]
     Mode {
         /// By `cluster.json`.
@@ -47,12 +47,12 @@ pub enum ClusterError {
         ADDRESS_DELAY_MAX.as_secs()
     )]
     AddressDelay,
-    /// A partition that nobody has begun, or that there is not.
+    /// A partition that no node has begun, or that does not exist.
     #[error("no node has begun partition {0} of this cluster; `archive cluster status` shows its partitions")]
     NotBegun(u16),
     /// A node that was asked to end has not.
     #[error(
-        "the node '{node}' has not left partition {partition} within {} s; if it is no more, another one may take the partition over, and waits 15 s for it",
+        "the node '{node}' has not left partition {partition} within {} s; if it is gone, another one may take the partition over, after it has waited 15 s",
         .waited.as_secs()
     )]
     NotDrained {
@@ -60,7 +60,7 @@ pub enum ClusterError {
         partition: u16,
         /// Who has it.
         node: String,
-        /// How long it was waited for.
+        /// How long the request was waited for.
         waited: Duration,
     },
     /// An object cannot be read.
@@ -71,23 +71,23 @@ pub enum ClusterError {
         /// What is wrong with it.
         why: String,
     },
-    /// A batch is not what it has to be.
+    /// A batch is not valid.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// An object that is written once was written by somebody else.
+    /// An object that is written once was written by another node.
     #[error(
-        "{name} is there already with another content: two nodes have written for one partition; go on with the archive that the other one has"
+        "{name} is already there with other content: two nodes have written for one partition; continue with the archive of the other node"
     )]
     Conflict {
         /// The object.
         name: String,
     },
     /// Another node begins at this moment.
-    #[error("another node is taking partition {0} over at this moment; leave it to that one")]
+    #[error("another node is taking partition {0} over at this moment; leave the partition to it")]
     Beginning(u16),
     /// Another node has taken the partition over.
     #[error(
-        "the node '{node}' has taken partition {partition} over (epoch {newest}, this one had {epoch}); nothing more is written here: go on with the archive that it has"
+        "the node '{node}' has taken partition {partition} over (epoch {newest}, this one had {epoch}); nothing more is written here: continue with the archive of that node"
     )]
     Superseded {
         /// Which partition.
@@ -101,18 +101,18 @@ pub enum ClusterError {
     },
     /// The archive is older than what its partition has published.
     #[error(
-        "partition {partition} has exchanged batches that this archive knows nothing of ({what}): it is another archive or an old copy; go on with the one that the last node had"
+        "partition {partition} has exchanged batches that this archive knows nothing of ({what}): it is another archive or an old copy; continue with the archive of the last node"
     )]
     Behind {
         /// Which partition.
         partition: u16,
-        /// Of what the archive knows nothing.
+        /// What the archive knows nothing of.
         what: String,
     },
 }
 
 impl ClusterError {
-    /// Whether it may be otherwise when it is tried again.
+    /// Whether another attempt may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Remote(error) if error.is_passing())

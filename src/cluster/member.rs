@@ -12,7 +12,7 @@ use super::shared::{Cluster, Shared};
 use super::{ClusterError, Mode, Partition};
 use crate::remote::{self, MachineTime};
 
-/// What a person asked for.
+/// What the user asked for.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// The object store.
@@ -21,9 +21,9 @@ pub struct Asked {
     pub number: u16,
     /// How many partitions there are.
     pub count: u16,
-    /// The mode, if it was said.
+    /// The mode, if one was given.
     pub mode: Option<Mode>,
-    /// What the node is called; the machine's name if it was not said.
+    /// What the node is called; by default the machine's name.
     pub node: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Member {
     /// Finds the cluster at a URL; begins it if there is none.
     ///
     /// # Errors
-    /// When the store cannot be used, or the cluster is another one than was asked for.
+    /// When the store cannot be used, or the cluster differs from what was asked for.
     pub fn find(asked: &Asked) -> Result<Self, ClusterError> {
         let (store, runtime) = (remote::open(&asked.url)?, remote::runtime()?);
         let shared = Shared::new(Arc::clone(&store), Arc::new(MachineTime));
@@ -74,7 +74,7 @@ impl Member {
     }
 }
 
-/// The folder of an archive, as nobody else can have it: whoever owns the archive there knows that no other process does.
+/// Identifies the folder of an archive, so that the process that owns the archive there knows that no other process does.
 pub(super) fn place(archive: &Path) -> String {
     let Some(boot) = one_line("/proc/sys/kernel/random/boot_id") else { return String::new() };
     fs::metadata(archive)

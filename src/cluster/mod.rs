@@ -1,14 +1,14 @@
 //! Several nodes crawl one archive together: what they share, and how they hand links and cash to each other.
 //!
 //! Every site belongs to one partition, and every partition is an archive of its own that one node crawls. The nodes know
-//! nothing of each other; all that they share is an object store, in which every object is written by one node and under
-//! its name once:
+//! nothing of each other; they share only an object store, in which every object is written by one node, and once under
+//! its name:
 //!
 //! | object | written | what |
 //! |---|---|---|
-//! | `cluster.json` | once, by whoever comes first | how many partitions there are, and the mode |
+//! | `cluster.json` | once, by the first node | how many partitions there are, and the mode |
 //! | `epochs/P/E` | once, by the node that takes partition P over | who that is |
-//! | `epochs/P/E.drain` | by whoever asks that node to end | nothing; see [`drain`] |
+//! | `epochs/P/E.drain` | by any program that asks that node to end | nothing; see [`drain`] |
 //! | `status/P/E/N` | again and again, by that node | how far it is: the highest number counts; see [`Status`] |
 //! | `addresses/P/E/N` | again and again, by that node | hashes of the N addresses that it asks, ever more; see [`Turns`] |
 //! | `exchange/TO/FROM/N` | once, by the owner of FROM | links and cash for TO; see [`Batch`] |
@@ -20,8 +20,8 @@
 //!   So a crash repeats bytes that are the same, and nothing else.
 //! * All cash of all partitions and of the batches on their way is [`Partition::initial_cash`] for each partition, exactly
 //!   ([`audit`]).
-//! * What is told again has another name: a write that was given up and arrives late undoes nothing.
-//! * A node writes only while it is sure that no other one has taken its partition over ([`Node`]).
+//! * What is published again has another name: a write that was given up and arrives late undoes nothing.
+//! * A node writes only while it is sure that no other node has taken its partition over ([`Node`]).
 //!
 //! This room knows nothing of states and books: the ledger makes batches and applies them.
 
@@ -72,7 +72,7 @@ pub struct Partition {
     pub number: u16,
     /// How many there are.
     pub count: u16,
-    /// What becomes of links to other partitions.
+    /// What happens to links to other partitions.
     pub mode: Mode,
 }
 
@@ -112,7 +112,7 @@ impl fmt::Display for Partition {
     }
 }
 
-/// What becomes of links to other partitions (Cho and Garcia-Molina, "Parallel Crawlers", WWW 2002).
+/// What happens to links to other partitions (Cho and Garcia-Molina, "Parallel Crawlers", WWW 2002).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -133,7 +133,7 @@ impl FromStr for Mode {
             "firewall" => Ok(Self::Firewall),
             "crossover" => Ok(Self::Crossover),
             "exchange" => Ok(Self::Exchange),
-            _ => Err(format!("'{text}' is no mode; there are firewall, crossover and exchange")),
+            _ => Err(format!("'{text}' is not a mode; there are firewall, crossover and exchange")),
         }
     }
 }
@@ -178,15 +178,15 @@ pub struct Marks {
     pub sent: BTreeMap<u16, Mark>,
     /// By where it came from.
     pub received: BTreeMap<u16, Mark>,
-    /// How often the state of the archive was made anew from its segments, which do not tell what others have named: they
-    /// tell it again.
+    /// How often the state of the archive was rebuilt from its segments, which do not have what others have named: they
+    /// name it again.
     pub rebuilds: u32,
-    /// How many rebuilds of other partitions everything was told again for.
+    /// By other partition, the number of its rebuilds for which everything was named again.
     pub told: BTreeMap<u16, u32>,
 }
 
 impl Marks {
-    /// What a partition that began with `initial` has to have; nothing if that is less than nothing or more than there is.
+    /// The cash that a partition that began with `initial` must have; none if that is negative or more than there is.
     #[must_use]
     pub fn total(&self, initial: Cash) -> Option<Cash> {
         let sum = |marks: &BTreeMap<u16, Mark>| {

@@ -1,8 +1,8 @@
-//! A node that has a partition: what a crawl says to it, and what it has to say.
+//! A node that has a partition: what a crawl hands to it, and what it reports back.
 //!
 //! A node holds its partition as long as no newer epoch of it is there. It looks before it writes, and what it saw holds for
-//! [`LEASE`] by the monotonic clock; whoever takes a partition over waits for [`TAKEOVER`] before it writes, unless the node
-//! before it has ended, or had the archive of which it holds the lock itself.
+//! [`LEASE`] by the monotonic clock; a node that takes a partition over waits for [`TAKEOVER`] before it writes, unless the
+//! previous node has ended, or used the same archive, whose lock this one now holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,16 +25,16 @@ use crate::remote::{self, MachineTime, Time};
 /// How long a look at the newest epoch holds.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
 
-/// How long a node waits for the lease of the one before it, with room for what is on its way.
+/// How long a node waits for the lease of the previous one, with room for requests on their way.
 pub(super) const TAKEOVER: Duration = Duration::from_secs(15);
 
-/// Events that wait until the crawl takes note of them, at most.
+/// Events that wait until the crawl handles them, at most.
 const EVENTS_MAX: usize = 64;
 
 /// What a checkpoint has made durable.
 #[derive(Debug)]
 pub struct Commit {
-    /// Batches that are not known to be in the store, in order; those that were handed over before are left out.
+    /// Batches that are not known to be in the store, in order; without those that were handed over before.
     pub outbox: Vec<(u16, u64, Bytes)>,
     /// What the node does.
     pub activity: Activity,
@@ -55,27 +55,27 @@ pub enum Event {
     Sent(u16, u64),
     /// The next batch from a partition, and its bytes.
     Received(Box<Batch>, usize),
-    /// Partitions whose archive was made anew so often, if any was.
+    /// How often the archives of other partitions were rebuilt, of those that were rebuilt again.
     Rebuilt(BTreeMap<u16, u32>),
-    /// Nothing is left here, and these partitions have something to do or were never begun.
+    /// Nothing is left here, but these partitions have something to do or were never begun.
     WaitsFor(Vec<u16>),
     /// With this node's marks as they are, nothing waits anywhere.
     Quiet(Marks),
-    /// These addresses of this node are in the store since then.
-    Told(Vec<u64>, Instant),
-    /// What the others ask, and the time.
+    /// These addresses of this node have been in the store since then.
+    Announced(Vec<u64>, Instant),
+    /// Which addresses the others ask, and the time.
     Looked(Look),
-    /// These partitions have nothing to do but to wait for what others send.
+    /// These partitions only wait for what others send.
     Hungry(BTreeSet<u16>),
     /// This node is asked to end, so that another one can have its partition.
     Drain,
-    /// The store does not answer; nothing if it does again.
+    /// The store does not answer; none if it does again.
     Trouble(Option<String>),
-    /// The node can go on no longer.
+    /// The node cannot continue.
     Failed(ClusterError),
 }
 
-/// What a crawl says.
+/// What a crawl hands to its node.
 pub(super) enum Said {
     Commit(Box<Commit>),
     Addresses(Vec<u64>),
@@ -89,7 +89,7 @@ pub struct Node {
     thread: Option<JoinHandle<()>>,
     /// The epoch that it has.
     pub epoch: u64,
-    /// Whether it has to wait for the node before it; [`Event::Begun`] says when that is over.
+    /// Whether it has to wait for the previous node; [`Event::Begun`] says when that is over.
     pub waits: bool,
 }
 
@@ -111,7 +111,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Takes the partition over; what talks to the store has still to be set to work.
+    /// Takes the partition over; the worker that talks to the store has yet to be started.
     pub(super) async fn take_over(
         shared: Shared,
         partition: Partition,
@@ -132,27 +132,27 @@ impl Node {
         Ok((Self { commits, events, thread: None, epoch, waits }, worker))
     }
 
-    /// Says what a checkpoint has made durable.
+    /// Hands over what a checkpoint has made durable.
     ///
     /// # Errors
-    /// When the thread has ended; what it said last says why.
+    /// When the thread has ended; its last event says why.
     pub fn commit(&self, commit: Commit) -> Result<(), ClusterError> {
         self.commits.send(Said::Commit(Box::new(commit))).map_err(|_| ClusterError::ThreadEnded)
     }
 
-    /// Tells the others of addresses that are to be asked; [`Event::Told`] says when they can see it.
-    pub fn tell_addresses(&self, addresses: Vec<u64>) {
+    /// Announces addresses to the others before they are asked; [`Event::Announced`] says since when the others can see them.
+    pub fn announce_addresses(&self, addresses: Vec<u64>) {
         // A thread that has failed has said so.
         drop(self.commits.send(Said::Addresses(addresses)));
     }
 
-    /// What has happened since it was asked last.
+    /// The next event, if one has arrived.
     #[must_use]
     pub fn event(&mut self) -> Option<Event> {
         self.events.try_recv().ok()
     }
 
-    /// Sends what is left, and ends; gives what has happened in the meantime.
+    /// Sends what is left, and ends; returns the events in the meantime.
     #[must_use]
     pub fn finish(mut self) -> Vec<Event> {
         let thread = self.thread.take();
@@ -165,7 +165,7 @@ impl Node {
         last
     }
 
-    /// Says nothing more; what is left is sent, and then there are no more events.
+    /// Hands over nothing more; what is left is sent, and then there are no more events.
     pub(super) fn leave(self) -> Receiver<Event> {
         self.events
     }
@@ -178,14 +178,14 @@ pub(super) struct Lease {
     pub(super) epoch: u64,
     /// The epoch of the node that wrote to the archive before.
     pub(super) known: u64,
-    /// Since when this node is sure to hold its partition.
+    /// Since when this node surely holds its partition.
     pub(super) held: Instant,
     /// When it may write.
     pub(super) begins: Instant,
 }
 
-/// Refuses an archive that does not know of all that its partition has exchanged, or that another one was gone on with: a node tells
-/// nothing before its archive knows its epoch.
+/// Refuses an archive that lacks something that its partition has exchanged, or that another archive has replaced: a node
+/// publishes nothing before its archive knows its epoch.
 pub(super) async fn check_fresh(
     shared: &Shared,
     partition: &Partition,
@@ -207,7 +207,7 @@ pub(super) async fn check_fresh(
     Ok(())
 }
 
-/// Makes sure that an epoch is the newest of its partition; whether its node is asked to end.
+/// Makes sure that an epoch is the newest of its partition; returns whether its node is asked to end.
 pub(super) async fn check_newest(shared: &Shared, partition: u16, epoch: u64) -> Result<bool, ClusterError> {
     let (newest, is_asked) = shared.newest_epoch(partition).await?;
     if newest == epoch {
@@ -217,7 +217,7 @@ pub(super) async fn check_newest(shared: &Shared, partition: u16, epoch: u64) ->
     Err(ClusterError::Superseded { partition, epoch, newest, node })
 }
 
-/// Whether the node that had the partition before has ended for sure.
+/// Whether the previous node of the partition has surely ended.
 async fn has_ended(shared: &Shared, partition: u16, before: u64, mine: &Epoch) -> Result<bool, ClusterError> {
     let is_here = shared
         .epoch(partition, before)
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_is_over_at_once_has_told_so() {
+    fn a_run_that_is_over_at_once_has_published_its_end() {
         let store = tempfile::tempdir().unwrap();
         let url = format!("file://{}", store.path().display());
         for number in 1..=30 {
@@ -250,13 +250,13 @@ mod tests {
             node.commit(Commit { outbox: Vec::new(), activity, total: 0, marks, progress }).unwrap();
             assert!(!node.finish().iter().any(|event| matches!(event, Event::Failed(_))));
             let shared = Shared::new(member.store, Arc::new(MachineTime));
-            let told = remote::runtime().unwrap().block_on(shared.status(number)).unwrap();
-            assert!(told.is_some(), "{number}");
+            let status = remote::runtime().unwrap().block_on(shared.status(number)).unwrap();
+            assert!(status.is_some(), "{number}");
         }
     }
 
     #[test]
-    fn an_archive_that_another_one_was_gone_on_with_is_refused() {
+    fn an_archive_that_another_one_has_replaced_is_refused() {
         let store = tempfile::tempdir().unwrap();
         let asked = Asked {
             url: format!("file://{}", store.path().display()),

@@ -1,4 +1,4 @@
-//! The object store that the nodes share, and the names of what is in it.
+//! The object store that the nodes share, and the names of its objects.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,27 +13,27 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::Fault;
 use super::status::Status;
-use super::turns::{Clock, Told};
+use super::turns::{Announced, Clock};
 use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route};
 use crate::remote::{self, RemoteError, Time};
 
-/// The name of what says how many partitions there are.
+/// The object with the number of partitions.
 const CLUSTER: &str = "cluster.json";
 
-/// The folder of what nodes ask.
+/// The folder of the addresses that nodes ask.
 const ADDRESSES: &str = "addresses";
 
-/// What the name of an epoch has after it where its node is asked to end.
+/// The suffix of an epoch's name that asks its node to end.
 const DRAIN: &str = ".drain";
 
-/// Bytes of an object that is no batch, at most.
+/// Bytes of an object that is not a batch, at most.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
-/// How often what somebody tells again and again is looked for, if newer ones take its place in the meantime.
+/// How often a status is looked for, if a newer one replaces it in the meantime.
 const LOOKS_MAX: u32 = 5;
 
-/// How long the store may take to write or remove an object: what takes longer is tried again, after a look whether the partition
-/// is still this node's.
+/// How long the store may take to write or remove an object: what takes longer is tried again, once it is sure that the
+/// partition is still this node's.
 pub(super) const WRITE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// What `cluster.json` says.
@@ -49,7 +49,7 @@ pub(super) struct Cluster {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Epoch {
     pub(super) node: String,
-    /// The folder of its archive, so that nobody has to wait for a node whose lock it holds; empty if it cannot be told.
+    /// The folder of its archive, so that a node that holds its lock need not wait for the previous one; empty if it is not known.
     pub(super) place: String,
     pub(super) time: String,
 }
@@ -60,7 +60,7 @@ pub(super) type Incoming = BTreeMap<u16, BTreeMap<u64, u64>>;
 /// The newest statuses by their partitions, with their epochs and numbers.
 pub(super) type Known = BTreeMap<u16, ((u64, u64), Status)>;
 
-/// The object store, and the clock by which it is waited for.
+/// The object store, and the clock for its timeouts.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     store: Arc<dyn ObjectStore>,
@@ -72,7 +72,7 @@ impl Shared {
         Self { store, time }
     }
 
-    /// Waits for something that writes, but not for long.
+    /// Waits for a write, but not for long.
     async fn write<T>(
         &self,
         name: &str,
@@ -82,7 +82,7 @@ impl Shared {
         remote::within(&*self.time, WRITE_TIME_MAX, done).await.ok_or_else(late)?
     }
 
-    /// Writes an object that nobody may have written otherwise.
+    /// Writes an object that must not be there with other content.
     pub(super) async fn create(&self, name: &str, bytes: Bytes) -> Result<(), ClusterError> {
         match self.write(name, remote::create(&*self.store, &*self.time, &Path::from(name), bytes)).await {
             Err(RemoteError::Exists(_)) => Err(ClusterError::Conflict { name: name.to_owned() }),
@@ -196,8 +196,8 @@ impl Shared {
     pub(super) async fn status(&self, partition: u16) -> Result<Option<Status>, ClusterError> {
         let folder = format!("status/{partition}");
         for _ in 0..LOOKS_MAX {
-            let told = self.list(&folder).await?;
-            let numbers = told.iter().filter_map(|(name, _)| numbers(name));
+            let names = self.list(&folder).await?;
+            let numbers = names.iter().filter_map(|(name, _)| numbers(name));
             let Some((epoch, number)) = numbers.max() else { return Ok(None) };
             if let Some(status) = self.read_json(&status_name(partition, epoch, number)).await? {
                 return Ok(Some(status));
@@ -206,8 +206,8 @@ impl Shared {
         Err(gone(folder))
     }
 
-    /// The status of every partition, in order. Of `known`, what was read before, only what has changed is read again: what has been
-    /// told once stays the same under its name.
+    /// The status of every partition, in order. `known` is what was read before; only what has changed is read again, because
+    /// a status stays the same under its name.
     pub(super) async fn statuses(
         &self,
         count: u16,
@@ -216,14 +216,14 @@ impl Shared {
         for _ in 0..LOOKS_MAX {
             let mut newest: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
             for (name, _) in self.list("status").await? {
-                if let Some((partition, told)) = told_status(&name) {
+                if let Some((partition, version)) = status_name_parts(&name) {
                     let most = newest.entry(partition).or_default();
-                    *most = told.max(*most);
+                    *most = version.max(*most);
                 }
             }
             let mut is_whole = true;
             for (&partition, &(epoch, number)) in &newest {
-                if known.get(&partition).is_some_and(|(told, _)| *told == (epoch, number)) {
+                if known.get(&partition).is_some_and(|(version, _)| *version == (epoch, number)) {
                     continue;
                 }
                 match self.read_json(&status_name(partition, epoch, number)).await? {
@@ -240,11 +240,11 @@ impl Shared {
         Err(gone("status".to_owned()))
     }
 
-    /// Tells a status, each time with a higher number. Gives the time by the store's clock, if that could be told.
+    /// Publishes a status, each time under a higher number. Returns the time by the store's clock, if that is known.
     ///
-    /// A write that was given up may still arrive. Under one name for all it would undo those that were told since; so it comes
-    /// under a number that counts no more.
-    pub(super) async fn tell(&self, status: &Status, number: u64) -> Result<Option<Clock>, ClusterError> {
+    /// A write that was given up may still arrive. With one name for all it would undo newer statuses; under its own number it
+    /// no longer counts.
+    pub(super) async fn publish(&self, status: &Status, number: u64) -> Result<Option<Clock>, ClusterError> {
         let name = status_name(status.partition, status.epoch, number);
         let begun = self.time.now();
         self.put(&name, json(&name, status)?).await?;
@@ -263,7 +263,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes what a node told before a status.
+    /// Removes the statuses of a node before this one.
     pub(super) async fn forget_statuses(&self, node: (u16, u64), number: u64) -> Result<(), ClusterError> {
         self.delete_below(&status_folder(node.0, node.1), number).await
     }
@@ -277,8 +277,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells the addresses of a node, of which there are more each time: their count is the number of what is told.
-    pub(super) async fn tell_addresses(
+    /// Publishes the addresses of a node, of which there are more each time: the object's number is their count.
+    pub(super) async fn announce_addresses(
         &self,
         (partition, epoch): (u16, u64),
         addresses: &[u64],
@@ -288,27 +288,27 @@ impl Shared {
         self.put(&name, bytes.into()).await
     }
 
-    /// Removes what a node told before it had so many addresses.
+    /// Removes the lists of a node from before it had `count` addresses.
     pub(super) async fn forget_addresses(&self, node: (u16, u64), count: u64) -> Result<(), ClusterError> {
         self.delete_below(&addresses_folder(node.0, node.1), count).await
     }
 
-    /// Which nodes have told their addresses, by partition and epoch, and how many.
-    pub(super) async fn told_addresses(&self) -> Result<Told, ClusterError> {
-        let mut told = Told::new();
+    /// Which nodes have announced addresses, by partition and epoch, and how many.
+    pub(super) async fn announced_addresses(&self) -> Result<Announced, ClusterError> {
+        let mut announced = Announced::new();
         for (name, _) in self.list(ADDRESSES).await? {
             let numbers: Vec<u64> = name.split('/').map_while(|part| part.parse().ok()).collect();
             if let [partition, epoch, count] = numbers[..]
                 && let Ok(partition) = u16::try_from(partition)
             {
-                let most = told.entry((partition, epoch)).or_default();
+                let most = announced.entry((partition, epoch)).or_default();
                 *most = count.max(*most);
             }
         }
-        Ok(told)
+        Ok(announced)
     }
 
-    /// The addresses of a node, when it had told so many.
+    /// The addresses of a node, as of when it had announced `count` of them.
     pub(super) async fn addresses(
         &self,
         (partition, epoch): (u16, u64),
@@ -323,7 +323,7 @@ impl Shared {
         Ok(addresses.iter().map(|address| u64::from_le_bytes(*address)).collect())
     }
 
-    /// The batches for a partition that are in the store; what has another name is nobody's.
+    /// The batches for a partition that are in the store; objects with other names are ignored.
     pub(super) async fn incoming(&self, to: u16) -> Result<Incoming, ClusterError> {
         let mut incoming = Incoming::new();
         for (name, bytes) in self.list(&format!("exchange/{to}")).await? {
@@ -370,23 +370,23 @@ fn damaged(name: &str, error: &serde_json::Error) -> ClusterError {
     ClusterError::Damaged { name: name.to_owned(), why: error.to_string() }
 }
 
-/// Of what was listed and is there no longer, because there is something newer: whoever tries again sees that.
+/// An object that was listed is gone because a newer one has replaced it: another attempt sees that one.
 fn gone(what: String) -> ClusterError {
-    RemoteError::Failed { what, problem: "it is gone as soon as it is looked for".to_owned() }.into()
+    RemoteError::Failed { what, problem: "it is listed, but gone when it is read".to_owned() }.into()
 }
 
 fn json(name: &str, value: &impl Serialize) -> Result<Bytes, ClusterError> {
     Ok(serde_json::to_vec(value).map_err(|error| damaged(name, &error))?.into())
 }
 
-/// Of a status by the end of its name: its epoch and number.
+/// A status's epoch and number, by the end of its name.
 fn numbers(name: &str) -> Option<(u64, u64)> {
     let (epoch, number) = name.split_once('/')?;
     Some((epoch.parse().ok()?, number.parse().ok()?))
 }
 
-/// The partition as well.
-fn told_status(name: &str) -> Option<(u16, (u64, u64))> {
+/// Its partition as well.
+fn status_name_parts(name: &str) -> Option<(u16, (u64, u64))> {
     let (partition, rest) = name.split_once('/')?;
     Some((partition.parse().ok()?, numbers(rest)?))
 }

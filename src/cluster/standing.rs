@@ -1,4 +1,4 @@
-//! Where a crawl stands with the other nodes: what they were told, and whether it may end.
+//! Where a crawl stands with the other nodes: what was reported to them, and whether it may end.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use super::{Commit, Marks};
 #[derive(Clone, Debug)]
 pub struct Standing {
     activity: Activity,
-    /// The last batch for each partition that was handed to what sends them.
+    /// The last batch for each partition that was handed over to be sent.
     handed: BTreeMap<u16, u64>,
-    /// Whether something was taken in that no checkpoint has made durable.
+    /// Whether something was received that no checkpoint has made durable.
     has_taken: bool,
     /// What was sent and received when nothing waited anywhere.
     quiet: Option<Marks>,
@@ -22,8 +22,8 @@ pub struct Standing {
 /// What is to be done when nothing waits in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// The others have to be told by a checkpoint.
-    Tell,
+    /// A checkpoint has to report it to the others.
+    Report,
     /// Others have something to do, or something is on its way.
     Wait,
     /// Nothing waits anywhere: the crawl is over.
@@ -59,7 +59,7 @@ impl Standing {
         self.activity = activity;
     }
 
-    /// What a checkpoint tells the others: `outbox` has all batches that are not known to have been sent, in order.
+    /// What a checkpoint reports to the others: `outbox` has all batches that are not known to have been sent, in order.
     pub fn commit<'a>(
         &mut self,
         outbox: impl Iterator<Item = (u16, u64, &'a [u8])>,
@@ -79,11 +79,11 @@ impl Standing {
         Commit { outbox: fresh, activity: self.activity.clone(), total, marks, progress }
     }
 
-    /// What is to be done now that nothing waits here; `has_leaving` if something is still to be said to others.
+    /// What is to be done now that nothing waits here; `has_leaving` if something has yet to be sent to others.
     pub fn rest(&mut self, marks: &Marks, has_leaving: bool) -> Rest {
         if !self.activity.is_quiet() || self.has_taken || has_leaving {
             self.activity = Activity::Idle;
-            return Rest::Tell;
+            return Rest::Report;
         }
         if self.quiet.as_ref() == Some(marks) { Rest::Over } else { Rest::Wait }
     }

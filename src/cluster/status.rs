@@ -1,4 +1,4 @@
-//! What a node tells of its partition.
+//! What a node reports of its partition.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,16 +12,16 @@ pub enum Activity {
     Running,
     /// Nothing waits in its partition; it looks for what others send.
     Idle,
-    /// It has ended, because nothing waits anywhere.
+    /// It has ended because nothing waits anywhere.
     Complete,
-    /// It has ended for another reason: what is sent to it waits for its next run.
+    /// It has ended for another reason; what is sent to it waits for its next run.
     Ended(String),
     /// It has ended because it was asked to leave its partition to another node, for which all others wait.
     Drained,
 }
 
 impl Activity {
-    /// Whether it will do nothing unless somebody sends it something.
+    /// Whether it will do nothing unless others send it something.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         !matches!(self, Self::Running | Self::Drained)
@@ -45,7 +45,7 @@ pub struct Progress {
     pub captures: u64,
 }
 
-/// What a node tells of its partition, as of its last checkpoint.
+/// What a node reports of its partition, as of its last checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Which partition.
@@ -54,7 +54,7 @@ pub struct Status {
     pub epoch: u64,
     /// The node's name.
     pub node: String,
-    /// When it was told (RFC 3339).
+    /// When it was made (RFC 3339).
     pub time: String,
     /// What it does.
     pub activity: Activity,
@@ -66,16 +66,16 @@ pub struct Status {
     pub progress: Progress,
 }
 
-/// Whether nothing waits in any partition, nothing is on its way, and nothing is to be told again, but to and by those that have
-/// ended; `all` has all partitions in order.
+/// Whether nothing waits in any partition, nothing is on its way, and nothing is left to be named again, except to and by those
+/// that have ended; `all` has all partitions in order.
 pub(super) fn is_quiet(all: &[Option<Status>]) -> bool {
     let Some(all) = all.iter().map(Option::as_ref).collect::<Option<Vec<_>>>() else { return false };
     all.iter().all(|status| status.activity.is_quiet())
         && all.iter().all(|from| {
             all.iter().filter(|to| to.partition != from.partition).all(|to| {
                 let is_received = from.marks.sent_to(to.partition) == to.marks.received_from(from.partition);
-                let told = from.marks.told.get(&to.partition).copied().unwrap_or(0);
-                (is_received || has_ended(to)) && (told >= to.marks.rebuilds || has_ended(from))
+                let named = from.marks.told.get(&to.partition).copied().unwrap_or(0);
+                (is_received || has_ended(to)) && (named >= to.marks.rebuilds || has_ended(from))
             })
         })
 }
@@ -121,7 +121,7 @@ mod tests {
         ] {
             assert_eq!(is_quiet(&[a.clone(), b.clone()]), expected, "{a:?} {b:?}");
         }
-        // One was made anew, and the other has still to name everything again.
+        // One was rebuilt, and the other has yet to name everything again.
         let [mut a, mut b] = [status(1, Idle, 2, 3), status(2, Complete, 3, 2)];
         a.as_mut().unwrap().marks.rebuilds = 1;
         assert!(!is_quiet(&[a.clone(), b.clone()]));

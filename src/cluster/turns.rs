@@ -1,11 +1,11 @@
 //! Whose turn it is to ask an address that sites of several partitions share.
 //!
 //! A node writes the addresses that it asks into the store before it asks them, and then waits until every other node has either
-//! seen that, or no longer relies on what it saw ([`SEEN_MAX`]). An address that nobody else has is asked as by one node alone. Any
-//! other is asked in turns: all partitions have one after the other, whoever shares it, so that two nodes never have to agree on who
-//! does. Each address is another partition's at a time, so that no node waits with all of them.
+//! seen that, or no longer relies on what it saw ([`SEEN_MAX`]). An address that no other node has is asked as by one node alone.
+//! Any other is asked in turns: each partition has its turn, even if it does not ask the address, so that nodes never have to agree
+//! on who shares it. At any time the turns at different addresses are different partitions', so that no node waits with all of them.
 //!
-//! Turns follow the clock of the store ([`Clock`]); those of the machines may say what they like. Who cannot see the store waits.
+//! Turns follow the clock of the store ([`Clock`]); those of the machines may be wrong. A node that cannot see the store waits.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,29 +20,29 @@ use super::node::LEASE;
 /// How long a partition's turn lasts.
 const TURN: Duration = Duration::from_secs(20);
 
-/// What is left unused at the end of a turn, beside the delay of the address: two clocks that are each [`CLOCK_ERROR_MAX`] off, and
+/// What is left unused at the end of a turn, besides the delay of the address: two clocks that are each [`CLOCK_ERROR_MAX`] off, and
 /// [`ARRIVAL_MAX`].
 const GUARD: Duration = Duration::from_secs(3);
 
-/// From the moment when a request is handed out to its arrival.
+/// From when a request is handed out to its arrival.
 const ARRIVAL_MAX: Duration = Duration::from_secs(1);
 
 /// How long a look at what others ask holds.
 const SEEN_MAX: Duration = Duration::from_secs(10);
 
-/// A clock is half a second off at most because stores tell whole seconds, half of a trip to the store, and what it drifts.
+/// The most that a clock is off: half a second, as stores give whole seconds, half of a trip to the store, and its drift.
 #[cfg(test)]
 const CLOCK_ERROR_MAX: Duration = Duration::from_secs(1);
 const CLOCK_TRIP_MAX: Duration = Duration::from_millis(800);
 const CLOCK_AGE_MAX: Duration = Duration::from_secs(600);
 
-/// While nothing is known, there may be news after this time.
+/// How long to wait before another try while nothing is known.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The longest delay of an address that fits into a turn with room for requests.
 pub const ADDRESS_DELAY_MAX: Duration = Duration::from_secs(10);
 
-/// Addresses that a node tells apart, at most: with more, others share all of theirs with it.
+/// Addresses that a node announces one by one, at most: with more, others share all of theirs with it.
 pub(super) const ADDRESSES_MAX: usize = 100_000;
 
 /// Stands for every address.
@@ -57,8 +57,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Of an object that was written between two moments, and that the store says was written in this second since 1970; nothing if
-    /// that took too long to tell the time by.
+    /// From an object that was written between two moments, in this second since 1970 by the store's clock; none if the write took
+    /// too long to be exact.
     pub(super) fn read(begun: Instant, ended: Instant, second: u64) -> Option<Self> {
         let trip = ended.saturating_duration_since(begun);
         let time = Duration::from_secs(second) + Duration::from_millis(500);
@@ -86,11 +86,11 @@ pub struct Look {
     pub(super) clock: Option<Clock>,
 }
 
-/// What a node has asked that is gone counts for so long: its last request may have been sent just before.
+/// The addresses of a node that is gone count for this long: its last request may have been sent just before its end.
 const GONE_AFTER: Duration = ADDRESS_DELAY_MAX.saturating_add(ARRIVAL_MAX);
 
-/// Nodes and how many addresses they have told, by partition and epoch.
-pub(super) type Told = BTreeMap<(u16, u64), u64>;
+/// How many addresses nodes have announced, by partition and epoch.
+pub(super) type Announced = BTreeMap<(u16, u64), u64>;
 
 /// What another node asks.
 #[derive(Debug, Default)]
@@ -109,17 +109,17 @@ pub(super) struct Others {
 }
 
 impl Others {
-    /// Nodes that have told more than is known.
-    pub(super) fn unread(&self, told: &Told) -> Vec<(u16, u64)> {
+    /// Nodes that have announced more than is known.
+    pub(super) fn unread(&self, announced: &Announced) -> Vec<(u16, u64)> {
         let is_news =
             |node: &(u16, u64), count: u64| self.nodes.get(node).is_none_or(|known| known.count < count);
-        told.iter().filter(|(node, count)| is_news(node, **count)).map(|(node, _)| *node).collect()
+        announced.iter().filter(|(node, count)| is_news(node, **count)).map(|(node, _)| *node).collect()
     }
 
-    /// Takes in what was read of nodes, and forgets what nodes have asked that ended, or were followed by another, some time ago.
+    /// Takes in what was read of nodes, and forgets the addresses of nodes that ended, or were followed by another, some time ago.
     pub(super) fn look(
         &mut self,
-        told: &Told,
+        announced: &Announced,
         read: BTreeMap<(u16, u64), Vec<u64>>,
         now: Instant,
         has_ended: impl Fn(u16, u64) -> bool,
@@ -127,10 +127,11 @@ impl Others {
         let mut is_same = read.is_empty();
         for (node, addresses) in read {
             let known = self.nodes.entry(node).or_default();
-            (known.addresses, known.count) = (addresses, told.get(&node).copied().unwrap_or(0));
+            (known.addresses, known.count) = (addresses, announced.get(&node).copied().unwrap_or(0));
         }
         for (&(partition, epoch), node) in &mut self.nodes {
-            let is_followed = told.range((partition, epoch + 1)..=(partition, u64::MAX)).next().is_some();
+            let is_followed =
+                announced.range((partition, epoch + 1)..=(partition, u64::MAX)).next().is_some();
             if is_followed || has_ended(partition, epoch) {
                 let gone = *node.gone.get_or_insert(now);
                 if !node.addresses.is_empty() && now >= gone + GONE_AFTER {
@@ -151,9 +152,9 @@ impl Others {
 pub struct Turns {
     number: u16,
     count: u16,
-    /// Since when each address of this node is in the store.
+    /// Since when each address of this node has been in the store.
     own: HashMap<u64, Option<Instant>>,
-    untold: Vec<u64>,
+    unannounced: Vec<u64>,
     seen: Option<Look>,
 }
 
@@ -161,16 +162,16 @@ impl Turns {
     /// Those of a partition, by its number and how many there are.
     #[must_use]
     pub fn new(number: u16, count: u16) -> Self {
-        Self { number, count, own: HashMap::new(), untold: Vec::new(), seen: None }
+        Self { number, count, own: HashMap::new(), unannounced: Vec::new(), seen: None }
     }
 
-    /// Addresses that are to be told to [`Turns::told`] and the others before they are asked, each once.
-    pub fn take_untold(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.untold)
+    /// Addresses to be announced to the others, and then passed to [`Turns::announced`], before they are asked; each once.
+    pub fn take_unannounced(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.unannounced)
     }
 
-    /// These are in the store since a moment.
-    pub fn told(&mut self, addresses: &[u64], at: Instant) {
+    /// These have been in the store since `at`.
+    pub fn announced(&mut self, addresses: &[u64], at: Instant) {
         self.own.extend(addresses.iter().map(|address| (*address, Some(at))));
     }
 
@@ -179,20 +180,20 @@ impl Turns {
         self.seen = Some(seen);
     }
 
-    /// Until when an address is to be left alone, or looked at again; nothing if it may be asked now.
+    /// When an address may be asked, or is to be looked up again; none if it may be asked now.
     pub fn wait(&mut self, address: IpAddr, delay: Duration, now: Instant) -> Option<Instant> {
         let address = hash(address);
         let later = Some(now + LOOK_AGAIN);
-        let told = match self.own.entry(address) {
+        let announced = match self.own.entry(address) {
             Entry::Vacant(entry) => {
                 entry.insert(None);
-                self.untold.push(address);
+                self.unannounced.push(address);
                 return later;
             }
             Entry::Occupied(entry) => *entry.get(),
         };
-        // Whoever has not seen it has asked for the last time before.
-        let Some(from) = told.map(|told| told + SEEN_MAX + ARRIVAL_MAX + delay) else { return later };
+        // A node that has not seen it has sent its last request by then.
+        let Some(from) = announced.map(|at| at + SEEN_MAX + ARRIVAL_MAX + delay) else { return later };
         if now < from {
             return Some(from);
         }
@@ -202,7 +203,7 @@ impl Turns {
             return None;
         }
         match seen.clock {
-            // The turn may be another node's by now that has taken the partition over.
+            // By now another node may have taken the partition over, and the turn with it.
             Some(clock) if now < (clock.at + CLOCK_AGE_MAX).min(seen.held + LEASE) => {
                 self.until_turn(address, delay, clock.time(now)).map(|wait| now + wait)
             }
@@ -210,7 +211,7 @@ impl Turns {
         }
     }
 
-    /// The time to the next turn; nothing during one.
+    /// The time to the next turn; none during one.
     fn until_turn(&self, address: u64, delay: Duration, time: Duration) -> Option<Duration> {
         let (turn, count) = (time.as_secs() / TURN.as_secs(), u64::from(self.count));
         let whose = (turn + address % count) % count;
@@ -245,17 +246,17 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_told_before_it_is_asked_and_is_ones_own_while_nobody_else_has_it() {
+    fn an_address_is_announced_before_it_is_asked_and_is_asked_freely_while_nobody_else_has_it() {
         let (start, delay) = (Instant::now(), Duration::from_millis(500));
         let after = |millis| start + Duration::from_millis(millis);
         let mut turns = Turns::new(1, 2);
         assert!(turns.wait(ADDRESS, delay, start).is_some());
         assert!(turns.wait(ADDRESS, delay, start).is_some());
-        assert_eq!(turns.take_untold(), [hash(ADDRESS)], "it is told once");
-        assert!(turns.wait(ADDRESS, delay, after(60_000)).is_some(), "nobody has told it");
-        turns.told(&[hash(ADDRESS)], start);
+        assert_eq!(turns.take_unannounced(), [hash(ADDRESS)], "it is announced once");
+        assert!(turns.wait(ADDRESS, delay, after(60_000)).is_some(), "it is not announced");
+        turns.announced(&[hash(ADDRESS)], start);
         assert_eq!(turns.wait(ADDRESS, delay, after(0)), Some(after(11_500)));
-        assert!(turns.wait(ADDRESS, delay, after(11_500)).is_some(), "what others ask was never seen");
+        assert!(turns.wait(ADDRESS, delay, after(11_500)).is_some(), "the others' addresses were never seen");
         turns.see(seen(&[], after(2_000), None));
         assert_eq!(turns.wait(ADDRESS, delay, after(11_999)), None);
         assert!(
@@ -290,12 +291,13 @@ mod tests {
     fn what_a_node_has_asked_counts_until_some_time_after_its_end() {
         let start = Instant::now();
         let mut others = Others::default();
-        let mut look = |told: &[((u16, u64), u64)], seconds, ended: Option<(u16, u64)>| {
-            let (told, now): (Told, _) =
-                (told.iter().copied().collect(), start + Duration::from_secs(seconds));
+        let mut look = |announced: &[((u16, u64), u64)], seconds, ended: Option<(u16, u64)>| {
+            let (announced, now): (Announced, _) =
+                (announced.iter().copied().collect(), start + Duration::from_secs(seconds));
             let read = |(partition, epoch)| ((partition, epoch), vec![u64::from(partition) * 10 + epoch]);
-            let read = others.unread(&told).into_iter().map(read).collect();
-            let all = others.look(&told, read, now, |partition, epoch| ended == Some((partition, epoch)));
+            let read = others.unread(&announced).into_iter().map(read).collect();
+            let all =
+                others.look(&announced, read, now, |partition, epoch| ended == Some((partition, epoch)));
             let mut all: Vec<u64> = all.iter().copied().collect();
             all.sort_unstable();
             all
@@ -305,11 +307,7 @@ mod tests {
         assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 1, Some((2, 1))), [11, 12, 21]);
         assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 11, Some((2, 1))), [11, 12, 21]);
         assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 12, Some((2, 1))), [12]);
-        assert_eq!(
-            look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 40, Some((2, 1))),
-            [12],
-            "nothing comes back"
-        );
+        assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 40, Some((2, 1))), [12], "none comes back");
     }
 
     #[test]
@@ -320,7 +318,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the clocks say and however long requests take to arrive, within the limits.
+        /// Within the limits, whatever the clocks say and however long requests take to arrive.
         #[test]
         fn two_nodes_never_ask_an_address_within_its_delay(
             count in 2..9u16, one in 0..9u16, other in 0..9u16, address: u64,
@@ -341,7 +339,7 @@ mod tests {
         }
 
         #[test]
-        fn every_partition_has_its_turn_and_its_next_one_is_foretold(
+        fn every_partition_has_its_turn_and_knows_its_next_one(
             count in 1..9u16, address: u64, time in 1_700_000_000_000..1_700_000_400_000u64,
         ) {
             let (delay, time) = (ADDRESS_DELAY_MAX, Duration::from_millis(time));

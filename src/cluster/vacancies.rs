@@ -1,4 +1,4 @@
-//! Which partitions have no node, as somebody sees who has looked at a cluster for some time.
+//! Which partitions have no node, seen by watching a cluster for some time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::shared::{Known, Shared};
 use super::{Activity, ClusterError, Member, Status};
 use crate::remote::{self, MachineTime};
 
-/// A node that has told nothing for so long is no more: each tells something at least every 30 seconds, once it has begun to.
+/// A node that has published nothing for this long is gone: once begun, each publishes its status at least every 30 seconds.
 pub const SILENT_AFTER: Duration = Duration::from_secs(120);
 
 /// A partition that a node may take.
@@ -18,9 +18,9 @@ pub struct Vacancy {
     pub number: u16,
     /// The epoch of the last node; 0 if it was never begun.
     pub epoch: u64,
-    /// The epoch of the last node that has told something: an archive that knows no epoch as new is not the one to go on with.
-    pub told: u64,
-    /// Whether the last node is surely no more; otherwise only somebody who knows it otherwise may take the partition.
+    /// The epoch of the last node that has published a status: an archive that knows only older epochs is not the one to continue.
+    pub published: u64,
+    /// Whether the last node is surely gone; if not, only a node that knows it from elsewhere may take the partition.
     pub is_sure: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Vacancies {
     shared: Shared,
     count: u16,
     known: Known,
-    /// By partition, what its newest node has told last, and since when that is so.
+    /// By partition, the epoch and number of its newest status, and since when it is the newest.
     pulses: HashMap<u16, ((u64, u64), Instant)>,
 }
 
@@ -65,8 +65,8 @@ impl Vacancies {
         for number in 1..=*count {
             let epoch = epochs.get(&number).copied().unwrap_or(0);
             let last = known.get(&number);
-            let told = last.map_or(0, |((epoch, _), _)| *epoch);
-            let last = last.filter(|_| told == epoch);
+            let published = last.map_or(0, |((epoch, _), _)| *epoch);
+            let last = last.filter(|_| published == epoch);
             let newest = (epoch, last.map_or(0, |((_, number), _)| *number));
             let status = last.map(|(_, status)| status);
             let pulse = pulses.entry(number).or_insert((newest, now));
@@ -76,7 +76,7 @@ impl Vacancies {
             let is_silent = now.saturating_duration_since(pulse.1) >= SILENT_AFTER;
             view.is_over &= status.is_some_and(|status| has_had_enough(&status.activity));
             if let Some(is_sure) = is_vacant(epoch, status, is_silent) {
-                view.vacant.push(Vacancy { number, epoch, told, is_sure });
+                view.vacant.push(Vacancy { number, epoch, published, is_sure });
             }
         }
         Ok(view)
@@ -94,7 +94,7 @@ impl Vacancies {
     }
 }
 
-/// Whether a node has ended because of what it was told to do, or because nothing is left.
+/// Whether a node has ended because of one of its limits, or because nothing is left.
 fn has_had_enough(activity: &Activity) -> bool {
     match activity {
         Activity::Complete => true,
@@ -103,7 +103,7 @@ fn has_had_enough(activity: &Activity) -> bool {
     }
 }
 
-/// Whether a partition has no node, and whether that is sure; nothing if it has one or needs none.
+/// If a partition may have no node, whether that is sure; none if it has one or needs none.
 fn is_vacant(epoch: u64, status: Option<&Status>, is_silent: bool) -> Option<bool> {
     match status.map(|status| &status.activity) {
         _ if epoch == 0 => Some(true),
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_is_vacant_when_its_node_is_no_more_and_is_not_done() {
+    fn a_partition_is_vacant_when_its_node_is_gone_and_not_done() {
         let status = |activity| Status {
             partition: 1,
             epoch: 1,

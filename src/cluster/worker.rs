@@ -1,5 +1,5 @@
-//! What talks to the object store for a node, so that the crawl never waits for it: on a thread of its own, or, in tests, as one of many
-//! under a clock that is turned.
+//! Talks to the object store for a node, so that the crawl never waits for it: on a thread of its own, or, in tests, as one of
+//! many tasks under a simulated clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -15,14 +15,15 @@ use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, Others};
 use super::{ClusterError, Marks, Partition, Route};
 use crate::remote::within;
 
-/// Between two looks at what others have sent: while there is something to do, and while there is not.
+/// The time between two looks at what others have sent, while there is something to do, and while there is not.
 const POLL_RUNNING: Duration = Duration::from_secs(2);
 const POLL_IDLE: Duration = Duration::from_millis(250);
 
-/// Batches that are read ahead of what the archive has made durable, from each partition.
+/// How many batches from each partition are read ahead of what the archive has made durable.
 const AHEAD_MAX: u64 = 4;
 
-/// A status is told again after so long: others see that the node is there, and while addresses are asked it tells the store's time.
+/// A status is published again after this time: it shows others that the node is there, and while addresses are asked it gives
+/// the store's time.
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
 
 /// How long the end of a run waits for a store that does not answer.
@@ -37,28 +38,28 @@ pub(super) struct Worker {
     node: String,
     epoch: u64,
     known: u64,
-    /// Since when this node is sure to hold its partition.
+    /// Since when this node surely holds its partition.
     held: Instant,
     begins: Instant,
     queue: UnboundedReceiver<Said>,
     events: Sender<Event>,
     outbox: BTreeMap<(u16, u64), Bytes>,
-    /// What is told of this node.
+    /// The status of this node.
     status: Option<Status>,
-    /// Whether it was told as it is.
-    is_told: bool,
-    /// How often it was tried to tell it, and the number under which it is in the store.
+    /// Whether it is published as it is.
+    is_published: bool,
+    /// How often the node has tried to publish a status, and the number under which the newest is in the store.
     trials: u64,
-    told: u64,
-    told_at: Instant,
+    published: u64,
+    published_at: Instant,
     /// The last batch from each partition that was handed to the crawl.
     handed: BTreeMap<u16, u64>,
     /// What is durable.
     marks: Marks,
-    /// What this node asks, and what of it is not known to be in the store.
+    /// The addresses that this node asks, and those of them that are not known to be in the store.
     addresses: Vec<u64>,
-    untold: Vec<u64>,
-    told_addresses: u64,
+    unannounced: Vec<u64>,
+    announced_addresses: u64,
     others: Others,
     known_statuses: Known,
     clock: Option<Clock>,
@@ -93,15 +94,15 @@ impl Worker {
             events,
             outbox: BTreeMap::new(),
             status: None,
-            is_told: true,
+            is_published: true,
             trials: 0,
-            told: 0,
-            told_at: held,
+            published: 0,
+            published_at: held,
             handed: marks.received.iter().map(|(from, mark)| (*from, mark.number)).collect(),
             marks,
             addresses: Vec::new(),
-            untold: Vec::new(),
-            told_addresses: 0,
+            unannounced: Vec::new(),
+            announced_addresses: 0,
             others: Others::default(),
             known_statuses: Known::new(),
             clock: None,
@@ -114,24 +115,24 @@ impl Worker {
         }
     }
 
-    /// Works until the crawl says nothing more, or the node can go on no longer.
+    /// Works until the crawl hands over nothing more, or the node cannot continue.
     pub(super) async fn work(mut self) {
         if self.shared.time.now() < self.begins
             && let Err(error) = self.inherit_addresses().await
         {
-            // They are told when they are to be asked.
-            tracing::debug!(%error, "the addresses of the node before");
+            // They are announced when they are to be asked.
+            tracing::debug!(%error, "the addresses of the previous node");
         }
         loop {
             let left = self.begins.saturating_duration_since(self.shared.time.now());
             match within(&*self.shared.time, left, self.queue.recv()).await {
                 Some(Some(said)) => self.take(said),
                 Some(None) if self.shared.time.now() < self.begins => return,
-                // A run that is over already has something to say, too.
+                // A run that is already over has something to publish, too.
                 Some(None) | None => break,
             }
         }
-        // What the node before may still have written is known now.
+        // What the previous node may still have written is known now.
         if let Err(error) = self.begin().await {
             return self.say(Event::Failed(error)).await;
         }
@@ -158,22 +159,22 @@ impl Worker {
         self.hold(Duration::ZERO).await
     }
 
-    /// Tells the addresses that the node before has asked as one's own, so that the others have seen them by the end of its lease.
+    /// Announces the addresses of the previous node as this node's own, so that the others have seen them by the end of its lease.
     async fn inherit_addresses(&mut self) -> Result<(), ClusterError> {
         let (partition, epoch) = (self.partition.number, self.epoch);
-        let told = self.shared.told_addresses().await?;
-        let Some((&before, &count)) = told.range((partition, 0)..(partition, epoch)).next_back() else {
+        let announced = self.shared.announced_addresses().await?;
+        let Some((&before, &count)) = announced.range((partition, 0)..(partition, epoch)).next_back() else {
             return Ok(());
         };
         self.addresses = self.shared.addresses(before, count).await?;
         self.hold(LEASE / 2).await?;
-        self.shared.tell_addresses((partition, epoch), &self.addresses).await?;
-        self.told_addresses = self.addresses.len() as u64;
-        self.say(Event::Told(self.addresses.clone(), self.shared.time.now())).await;
+        self.shared.announce_addresses((partition, epoch), &self.addresses).await?;
+        self.announced_addresses = self.addresses.len() as u64;
+        self.say(Event::Announced(self.addresses.clone(), self.shared.time.now())).await;
         Ok(())
     }
 
-    /// Sends, tells and looks once; whether the node can go on.
+    /// Publishes, sends and looks once; returns whether the node can continue.
     async fn go_round(&mut self) -> bool {
         let outcome = match self.write().await {
             Ok(()) => self.look().await,
@@ -217,7 +218,7 @@ impl Worker {
     }
 
     async fn say(&self, event: Event) {
-        // A crawl that has gone needs to know nothing.
+        // A crawl that is gone needs no events.
         drop(self.events.send(event).await);
     }
 
@@ -230,13 +231,13 @@ impl Worker {
                 if more.len() > room && self.addresses.last() != Some(&EVERY_ADDRESS) {
                     self.addresses.push(EVERY_ADDRESS);
                 }
-                return self.untold.extend(more);
+                return self.unannounced.extend(more);
             }
         };
         let Commit { outbox, activity, total, marks, progress } = *commit;
         self.outbox.extend(outbox.into_iter().map(|(to, number, bytes)| ((to, number), bytes)));
         self.marks = marks.clone();
-        self.is_told = false;
+        self.is_published = false;
         self.status = Some(Status {
             partition: self.partition.number,
             epoch: self.epoch,
@@ -249,7 +250,7 @@ impl Worker {
         });
     }
 
-    /// Makes sure that nobody else has the partition; what was seen within `age` still holds.
+    /// Makes sure that no other node has the partition; what was seen within `age` still holds.
     async fn hold(&mut self, age: Duration) -> Result<(), ClusterError> {
         if self.shared.time.now() < self.held + age {
             return Ok(());
@@ -260,29 +261,28 @@ impl Worker {
         Ok(())
     }
 
-    /// Tells the status, then sends batches, so that nobody has received what was not told to be sent; then removes what
-    /// was received and told to be.
+    /// Publishes the status, then addresses, then sends batches: no batch is received before a published status counts it as sent.
     async fn write(&mut self) -> Result<(), ClusterError> {
         let (now, own) = (self.shared.time.now(), (self.partition.number, self.epoch));
         let needs_clock =
             !self.addresses.is_empty() && self.clock.is_none_or(|clock| clock.age(now) >= CLOCK_EVERY);
-        if (!self.is_told || needs_clock || now >= self.told_at + CLOCK_EVERY)
+        if (!self.is_published || needs_clock || now >= self.published_at + CLOCK_EVERY)
             && let Some(status) = self.status.clone()
         {
             self.hold(LEASE / 2).await?;
             self.trials += 1;
-            self.clock = self.shared.tell(&status, self.trials).await?.or(self.clock);
-            (self.is_told, self.told_at) = (true, now);
-            // Whoever reads a folder while this is written may see only the one before.
-            let before = mem::replace(&mut self.told, self.trials);
+            self.clock = self.shared.publish(&status, self.trials).await?.or(self.clock);
+            (self.is_published, self.published_at) = (true, now);
+            // A node that lists the folder while this is written may see only the previous one.
+            let before = mem::replace(&mut self.published, self.trials);
             self.shared.forget_statuses(own, before).await?;
         }
-        if !self.untold.is_empty() {
+        if !self.unannounced.is_empty() {
             self.hold(LEASE / 2).await?;
-            self.shared.tell_addresses(own, &self.addresses).await?;
-            let told = mem::take(&mut self.untold);
-            self.say(Event::Told(told, self.shared.time.now())).await;
-            let before = mem::replace(&mut self.told_addresses, self.addresses.len() as u64);
+            self.shared.announce_addresses(own, &self.addresses).await?;
+            let announced = mem::take(&mut self.unannounced);
+            self.say(Event::Announced(announced, self.shared.time.now())).await;
+            let before = mem::replace(&mut self.announced_addresses, self.addresses.len() as u64);
             self.shared.forget_addresses(own, before).await?;
         }
         while let Some((&(to, number), bytes)) = self.outbox.first_key_value() {
@@ -299,10 +299,10 @@ impl Worker {
         Route { cluster: self.partition.cluster.clone(), from, to, number }
     }
 
-    /// Looks at what others have sent and told.
+    /// Looks at what others have sent and published.
     async fn look(&mut self) -> Result<(), ClusterError> {
         let own = self.partition.number;
-        // Who has lost its partition, or is asked to leave it, knows soon, also while it has nothing to say.
+        // A node that has lost its partition, or is asked to leave it, learns so soon, even while it has nothing to write.
         self.hold(LEASE / 2).await?;
         for (from, stored) in self.shared.incoming(own).await? {
             if from == own || !(1..=self.partition.count).contains(&from) {
@@ -321,7 +321,7 @@ impl Worker {
                 let route = self.route(from, own, next);
                 let next_batch = match self.shared.next_batch(&route, &stored, &self.partition).await {
                     Err(error @ ClusterError::Batch(_)) => {
-                        // Another node that has the partition by now removes what it has received.
+                        // Another node may have the partition by now, and removes what it has received.
                         self.hold(Duration::ZERO).await?;
                         return Err(error);
                     }
@@ -346,17 +346,17 @@ impl Worker {
 
     async fn look_at_addresses(&mut self, all: &[Option<Status>]) -> Result<(), ClusterError> {
         let at = self.shared.time.now();
-        let mut told = self.shared.told_addresses().await?;
-        told.retain(|(partition, _), _| *partition != self.partition.number);
+        let mut announced = self.shared.announced_addresses().await?;
+        announced.retain(|(partition, _), _| *partition != self.partition.number);
         let has_ended = |partition: u16, epoch: u64| {
             let one = all.iter().flatten().find(|one| (one.partition, one.epoch) == (partition, epoch));
             one.is_some_and(|one| one.activity.is_over())
         };
         let mut read = BTreeMap::new();
-        for node in self.others.unread(&told) {
-            read.insert(node, self.shared.addresses(node, told[&node]).await?);
+        for node in self.others.unread(&announced) {
+            read.insert(node, self.shared.addresses(node, announced[&node]).await?);
         }
-        let others = self.others.look(&told, read, at, has_ended);
+        let others = self.others.look(&announced, read, at, has_ended);
         self.hold(LEASE / 2).await?;
         self.say(Event::Looked(Look { others, at, held: self.held, clock: self.clock })).await;
         Ok(())
@@ -400,7 +400,7 @@ impl Worker {
             return;
         }
         let seen: Seen = all.iter().flatten().map(|status| (status.epoch, status.marks.clone())).collect();
-        if self.before.as_ref() == Some(&seen) && self.is_told {
+        if self.before.as_ref() == Some(&seen) && self.is_published {
             self.say(Event::Quiet(self.marks.clone())).await;
         }
         self.before = Some(seen);

@@ -1,7 +1,7 @@
-//! Searching as people do it: words in, pages with a piece of their text out.
+//! Searches as in a search box: words in, pages with a piece of their text out.
 //!
 //! [`Typed`] reads what was typed. The index ranks pages by it ([`crate::search::View::find`]); the conditions in it are those of
-//! the query language. Importance moves pages among the best, and what has the same content is one result. A search as of a time is
+//! the query language. Importance reorders the best pages, and pages with the same content are one result. A search as of a time is
 //! one of the versions that stood then. [`said`] reads all versions of a page, and needs no index.
 
 mod parts;
@@ -30,7 +30,7 @@ const RANKED_PER_RESULT: usize = 10;
 
 const DAY_SECONDS: u32 = 86_400;
 
-/// Values of a facet that are counted apart.
+/// Values of a facet that are counted separately, at most.
 const FACET_VALUES_MAX: usize = 10;
 
 /// How to search.
@@ -44,7 +44,7 @@ pub struct Options {
     pub all: bool,
     /// How much importance counts, see [`scored`]; 0 for not at all.
     pub importance_weight: f64,
-    /// Whether pages are counted by site, year, type and language: this looks at each that was found.
+    /// Whether pages are counted by site, year, type and language: this reads each page that was found.
     pub facets: bool,
     /// Only what was captured before counts; none for what is newest.
     pub before: Option<DateTime<Utc>>,
@@ -63,10 +63,10 @@ impl Default for Options {
     }
 }
 
-/// What importance counts unless somebody says otherwise.
+/// How much importance counts by default.
 pub const IMPORTANCE_WEIGHT: f64 = 0.05;
 
-/// A page with `text` points for its words and so much importance (mean 1):
+/// The score of a page with `text` points for its words and this importance (mean 1):
 ///
 /// ```text
 /// score = text * (1 + weight * ln(1 + importance))
@@ -96,7 +96,7 @@ pub struct Hit {
     pub snippet: Option<Snippet>,
     /// When its version was captured first.
     pub time: Option<DateTime<Utc>>,
-    /// When it was captured first that the page is something else since, or gone, in a search as of a time.
+    /// In a search as of a time: when a capture first showed that the page has changed or is gone.
     pub until: Option<DateTime<Utc>>,
     /// Whether it has all words.
     pub has_all: bool,
@@ -107,11 +107,11 @@ pub struct Hit {
 pub struct Results {
     /// The best first.
     pub hits: Vec<Hit>,
-    /// Counts of pages by the names of what is counted (`site`, `year`, `type`, `language`), the most frequent values first.
+    /// Counts of pages by facet (`site`, `year`, `type`, `language`), the most frequent values first.
     pub facets: Vec<(&'static str, Vec<(String, u64)>)>,
-    /// Words that may have been meant in the place of those that no page has.
+    /// Words that may have been meant instead of those that no page has.
     pub meant: Vec<(String, String)>,
-    /// Captures of which the index of older versions does not know yet what they replaced, in a search as of a time.
+    /// In a search as of a time: captures whose replaced versions are not in the index of older versions yet.
     pub behind: u64,
 }
 
@@ -155,17 +155,17 @@ impl From<search::Error> for FindError {
     }
 }
 
-/// A page that fits, not yet as people see it.
+/// A page that matches, without what results show of it.
 struct Ranked {
     row: PageRow,
-    /// By which its version is known.
+    /// The capture that identifies its version.
     capture: Option<Capture>,
     has_all: bool,
     score: f64,
     also: Vec<UrlId>,
 }
 
-/// Where is searched.
+/// What is searched.
 struct Search<'a> {
     today: &'a Together<'a>,
     /// As of the time that is asked for.
@@ -218,7 +218,7 @@ pub fn find_in(
     Ok(Results { hits, facets: counts.facets(), meant, behind })
 }
 
-/// What was found, sorted as far as it is asked for: mostly the first few of some hundred thousand.
+/// What was found, sorted as far as needed: mostly the first few of some hundred thousand.
 struct BestFirst {
     /// The worst first; those from `sorted` on are the best of all, in order.
     found: Vec<Found>,
@@ -252,7 +252,7 @@ impl Iterator for BestFirst {
     }
 }
 
-/// Counts all pages that were found and fit, and leaves no others.
+/// Counts all pages that were found and match, and removes the others.
 fn counted(
     today: &Together<'_>,
     past: Option<&AsOf<'_>>,
@@ -313,7 +313,7 @@ fn shown_by(typed: &Typed) -> TextQuery {
     TextQuery { all: false, texts }
 }
 
-/// Puts pages with the same content together under the best of them.
+/// Merges pages with the same content into the best of them.
 fn without_copies(ranked: Vec<Ranked>) -> Vec<Ranked> {
     let mut places: HashMap<[u8; 16], usize> = HashMap::new();
     let mut best: Vec<Ranked> = Vec::new();
@@ -347,7 +347,7 @@ impl Search<'_> {
         Ok(all)
     }
 
-    /// The best pages that fit, by what their words are worth, as many as importance may move; each with that worth.
+    /// The best pages that match, by the points for their words, as many as importance may reorder; each with its points.
     fn ranked(
         &self,
         plan: &Plan,
@@ -371,7 +371,7 @@ impl Search<'_> {
         Ok(ranked)
     }
 
-    /// The capture by which the version of a page is known.
+    /// The capture that identifies the version of a page.
     fn capture(&self, page: UrlId) -> Result<Option<Capture>, StateError> {
         let (store, archive, own) = self.today.origin(page);
         if let Some(standing) = self.views.get(archive).and_then(View::standing) {
@@ -386,7 +386,7 @@ impl Search<'_> {
         store.state().url(own)
     }
 
-    /// A page as people see it.
+    /// A page as results show it.
     fn hit(&self, typed: &Typed, ranked: Ranked) -> Result<Hit, FindError> {
         let Ranked { row, capture, has_all, score, also } = ranked;
         let (store, archive, _) = self.today.origin(row.id);
@@ -434,7 +434,7 @@ impl Counts {
         Ok(())
     }
 
-    /// Adds many pages by what columns tell of them: what a number says is asked of one page that has it.
+    /// Adds many pages by their columns: what a number stands for is looked up in one page that has it.
     fn add_sorts(&mut self, rows: &dyn Rows, pages: &[(UrlId, Facts)]) -> Result<(), RowsError> {
         let sorts: [fn(&Facts) -> u32; 4] = [
             |facts| facts.site.0,
@@ -450,7 +450,7 @@ impl Counts {
                 let Some((id, facts)) = same.first() else { continue };
                 of_sorts.entry(sort(facts)).or_insert((*id, 0)).1 += same.len() as u64;
             }
-            // Each site has a name of its own, so few of them are looked up.
+            // Each site has its own name, so only few of them are looked up.
             let least = if place == 0 { nth_largest(&of_sorts, FACET_VALUES_MAX) } else { 0 };
             for (id, count) in of_sorts.into_values().filter(|(_, count)| *count >= least) {
                 let value = rows.page(id)?.map_or(Ok(None), |row| Self::value(place, rows, &row))?;
@@ -484,7 +484,7 @@ impl Counts {
     }
 }
 
-/// The count of the last sort that is among the so many largest; 0 if all are.
+/// The count at place `number`, the largest first; 0 if there are fewer counts.
 fn nth_largest(of_sorts: &HashMap<u32, (UrlId, u64)>, number: usize) -> u64 {
     let mut counts: Vec<u64> = of_sorts.values().map(|(_, count)| *count).collect();
     counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));

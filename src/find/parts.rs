@@ -1,7 +1,7 @@
 //! A search of several archives, some of them on other machines: the share of each, and the results that they make.
 //!
-//! Four rounds: how often the words are in each index; what links say of pages whose site another archive has captured, which that archive
-//! is sent; the best pages of each, by the numbers of all; and what people are shown of those that are among the best of all.
+//! Four rounds: how often the words occur in each index; what links say of pages whose site another archive has captured, which
+//! is sent to that archive; the best pages of each, by the statistics of all; and what results show of those that are among the best of all.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::access::Access;
 use crate::query::{AsOf, PageText, Plan, Question, Rows, RowsError};
 use crate::search::{self, Fit, Snippet, Statistics};
 
-/// A search, as archives are asked for it.
+/// A search, as it is sent to archives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
@@ -34,15 +34,15 @@ pub struct Wanted {
     pub before: Option<i64>,
 }
 
-/// Words that look like one, and how often they are there.
+/// Words that look like one, and how often they occur.
 type Like = Vec<(String, u64)>;
 
-/// How often the words of a search are in an index.
+/// How often the words of a search occur in an index.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
     statistics: Statistics,
-    /// Of each word that no page has, those that look like it, and how often they are there; nothing of others.
+    /// For each word that no page has, those that look like it, and how often they occur; none for others.
     like: Vec<(String, Option<Like>)>,
     behind: u64,
 }
@@ -65,7 +65,7 @@ pub struct Linked {
 pub(super) struct Candidate {
     page: u32,
     url: String,
-    /// The bits of what its words are worth.
+    /// The bits of the points for its words.
     text: u32,
     /// The bits of its score.
     score: u64,
@@ -93,7 +93,7 @@ pub struct Best {
     counts: [Vec<(String, u64)>; 4],
 }
 
-/// A page that is among the best of all: of which archive, by its place, and of which number there.
+/// A page that is among the best of all, by the place of its archive and its number there.
 #[derive(Clone, Debug)]
 pub struct Chosen {
     /// The archive.
@@ -107,7 +107,7 @@ pub struct Chosen {
 }
 
 impl Wanted {
-    /// A search of what was typed.
+    /// The search for typed words.
     #[must_use]
     pub fn new(typed: &str, options: Options) -> Self {
         Self {
@@ -124,7 +124,7 @@ impl Wanted {
         let before = self.before.map(|micros| DateTime::from_timestamp_micros(micros).ok_or(NO_TIME));
         Ok(Options {
             limit: self.limit.min(RESULTS_MAX),
-            // What comes first is only known where all is gathered.
+            // Which pages come first is only known where all are gathered.
             skip: 0,
             all: self.all,
             importance_weight: f64::from_bits(self.importance_weight),
@@ -133,7 +133,7 @@ impl Wanted {
         })
     }
 
-    /// Does something with an archive's own share.
+    /// Runs a function on an archive's own share.
     fn of<T>(
         &self,
         store: &Store,
@@ -155,7 +155,7 @@ impl Wanted {
         work(&search, &typed, &question.plan, past.as_ref())
     }
 
-    /// How often the words are in the archive's index.
+    /// How often the words occur in the archive's index.
     ///
     /// # Errors
     /// When there is no index, or it cannot be read.
@@ -174,7 +174,7 @@ impl Wanted {
         })
     }
 
-    /// What links say of pages of which the archive has captured nothing, by the numbers of all.
+    /// What links say of pages of which the archive has captured nothing, by the statistics of all.
     ///
     /// # Errors
     /// As [`Wanted::words`].
@@ -200,7 +200,7 @@ impl Wanted {
         })
     }
 
-    /// The best pages of the archive by the numbers of all, and with what links of others say of them.
+    /// The best pages of the archive by the statistics of all, and by what links of others say of them.
     ///
     /// # Errors
     /// As [`Wanted::words`].
@@ -242,7 +242,7 @@ impl Wanted {
         })
     }
 
-    /// What people are shown of pages of the archive.
+    /// What results show of pages of the archive.
     ///
     /// # Errors
     /// As [`Wanted::words`].
@@ -256,7 +256,7 @@ impl Wanted {
         self.of(store, access, Some(of_all), |search, typed, _, _| {
             let mut shown = Vec::new();
             for page in pages.iter().take(RESULTS_MAX).map(|page| UrlId(*page)) {
-                // Who asks knows of none that is not there; a crawl may have gone on since.
+                // The client names no page that was not there; a crawl may have continued since.
                 let row =
                     search.rows.page(page)?.ok_or_else(|| RowsError::from("a page is not there any more"))?;
                 let capture = search.capture(page)?;
@@ -319,7 +319,7 @@ fn has(is_captured: &[bool], site: archive_storage::SiteId) -> bool {
 /// Results, as they are put together.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    /// How often the words are in all archives.
+    /// How often the words occur in all archives.
     pub statistics: Statistics,
     results: Results,
     like: Vec<(String, Option<HashMap<String, u64>>)>,
@@ -328,14 +328,14 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// Nothing yet of a search.
+    /// An empty answer to a search.
     #[must_use]
     pub fn new(typed: &Typed) -> Self {
         let like = super::typed_words(typed).map(|word| (word, Some(HashMap::new()))).collect();
         Self { like, ..Self::default() }
     }
 
-    /// Adds what an archive counted of words.
+    /// Adds an archive's counts of words.
     pub fn add_words(&mut self, words: Words) {
         self.statistics.add(words.statistics);
         self.results.behind = self.results.behind.saturating_add(words.behind);

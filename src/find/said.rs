@@ -1,7 +1,7 @@
 //! Since when and until when pages said something: their versions are read, as the index has the newest only.
 //!
-//! A version is read once however often it was captured. What is between two captures nobody knows, so of each time in which a
-//! page said it there are four: the last capture before it, the first and last in it, the first after it.
+//! A version is read once however often it was captured. What a page said between two captures is unknown, so each
+//! period in which a page said it has four times: the last capture before it, the first and last in it, the first after it.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::access::Access;
 use crate::change::{VersionError, is_version, parsed_in_time};
 use crate::search::Phrase;
 
-/// A time in which a page said something.
+/// A period in which a page said something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The last capture before that did not say it; none if the page said it from its first capture on.
@@ -28,19 +28,19 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether a time belongs to it, as far as is known.
+    /// Whether a time lies in it, as far as is known.
     #[must_use]
     pub fn has(&self, time: DateTime<Utc>) -> bool {
         self.since <= time && self.gone.is_none_or(|gone| time < gone)
     }
 }
 
-/// What became of a page.
+/// When a page said it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The page.
     pub id: UrlId,
-    /// When it said it, the oldest time first.
+    /// The periods in which it said it, the oldest first.
     pub spans: Vec<Span>,
     /// Versions that were read.
     pub read: u64,
@@ -48,16 +48,16 @@ pub struct Page {
     pub unread: u64,
 }
 
-/// What came of looking.
+/// The pages that were read, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// Pages that were looked at, in the order in which they were given.
+    /// Pages that were read, in the order in which they were given.
     pub pages: Vec<Page>,
-    /// Pages for which there was no time.
+    /// Pages for which there was not enough time.
     pub left: usize,
 }
 
-/// Looks at all versions of pages that `access` shows, on all processors and until `deadline`.
+/// Reads all versions of pages that `access` shows, on all processors and until `deadline`.
 ///
 /// # Errors
 /// When the archive cannot be read.
@@ -74,7 +74,7 @@ pub fn said(
     Ok(Said { left: pages.len() - looked_at.len(), pages: looked_at })
 }
 
-/// A page, or nothing if the time is over before all of it was read.
+/// A page; none if the time is over before all of it was read.
 fn page(
     store: &Store,
     access: &Access,
@@ -90,7 +90,7 @@ fn page(
     for (_, capture) in &captures {
         let original = store.original(capture)?;
         let said = match original.and_then(|it| known.get(&(it.digest, it.mime))) {
-            // What is gone says nothing. Other errors tell nothing of the page.
+            // A page that is gone says nothing. Other errors show nothing of the page.
             _ if matches!(capture.status, 404 | 410) => Some(false),
             _ if !is_version(capture) => continue,
             Some(said) => *said,
@@ -114,7 +114,7 @@ fn page(
     Ok(Some(page))
 }
 
-/// Adds whether a page said it at a time to what is known of the times before.
+/// Adds whether a page said it at a time to the periods before.
 fn add(spans: &mut Vec<Span>, before: Option<(bool, DateTime<Utc>)>, (said, time): (bool, DateTime<Utc>)) {
     match (before, said, spans.last_mut()) {
         (Some((true, _)), true, Some(span)) => span.last = time,

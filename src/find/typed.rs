@@ -1,11 +1,11 @@
-//! What a person types into a search box.
+//! What people type into a search box.
 
 use archive_grammar::TEXT_BYTES_MAX;
 
 use crate::query::PageType;
 use crate::search::Find;
 
-/// The sign that stands before what is unwanted, beside `-`.
+/// The sign before unwanted words, besides `-`.
 pub const MINUS: char = '\u{2212}';
 
 /// A search as it was typed: words, `"phrases"`, `-unwanted`, and `site:`, `type:`, `language:`, `before:`, `after:`.
@@ -36,17 +36,17 @@ pub enum TypedError {
     /// A type that does not exist.
     #[error("column {column}: there is no type `{found}`; the types are {}", types())]
     Type {
-        /// Where it stands.
+        /// Its place, in characters from 1.
         column: usize,
-        /// What stands there.
+        /// The text there.
         found: String,
     },
-    /// A date that is none.
+    /// A date that does not exist.
     #[error("column {column}: `{found}` is no date; write 2026, 2026-01 or 2026-01-31")]
     Date {
-        /// Where it stands.
+        /// Its place, in characters from 1.
         column: usize,
-        /// What stands there.
+        /// The text there.
         found: String,
     },
 }
@@ -76,7 +76,7 @@ impl Typed {
             return Err(TypedError::TooLong(text.len()));
         }
         let parts = parts(text)?;
-        // Where nothing is wanted, nothing can be unwanted: `-version` is what somebody looks for.
+        // With no wanted word, nothing can be unwanted: then `-version` is itself a word to search for.
         let is_wanted = |part: &Part<'_>| part.name.is_none() && !part.is_unwanted && has_words(part.text);
         let nothing_is_wanted = !parts.iter().any(is_wanted);
         let mut typed = Self::default();
@@ -200,7 +200,7 @@ mod tests {
             ("\"open access\" -journal", typed("", &["open access"], &["journal"], &[])),
             ("a \u{2212}b", typed("a ", &[], &["b"], &[])),
             ("a -\"b c\" - --d", typed("a - --d ", &[], &["b c"], &[])),
-            // Alone it is what somebody looks for.
+            // Alone it is a word to search for.
             ("-DHAVE_ISNAN", typed("DHAVE_ISNAN ", &[], &[], &[])),
             ("x site:https://a.test/", typed("x ", &[], &[], &["(site = \"a.test\" or host = \"a.test\")"])),
             ("x -type:PDF", typed("x ", &[], &[], &["not (type = pdf)"])),

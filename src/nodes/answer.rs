@@ -1,4 +1,4 @@
-//! What one archive answers when it is asked beside others.
+//! One archive's answers, when several are asked together.
 
 use archive_storage::{SiteId, Store};
 use chrono::{DateTime, Utc};
@@ -9,20 +9,20 @@ use crate::access::Access;
 use crate::ledger::{Credits, captured_sites};
 use crate::query::{self, Plan, Question, Rows as _, Together};
 
-/// Takes lines as they come.
+/// Receives lines as they come.
 type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
 
 impl Ask {
     /// Reads a request.
     ///
     /// # Errors
-    /// When it is none, or of another version.
+    /// When it is not a request, or of another version.
     pub fn read(bytes: &[u8]) -> Result<Self, AskError> {
-        let wrong = |error: serde_json::Error| AskError::Wrong(format!("this is no request: {error}"));
+        let wrong = |error: serde_json::Error| AskError::Wrong(format!("this is not a request: {error}"));
         let Versioned { version } = serde_json::from_slice(bytes).map_err(wrong)?;
         if version != VERSION {
             return Err(AskError::Wrong(format!(
-                "this is version {version} of what archives say to each other, and this program speaks version {VERSION}"
+                "this is version {version} of the protocol between archives, and this program speaks version {VERSION}"
             )));
         }
         Ok(serde_json::from_slice::<Request<Self>>(bytes).map_err(wrong)?.ask)
@@ -50,7 +50,7 @@ fn plan(query: &str, now: i64, inner: &[usize]) -> Result<Plan, AskError> {
     plan.inner(inner).ok_or_else(|| AskError::Wrong("the query has no such inner query".to_owned()))
 }
 
-/// Answers what an archive is asked, as far as `access` shows it: all lines but the first.
+/// Answers a request to an archive, as far as `access` shows it: all lines but the first.
 ///
 /// # Errors
 /// When the question is wrong, the archive cannot be read, and what `take` reports.
@@ -98,7 +98,7 @@ pub fn answer(store: &Store, access: &Access, ask: &Ask, take: &mut Take<'_>) ->
             shown.into_iter().try_for_each(|shown| take(Line::Shown(shown)))?;
         }
         Ask::Targets { urls } | Ask::Known { urls } if urls.len() > URLS_MAX => {
-            return Err(AskError::Wrong(format!("more than {URLS_MAX} URLs are not looked up at once")));
+            return Err(AskError::Wrong(format!("more than {URLS_MAX} URLs cannot be looked up at once")));
         }
         Ask::Targets { urls } => {
             let rows = Together::part(store, access.clone(), 0)?;

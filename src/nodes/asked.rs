@@ -1,4 +1,4 @@
-//! Several archives, some of them on other machines, and what they answer together.
+//! Several archives, some of them on other machines, and their joint answer.
 
 use std::collections::HashSet;
 use std::panic::resume_unwind;
@@ -22,7 +22,7 @@ use crate::ledger::{Answering, AnsweringError};
 use crate::query::{Answer, Doubt, Plan, Taken, Value};
 use crate::search::Statistics;
 
-/// Bytes of URLs of pages that a relation is to.
+/// Bytes of URLs of the pages that a relation names.
 const RELATED_BYTES_MAX: usize = 2 << 20;
 
 /// Bytes of URLs in one request.
@@ -46,7 +46,7 @@ pub struct Missing {
     pub why: String,
 }
 
-/// What archives said of themselves: it is good for further questions while it is new.
+/// What archives said of themselves: while it is new, it is used for further questions.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     since: Option<Instant>,
@@ -59,7 +59,7 @@ pub struct Known {
 /// Archives that are asked as one.
 #[derive(Debug)]
 pub struct Asked<'a> {
-    /// Those that are there, with their places among all.
+    /// The archives that are available, with their places among all.
     sources: Vec<(usize, Source<'a>)>,
     http: Arc<Http>,
     until: Option<Instant>,
@@ -72,7 +72,7 @@ pub struct Asked<'a> {
 pub(super) enum Failure {
     /// Of the answer.
     Whole(AskError),
-    /// Of nodes, by their places: without them it may do.
+    /// Of nodes, by their places: without them the round may succeed.
     Nodes(Vec<(usize, NodeError)>),
 }
 
@@ -82,7 +82,7 @@ impl<E: Into<AskError>> From<E> for Failure {
     }
 }
 
-/// A query, the time from which `30 days ago` counts, and rows, where it has no limit.
+/// A query, the time from which `30 days ago` counts, and its number of rows if it has no limit.
 #[derive(Clone, Copy)]
 struct Asking<'a> {
     query: &'a str,
@@ -97,20 +97,20 @@ struct Share {
 }
 
 impl Known {
-    /// Since when; nothing where no archive has said anything.
+    /// Since when; none if no archive has said anything.
     #[must_use]
     pub fn since(&self) -> Option<Instant> {
         self.since
     }
 
-    /// The place among all of the archive that answers for a site; none where one that is missing may have captured pages of it.
+    /// The place among all of the archive that answers for a site; none if a missing archive may have captured pages of it.
     #[must_use]
     pub fn answering(&self, site: &str) -> Option<usize> {
         let other = || self.answering.of(site).filter(|_| self.missing.is_empty());
         self.heads.get(self.answering.captured(site).or_else(other)?).map(|(place, _)| *place)
     }
 
-    /// Where browsers find application and replay of the archive at a place, if it is a node that says so.
+    /// Where browsers find the application and the replay of the archive at a place, if it is a node that says so.
     #[must_use]
     pub fn origins(&self, place: usize) -> Option<&[String; 2]> {
         self.heads.iter().find(|(known, _)| *known == place)?.1.origins.as_ref()
@@ -129,7 +129,7 @@ impl Known {
 }
 
 impl<'a> Asked<'a> {
-    /// Archives in their order, or what is missing in their place, and how those on other machines are asked.
+    /// Archives in their order, or what is missing in their place, and the client for those on other machines.
     ///
     /// # Errors
     /// When there are too many.
@@ -160,7 +160,7 @@ impl<'a> Asked<'a> {
         self
     }
 
-    /// The same where no node is waited for beyond an instant.
+    /// The same, but no node is waited for beyond an instant.
     #[must_use]
     pub fn until(self, instant: Instant) -> Self {
         Self { until: Some(instant), ..self }
@@ -186,7 +186,7 @@ impl<'a> Asked<'a> {
         self.known.answering.of(site)
     }
 
-    /// The answer to a query, with so many rows where it has no limit; whether it had none. Days and hours without a zone are UTC's.
+    /// The answer to a query, with `rows` rows if it has no limit; and whether it had none. Days and hours without a zone are in UTC.
     ///
     /// # Errors
     /// When the query is wrong or cannot be asked of several machines, no archive answers, or a folder cannot be read.
@@ -202,7 +202,7 @@ impl<'a> Asked<'a> {
         Ok((self.insist(|asked| asked.answer(&plan, query, &[]))?, is_cut))
     }
 
-    /// Tries something, and again without the nodes that fail it.
+    /// Tries something, and again without the nodes that fail.
     pub(super) fn insist<T>(&mut self, attempt: impl Fn(&Self) -> Result<T, Failure>) -> Result<T, AskError> {
         loop {
             if self.sources.is_empty() {
@@ -331,7 +331,7 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    /// For each relation of a query, or of one inside it, the pages that all archives find.
+    /// For each relation of a query, or of a query inside it, the pages that all archives find.
     fn related(&self, plan: &Plan, of: Asking<'_>, inner: &[usize]) -> Result<Vec<Vec<String>>, Failure> {
         let mut related = Vec::new();
         for (place, relation, url) in plan.relations() {
@@ -403,7 +403,7 @@ impl<'a> Asked<'a> {
         Ok(plan.whole(portions, matched)?)
     }
 
-    /// Takes out rows that another archive has.
+    /// Removes rows that another archive has.
     fn settle(&self, shares: &mut [Share]) -> Result<(), Failure> {
         let mut wanted: Vec<HashSet<String>> = vec![HashSet::new(); shares.len()];
         for (place, share) in shares.iter().enumerate() {
@@ -422,14 +422,14 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// The archives that have a row of this one if they know it: that which answers for the site, and those before.
+    /// The archives that have a row of this one if they know it: the one that answers for the site, and those before this one.
     fn others(&self, place: usize, doubt: &Doubt) -> impl Iterator<Item = usize> + use<> {
-        // A site that became known a moment ago is the archive's own.
+        // A site that has just become known is the archive's own.
         let owner = self.answering(&doubt.site).filter(|owner| *owner != place);
         owner.into_iter().chain(0..if owner.is_some() { place } else { 0 })
     }
 
-    /// Of each archive, which URLs of a set it knows.
+    /// For each archive, which URLs of a set it knows.
     fn shown(&self, wanted: &[HashSet<String>]) -> Result<Vec<HashSet<String>>, Failure> {
         self.each(|place, ask| {
             let mut known = HashSet::new();
@@ -458,20 +458,20 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Refuses relations to more pages than archives are sent.
+/// Refuses relations to more pages than are sent to archives.
 fn expect_few(urls: &[String]) -> Result<(), AskError> {
     if urls.len() <= URLS_MAX && urls.iter().map(String::len).sum::<usize>() <= RELATED_BYTES_MAX {
         return Ok(());
     }
     Err(AskError::Wrong(format!(
-        "a relation is to more than {URLS_MAX} pages, or {} MiB of URLs: ask for fewer, or ask folders",
+        "a relation names more than {URLS_MAX} pages, or {} MiB of URLs: ask for fewer, or ask folders",
         RELATED_BYTES_MAX >> 20
     )))
 }
 
-/// Takes lines as they come.
+/// Receives lines as they come.
 pub(super) type Take<'a> = dyn FnMut(Line) -> Result<(), NodeError> + 'a;
 
 pub(super) fn unasked() -> NodeError {
-    NodeError::Senseless("it answers what it was not asked".to_owned())
+    NodeError::Senseless("it answers something that it was not asked".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Names and passwords for nodes, in a private file: a line each, URL, name and password with a space between.
+//! Names and passwords for nodes, in a private file: each line has a URL, a name and a password with spaces between.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use crate::files;
 /// A longer file is refused.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// Who asks which node.
+/// The account for each node.
 #[derive(Default)]
 pub struct Credentials(Vec<(Origin, String, String)>);
 
@@ -27,7 +27,7 @@ impl Credentials {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read, others can read it, or a line is none.
+    /// When it cannot be read, others can read it, or a line is wrong.
     pub fn read(path: &Path) -> Result<Self, AskError> {
         let wrong = |problem: String| AskError::Wrong(format!("{}: {problem}", path.display()));
         let unreadable = |error: io::Error| wrong(error.to_string());

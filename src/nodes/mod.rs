@@ -1,11 +1,12 @@
-//! Archives of other machines, and folders beside them, asked as one archive.
+//! Archives of other machines, together with folders, asked as one archive.
 //!
 //! Each archive answers for its share in lines of JSON (`wire`): the folders in this process, the others over HTTP from `archive serve`
-//! (`node`). The shares are put together here (`asked`) to the answer that folders of this machine would give.
+//! (`node`). The shares are merged here (`asked`) into the answer that folders of this machine would give.
 //!
-//! Rounds, all archives at once in each: which sites each knows, and which of them it has captured, by which one archive answers for each
-//! site; the pages that relations are to; its portions of the answer ([`crate::query::Portion`]); and, of pages that were only linked to,
-//! whether others know them. A node that does not answer, or answers what makes no sense, is left out and named, and the others are asked again without it.
+//! Each round asks all archives at once: for the sites that each knows and has captured, which decide the one archive that answers
+//! for a site; for the pages that relations name; for their portions of the answer ([`crate::query::Portion`]); and, of pages that
+//! were only linked to, whether others know them. A node that does not answer, or whose answer makes no sense, is left out and
+//! named, and the others are asked again without it.
 
 mod answer;
 mod asked;
@@ -43,7 +44,7 @@ pub enum NodeError {
     /// It took too long.
     #[error("it did not answer within {} seconds", .0.as_secs_f64())]
     Late(Duration),
-    /// It said something else than an answer.
+    /// It sent something other than an answer.
     #[error("it answered HTTP {status}{}{what}", if what.is_empty() { "" } else { ": " })]
     Refused {
         /// The status.
@@ -51,18 +52,18 @@ pub enum NodeError {
         /// What it said.
         what: String,
     },
-    /// It does not know who asks.
+    /// It asks for an account.
     #[error("it asks for a name and a password: give them in a file, --credentials")]
     Unknown,
     /// It is another program, or another version of this one.
     #[error(
-        "it speaks version {0} of what archives say to each other, and this program version {VERSION}: use the same program everywhere"
+        "it speaks version {0} of the protocol between archives, and this program version {VERSION}: use the same version of the program everywhere"
     )]
     Version(u32),
-    /// Its answer has a limit.
+    /// A line of its answer is too long.
     #[error("its answer has a line longer than {} MiB", LINE_BYTES_MAX >> 20)]
     LongLine,
-    /// All answers have.
+    /// All answers together are too long.
     #[error("the answers are longer than {} MiB: ask for less", .0 >> 20)]
     TooLong(u64),
     /// It makes no sense.
@@ -89,10 +90,10 @@ pub enum AskError {
     /// A folder cannot be searched.
     #[error(transparent)]
     Find(#[from] FindError),
-    /// What was asked cannot be.
+    /// What was asked for is impossible.
     #[error("{0}")]
     Wrong(String),
-    /// An answer could not be taken.
+    /// An answer could not be received.
     #[error("{0}")]
     Taken(#[source] RowsError),
     /// A node.
@@ -106,8 +107,8 @@ pub enum AskError {
         /// The archives.
         names: [String; 2],
     },
-    /// More than are asked.
-    #[error("more than {ARCHIVES_MAX} archives are not asked as one")]
+    /// Too many archives.
+    #[error("more than {ARCHIVES_MAX} archives cannot be asked as one")]
     TooMany,
     /// All are missing.
     #[error("none of these archives can be read: {0}")]

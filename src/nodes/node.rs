@@ -1,4 +1,4 @@
-//! An archive on another machine, by HTTP. It is a stranger: what it sends has limits of time, size and form.
+//! An archive on another machine, by HTTP. It is not trusted: what it sends is limited in time, size and form.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::remote;
 /// To a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of an answer that is no answer, and characters of it that are shown.
+/// Bytes that are read of an error response, and characters of it that are shown.
 const PROBLEM_BYTES_MAX: usize = 4096;
 const PROBLEM_CHARACTERS_MAX: usize = 300;
 
@@ -31,10 +31,10 @@ pub struct Node {
     credentials: Option<(String, String)>,
 }
 
-/// Takes lines as they come.
+/// Receives lines as they come.
 type Take<'a> = dyn FnMut(Line) -> Result<(), NodeError> + 'a;
 
-/// What nodes are asked by, and what that may cost.
+/// The client for nodes, and its limits.
 #[derive(Debug)]
 pub struct Http {
     client: reqwest::Client,
@@ -47,7 +47,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Nodes have so long for an answer, and all answers of one round so many bytes.
+    /// With a time limit for each node's answer, and a limit of bytes for all answers of one round.
     ///
     /// # Errors
     /// When the system has no threads or sockets.
@@ -66,7 +66,7 @@ impl Http {
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder()
             .user_agent(concat!("archive/", env!("CARGO_PKG_VERSION")))
-            // Passwords are for the node that was meant.
+            // Passwords are only for the node that was named.
             .redirect(Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .build()
@@ -76,7 +76,7 @@ impl Http {
 }
 
 impl Node {
-    /// Whether a place of an archive is one, not a folder.
+    /// Whether the place of an archive is a node, not a folder.
     #[must_use]
     pub fn is_meant(place: &str) -> bool {
         place.starts_with("http://") || place.starts_with("https://")
@@ -85,14 +85,14 @@ impl Node {
     /// The one at a URL.
     ///
     /// # Errors
-    /// When the URL is none of a node.
+    /// When the URL is not that of a node.
     pub fn new(name: &str, credentials: &Credentials) -> Result<Self, AskError> {
         let wrong = |problem: &str| AskError::Wrong(format!("'{name}' {problem}"));
         let url = Url::parse(name).map_err(|error| AskError::Wrong(format!("a node's URL: {error}")))?;
         if !url.username().is_empty() || url.password().is_some() {
-            // The URL stays unsaid: it would stand in logs with the password.
+            // The message leaves the URL out: the password would appear in logs.
             return Err(AskError::Wrong(
-                "a password does not belong into a node's URL, which others can see: write it into a file, --credentials"
+                "a password does not belong in a node's URL, which others can see: write it into a file, --credentials"
                     .to_owned(),
             ));
         }
@@ -109,8 +109,8 @@ impl Node {
         &self.name
     }
 
-    /// Asks it, hands the lines of the answer to `take`, and gives the first one. All of them take from `left` bytes, and come before an
-    /// instant.
+    /// Asks it, passes the lines of the answer to `take`, and returns the first one. All of them count against `left` bytes, and must
+    /// come before an instant.
     pub(super) fn ask(
         &self,
         http: &Http,
@@ -159,7 +159,7 @@ impl Node {
     }
 }
 
-/// The lines of an answer, as far as it came.
+/// The lines of an answer, as far as it has come.
 struct Lines {
     /// The beginning of the next one.
     waiting: Vec<u8>,
@@ -189,7 +189,7 @@ impl Lines {
 
     fn line(&mut self, line: &[u8], take: &mut Take<'_>) -> Result<(), NodeError> {
         if self.is_whole {
-            return Err(NodeError::Senseless("it goes on after its end".to_owned()));
+            return Err(NodeError::Senseless("it continues after its end".to_owned()));
         }
         if self.head.is_none() {
             let Versioned { version } = read(line)?;
@@ -198,10 +198,10 @@ impl Lines {
             }
             let head: Head = read(line)?;
             if head.origins.iter().flatten().any(|stated| origin(stated).as_ref() != Some(stated)) {
-                return Err(NodeError::Senseless("it says no origins of application and replay".to_owned()));
+                return Err(NodeError::Senseless("it names no origins of application and replay".to_owned()));
             }
             if head.partition.as_ref().is_some_and(|part| part.count > PARTITIONS_MAX) {
-                return Err(NodeError::Senseless("it is of too many partitions".to_owned()));
+                return Err(NodeError::Senseless("it is for too many partitions".to_owned()));
             }
             self.head = Some(head);
             return Ok(());
@@ -216,7 +216,7 @@ impl Line {
     /// Reads a line that is not the first.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not such a line.
     pub fn read(line: &[u8]) -> Result<Self, NodeError> {
         read(line)
     }
@@ -226,7 +226,7 @@ fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NodeError> {
     serde_json::from_slice(line).map_err(|error| NodeError::Senseless(one_line(&error.to_string())))
 }
 
-/// The origin that a URL of a scheme, a host and a port is, as browsers write it.
+/// The origin that a URL with a scheme, a host and a port names, as browsers write it.
 #[must_use]
 pub fn origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
@@ -239,7 +239,7 @@ fn failed(error: reqwest::Error) -> NodeError {
     NodeError::Failed(remote::causes(&error.without_url()))
 }
 
-/// Why there is no answer, as far as the node says it.
+/// Why there is no answer, as far as the node says.
 async fn refused(mut response: reqwest::Response) -> NodeError {
     let status = response.status().as_u16();
     if status == 401 {
@@ -258,7 +258,7 @@ async fn refused(mut response: reqwest::Response) -> NodeError {
     NodeError::Refused { status, what: what.unwrap_or_default() }
 }
 
-/// What a stranger said, in one line of bounded length.
+/// What a node said, in one line of bounded length.
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().take(PROBLEM_CHARACTERS_MAX).collect()

@@ -1,5 +1,5 @@
-//! What archives say to each other: a request is one JSON text, an answer is lines of JSON. The first line says the version, the last one that
-//! it is whole.
+//! The protocol between archives: a request is one JSON text, an answer is lines of JSON. The first line has the version, the last
+//! one says that the answer is whole.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,16 +8,16 @@ use crate::find::{Best, Linked, Shown, Wanted, Words};
 use crate::query::Portion;
 use crate::search::{Fit, Statistics};
 
-/// Of requests and answers: another version is refused.
+/// The version of requests and answers: others are refused.
 pub const VERSION: u32 = 1;
 
-/// Longest request.
+/// Bytes of a request, at most.
 pub const REQUEST_BYTES_MAX: usize = 16 << 20;
 
-/// Longest line of an answer.
+/// Bytes of a line of an answer, at most.
 pub const LINE_BYTES_MAX: usize = 16 << 20;
 
-/// URLs of one request.
+/// URLs in one request, at most.
 pub const URLS_MAX: usize = 50_000;
 
 /// What an archive is asked.
@@ -30,7 +30,7 @@ pub enum Ask {
     Portions {
         /// The query.
         query: String,
-        /// The time from which `30 days ago` counts, microseconds since 1970. Days and hours without a zone are UTC's.
+        /// The time from which `30 days ago` counts, microseconds since 1970. Days and hours without a zone are in UTC.
         now: i64,
         /// Rows, where the query has no limit.
         limit: Option<usize>,
@@ -48,7 +48,7 @@ pub enum Ask {
         #[serde(default)]
         place: usize,
     },
-    /// How often the words are there that a query searches for.
+    /// How often the words of a query occur there.
     Words {
         /// The query.
         query: String,
@@ -63,7 +63,7 @@ pub enum Ask {
         /// The URLs, [`URLS_MAX`] at most.
         urls: Vec<String>,
     },
-    /// How often the words of a search are there.
+    /// How often the words of a search occur there.
     FindWords {
         /// The search.
         wanted: Wanted,
@@ -84,7 +84,7 @@ pub enum Ask {
         /// What links of other archives say, by URLs.
         linked: Vec<(String, Fit)>,
     },
-    /// What people are shown of pages.
+    /// What results show of pages.
     FindShown {
         /// The search.
         wanted: Wanted,
@@ -93,7 +93,7 @@ pub enum Ask {
         /// Their numbers.
         pages: Vec<u32>,
     },
-    /// Which of some URLs are of pages that it shows.
+    /// Which of some URLs belong to pages that it shows.
     Known {
         /// The URLs, [`URLS_MAX`] at most.
         urls: Vec<String>,
@@ -120,7 +120,7 @@ pub struct Head {
     pub version: u32,
     /// Which part of a cluster's web it has.
     pub partition: Option<Partition>,
-    /// The origins of its application and its replay, as whoever asks knows them.
+    /// The origins of its application and its replay, as seen by the client.
     #[serde(default)]
     pub origins: Option<[String; 2]>,
 }
@@ -133,9 +133,9 @@ pub enum Line {
     Site(String, bool),
     /// A portion of an answer to a query.
     Portion(Portion),
-    /// How often words are there.
+    /// How often words occur there.
     Words(Statistics),
-    /// How often the words of a search are there.
+    /// How often the words of a search occur there.
     Found(Words),
     /// What links say of a page.
     Linked(Linked),
@@ -147,9 +147,9 @@ pub enum Line {
     Target(String),
     /// The place in the request of a URL that is known.
     Known(u32),
-    /// The last one, with how many rows match beside those in doubt.
+    /// The last one, with how many rows match besides those in doubt.
     End {
-        /// Nothing when it is not known.
+        /// None if it is not known.
         matched: Option<u64>,
     },
 }

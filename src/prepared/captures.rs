@@ -20,7 +20,7 @@ pub(super) const COLUMNS: [Column; 9] = [
 ];
 
 /// What [`Column::Kind`] has for a capture: [`CaptureKind::Response`] 1, `Identical` 2, `NotModified` 3, `Resource` 4, `Failed` 5,
-/// and 6 for what was erased. 0 says that it is of no page, but of a robots.txt.
+/// and 6 for what was erased. 0 says that it is not of a page, but of a robots.txt.
 #[must_use]
 pub fn capture_kind(capture: &Capture) -> u64 {
     match capture.kind {
@@ -44,7 +44,7 @@ pub(super) fn of_captures(state: &State) -> Stamp {
     stamp(state, u32::try_from(state.totals().captures).unwrap_or(u32::MAX), COLUMNS.len())
 }
 
-/// Hands the columns of each block to a function. Where a capture is from before 1970 there are none.
+/// Passes the columns of each block to a function. There are none if a capture is from before 1970.
 pub(super) fn each_block<E: From<StateError>>(
     pages: &Pages<'_>,
     mut take: impl FnMut(&[Vec<u64>]) -> Result<(), E>,

@@ -36,7 +36,7 @@ pub struct Facts {
     pub language: u8,
 }
 
-/// What tells the facts of pages.
+/// Looks up the facts of pages.
 #[derive(Debug)]
 pub struct Pages<'a> {
     state: &'a State,
@@ -68,7 +68,7 @@ impl<'a> Pages<'a> {
         &self.credits
     }
 
-    /// Says that all pages will be asked for.
+    /// Prepares for reading all pages.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -98,7 +98,7 @@ impl<'a> Pages<'a> {
         Ok(site.unwrap_or(SiteId(u32::MAX)))
     }
 
-    /// Tells the sites what importance links between them give each.
+    /// Gives each site the importance from links between sites.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -114,7 +114,7 @@ impl<'a> Pages<'a> {
         self.aliases.of(self.state, &self.credits, id)
     }
 
-    /// The facts of a URL; nothing for what is no page (robots.txt).
+    /// The facts of a URL; none if it is not a page (robots.txt).
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -166,21 +166,21 @@ impl Facts {
         values
     }
 
-    /// What the values of some columns say of a page; of all else nothing.
+    /// The facts of a page as far as some columns have them.
     #[must_use]
     pub fn of_some(columns: &[Column], values: &[u64]) -> Self {
         let mut all = [0; COLUMNS];
         all[Column::Kind as usize] = NO_CAPTURE;
         columns.iter().zip(values).for_each(|(column, value)| all[*column as usize] = *value);
-        Self::told(&all)
+        Self::from_columns(&all)
     }
 
-    /// What such values say; nothing for what is no page.
+    /// The facts in these values; none if they are not of a page.
     pub(super) fn of_values(values: &[u64; COLUMNS]) -> Option<Self> {
-        is_page(values[Column::Kind as usize]).then(|| Self::told(values))
+        is_page(values[Column::Kind as usize]).then(|| Self::from_columns(values))
     }
 
-    fn told(values: &[u64; COLUMNS]) -> Self {
+    fn from_columns(values: &[u64; COLUMNS]) -> Self {
         let value = |column: Column| values[column as usize];
         let number = |column| value(column) as u32;
         Self {

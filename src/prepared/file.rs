@@ -1,7 +1,7 @@
-//! A file of columns of whole numbers: in blocks of rows, so that a reader takes from the disk what it asks for.
+//! A file of columns of whole numbers: in blocks of rows, so that a reader reads only what it needs.
 //!
-//! `storage/FORMAT.md` has its bytes. The directory says of each chunk, the values of one column in one block, where it is and
-//! between which numbers its values are.
+//! `storage/FORMAT.md` has its bytes. The directory has, for each chunk (the values of one column in one block), its place
+//! and the range of its values.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -25,10 +25,10 @@ const FOOTER_BYTES: usize = 8 + 8;
 
 /// Values that all look alike take little room, and little time.
 const LEVEL: i32 = 1;
-/// A chunk is compressed if that makes it so many times smaller.
+/// A chunk is compressed if that makes it this many times smaller.
 const WORTH: usize = 6;
 
-/// A directory of more chunks is none: rows have 32-bit numbers.
+/// A directory with more chunks is damaged: rows have 32-bit numbers.
 const CHUNKS_MAX: u64 = (u32::MAX / BLOCK_ROWS + 1) as u64 * u8::MAX as u64;
 
 /// Why the file cannot be used.
@@ -46,7 +46,7 @@ impl PreparedError {
     }
 }
 
-/// What a file is made of: it counts for nothing but this.
+/// What a file was made from: it is valid for nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     /// The identity of the state.
@@ -99,7 +99,7 @@ impl Writer {
         let most = values.iter().copied().max().unwrap_or_default();
         let plain = narrow(values, least, width(least, most));
         let packed = zstd::bulk::compress(&plain, LEVEL).map_err(failed(&self.path))?;
-        // What does not shrink much is read faster as it is.
+        // A chunk that does not shrink much is read faster uncompressed.
         let stored = if packed.len() < plain.len() / WORTH { &packed } else { &plain };
         self.file.write_all(stored).map_err(failed(&self.path))?;
         let bytes = u32::try_from(stored.len())
@@ -188,7 +188,7 @@ impl Reader {
         self.chunks.get(block as usize * columns as usize + column as usize).filter(|_| column < columns)
     }
 
-    /// What a function makes of the values of a column in a block.
+    /// The result of a function on the values of a column in a block.
     pub(super) fn map<T: Clone>(
         &self,
         block: u32,
@@ -198,7 +198,7 @@ impl Reader {
         self.read(block, column, of).map_err(failed(&self.path))
     }
 
-    /// All columns of all rows, of a file that is read whole.
+    /// All columns of all rows, if a file is read whole.
     pub(super) fn all_rows<const COLUMNS: usize>(&self) -> Result<Vec<[u64; COLUMNS]>, PreparedError> {
         let mut all = Vec::new();
         for block in 0..self.blocks() {

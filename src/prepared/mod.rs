@@ -1,8 +1,9 @@
-//! Prepared columns: what queries ask of pages and captures, put together from the tables of the state and written page by page.
+//! Prepared columns: what queries need of pages and captures, gathered from the tables of the state and written page by page.
 //!
-//! A page, its visit and its capture lie in three tables, and its importance takes the books. A query that looks at all pages
-//! reads this file instead, of each page what its conditions need. So do queries for captures, which are many more. The files are made
-//! when an archive is closed, and count for exactly the checkpoint that they are of; where one is older, or away, queries read the tables and find the same.
+//! A page, its visit and its capture lie in three tables, and its importance takes the books. A query over all pages
+//! reads this file instead, and of each page only what its conditions need. So do queries for captures, which are many more. The files are made
+//! when an archive is closed, and are valid for exactly their checkpoint; if one is older or missing, queries read the tables and find
+//! the same.
 
 mod captures;
 mod facts;
@@ -85,7 +86,7 @@ pub enum Column {
 /// Columns of pages: all to the last that they have.
 const COLUMNS: usize = Column::Mime as usize + 1;
 
-/// What [`Column::Kind`] has for no page, for a page without a capture to show, and before the code of a kind of document.
+/// Values of [`Column::Kind`]: not a page, a page without a capture to show, and the offset of the codes of kinds of documents.
 const NO_PAGE: u64 = 0;
 const NO_CAPTURE: u64 = 1;
 const KINDS: u64 = 2;
@@ -150,7 +151,7 @@ fn write_captures(pages: &Pages<'_>, folder: &Path) -> Result<(), Error> {
     let are_all = captures::each_block(pages, |columns| {
         columns.iter().try_for_each(|values| writer.add(values)).map_err(Error::from)
     })?;
-    // What was begun goes, and what is there of an older checkpoint does not count.
+    // What was begun is removed, and files of an older checkpoint do not count.
     if are_all { Ok(writer.finish()?) } else { Ok(()) }
 }
 
@@ -201,7 +202,7 @@ fn open(store: &Store, file: &str, of: Stamp) -> Result<Option<Reader>, Prepared
     Ok(reader.filter(|reader| reader.stamp() == of))
 }
 
-/// What is wrong with the files of an archive, if they are there: of each the name, and what.
+/// What is wrong with the files of an archive, if they are there: the name of each, and the problem.
 #[must_use]
 pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
     let check = |file| {
@@ -288,7 +289,7 @@ impl Prepared {
         self.file.map(block, self.place(column), of)
     }
 
-    /// Everything about the pages of a block.
+    /// All columns of the pages of a block.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -300,7 +301,7 @@ impl Prepared {
     }
 }
 
-/// Everything about the pages of a block.
+/// All columns of the pages of a block.
 #[derive(Debug)]
 pub struct Block {
     first: u32,
@@ -308,7 +309,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// The facts of a URL of the block; nothing for what is no page.
+    /// The facts of a URL of the block; none if it is not a page.
     #[must_use]
     pub fn facts(&self, url: UrlId) -> Option<Facts> {
         let row = url.0.checked_sub(self.first)? as usize;

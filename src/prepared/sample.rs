@@ -1,6 +1,6 @@
-//! A sample of the pages that were fetched, for what is said of one page beside all others.
+//! A sample of the pages that were fetched, to compare one page with all others.
 //!
-//! Every n-th visit, with what tells its page's turn. Read from the tables, each takes several blocks of its own.
+//! Every n-th visit, with what decides its page's turn. In the tables, each would take reading several blocks.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::ledger::page_flags as flags;
 /// The file of the sample in the archive's folder.
 pub const SAMPLE_FILE: &str = "state/sample.prepared";
 
-/// Pages of a sample at most. A share of all pages is told to 1.6 % then (its standard error).
+/// Pages of a sample at most. The share of pages that come before one is then known to 1.6 % (its standard error).
 const PAGES_MAX: u32 = 1 << 10;
 
 /// Columns of single values; in the others are the parts of a visit of which only its users know what they are.
@@ -27,13 +27,13 @@ pub struct Sampled {
     pub url: UrlId,
     /// Of the page only `flags`, `host` and `cash`.
     pub page: Page,
-    /// Of its visit what tells importance, change rate and age.
+    /// Of its visit only what importance, change rate and age need.
     pub visit: Visit,
     /// The importance of the page that it stands for, if it is an alias.
     pub alias: Option<f64>,
 }
 
-/// Of so many visits one belongs to the sample.
+/// The sample has one in this many visits.
 #[must_use]
 pub fn sample_step(state: &State) -> u32 {
     state.visit_count().div_ceil(PAGES_MAX).max(1)

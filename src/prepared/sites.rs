@@ -1,4 +1,4 @@
-//! What the pages of a site come to.
+//! Sums over the pages of a site.
 
 use archive_storage::{SiteId, Store};
 
@@ -25,7 +25,7 @@ pub enum SiteColumn {
     ByLinks,
 }
 
-/// What the pages of each site come to, as of the checkpoint that is read.
+/// Sums over the pages of each site, as of the checkpoint that is read.
 #[derive(Debug)]
 pub struct Sites(Reader);
 
@@ -43,7 +43,7 @@ impl Sites {
         Ok(self.0.all_rows()?.into_iter().map(SiteSums::of_values).collect())
     }
 
-    /// What a function makes of the values of a column, by the site's number.
+    /// The result of a function on the values of a column, by the site's number.
     pub fn map(&self, column: SiteColumn, of: fn(u64) -> f64) -> Result<Vec<f64>, PreparedError> {
         let blocks = (0..self.0.blocks()).map(|block| self.0.map(block, column as u32, of));
         Ok(blocks.collect::<Result<Vec<_>, _>>()?.concat())
@@ -66,7 +66,7 @@ impl Sites {
     }
 }
 
-/// What the pages of a site come to.
+/// Sums over the pages of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SiteSums {
     /// Its pages that were captured at least once.

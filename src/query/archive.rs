@@ -50,7 +50,7 @@ pub enum ArchiveRowsError {
     /// What people decided cannot be read.
     #[error(transparent)]
     Decisions(#[from] DecisionsError),
-    /// Two archives have what only one may have.
+    /// Two archives have captured pages of one site.
     #[error(
         "{} and {} have both captured pages of {site}: archives are asked together if each site is in one of them; ask each alone",
         paths[0].display(),
@@ -62,7 +62,7 @@ pub enum ArchiveRowsError {
         /// The archives.
         paths: [PathBuf; 2],
     },
-    /// They are too many.
+    /// There are too many archives.
     #[error("together these archives have more URLs or captures than can be numbered; ask fewer of them")]
     TooMany,
     /// The prepared columns cannot be read.
@@ -81,28 +81,28 @@ pub struct ArchiveRows<'a> {
     prepared: Option<Prepared>,
     /// Those of captures, opened when first asked for.
     captures: OnceLock<Option<Prepared>>,
-    /// Texts are mostly asked for of one row after the other.
+    /// Texts are mostly read row by row.
     texts: RefCell<Texts<'a>>,
-    /// The pages that are looked at now: what is asked of a row is mostly asked before the next one is read.
+    /// The current batch of pages: fields of a row are mostly needed before the next row is read.
     batch: RefCell<Batch>,
     page_columns: NamedColumns,
-    /// What was computed off line, then [`SITE_COLUMNS`].
+    /// Columns computed off line, then [`SITE_COLUMNS`].
     site_columns: NamedColumns,
     /// Computed when first asked for.
     site_sums: OnceLock<Vec<SiteSums>>,
     decisions: Decisions,
     pub(super) topics: Topics,
-    /// What all visits say of a change rate; computed when first asked for.
+    /// The change rate that all visits suggest; computed when first asked for.
     pub(super) prior: OnceLock<RatePrior>,
 }
 
 /// Where searches found fewer pages than this in a block of columns, on average, each page is looked up.
 const FOUND_PER_BLOCK_MIN: usize = 16;
 
-/// URLs that are kept of those that were read, and names of hosts and of sites, which each take its bytes.
+/// URLs that are kept of those that were read; names of hosts and of sites may each take as many bytes.
 const NAMES_KEPT: usize = 1 << 17;
 
-/// What the importance of its pages makes of a site, beside the importance that links between sites give it.
+/// A site's sums over the importance of its pages, besides the importance that links between sites give it.
 const SITE_COLUMNS: [&str; 2] = ["importance_sum", "importance_max"];
 
 /// Columns that were computed off line, and their names once more as the plan wants them.
@@ -118,7 +118,7 @@ impl NamedColumns {
         Ok(Self { names: columns.iter().map(|column| column.name.clone()).collect(), columns })
     }
 
-    /// With further names, whose values are somewhere else.
+    /// With further names, whose values are elsewhere.
     fn with(mut self, names: &[&str]) -> Self {
         self.names.extend(names.iter().map(|&name| name.to_owned()));
         self
@@ -129,7 +129,7 @@ impl NamedColumns {
     }
 }
 
-/// What reads texts of an archive.
+/// Reads texts of an archive.
 #[derive(Debug)]
 struct Texts<'a> {
     urls: TextCache<'a>,
@@ -203,8 +203,8 @@ impl<'a> ArchiveRows<'a> {
         Ok(self.captures.get_or_init(|| opened).as_ref())
     }
 
-    /// The columns of what a plan asks for, where there are some, a test that holds for all that it selects, and whether it holds
-    /// for nothing else.
+    /// The columns of the rows that a plan selects from, if there are some, a test that holds for all that it selects, and whether it
+    /// holds for nothing else.
     pub(super) fn tested(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Columnar<'_>, bool)>, RowsError> {
         let prepared = match plan.target {
             Target::Pages => self.prepared.as_ref(),
@@ -221,7 +221,7 @@ impl<'a> ArchiveRows<'a> {
         Ok(Some((Columnar { prepared, test: Test::All(tests) }, is_exact)))
     }
 
-    /// What answers a plan by columns alone, if they decide all of its conditions.
+    /// Answers a plan by columns alone, if they decide all of its conditions.
     fn columnar(&self, plan: &Plan, hits: &Hits) -> Result<Option<Columnar<'_>>, RowsError> {
         let columnar = self.tested(plan, hits)?.and_then(|(columnar, is_exact)| is_exact.then_some(columnar));
         Ok(columnar.filter(|columnar| {
@@ -242,7 +242,7 @@ impl<'a> ArchiveRows<'a> {
         Ok(self.columnar(plan, &Hits::default())?.map(|columnar| columnar.of(ids)).transpose()?)
     }
 
-    /// The rows of some pages, by rising number: many cost less than one by one.
+    /// The rows of some pages, by rising number: reading many together costs less than one by one.
     pub fn pages_of(&self, mut ids: Vec<UrlId>) -> impl Iterator<Item = Result<PageRow, RowsError>> + '_ {
         ids.sort_unstable();
         ids.dedup();

@@ -1,6 +1,6 @@
 //! The archive as it stood at a time: rows made of the captures before.
 //!
-//! Pages are those that were captured by then. What they and their sites are follows from those captures; importance,
+//! Pages are those that were captured by then. The fields of pages and their sites follow from those captures; importance,
 //! depth and how a page was found are today's, as are the numbers computed off line.
 
 use std::borrow::Cow;
@@ -59,12 +59,12 @@ impl AsOf<'_> {
             if capture.content_changed && !has_version {
                 (row.changed, has_version) = (Some(time), true);
             }
-            // A 304 has the status of what it stands for.
+            // A 304 has the status of the capture that it confirms.
             if !has_status && capture.kind != NOT_MODIFIED {
                 (row.status, has_status) = (capture.status, true);
             }
         }
-        // What was not answered says nothing of what the page is.
+        // A fetch without an answer says nothing of what the page is.
         if let Some(row) = &mut then
             && !content_type.is_empty()
             && self.rows.text(&page, PageText::ContentType)?.as_deref() != Some(content_type.as_str())
@@ -74,7 +74,7 @@ impl AsOf<'_> {
         Ok(then)
     }
 
-    /// The newest capture of a page that has something to say of a document.
+    /// The newest record of a page that describes a document.
     fn document(&self, page: UrlId) -> Result<Option<Record>, RowsError> {
         for capture in self.history(page)? {
             let capture = capture?;

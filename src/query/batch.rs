@@ -1,4 +1,4 @@
-//! The pages that a query looks at now, read together once anything of them is asked for that their rows do not have.
+//! The pages that a query reads now: they are read together once a field is needed that their rows do not have.
 
 use archive_storage::{Page, State, StateError, UrlId, Visit};
 

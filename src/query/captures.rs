@@ -181,7 +181,7 @@ impl ArchiveRows<'_> {
             }
             for link in links {
                 let code = LinkCode::from_byte(link.kind);
-                // What a newer version has written has no name here.
+                // A kind that a newer version has written has no name here.
                 let Some(kind) = code.kind() else { continue };
                 id += 1;
                 visit(LinkRow {
@@ -226,7 +226,7 @@ impl ArchiveRows<'_> {
     }
 }
 
-/// What a document of this media type is.
+/// The type of a document with this media type.
 pub(super) fn type_of(content_type: &str) -> PageType {
     page_type(DocumentKind::of(content_type, &[]).code())
 }

@@ -1,4 +1,4 @@
-//! Conditions: which checks and values suit which field.
+//! Conditions: which checks and values fit which field.
 
 use std::ops::{Bound, Range};
 
@@ -18,7 +18,7 @@ use super::times;
 use super::typed::{Checked, Typed, Typing, same_sort, sort};
 use super::value::Value;
 
-/// What a regular expression may take when it is made ready.
+/// Bytes that a compiled regular expression may take.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// Turns conditions into filters.
@@ -466,7 +466,7 @@ fn time(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checked<
 fn compare(left: &Typed, comparison: Comparison, right: Typed) -> Filter {
     let folds_case = left.folds_case && right.folds_case;
     let (negated, comparison) = match comparison {
-        // Of what is unknown no test holds, and so its negation does.
+        // No test of an unknown value holds, so its negation does.
         Comparison::NotEqual => (true, Comparison::Equal),
         comparison => (false, comparison),
     };

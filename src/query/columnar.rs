@@ -1,5 +1,5 @@
-//! Answers that prepared columns give alone: how many pages or captures there are of each sort and what their numbers come to, and
-//! which come first. No row is made of the others, and blocks are read on all processors.
+//! Answers from prepared columns alone: counts and sums of pages or captures by group, and which rows come first. Only these are
+//! made into rows, and blocks are read on all processors.
 
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
@@ -24,13 +24,13 @@ use crate::prepared::{self, Column as Stored, Facts, Prepared, PreparedError};
 const SORTS_MAX: u64 = 1 << 21;
 const COUNTERS_MAX: usize = 8;
 
-/// Of more rows than this, those before each other are told row by row.
+/// With more rows than this, the first ones are found row by row.
 pub(super) const BEST_MAX: usize = 10_000;
 
 /// Times that are on one day in one time zone are on one in all of them if they are in one of these spans.
 const SPAN_SECONDS: u64 = 900;
 
-/// What tells the groups of a plan apart: a column, or the spans of one of times, by how many of its units a span has.
+/// A key of a plan's groups: a column, or, of a column of times, spans of this many units.
 struct Key {
     column: Stored,
     units: u64,
@@ -50,7 +50,7 @@ impl Key {
         Some(Self { column, units: 1 })
     }
 
-    /// The part of a value that counts. 0 has one of its own: it may say that nothing is known.
+    /// The part of a value that counts. 0 has its own part, because it may mean that nothing is known.
     fn part(&self, value: u64) -> u64 {
         if self.units == 1 { value } else { value / self.units + u64::from(value > 0) }
     }
@@ -61,7 +61,7 @@ impl Key {
     }
 }
 
-/// What the groups of a plan are, if columns tell all of it.
+/// The groups of a plan, if columns decide all of it.
 pub(super) struct Wanted {
     keys: Vec<Key>,
     /// For each aggregate the number that it is of, if it is of one.
@@ -73,7 +73,7 @@ pub(super) struct Wanted {
 impl Wanted {
     pub(super) fn of(plan: &Plan) -> Option<Self> {
         let groups = plan.groups.as_ref().filter(|_| plan.sample.is_none())?;
-        // What is counted once is told apart as groups are.
+        // Distinct values are counted like groups.
         let distinct = groups.aggregates.iter().filter(|aggregate| aggregate.gather == Gather::Distinct);
         let distinct = distinct.filter_map(|aggregate| aggregate.of.as_ref());
         let keys: Vec<Key> = groups.keys.iter().chain(distinct).map(Key::of).collect::<Option<_>>()?;
@@ -93,13 +93,13 @@ impl Wanted {
         Some(Self { keys, numbers, largest: plan.last_row().filter(|_| is_cut) })
     }
 
-    /// What the values of its keys say of a page.
+    /// The facts of a page in the values of its keys.
     pub(super) fn facts(&self, values: &[u64]) -> Facts {
         Facts::of_some(&self.keys.iter().map(|key| key.column).collect::<Vec<_>>(), values)
     }
 }
 
-/// The number that an aggregate gathers; none of rows themselves, and nothing for what takes each value.
+/// The number that an aggregate gathers; `Some(None)` for rows themselves, and none for aggregates that need each value.
 fn summed(aggregate: &Aggregate, target: Target) -> Option<Option<Number>> {
     let of = match &aggregate.of {
         Some(of) => Some(plain(of)?),
@@ -113,15 +113,15 @@ fn summed(aggregate: &Aggregate, target: Target) -> Option<Option<Number>> {
     }
 }
 
-/// The column that tells which of two values of a field is greater.
+/// The column that orders the values of a field.
 fn compared(column: Column, target: Target) -> Option<Number> {
     number(column, target).or_else(|| times(column).map(|times| times.0))
 }
 
-/// What is told of pages of which many were found.
+/// The columns that are read of found pages when there are many.
 const OF_FOUND: [Stored; 4] = [Stored::Kind, Stored::Site, Stored::LastSeen, Stored::Language];
 
-/// The column whose values tell those of a field.
+/// The column from which the values of a field follow.
 fn stored(column: Column) -> Option<Stored> {
     Some(match column {
         Column::Type => Stored::Kind,
@@ -146,7 +146,7 @@ pub(super) struct Best {
     captured_first: bool,
     number: Number,
     direction: Direction,
-    /// Whether the number is the importance of pages, which makes a score of what a search found of them.
+    /// Whether the number is the importance of pages, which turns the points of a search into scores.
     is_score: bool,
 }
 
@@ -176,7 +176,7 @@ impl Best {
         }
     }
 
-    /// The same of a page of which a search found so much.
+    /// The same for a page with this score of its search.
     fn rank_with(&self, bm25: f64, value: u64) -> u64 {
         let stored = if self.is_score { combined(bm25, self.number.value(value)).to_bits() } else { value };
         self.rank(stored)
@@ -192,7 +192,7 @@ impl Best {
     }
 }
 
-/// The columns, and a test that says all that the filter of a plan does, or holds for more.
+/// The columns, and a test that is equivalent to the filter of a plan, or holds for more.
 pub(super) struct Columnar<'a> {
     pub(super) prepared: &'a Prepared,
     pub(super) test: Test,
@@ -211,13 +211,13 @@ pub(super) struct Counted {
     pub(super) sums: Vec<Option<Sum>>,
 }
 
-/// What is counted of each sort at its place, and for each sort and number what is summed.
+/// The count of each sort at its place, and the sums for each sort and number.
 struct Counters {
     counts: Vec<(u32, u32)>,
     sums: Vec<Sums>,
 }
 
-/// What some values come to. There are fewer than 2^32 rows, and what is summed is below 2^32.
+/// The sums of some values. There are fewer than 2^32 rows, and each value is below 2^32.
 #[derive(Clone, Copy)]
 struct Sums {
     known: u64,
@@ -238,7 +238,7 @@ impl Sums {
         }
     }
 
-    fn told(self, number: &Number) -> Sum {
+    fn shown(self, number: &Number) -> Sum {
         Sum {
             known: self.known,
             sum: self.sum as f64 + self.known as f64 * number.value(0),
@@ -289,18 +289,18 @@ impl Columnar<'_> {
         if let Some(place) = place {
             let mut sizes: Vec<u32> = counts.iter().map(|(_, (count, _))| *count).collect();
             let (_, least, _) = sizes.select_nth_unstable_by_key(place, |count| Reverse(*count));
-            // Equals of the last one are told apart by what they are called.
+            // Groups equal to the last one are ordered by their names later.
             counts.retain(|(_, (count, _))| *count >= *least);
         }
         let left_out = (all - counts.len()) as u64;
         let counted = counts.into_iter().map(|(place, (count, last))| {
             let sums = sums.get(place * numbers.len()..).unwrap_or_default();
-            let mut told = numbers.iter().zip(sums).map(|(number, sums)| sums.told(number));
+            let mut shown = numbers.iter().zip(sums).map(|(number, sums)| sums.shown(number));
             Counted {
                 values: values(place as u64, &wanted.keys, &spans),
                 last,
                 count: count.into(),
-                sums: wanted.numbers.iter().map(|number| number.and_then(|_| told.next())).collect(),
+                sums: wanted.numbers.iter().map(|number| number.and_then(|_| shown.next())).collect(),
             }
         });
         Ok(Some((counted.collect(), left_out)))
@@ -313,7 +313,7 @@ impl Columnar<'_> {
         bounds.map_or(0..1, |bounds| key.part(*bounds.start())..key.part(*bounds.end()).saturating_add(1))
     }
 
-    /// Counts the sorts of a block, each at its place among all that there may be, and notes the last row of each.
+    /// Counts the sorts of a block, each at its place among all possible ones, and notes the last row of each.
     fn count(
         &self,
         block: u32,
@@ -376,7 +376,7 @@ impl Columnar<'_> {
             return Ok((top, count));
         }
         let ids = self.prepared.ids(block);
-        // None of the block comes before those that are there: they are only counted.
+        // No row of the block comes before those already found: they are only counted.
         let (least, most) = self.prepared.bounds(block, best.number.column).into_inner();
         let bm25 = if best.is_score { hits.bm25_of(ids.clone()) } else { vec![0.0; ids.len()] };
         let first_rank = match best.is_score {
@@ -403,7 +403,7 @@ impl Columnar<'_> {
         Ok((top, count))
     }
 
-    /// Of some pages, given by rising number, those that pass the test, with what [`OF_FOUND`] tells of them and no more.
+    /// Of some pages, given by rising number, those that pass the test, with only the facts in [`OF_FOUND`].
     pub(super) fn of(&self, ids: &[UrlId]) -> Found<Vec<(UrlId, Facts)>> {
         let of_block = |block| {
             let urls = self.prepared.ids(block);

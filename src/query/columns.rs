@@ -1,5 +1,5 @@
-//! The fields of everything that can be asked for: names, sorts, meanings. Help, messages, the reference and plans read
-//! this one table.
+//! The fields of everything that can be asked for: names, types, meanings. Help, messages, the reference and plans all
+//! read this table.
 
 use archive_grammar::{Target, nearest};
 
@@ -71,7 +71,7 @@ pub(crate) enum Column {
     Named(usize),
 }
 
-/// What sort of values a field has.
+/// What type of values a field has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// Text; large and small letters are alike, except in URLs.
@@ -272,7 +272,7 @@ pub(crate) fn yes_no(is_so: bool) -> &'static str {
 /// The `kind` of a 304.
 pub(crate) const NOT_MODIFIED: &str = "not-modified";
 
-/// The `kind` of what other tools stored without an answer.
+/// The `kind` of documents that other tools stored without an answer.
 pub(crate) const RESOURCE: &str = "resource";
 
 /// Values of a capture's `kind`, in the order of [`crate::prepared::capture_kind`].
@@ -449,7 +449,7 @@ impl<'a> Columns<'a> {
         own.chain(self.named().iter().map(String::as_str))
     }
 
-    /// What is shown when a query chooses no columns.
+    /// The columns that are shown when a query chooses none.
     pub(crate) fn usual(&self, scored: bool) -> Vec<&'static str> {
         let columns: &[&str] = match self.target {
             Target::Pages => &["importance", "url", "title", "type", "captures", "last_seen"],
@@ -537,12 +537,12 @@ impl Column {
     }
 }
 
-/// A field's name as people write it.
+/// A field's name in queries.
 pub(crate) fn shown(name: &str) -> String {
     archive_grammar::Field::new(name).to_string()
 }
 
-/// Several of what is asked for.
+/// The plural of what is asked for.
 pub(crate) fn plural(target: Target) -> &'static str {
     match target {
         Target::Pages => "pages",

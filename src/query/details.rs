@@ -1,4 +1,4 @@
-//! Rows of hosts, captures and links, and what is looked up of a page or capture only when it is asked for.
+//! Rows of hosts, captures and links, and details of pages and captures that are only looked up when needed.
 
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use chrono::{DateTime, Utc};
@@ -81,7 +81,7 @@ pub struct LinkRow {
     pub template: bool,
 }
 
-/// What the records of a capture say beside its row.
+/// What the records of a capture say besides its row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
     /// Headers of the answer, as they came.
@@ -113,7 +113,7 @@ impl Record {
     }
 }
 
-/// What is looked up of a page.
+/// Details of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageDetail {
     /// The letter of the link that led here.

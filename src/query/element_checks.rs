@@ -21,17 +21,17 @@ impl Checker<'_> {
     pub(super) fn elements(&mut self, path: &Path, test: &Test) -> Checked<Filter> {
         self.expect_documents(&test.left)?;
         let (filter, negated) = self.place_test(path, test)?;
-        // What the index knows are the newest versions.
+        // The index only knows the newest versions.
         let is_indexed = self.typing.columns.target == Target::Pages && !self.typing.is_past;
         let filter = if is_indexed { self.indexed(filter) } else { filter };
         Ok(negate(filter, negated))
     }
 
-    /// A condition on documents that the index knows of: it is asked first, and what it decides on is not read.
+    /// A condition on documents that the index knows: it is asked first, and documents on which it decides are not read.
     fn indexed(&mut self, filter: Filter) -> Filter {
         let Filter::Some(path, inner) = &filter else { return filter };
         let decided = decided(path, inner.as_deref());
-        // Of some documents the index does not tell all.
+        // Some documents are not fully in the index.
         let (query, known) = match decided {
             Some(Decided { known, is_all: true }) => (ElementQuery::Any(Vec::new()), Some(known)),
             Some(Decided { known, .. }) => (wanted(path, inner.as_deref(), None), Some(known)),
@@ -49,7 +49,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What stands where a path leads to, as a text.
+    /// The text at the place to which a path leads.
     pub(super) fn texts(&mut self, path: &Path, written: &Spanned<Written>) -> Checked<Typed> {
         self.expect_documents(written)?;
         let path = self.path(path, &written.span)?;
@@ -103,7 +103,7 @@ impl Checker<'_> {
         })
     }
 
-    /// That a path leads to something that passes a check, and whether this must not be.
+    /// The condition that a path leads to something that passes a check, or to nothing that does.
     fn place_test(&mut self, path: &Path, test: &Test) -> Checked<(Filter, bool)> {
         let path = self.path(path, &test.left.span)?;
         if let Check::Empty { negated } = test.check.value {
@@ -150,7 +150,7 @@ impl Checker<'_> {
     }
 }
 
-/// That the newest capture of a page brought a document whose elements may be asked for: see `RowSubject::document`.
+/// The condition that the newest capture of a page brought a document whose elements may be asked for: see `RowSubject::document`.
 fn has_document() -> Filter {
     let found = Bound::Included(200.0);
     let types = [PageType::Xml, PageType::Feed].map(|known| known.name().to_owned()).to_vec();

@@ -1,4 +1,4 @@
-//! What the index is asked for paths: what it finds is never less than what the documents show, and which documents it decides on.
+//! Questions about paths to the index: it never finds fewer documents than match, and says on which documents it decides.
 
 use super::elements::{Content, ElementPath, ElementStep};
 use super::expr::Expr;
@@ -8,13 +8,14 @@ use crate::search::words;
 
 /// What the index decides on.
 pub(crate) struct Decided {
-    /// What it knows to lead to what is asked for.
+    /// The index query for documents that match.
     pub(crate) known: ElementQuery,
-    /// Whether nothing else does, except documents that are not fully indexed.
+    /// Whether no others match, except documents that are not fully indexed.
     pub(crate) is_all: bool,
 }
 
-/// Whether the index knows that a path from the document leads to something of which `filter` holds; none if only reading the document decides.
+/// Whether the index knows that a path from the document leads to something for which `filter` holds; none if only reading the
+/// document decides.
 pub(crate) fn decided(path: &ElementPath, filter: Option<&Filter>) -> Option<Decided> {
     let (step, rest) = path.steps.split_first()?;
     let name = step.name.as_deref();
@@ -53,7 +54,7 @@ fn attribute_of(element: Option<&str>, step: &ElementStep, filter: Option<&Filte
     has(format!("{}@{}", element.unwrap_or_default(), step.name.as_deref()?), filter)
 }
 
-/// That a place is there, or one with a text of these as a whole.
+/// The query for a place, or for a place whose whole text is one of these.
 fn has(place: String, filter: Option<&Filter>) -> Option<ElementQuery> {
     match filter {
         None => Some(ElementQuery::Named(place)),
@@ -69,7 +70,7 @@ fn has(place: String, filter: Option<&Filter>) -> Option<ElementQuery> {
     }
 }
 
-/// What a document has in which a path leads to something of which `filter` holds. `around` is the name of the element at which
+/// The query for documents in which a path leads to something for which `filter` holds. `around` is the name of the element at which
 /// the path starts, if that is known.
 pub(crate) fn wanted(path: &ElementPath, filter: Option<&Filter>, around: Option<&str>) -> ElementQuery {
     let mut parts = Vec::new();

@@ -16,10 +16,10 @@ use super::rows::RowsError;
 use super::value::Value;
 use crate::parse::{NAMESPACES, parse_date};
 
-/// Nodes that paths may look at in one document.
+/// Nodes that paths may visit in one document.
 pub const NODES_LOOKED_AT_MAX: u64 = 50_000_000;
 
-/// What stands between the texts of several elements.
+/// The separator between the texts of several elements.
 const BETWEEN: &str = " | ";
 
 /// Bytes of the texts of all elements that a path finds in one document; further ones are left out.
@@ -47,7 +47,7 @@ pub(crate) struct ElementStep {
     pub(crate) prefix: Option<String>,
     /// None for any.
     pub(crate) name: Option<String>,
-    /// What has to be true of it.
+    /// The conditions that must hold for it.
     pub(crate) filters: Vec<Filter>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct PlaceSubject<'a, 'i> {
 }
 
 impl<'a, 'i> PlaceSubject<'a, 'i> {
-    /// Hands each place that `path` leads to from here to `visit`, until that says true; whether it did.
+    /// Passes each place to which `path` leads from here to `visit`, until that returns true; returns whether it did.
     fn each(
         &self,
         path: &ElementPath,
@@ -111,7 +111,7 @@ impl<'a, 'i> PlaceSubject<'a, 'i> {
             let mut covered = 0;
             for place in &places {
                 let Place::Element(node) = *place else { continue };
-                // What is below a place is below those around it, too.
+                // Whatever is below a place is also below the places around it.
                 if step.is_deep && node.range().end <= covered {
                     continue;
                 }
@@ -142,7 +142,7 @@ impl<'a, 'i> PlaceSubject<'a, 'i> {
         if path.steps.is_empty() { visit(self) } else { Ok(false) }
     }
 
-    /// What a step leads to from an element, but for its conditions.
+    /// The places to which a step leads from an element, without its conditions.
     fn below(&self, node: Node<'a, 'i>, step: &ElementStep) -> Result<Vec<Place<'a, 'i>>, RowsError> {
         let mut found = Vec::new();
         let look = |node: Node<'a, 'i>, found: &mut Vec<_>| {
@@ -260,7 +260,7 @@ impl Subject for PlaceSubject<'_, '_> {
     }
 }
 
-/// As what the text of an element is read.
+/// How the text of an element is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Text,

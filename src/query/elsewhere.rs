@@ -1,4 +1,4 @@
-//! Queries that are asked of archives on other machines, too: what cannot be asked there, and relations between pages, of which each
+//! Queries that are also sent to archives on other machines: what cannot be asked there, and relations between pages, of which each
 //! archive has a part.
 
 use std::collections::HashSet;
@@ -36,7 +36,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The plan of an inner query, by its place among the searches of each level, for the URLs of its pages; none where there is none.
+    /// The plan of an inner query, by its place among the searches of each level, for the URLs of its pages; none if there is no such query.
     #[must_use]
     pub fn inner(&self, path: &[usize]) -> Option<Self> {
         let Some((first, rest)) = path.split_first() else { return Some(self.clone()) };
@@ -46,19 +46,19 @@ impl Plan {
         Self { select, headings, ..Self::clone(plan) }.inner(rest)
     }
 
-    /// Searches of which all archives together know what they find, by their places, with the URL of the other page unless an inner query
-    /// asks for others.
+    /// Searches that only all archives together can answer, by their places, with the URL of the other page unless an inner query
+    /// finds the others.
     pub fn relations(&self) -> impl Iterator<Item = (usize, Relation, Option<&str>)> {
         self.searches.iter().enumerate().filter_map(|(place, search)| match search {
-            // Whoever links to a URL knows it: each archive answers for its own pages.
+            // An archive with a link to a URL knows the URL: each archive answers for its own pages.
             Search::Url(relation @ Relation::LinkedFrom, url) => Some((place, *relation, Some(url.as_str()))),
             Search::Pages(relation, _) => Some((place, *relation, None)),
             _ => None,
         })
     }
 
-    /// The same plan where all archives together have found what [`Plan::relations`] needs: the other pages, or those that they link to.
-    /// None where something else was found.
+    /// The same plan, once all archives together have found what [`Plan::relations`] needs: the other pages, or those that they link
+    /// to. None if their number differs.
     #[must_use]
     pub fn with_related(mut self, related: Vec<Vec<String>>) -> Option<Self> {
         let places: Vec<(usize, Relation)> =

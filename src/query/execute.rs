@@ -100,7 +100,7 @@ impl Plan {
         })
     }
 
-    /// Does something with the rows as of the time that is asked for.
+    /// Runs a function on the rows as of the time that is asked for.
     pub(super) fn at<T>(
         &self,
         rows: &dyn Rows,
@@ -158,7 +158,7 @@ impl Plan {
         self.of_groups(groups, plan, matched)
     }
 
-    /// The columns of groups that are complete; so many others that match are not among them.
+    /// The columns of groups that are complete; `left_out` others match and are not among them.
     pub(super) fn of_groups(
         &self,
         groups: Groups<'_>,
@@ -194,7 +194,7 @@ impl Plan {
         Ok(Some(found.into_iter().collect()))
     }
 
-    /// Hands every row that matches, or those of them that are drawn, to a function.
+    /// Passes every row that matches, or those of them that are drawn, to a function.
     pub(super) fn scan(
         &self,
         world: &World<'_>,
@@ -212,7 +212,7 @@ impl Plan {
         drawn.into_sorted().into_iter().try_for_each(|(_, row)| take(row))
     }
 
-    /// Hands every row that matches to a function.
+    /// Passes every row that matches to a function.
     pub(super) fn each(
         &self,
         world: &World<'_>,

@@ -1,4 +1,4 @@
-//! What has a value in a checked query: fields, values, calculations, and what was gathered of a group.
+//! Calculations of a checked query: fields, values, functions, and what was gathered of a group.
 
 use archive_grammar::Sign;
 use chrono::{Datelike, Local, TimeDelta};
@@ -109,7 +109,7 @@ impl Expr {
     pub(crate) fn cost(&self) -> Cost {
         match self {
             Self::Value(_) | Self::Key(_) | Self::Aggregate(_) => Cost::Row,
-            // What another row has is looked up first.
+            // The other row is looked up first.
             Self::Field(path) if path.via.is_some() => path.column.cost().max(Cost::Look),
             Self::Field(path) => path.column.cost(),
             Self::Content(_) => Cost::Look,
@@ -147,7 +147,7 @@ impl Function {
         })
     }
 
-    /// Of what is unknown nothing is known.
+    /// A field of an unknown row is unknown.
     fn of(self, value: &Value) -> Value {
         let date = |time: &Instant, zone| match zone {
             Zone::Local => time.with_timezone(&Local).date_naive(),
@@ -165,7 +165,7 @@ impl Function {
     }
 }
 
-/// A calculation; of what is unknown nothing comes, and neither from dividing by nothing. Spans of time are seconds.
+/// The result of a calculation; unknown if an operand is unknown, and when dividing by zero. Spans of time are seconds.
 fn calculated(left: &Value, sign: Sign, right: &Value) -> Value {
     match (left, sign, right) {
         (Value::Time(left), Sign::Minus, Value::Time(right)) => number((*left - *right).as_seconds_f64()),
@@ -195,7 +195,7 @@ fn later(time: Instant, span: &Value, sign: f64) -> Value {
     moved.map_or(Value::Empty, Value::Time)
 }
 
-/// A number as whole as it is.
+/// A whole number as an integer, any other as a float.
 pub(crate) fn number(number: f64) -> Value {
     if number.fract() == 0.0 && (0.0..=WHOLE_MAX).contains(&number) {
         Value::Integer(number as u64)

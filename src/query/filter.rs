@@ -1,7 +1,7 @@
 //! Conditions ready to run: every literal resolved, every value known to be of the right sort.
 //!
-//! Invariant: a test of a value of which nothing is known is false, and `not` turns that into true: `status != 404`
-//! holds for a page that was never fetched. Only `= ""` asks for just that: a text of which nothing is known.
+//! Invariant: a test of an unknown value is false, and `not` turns that into true: `status != 404` holds for a page that
+//! was never fetched. Only `= ""` asks for an unknown text.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -39,7 +39,7 @@ pub(crate) enum Filter {
     },
     /// The search of the plan with this index found it.
     Hit(usize),
-    /// A path leads to something in the document of which this holds.
+    /// A path leads to something in the document for which this holds.
     Some(Box<ElementPath>, Option<Box<Filter>>),
     /// The content changed between these times.
     Changed(Option<Instant>, Option<Instant>),
@@ -191,13 +191,13 @@ fn fits(order: Ordering, comparison: Comparison) -> bool {
 }
 
 impl TextTest {
-    /// Whether it holds for what a column has; the name of a host with a port may also do without the port.
+    /// Whether it holds for a column's value; the name of a host with a port may also do without the port.
     pub(crate) fn holds_of(&self, text: Option<&str>, column: Option<Column>) -> bool {
         match text {
             Some(text) => {
                 self.holds_for(text) || column == Some(Column::Host) && self.holds_for(host_name(text))
             }
-            // An empty text says as little as none.
+            // An empty text is the same as none.
             None => {
                 matches!(&self.kind, TextTestKind::Is(wanted) if wanted.iter().any(String::is_empty))
             }
@@ -207,7 +207,7 @@ impl TextTest {
     fn holds_for(&self, text: &str) -> bool {
         let folded = || folded(text, self.folds_case);
         match &self.kind {
-            // These see to large and small letters themselves.
+            // These handle large and small letters themselves.
             TextTestKind::Fits(glob) => glob.matches(text),
             TextTestKind::Matches(regex) => regex.is_match(text),
             TextTestKind::Is(wanted) => {

@@ -34,7 +34,7 @@ impl Glob {
         Self { parts, fold_case }
     }
 
-    /// Whether the whole of `text` fits.
+    /// Whether the whole of `text` matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
         match (text.is_ascii(), self.fold_case) {
             (true, true) => self.fits(text.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),

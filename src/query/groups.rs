@@ -1,4 +1,4 @@
-//! Groups of rows: what they have in common, and what is gathered of each.
+//! Groups of rows: their keys, and what is gathered of each.
 //!
 //! Rows stream by; a group keeps its key and a few numbers. Only `median` and `count(distinct …)` keep values, each once.
 //! All of it is counted in bytes against [`GATHERED_BYTES_MAX`].
@@ -11,10 +11,10 @@ use super::rows::{RowsError, Sort, Sum};
 use super::value::Value;
 use super::{Error, Instant};
 
-/// What all groups of an answer may take of memory, by estimate.
+/// Memory that all groups of an answer may take, by estimate.
 pub const GATHERED_BYTES_MAX: usize = 256 << 20;
 
-/// Memory that a group, or a distinct value, takes beside its own bytes.
+/// Memory that a group, or a distinct value, takes besides its own bytes.
 const OVERHEAD_BYTES: usize = 64;
 
 /// What is gathered.
@@ -22,7 +22,7 @@ const OVERHEAD_BYTES: usize = 64;
 pub(crate) enum Gather {
     /// Rows.
     Count,
-    /// Rows of which something is known.
+    /// Rows with a known value.
     Known,
     /// Different values.
     Distinct,
@@ -43,7 +43,7 @@ impl Gather {
         ("median", "the one in the middle"),
     ];
 
-    /// The one that is called so.
+    /// The one with this name.
     pub(crate) fn named(name: &str, distinct: bool, has_argument: bool) -> Option<Self> {
         Some(match (name, distinct, has_argument) {
             ("count", false, false) => Self::Count,
@@ -78,7 +78,7 @@ impl Gather {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Aggregate {
     pub(crate) gather: Gather,
-    /// Of what; of rows themselves when there is none.
+    /// The calculation that it is of; none for rows themselves.
     pub(crate) of: Option<Expr>,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Groups<'a> {
     pub(crate) fn new(keys: &'a [Expr], aggregates: &'a [Aggregate], bytes_max: usize) -> Self {
         let mut groups = Self { keys, aggregates, found: HashMap::new(), bytes: 0, bytes_max };
         if keys.is_empty() {
-            // Of no rows at all, there still is a number: none.
+            // Even no rows have a count: zero.
             groups.found.insert(Vec::new(), Group::new(Vec::new(), aggregates));
         }
         groups
@@ -219,7 +219,7 @@ impl Group {
 }
 
 impl Gathered {
-    /// Takes what a row has, and says how many bytes it keeps of it.
+    /// Adds the value of a row, and returns how many bytes it keeps of it.
     fn add(&mut self, gather: Gather, value: Option<Value>) -> usize {
         let Some(value) = value else {
             if let Self::Count(count) = self {
@@ -251,7 +251,7 @@ impl Gathered {
         0
     }
 
-    /// Takes what some rows have together.
+    /// Adds the sums of some rows.
     fn add_all(&mut self, gather: Gather, rows: u64, of: Option<&Sum>) {
         match (self, of) {
             (Self::Count(count), None) => *count += rows,
@@ -269,7 +269,7 @@ impl Gathered {
         }
     }
 
-    /// Takes what was gathered elsewhere of the same, and says how many bytes it keeps of it.
+    /// Adds what was gathered elsewhere for the same aggregate, and returns how many bytes it keeps of it.
     fn merge(&mut self, gather: Gather, other: Self) -> usize {
         match (self, other) {
             (Self::Count(count), Self::Count(more)) => *count = count.saturating_add(more),

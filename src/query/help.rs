@@ -10,9 +10,9 @@ use super::groups::Gather;
 /// A field in words.
 #[derive(Clone, Debug, Serialize)]
 pub struct FieldHelp {
-    /// As it is written in queries.
+    /// Its name in queries.
     pub name: String,
-    /// What sort of values it has.
+    /// The type of its values.
     pub sort: &'static str,
     /// What it says, with its values if they are a few words.
     pub meaning: String,
@@ -65,7 +65,7 @@ mod tests {
 
     use super::{FieldHelp, fields, functions};
 
-    /// `docs/query.md` says what the tables say. With `ARCHIVE_TEST_UPDATE=1` it is made to.
+    /// `docs/query.md` agrees with the tables. `ARCHIVE_TEST_UPDATE=1` updates it.
     #[test]
     fn the_reference_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/query.md");

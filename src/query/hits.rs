@@ -83,7 +83,7 @@ impl Hits {
     }
 }
 
-/// What was found of a range of pages.
+/// The hits in a range of pages.
 fn within<'a>(found: &'a Found, pages: &Range<u32>) -> &'a [(UrlId, f32)] {
     let place = |page: u32| found.partition_point(|(id, _)| id.0 < page);
     found.get(place(pages.start)..place(pages.end)).unwrap_or_default()

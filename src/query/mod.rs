@@ -8,8 +8,8 @@
 //! equal rows come in the order of their ids, so the same query over the same store gives the same answer.
 //!
 //! A row is a page, a site, a host, a capture (a version is one with new bytes) or a link; `columns` has the table of their
-//! fields, from which help, messages and `docs/query.md` are made. What other rows say is reached by a point
-//! (`site.importance`). [`Rows`] gives rows; a plan asks for records last, and only where a condition or column needs them.
+//! fields, from which help, messages and `docs/query.md` are made. Fields of other rows are written with a
+//! point (`site.importance`). [`Rows`] gives rows; a plan asks for records last, and only where a condition or column needs them.
 //! With `as of`, rows are those of `as_of`, and everything else stays as it is. Groups stream: see `groups`.
 //!
 //! A date means the whole day: `last seen <= 2026-01-31` includes that day, `last seen > 2026-01-31` starts after it.
@@ -96,8 +96,8 @@ pub trait FullText {
     /// When the index cannot be read.
     fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError>;
 
-    /// Every page whose elements may be as `query` wants them, or only those that are known to be, in any order; nothing when
-    /// the index does not know.
+    /// Every page whose elements may match `query`, or only those that are known to match, in any order; none if the index
+    /// does not know.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -115,7 +115,7 @@ pub trait FullText {
     }
 }
 
-/// Of elements the newest versions alone are known.
+/// Elements are only known of the newest versions.
 impl FullText for search::View<'_> {
     fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
         Ok(self.search(query)?)
@@ -164,7 +164,7 @@ pub enum Error {
         "the query asks for {what}, and pages are wanted here: ask for them, as in 'page site = \"example.org\"'"
     )]
     NotPages {
-        /// For what.
+        /// What it asks for.
         what: &'static str,
     },
     /// Its groups and different values do not fit into memory.
@@ -172,7 +172,7 @@ pub enum Error {
         "the groups and different values of this query take more than {} MiB: ask of fewer rows, or group by something with fewer values", bytes_max >> 20
     )]
     TooMuch {
-        /// What they may take.
+        /// The limit.
         bytes_max: usize,
     },
     /// The query searches text, and the archive has no index.
@@ -183,15 +183,15 @@ pub enum Error {
     /// The query searches text as of a time, and the archive has no index of older versions.
     #[error(transparent)]
     NoVersions(search::Error),
-    /// More pages match than are listed for which only other archives know whether they count.
+    /// Too many pages match of which only other archives know whether they count.
     #[error(
         "more than {DOUBTFUL_MAX} pages match that nobody captured, and of which other archives may know more: add `captures > 0`"
     )]
     TooManyDoubtful,
-    /// It asks archives on other machines for what they cannot answer together.
+    /// It asks archives on other machines for something that they cannot answer together.
     #[error("{what} cannot be asked of archives on other machines: ask folders, or each archive alone")]
     NotElsewhere {
-        /// For what.
+        /// What it asks for.
         what: &'static str,
     },
     /// The store cannot be read.

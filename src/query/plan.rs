@@ -1,4 +1,4 @@
-//! From a query's tree to a plan: fields and types checked, times resolved, searches and relations set apart.
+//! From a query's tree to a plan: fields and types are checked, times resolved, searches and relations separated.
 
 use archive_grammar::{Direction, Expr as Written, ParseError, Query, Relation, Spanned, Target};
 use chrono::{DateTime, Utc};
@@ -28,7 +28,7 @@ pub struct Context<'a> {
     pub site_columns: &'a [String],
     /// Names of topics.
     pub topics: &'a [String],
-    /// Whether it is asked of several archives, so that what each knows in its own way cannot be asked for.
+    /// Whether it is asked of several archives, so that fields with different values in each cannot be asked for.
     pub of_several: bool,
     /// Whether some of these are on other machines: then links do not know what others know of the pages that they lead to.
     pub elsewhere: bool,
@@ -57,7 +57,7 @@ pub struct Plan {
     pub(crate) searches: Vec<Search>,
     /// Whether pages are asked for the structure of their documents.
     pub(crate) asks_structure: bool,
-    /// Which of the rows that fit are drawn: how many, and the seed.
+    /// Which of the rows that match are drawn: how many, and the seed.
     pub(crate) sample: Option<(usize, u64)>,
     pub(crate) groups: Option<GroupPlan>,
     pub(crate) order: Vec<(Expr, Direction)>,
@@ -69,7 +69,7 @@ pub struct Plan {
     pub(crate) as_of: Option<Instant>,
 }
 
-/// How rows are put together.
+/// How rows are grouped.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupPlan {
     /// None for one group of all rows.
@@ -94,16 +94,16 @@ pub(crate) enum Search {
     Urls(Option<Relation>, Vec<String>),
     /// Another page has the same content.
     Duplicates,
-    /// XML documents whose elements may be as this wants them, or only those that are known to be.
+    /// XML documents whose elements may match this, or only those that are known to match.
     Elements { query: ElementQuery, are_known: bool },
 }
 
-/// What stands over a column of the answer.
+/// The heading of a column of the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
     /// The field in its normal form, for example `last_seen`; a calculation as it is written.
     pub name: String,
-    /// What sort of values the column has.
+    /// The type of the column's values.
     pub kind: ColumnKind,
 }
 
@@ -139,7 +139,7 @@ impl Plan {
     /// Checks `query`, which was parsed from `text`.
     ///
     /// # Errors
-    /// The first field that does not exist, or value that does not suit its field.
+    /// The first field that does not exist, or value that does not fit its field.
     pub fn new(query: &Query, text: &str, context: &Context<'_>) -> Result<Self, ParseError> {
         let columns =
             Columns { target: query.target, pages: context.page_columns, sites: context.site_columns };
@@ -279,7 +279,7 @@ fn as_of(query: &Query, checker: &Checker<'_>) -> Checked<Option<Instant>> {
     Ok(Some(times::end(&named)))
 }
 
-/// What is made of the rows that fit.
+/// What is made of the rows that match.
 struct Shape {
     groups: Option<GroupPlan>,
     select: Vec<(Heading, Expr)>,
@@ -293,7 +293,7 @@ struct Planner<'a, 'q> {
 }
 
 impl Planner<'_, '_> {
-    /// A row of the answer for each row that fits.
+    /// A row of the answer for each row that matches.
     fn single(&mut self) -> Checked<Shape> {
         let mut select = Vec::new();
         let mut names = Vec::new();
@@ -312,7 +312,7 @@ impl Planner<'_, '_> {
         }
         let mut order = Vec::new();
         for key in &self.query.order {
-            // A name that `select` gave goes before a field of this name.
+            // A name that `select` gave takes precedence over a field of this name.
             let named = match &key.expr.value {
                 Written::Field(field) => names.iter().find(|(name, _)| name == field.name()),
                 _ => None,
@@ -329,7 +329,7 @@ impl Planner<'_, '_> {
         Ok(Shape { groups: None, select, order })
     }
 
-    /// What was captured goes before what is only linked to; whatever a search finds was.
+    /// Captured pages come before pages that are only linked to; whatever a search finds was captured.
     fn usual_order(&self) -> Vec<(Expr, Direction)> {
         let columns: &[Column] = match self.query.target {
             Target::Pages | Target::Sites if self.is_scored => &[Column::Score],
@@ -378,7 +378,7 @@ impl Planner<'_, '_> {
         Ok(Shape { groups: Some(groups), select, order })
     }
 
-    /// The columns of groups; what they have in common and how many rows they are, if nothing was chosen.
+    /// The columns of groups; by default their keys and how many rows they have.
     fn selection_of_groups(&self) -> Vec<archive_grammar::Selection> {
         if !self.query.select.is_empty() {
             return self.query.select.clone();

@@ -1,8 +1,8 @@
-//! Answers in portions: what each of several archives has of an answer, and the whole answer that they make.
+//! Answers in portions: what each of several archives has of an answer, and how these make the whole answer.
 //!
 //! A portion is a row that is among the first of its archive, with its keys in the order, or what was gathered of a group. Groups come in
-//! several portions where they are large. Of pages, sites and hosts of a site that an archive has captured nothing of, only all archives
-//! together know whether they count: such a row comes by itself, with what settles it ([`Doubt`]).
+//! several portions where they are large. Whether pages, sites and hosts count of a site of which an archive has captured nothing,
+//! only all archives together know: such a row is sent separately, with what settles it ([`Doubt`]).
 
 use std::cmp::Ordering;
 
@@ -22,13 +22,13 @@ use super::top::Top;
 use super::value::Value;
 use super::{Answer, Error, FullText};
 
-/// Rows of an archive of which only others know whether they count.
+/// Rows of an archive, at most, of which only others know whether they count.
 pub const DOUBTFUL_MAX: usize = 1_000_000;
 
-/// Different values, or values that are all counted, in one portion: as many as have so many bytes.
+/// Bytes of distinct values, or of values that are all counted, in one portion.
 const PORTION_BYTES: usize = 1 << 20;
 
-/// Whole numbers above are refused: floats have them one by one up to here.
+/// Larger whole numbers are refused: floats represent all of them up to here.
 const INTEGER_MAX: u64 = 1 << 53;
 
 /// A value as it is sent, without loss.
@@ -56,9 +56,9 @@ pub enum Sent {
 #[serde(rename_all = "snake_case")]
 enum Partial {
     Count(u64),
-    /// The keys of different values, in Base64.
+    /// The keys of distinct values, in Base64.
     Distinct(Vec<String>),
-    /// The bits of a sum, and of how many.
+    /// The bits of a sum, and the number of its values.
     Sum(u64, u64),
     Best(Sent),
     /// Bits of numbers.
@@ -84,7 +84,7 @@ pub struct Portion {
     /// Of a row that was drawn, its place in the draw.
     #[serde(default)]
     lot: Option<u64>,
-    /// Of a row, by what it is ordered; of a group, what its rows have in common.
+    /// The keys of a row in the order, or of a group.
     keys: Vec<Sent>,
     has: Has<Vec<Sent>, Vec<Partial>>,
     doubt: Option<Doubt>,
@@ -109,13 +109,13 @@ pub struct Taken {
     pub doubt: Option<Doubt>,
 }
 
-/// Takes portions as they come.
+/// Receives portions as they come.
 type Take<'a> = dyn FnMut(Portion) -> Result<(), Error> + 'a;
 
 impl Plan {
-    /// What one of several archives has of the answer: hands its portions to `take`, and says how many of its rows match beside those that
-    /// are in doubt; nothing if some of these were left out, because rows of this archive come before them whatever others say.
-    /// `is_captured` says of each site, by its number, whether the archive has captured pages of it.
+    /// What one of several archives has of the answer: passes its portions to `take`, and returns how many of its rows match besides
+    /// those in doubt; none if some of these were left out because rows of this archive come before them whatever others say.
+    /// `is_captured` has for each site, by its number, whether the archive has captured pages of it.
     ///
     /// # Errors
     /// As [`Plan::run`], [`Error::TooManyDoubtful`], and what `take` reports.
@@ -168,8 +168,8 @@ impl Plan {
         Ok(Taken { id: sent.id, lot: sent.lot, keys, has, doubt: sent.doubt })
     }
 
-    /// The whole answer: portions that count, each with the place of its archive, and how many rows match beside those that were in
-    /// doubt.
+    /// The whole answer: portions that count, each with the place of its archive, and how many rows match besides those that were
+    /// in doubt.
     ///
     /// # Errors
     /// [`Error::TooMuch`].
@@ -256,13 +256,13 @@ impl Part<'_> {
         plan.scan(&self.world, candidates, &mut |row| {
             let doubt = self.doubt(&row)?;
             let row = Candidate { keys: plan.keys(&self.world.subject(&row))?, row };
-            let is_behind = own.last().is_some_and(|last| plan.before(&row, last) == Ordering::Greater);
+            let is_after_last = own.last().is_some_and(|last| plan.before(&row, last) == Ordering::Greater);
             match doubt {
                 None => {
                     matched = matched.map(|matched: u64| matched + 1);
                     own.push(row);
                 }
-                Some(_) if is_behind => matched = None,
+                Some(_) if is_after_last => matched = None,
                 Some(_) if doubtful.len() >= DOUBTFUL_MAX => return Err(Error::TooManyDoubtful),
                 Some(doubt) => doubtful.push((row, doubt)),
             }
@@ -296,7 +296,7 @@ impl Part<'_> {
         take(Portion { id: row.id(), lot, keys: keys.iter().map(Sent::from).collect(), has, doubt })
     }
 
-    /// The rows that may be among those that are drawn of all: each by itself, also where they are put into groups.
+    /// The rows that may be among those that are drawn from all: each separately, even if they are grouped.
     fn drawn(&self, (rows, seed): (usize, u64), take: &mut Take<'_>) -> Result<Option<u64>, Error> {
         type Drawn = (u64, Row, Option<Doubt>);
         let before = |left: &Drawn, right: &Drawn| (left.0, left.1.id()).cmp(&(right.0, right.1.id()));
@@ -370,7 +370,7 @@ fn send(
     Ok(())
 }
 
-/// Whether a value is one of a column.
+/// Whether a value may be in a column.
 fn fits(kind: ColumnKind, value: &Value) -> bool {
     match value {
         Value::Empty => true,
@@ -433,7 +433,7 @@ impl From<Gathered> for Partial {
 }
 
 impl Partial {
-    /// Takes out what stands in one portion.
+    /// Removes as much as fits into one portion.
     fn piece(&mut self) -> Self {
         match self {
             Self::Count(count) => Self::Count(std::mem::take(count)),
@@ -445,7 +445,7 @@ impl Partial {
                     bytes += value.len();
                     bytes <= PORTION_BYTES
                 });
-                // One at least, however long it is.
+                // At least one, however long it is.
                 Self::Distinct(values.split_off(values.len().saturating_sub(longer.count().max(1))))
             }
             Self::All(values) => {
@@ -454,7 +454,7 @@ impl Partial {
         }
     }
 
-    /// Whether all of it was taken out.
+    /// Whether all of it was removed.
     fn is_sent(&self) -> bool {
         match self {
             Self::Distinct(values) => values.is_empty(),
@@ -463,7 +463,7 @@ impl Partial {
         }
     }
 
-    /// What it says, if it is what an aggregate gathers.
+    /// The gathered value, if it fits the aggregate.
     fn of(self, aggregate: &Aggregate) -> Result<Gathered, &'static str> {
         Ok(match (self, aggregate.gather) {
             (Self::Count(count), Gather::Count | Gather::Known) => Gathered::Count(whole(count)?),

@@ -1,6 +1,6 @@
 //! Conditions that prepared columns can decide: they choose the pages for which rows are made at all.
 //!
-//! A test holds for every page for which its filter holds, mostly for no other.
+//! A test holds for every page for which its filter holds, and mostly for no other.
 
 use std::cell::RefCell;
 use std::ops::{Bound, Not, Range, RangeBounds, RangeInclusive};
@@ -21,7 +21,7 @@ use super::value::Value;
 use crate::ledger::{SiteRule, capture_flags, language};
 use crate::prepared::{self, Block, Column as Stored, Facts, Pages, Prepared, PreparedError};
 
-/// By what tests are made of a plan's conditions.
+/// What tests are made from, besides a plan's conditions.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub(super) target: Target,
@@ -37,9 +37,9 @@ pub(super) enum Test {
     Not(Box<Test>),
     /// A number between bounds.
     Between(Number, Vec<(Bound<f64>, Bound<f64>)>),
-    /// A text that is stored by its number: for which it holds, and whether it holds where no text is known.
+    /// A text that is stored by its number: the numbers for which it holds, and whether it holds if no text is known.
     Of(Stored, Vec<bool>, bool),
-    /// The same for one number alone, which is told faster.
+    /// The same for a single number, which is faster.
     Is(Stored, u64),
     /// One of these pages, by rising number.
     Found(Vec<u32>),
@@ -51,7 +51,7 @@ pub(super) struct Number {
     pub(super) column: Stored,
     /// The number that is stored; a greater one for a greater value.
     of: fn(u64) -> f64,
-    /// Whether 0 says that nothing is known.
+    /// Whether 0 means that nothing is known.
     pub(super) zero_is_unknown: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Number {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times(pub(super) Number, pub(super) u64);
 
-/// For which rows of a block a test holds.
+/// The rows of a block for which a test holds.
 pub(super) enum Rows {
     All,
     None,
@@ -67,8 +67,8 @@ pub(super) enum Rows {
 }
 
 impl Test {
-    /// The test of a filter, or of those of its parts that all have to hold, and whether it says all that the filter does; none
-    /// if columns say nothing about it.
+    /// The test of a filter, or of those of its parts that must all hold, and whether it is equivalent to the filter; none if
+    /// columns say nothing about it.
     pub(super) fn of(filter: &Filter, known: Known<'_>) -> Result<(Option<Self>, bool), StateError> {
         let Filter::All(parts) = filter else {
             let test = Self::exact(filter, known)?;
@@ -78,7 +78,7 @@ impl Test {
         let tests = parts.iter().map(|part| Self::of(part, known)).collect::<Result<Vec<_>, _>>()?;
         let is_exact = tests.iter().all(|(_, is_exact)| *is_exact);
         let mut tests: Vec<_> = tests.into_iter().filter_map(|(test, _)| test).collect();
-        // Of most blocks nothing else is read then.
+        // Then nothing else is read of most blocks.
         tests.sort_by_key(|test| !matches!(test, Self::Found(_)));
         let holds_for_none = tests.first().is_some_and(Self::holds_for_none);
         Ok((Some(tests).filter(|tests| !tests.is_empty()).map(Self::All), is_exact || holds_for_none))
@@ -88,7 +88,7 @@ impl Test {
         matches!(self, Self::Found(pages) if pages.is_empty())
     }
 
-    /// How many pages there can be for which it holds, if searches tell.
+    /// For how many pages at most it holds, if searches limit that.
     pub(super) fn most(&self) -> Option<usize> {
         match self {
             Self::All(tests) => tests.iter().filter_map(Self::most).min(),
@@ -98,7 +98,7 @@ impl Test {
         }
     }
 
-    /// The test that says no less and no more than a filter.
+    /// The test that is equivalent to a filter.
     fn exact(filter: &Filter, known: Known<'_>) -> Result<Option<Self>, StateError> {
         let each = |parts: &[Filter]| -> Result<Option<Vec<Self>>, StateError> {
             parts.iter().map(|part| Self::exact(part, known)).collect()
@@ -288,7 +288,7 @@ impl Rows {
         if rows.contains(&true) { Self::Some(rows) } else { Self::None }
     }
 
-    /// How many they are of all rows.
+    /// How many of all rows they are.
     pub(super) fn count(&self, all: usize) -> u64 {
         match self {
             Self::All => all as u64,
@@ -399,7 +399,7 @@ pub(super) fn times(column: Column) -> Option<Times> {
 /// Values of [`Stored::Change`] are below this.
 pub(super) const CHANGE_END: u64 = 4;
 
-/// What such a value says.
+/// What such a value means.
 fn change(flags: u64) -> Option<&'static str> {
     let [content, bytes] = CHANGES;
     let has = |flag: u8| flags & u64::from(flag) != 0;

@@ -20,11 +20,11 @@ pub fn select(store: &Store, access: Access, text: &str) -> Result<Vec<UrlId>, E
 /// A query that makes sense for an archive, ready to be asked.
 #[derive(Debug)]
 pub struct Question<'a> {
-    /// What it is asked of.
+    /// The archives that are asked.
     pub rows: Together<'a>,
-    /// What it asks for.
+    /// The plan of the query.
     pub plan: Plan,
-    /// How often its words are in all archives, where others are asked elsewhere.
+    /// How often its words occur in all archives, if others are asked elsewhere.
     of_all: Option<Statistics>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Question<'a> {
         Self::of(vec![(store, access)], text, now)
     }
 
-    /// The same of several archives, as if they were one.
+    /// The same for several archives, as if they were one.
     ///
     /// # Errors
     /// As [`Question::new`], and when two of them have captured pages of one site.
@@ -48,8 +48,8 @@ impl<'a> Question<'a> {
         Ok(Self { rows, plan, of_all: None })
     }
 
-    /// The same of one of several archives, at a place among them, of which the others are asked elsewhere. Days and hours without a
-    /// zone are UTC's: others may be in another zone.
+    /// The same for one of several archives, at a place among them, if the others are asked elsewhere. Days and hours without a zone
+    /// are in UTC: others may be in another zone.
     ///
     /// # Errors
     /// As [`Question::new`].
@@ -58,7 +58,7 @@ impl<'a> Question<'a> {
         Ok(Self { rows, plan, of_all: None })
     }
 
-    /// How often the words that it searches for are in the archive.
+    /// How often the words that it searches for occur in the archive.
     ///
     /// # Errors
     /// As [`Question::answer`].
@@ -75,7 +75,7 @@ impl<'a> Question<'a> {
         Ok(all)
     }
 
-    /// The same question with what is counted of its words in all archives.
+    /// The same question with the statistics of its words in all archives.
     #[must_use]
     pub fn with_statistics(self, of_all: Option<Statistics>) -> Self {
         Self { of_all, ..self }

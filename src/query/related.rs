@@ -1,4 +1,4 @@
-//! Pages by what they have to do with others: links, redirects, equal content.
+//! Pages by their relations to others: links, redirects, equal content.
 //!
 //! Each relation is one pass over all links, or over all pages, and gives a list of pages.
 
@@ -61,7 +61,7 @@ impl Plan {
     }
 }
 
-/// The pages that have to do with one of `others`.
+/// The pages that are related to one of `others`.
 pub(super) fn related(
     rows: &dyn Rows,
     relation: Relation,

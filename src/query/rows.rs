@@ -15,7 +15,7 @@ use super::value::Value;
 use crate::decisions::Decisions;
 use crate::parse::{Structure, Validity};
 
-/// Why rows could not be read; what a store's own error becomes here.
+/// Why rows could not be read: a store's own error, boxed.
 pub type RowsError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What a page is, by its newest capture.
@@ -194,20 +194,20 @@ pub struct Chosen<'a, T> {
 /// Rows that are of one group.
 #[derive(Debug)]
 pub struct Sort {
-    /// One of them: of the others it has what they are grouped by.
+    /// One of them, which has the same keys as the others.
     pub row: Row,
     /// How many they are.
     pub count: u64,
-    /// What they have together, for each aggregate of the plan that is of something.
+    /// Their sums, for each aggregate of the plan that is of a field.
     pub sums: Vec<Option<Sum>>,
 }
 
-/// What some rows have together in one field.
+/// The sums of one field over some rows.
 #[derive(Debug)]
 pub struct Sum {
-    /// How many have something there.
+    /// How many have a known value.
     pub known: u64,
-    /// The sum; of times nothing that counts.
+    /// The sum; meaningless for times.
     pub sum: f64,
     /// The smallest value.
     pub least: Value,
@@ -215,7 +215,7 @@ pub struct Sum {
     pub most: Value,
 }
 
-/// What reads the tree of an XML document.
+/// Reads the tree of an XML document.
 pub type DocumentReader<'a> = dyn FnMut(&roxmltree::Document<'_>) -> Result<(), RowsError> + 'a;
 
 /// What a store knows of pages and sites.
@@ -229,7 +229,7 @@ pub trait Rows {
     /// An item is an error when the store cannot be read; callers stop there.
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_>;
 
-    /// All pages, but for those of which the store knows at once that a plan does not select them.
+    /// All pages, without those of which the store knows at once that a plan does not select them.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -238,7 +238,7 @@ pub trait Rows {
         Ok(Chosen { rows: self.pages(), are_selected: false })
     }
 
-    /// All that a plan puts into groups when its searches found `hits`, but for groups that are not in its answer, and how many
+    /// All rows that a plan groups when its searches found `hits`, without groups that are not in its answer, and how many
     /// these are; none when the store does not know at once.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// Of a row the place of its archive, where these are several, and its number there.
+    /// The place of a row's archive, if there are several, and its number there.
     fn own_number(&self, row: &Row) -> (usize, u64) {
         (0, row.id())
     }
@@ -281,7 +281,7 @@ pub trait Rows {
     /// An item is an error when the store cannot be read; callers stop there.
     fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_>;
 
-    /// All sites, but for those of which the store knows at once that a plan does not select them.
+    /// All sites, without those of which the store knows at once that a plan does not select them.
     ///
     /// # Errors
     /// As [`Rows::sites`].
@@ -290,7 +290,7 @@ pub trait Rows {
         self.sites()
     }
 
-    /// Hands the tree of an XML document that a capture brought to `read`; of anything else nothing.
+    /// Passes the tree of an XML document that a capture brought to `read`; does nothing for other captures.
     ///
     /// # Errors
     /// When the store cannot be read, and what `read` reports.
@@ -299,7 +299,7 @@ pub trait Rows {
         Ok(())
     }
 
-    /// What the XML document that a capture brought is as a whole; none of anything else.
+    /// The facts of the XML document that a capture brought as a whole; none for other captures.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -308,7 +308,7 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// Whether the XML document that a capture brought is as its document type declares; none of anything else.
+    /// Whether the XML document that a capture brought is valid by its document type; none for other captures.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -369,7 +369,7 @@ pub trait Rows {
         None
     }
 
-    // Beside pages and sites. What a store does not say of them is unknown, or empty.
+    // Besides pages and sites. By default these are unknown, or empty.
 
     /// The page at a canonical URL.
     ///
@@ -402,7 +402,7 @@ pub trait Rows {
         Box::new(std::iter::empty())
     }
 
-    /// The captures of all pages, but for those of which the store knows at once that a plan does not select them.
+    /// The captures of all pages, without those of which the store knows at once that a plan does not select them.
     fn captures_for(&self, plan: &Plan) -> Result<Chosen<'_, CaptureRow>, RowsError> {
         let _ = plan;
         Ok(Chosen { rows: self.captures(), are_selected: false })
@@ -417,7 +417,7 @@ pub trait Rows {
         Ok(Box::new(std::iter::empty()))
     }
 
-    /// Hands the links of the newest version of each page to a function, and stops where that fails.
+    /// Passes the links of the newest version of each page to a function, and stops if that fails.
     fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Result<(), RowsError>) -> Result<(), RowsError> {
         let _ = visit;
         Ok(())

@@ -19,19 +19,19 @@ use super::{Instant, score};
 use crate::decisions::{self, Standing};
 use crate::parse::{Structure, Validity};
 
-/// What rows are evaluated in.
+/// The context in which rows are evaluated.
 pub(crate) struct World<'a> {
     pub(crate) rows: &'a dyn Rows,
     pub(crate) hits: &'a Hits,
     /// All sites, once a row of another kind asks for one: there are few.
     sites: OnceCell<HashMap<SiteId, SiteRow>>,
-    /// The record that was read last: several fields are of one.
+    /// The record that was read last: several fields come from one record.
     record: RefCell<Option<(CaptureId, Rc<Record>)>>,
     /// The same of the structure of a document.
     structure: RefCell<Option<(CaptureId, Option<Rc<Structure>>)>>,
 }
 
-/// A row in its world.
+/// A row in its context.
 pub(crate) struct RowSubject<'a> {
     pub(crate) world: &'a World<'a>,
     pub(crate) row: &'a Row,
@@ -182,7 +182,7 @@ impl<'a> World<'a> {
         })
     }
 
-    /// The newest capture of a page that has any to show; what a 304 stands for in its place.
+    /// The newest capture of a page that is shown; in place of a 304 the capture that it confirms.
     fn newest(&self, page: &PageRow) -> Found<Option<CaptureRow>> {
         if page.captures == 0 {
             return Ok(None);
@@ -326,7 +326,7 @@ impl RowSubject<'_> {
         })
     }
 
-    /// Hands its XML document to a function, if it has one.
+    /// Passes its XML document to a function, if it has one.
     fn document(&self, read: &mut DocumentReader<'_>) -> Found<()> {
         let capture = match self.row {
             Row::Page(page) if matches!(page.kind, Some(PageType::Xml | PageType::Feed)) => {

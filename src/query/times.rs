@@ -53,7 +53,7 @@ pub(crate) fn word(word: &str, now: DateTime<Utc>, zone: Zone) -> Option<Range<D
     Some(instant(day.into(), zone, None)..instant(day.succ_opt()?.into(), zone, None))
 }
 
-/// The instant so long before `now`; the calendar's beginning when there is no such time.
+/// The instant this long before `now`; the calendar's beginning if there is no such time.
 pub(crate) fn ago(ago: Ago, now: DateTime<Utc>) -> DateTime<Utc> {
     let amount = i64::from(ago.amount);
     let before = |delta: Option<TimeDelta>| delta.and_then(|delta| now.checked_sub_signed(delta));
@@ -71,7 +71,7 @@ pub(crate) fn ago(ago: Ago, now: DateTime<Utc>) -> DateTime<Utc> {
     earlier.filter(|time| time.year() > 0).unwrap_or(DateTime::<Utc>::MIN_UTC)
 }
 
-/// The first instant that a time that was named does not hold any more: the end of a day, and just after an instant.
+/// The first instant after a named time: the end of a day, or just after an instant.
 pub(crate) fn end(time: &Range<DateTime<Utc>>) -> DateTime<Utc> {
     if time.end > time.start { time.end } else { time.start + TimeDelta::microseconds(1) }
 }

@@ -1,11 +1,11 @@
 //! The rows of several archives as those of one.
 //!
-//! Numbers of pages, sites, hosts and captures follow one another, archive by archive; everything else is asked of the archive that
-//! a number is of. So whatever runs over [`Rows`] groups, orders and relates rows of all of them as if they were of one.
+//! Numbers of pages, sites, hosts and captures follow one another, archive by archive; everything else is asked of the archive to
+//! which a number belongs. So whatever runs over [`Rows`] groups, orders and relates the rows of all archives as if they were of one.
 //!
-//! Each site is answered for by one archive: the one that has captured pages of it, otherwise the first that knows it. Of pages that an
-//! archive knows from links alone, others may have the capture: such a page is one row, of the archive that answers for its site, or
-//! of the first that knows it where that one does not. Links lead to that row.
+//! One archive answers for each site: the one that has captured pages of it, otherwise the first that knows it. If an archive knows
+//! a page from links alone, another may have captured it: such a page is one row, of the archive that answers for its site, or of
+//! the first that knows it if that one does not. Links lead to that row.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -32,13 +32,13 @@ use crate::search::{self, Structures, View};
 /// Targets of links whose row is remembered, of each archive.
 const TARGETS_REMEMBERED: usize = 1 << 18;
 
-/// More links than an archive has.
+/// More than the number of links in any archive.
 const LINKS: u64 = 1 << 48;
 
 type Found<T> = Result<T, RowsError>;
 type Each<'a, T> = Box<dyn Iterator<Item = Found<T>> + 'a>;
 
-/// What an archive's numbers begin at.
+/// The number at which an archive's numbers begin.
 #[derive(Clone, Copy, Debug, Default)]
 struct First {
     url: u32,
@@ -62,7 +62,7 @@ struct Part<'a> {
 #[derive(Debug)]
 pub struct Together<'a> {
     parts: Vec<Part<'a>>,
-    /// Of one of several of which the others are asked elsewhere, its place among them.
+    /// Its place, if it is one of several archives and the others are asked elsewhere.
     place: Option<usize>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Together<'a> {
         Ok(Self { parts, place: None })
     }
 
-    /// One of several archives, at a place among them, of which the others are asked elsewhere: it answers as it would among them.
+    /// One of several archives, at a place among them, if the others are asked elsewhere: it answers as it would among them.
     ///
     /// # Errors
     /// As [`Together::new`].
@@ -104,7 +104,7 @@ impl<'a> Together<'a> {
         Ok(Self { place: Some(place), ..Self::new(vec![(store, access)])? })
     }
 
-    /// Whether it is more than one, or one of several.
+    /// Whether these are several archives, or one of several.
     #[must_use]
     pub fn are_several(&self) -> bool {
         self.parts.len() > 1 || self.place.is_some()
@@ -130,7 +130,7 @@ impl<'a> Together<'a> {
         (part.rows.store, index, part.page(page))
     }
 
-    /// The rows of some pages, by rising number: many cost less than one by one.
+    /// The rows of some pages, by rising number: reading many together costs less than one by one.
     pub fn pages_of(&self, mut ids: Vec<UrlId>) -> impl Iterator<Item = Found<PageRow>> + '_ {
         ids.sort_unstable();
         let mut rest = ids;
@@ -145,7 +145,7 @@ impl<'a> Together<'a> {
     }
 
     /// Of some pages, given by rising number, those that a plan's conditions hold for, with their kind, site, last capture and
-    /// language alone; none where columns of one archive do not tell all of the conditions.
+    /// language alone; none if the columns of an archive do not decide all of the conditions.
     ///
     /// # Errors
     /// When the columns cannot be read.
@@ -181,7 +181,7 @@ impl<'a> Together<'a> {
         Ok(Some(part.page_above(id)))
     }
 
-    /// The archive that has a number, by what its numbers begin at.
+    /// The archive that has a number, by where its numbers begin.
     fn of(&self, id: u32, first: impl Fn(&First) -> u32) -> &Part<'a> {
         // The first one begins at 0.
         let after = self.parts.partition_point(|part| first(&part.first) <= id);
@@ -201,7 +201,7 @@ impl<'a> Together<'a> {
         }
     }
 
-    /// Rows of all archives, one after the other, that `take` leaves.
+    /// The rows of all archives, one after the other, that `take` keeps.
     fn each<'s, T: 's, R: 's>(
         &'s self,
         rows: impl Fn(&'s ArchiveRows<'a>) -> Each<'s, T> + 's,
@@ -212,7 +212,7 @@ impl<'a> Together<'a> {
         }))
     }
 
-    /// A page as the row that it is, if it is one of this archive.
+    /// A page as a row of this archive, if it is one.
     fn page_row(&self, index: usize, part: &Part<'a>, row: PageRow) -> Found<Option<PageRow>> {
         let own = part.up(row);
         let is_own = part.answers(index, row.site) || self.row_of(index, row.id)? == Some(own.id);

@@ -14,7 +14,7 @@ use crate::topics::{self, Document, Topic, TopicError, judge, read_documents};
 pub(super) struct Topics {
     names: Vec<String>,
     read: RefCell<HashMap<String, Rc<Topic>>>,
-    /// The page that was read last: what is asked of a row is asked of it more than once.
+    /// The page that was read last: a row is often asked more than once.
     last: RefCell<(Option<UrlId>, Option<Document>)>,
 }
 

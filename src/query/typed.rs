@@ -1,4 +1,4 @@
-//! Calculations: which fields there are, and which sorts of values suit each other.
+//! Calculations: which fields there are, and which types of values fit together.
 
 use std::ops::Range;
 
@@ -18,19 +18,19 @@ pub(crate) struct Typed {
     pub(crate) expr: Expr,
     pub(crate) kind: ColumnKind,
     pub(crate) folds_case: bool,
-    /// As people call it.
+    /// The type in words.
     pub(crate) shown: String,
     pub(crate) span: Range<usize>,
 }
 
 impl Typed {
-    /// The field that it is, if it is no more than one.
+    /// The field, if it is just a field.
     pub(crate) fn path(&self) -> Option<Path> {
         if let Expr::Field(path) = self.expr { Some(path) } else { None }
     }
 }
 
-/// The parts of a query by groups.
+/// The parts of a grouped query.
 pub(crate) struct Grouping {
     /// What was written after `group by`, and its type.
     pub(crate) keys: Vec<(Written, Typed)>,
@@ -51,7 +51,7 @@ pub(crate) struct Typing<'a> {
     pub(crate) asks_structure: bool,
     /// Whether the archive is asked as of another time.
     pub(crate) is_past: bool,
-    /// For a part of the query that is about groups, not rows.
+    /// The groups, in a part of the query that is about groups, not rows.
     pub(crate) grouping: Option<Grouping>,
 }
 
@@ -80,7 +80,7 @@ impl Typing<'_> {
                     let message = "the documents of a group differ in their elements: group by them, too";
                     return Err(self.mistake(&span, message));
                 }
-                // Conditions in it are on elements, and search for nothing.
+                // Conditions in it are on elements, and add no search.
                 Checker::new(self.text, self.columns, self.context, self.is_past).texts(path, written)
             }
             Written::Call { function, distinct, argument } => {
@@ -99,7 +99,7 @@ impl Typing<'_> {
         }
     }
 
-    /// What is known of a group under this name or calculation.
+    /// A group's column with this name or calculation.
     fn of_group(&self, written: &Written) -> Option<Typed> {
         let grouping = self.grouping.as_ref()?;
         let named = grouping
@@ -382,7 +382,7 @@ pub(crate) fn same_sort(left: ColumnKind, right: ColumnKind) -> bool {
     left == right || is_text(left) && is_text(right)
 }
 
-/// A sort of values in words.
+/// A type of values in words.
 pub(crate) fn sort(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Text => "text",

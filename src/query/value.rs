@@ -1,4 +1,4 @@
-//! What a cell of the answer holds.
+//! The value of a cell of the answer.
 
 use std::cmp::Ordering;
 
@@ -50,7 +50,7 @@ impl Value {
         }
     }
 
-    /// An empty text says as little as none.
+    /// An empty text is the same as none.
     pub(crate) fn is_known(&self) -> bool {
         match self {
             Self::Empty => false,

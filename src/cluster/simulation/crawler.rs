@@ -1,5 +1,5 @@
-//! A small web, and a crawler of one partition of it: books, a disk that keeps what was committed, and politeness. What the cluster
-//! says and is told goes through the code of the cluster alone.
+//! A small web, and a crawler of one partition of it: books, a disk that keeps what was committed, and politeness. All messages
+//! to and from the cluster pass through the code of the cluster alone.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -155,7 +155,7 @@ impl Books {
         }
     }
 
-    /// Makes batches of what leaves.
+    /// Makes batches of what is for other partitions.
     fn seal(&mut self, web: &Web) {
         let mut pages: BTreeMap<u16, Vec<Named>> = BTreeMap::new();
         for (page, cash) in std::mem::take(&mut self.leaving) {
@@ -189,21 +189,21 @@ pub(super) struct Disk {
 /// The newest copy of a partition's archive, and how many there were.
 pub(super) type Copies = BTreeMap<u16, (u64, Books)>;
 
-/// What all can see who look at the whole from outside.
+/// What an observer sees from outside.
 #[derive(Default)]
 pub(super) struct Board {
     /// The archive whose node began last, by partition.
     pub(super) newest: BTreeMap<u16, Rc<RefCell<Disk>>>,
-    /// Copies of archives, if there are to be any.
+    /// Copies of archives, if any are made.
     pub(super) copies: Option<Copies>,
-    /// Requests by address: when they arrive, and at the hand of which node.
+    /// Requests by address: when they arrive, and from which node.
     pub(super) arrivals: BTreeMap<IpAddr, Vec<(Duration, u16, u64)>>,
-    pub(super) is_told: bool,
+    pub(super) is_verbose: bool,
 }
 
 impl Board {
     pub(super) fn say(&self, world: &World, text: impl FnOnce() -> String) {
-        if self.is_told {
+        if self.is_verbose {
             println!("{:10.3} {}", world.elapsed().as_secs_f64(), text());
         }
     }
@@ -217,7 +217,7 @@ pub(super) enum Ended {
     Failed(ClusterError),
 }
 
-/// A run that is to be.
+/// A run that will begin.
 pub(super) struct Crawler {
     pub(super) world: Arc<World>,
     pub(super) shared: Shared,
@@ -243,7 +243,7 @@ impl Crawler {
                     standing: Standing::default(),
                     turns: Turns::new(self.partition.number, self.partition.count),
                     has_begun: !node.waits,
-                    told: None,
+                    announced_at: None,
                     is_asked: false,
                     held: Vec::new(),
                     copying: None,
@@ -284,13 +284,13 @@ struct Run<'a> {
     standing: Standing,
     turns: Turns,
     has_begun: bool,
-    told: Option<Instant>,
+    announced_at: Option<Instant>,
     /// Whether it is asked to end.
     is_asked: bool,
-    /// What the others hear of when a copy has it.
+    /// What is reported to the others when a copy has it.
     held: Vec<Commit>,
     copying: Option<Copying>,
-    /// From when on an address may be asked by this node itself.
+    /// From when this node itself may ask an address.
     next: BTreeMap<IpAddr, Instant>,
 }
 
@@ -310,7 +310,7 @@ impl Run<'_> {
                 self.note_begin();
                 if self.books.waiting.is_empty() {
                     match self.standing.rest(&self.books.marks, !self.books.leaving.is_empty()) {
-                        Rest::Tell => self.checkpoint().await,
+                        Rest::Report => self.checkpoint().await,
                         Rest::Wait => is_resting = true,
                         Rest::Over => return self.leave(Activity::Complete, Ended::Complete).await,
                     }
@@ -330,7 +330,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes note of what has happened; an error ends the run.
+    /// Handles the events; an error ends the run.
     fn hear(&mut self) -> Option<ClusterError> {
         while let Some(event) = self.node.event() {
             match event {
@@ -339,11 +339,11 @@ impl Run<'_> {
             }
         }
         let now = self.crawler.world.now();
-        if self.told.is_none_or(|told| now >= told + Duration::from_secs(1)) {
-            let untold = self.turns.take_untold();
-            if !untold.is_empty() {
-                self.told = Some(now);
-                self.node.tell_addresses(untold);
+        if self.announced_at.is_none_or(|at| now >= at + Duration::from_secs(1)) {
+            let unannounced = self.turns.take_unannounced();
+            if !unannounced.is_empty() {
+                self.announced_at = Some(now);
+                self.node.announce_addresses(unannounced);
             }
         }
         None
@@ -358,7 +358,7 @@ impl Run<'_> {
                 self.standing.received(true);
             }
             Event::Quiet(marks) => self.standing.is_quiet(marks),
-            Event::Told(addresses, at) => self.turns.told(&addresses, at),
+            Event::Announced(addresses, at) => self.turns.announced(&addresses, at),
             Event::Looked(look) => self.turns.see(look),
             Event::Drain => self.is_asked = true,
             Event::Failed(_)
@@ -369,7 +369,7 @@ impl Run<'_> {
         }
     }
 
-    /// From now on its archive is the one to go on with.
+    /// From now on its archive is the one to continue.
     fn note_begin(&self) {
         let (crawler, number) = (self.crawler, self.crawler.partition.number);
         let mut board = crawler.board.borrow_mut();
@@ -381,7 +381,7 @@ impl Run<'_> {
         }
     }
 
-    /// Fetches a page, if one of those that wait may be asked for now.
+    /// Fetches a waiting page, if one may be fetched now.
     fn fetch(&mut self) {
         let (world, web) = (&self.crawler.world, &self.crawler.web);
         let (now, delay) = (world.now(), self.crawler.address_delay);
@@ -399,7 +399,7 @@ impl Run<'_> {
         }
     }
 
-    /// Makes everything durable, then tells of it; there may be no time for the second.
+    /// Makes everything durable, then reports it; there may be no time for the second.
     async fn checkpoint(&mut self) {
         let (crawler, world) = (self.crawler, &self.crawler.world);
         self.books.seal(&crawler.web);
@@ -415,7 +415,7 @@ impl Run<'_> {
         if crawler.board.borrow().copies.is_some() {
             self.held.push(commit);
         } else {
-            // Why its other half has ended is among what it said.
+            // If the worker has ended, its events say why.
             drop(self.node.commit(commit));
         }
     }
@@ -469,7 +469,7 @@ impl Run<'_> {
             while let Some(event) = self.node.event() {
                 match event {
                     Event::Failed(error) => return Ended::Failed(error),
-                    // What comes in now comes again in the next run.
+                    // What arrives now arrives again in the next run.
                     Event::Received(..) => {}
                     event => self.take(event),
                 }

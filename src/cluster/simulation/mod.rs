@@ -1,8 +1,8 @@
-//! Clusters under a clock that is turned, with a store in memory, on which everything goes wrong that can: nodes are killed, stopped
+//! Clusters under a simulated clock, with a store in memory, on which everything goes wrong that can: nodes are killed, stopped
 //! beyond their lease, cut off in one direction or both, doubled, and begun with old copies; the store refuses, loses requests and
 //! answers, and lets them arrive late. What the nodes do is done by the code of the cluster itself; web, books and disk are small.
 //!
-//! A seed draws all of it. `ARCHIVE_TEST_SEED=N` repeats one and tells what happens, `ARCHIVE_SEEDS=N` tries so many.
+//! A seed draws all of it. `ARCHIVE_TEST_SEED=N` repeats one and prints what happens, `ARCHIVE_SEEDS=N` tries N seeds.
 
 mod crawler;
 mod store;
@@ -52,7 +52,7 @@ struct Scenario {
     per_mille: u64,
     /// All nodes that were begun and not yet given up.
     machines: Vec<Machine>,
-    /// All archives, by partition; what comes first was there first.
+    /// All archives, by partition, in the order in which they were made.
     disks: BTreeMap<u16, Vec<Rc<RefCell<Disk>>>>,
     /// Partitions whose newest archive has everything.
     complete: BTreeSet<u16>,
@@ -63,7 +63,7 @@ struct Scenario {
     losses: u64,
 }
 
-/// What a run was, to compare it with another one.
+/// What happened in a run, to compare it with another one.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     ended: Duration,
@@ -77,7 +77,7 @@ struct Outcome {
 }
 
 impl Scenario {
-    fn new(seed: u64, is_told: bool) -> Self {
+    fn new(seed: u64, is_verbose: bool) -> Self {
         let world = World::new(seed);
         let count = 2 + world.below(3) as u16;
         let partition = Partition { cluster: "c".to_owned(), number: 1, count, mode: Mode::Exchange };
@@ -87,7 +87,7 @@ impl Scenario {
         Self {
             tasks: Tasks::new(Arc::clone(&world)),
             objects: Arc::default(),
-            board: Rc::new(RefCell::new(Board { is_told, copies, ..Board::default() })),
+            board: Rc::new(RefCell::new(Board { is_verbose, copies, ..Board::default() })),
             address_delay: Duration::from_millis(address_delay),
             per_mille: [0, 20, 100][world.below(3) as usize],
             machines: Vec::new(),
@@ -121,7 +121,7 @@ impl Scenario {
         disk
     }
 
-    /// Begins a node with an archive that nobody else has open.
+    /// Begins a node with an archive that no other node has open.
     fn begin(&mut self, number: u16, disk: Rc<RefCell<Disk>>) {
         let doubled: Vec<u64> = self
             .machines
@@ -155,13 +155,13 @@ impl Scenario {
         self.machines.retain(|machine| machine.task != task);
     }
 
-    /// The archive to go on with.
+    /// The archive to continue.
     fn newest(&self, number: u16) -> Rc<RefCell<Disk>> {
         let newest = self.board.borrow().newest.get(&number).cloned();
         newest.unwrap_or_else(|| Rc::clone(&self.disks[&number][0]))
     }
 
-    /// Begins the cluster, and what looks at its cash all the time.
+    /// Begins the cluster, and a task that audits its cash all the time.
     fn begin_all(&mut self) {
         let clean: Arc<Mutex<Troubles>> = Arc::default();
         let (shared, partitions) = (self.shared(&clean), self.partition.count);
@@ -239,7 +239,7 @@ impl Scenario {
         }
     }
 
-    /// Begins another node with a copy of an archive, by so many checkpoints too old.
+    /// Begins another node with a copy of an archive that is several checkpoints too old.
     fn double(&mut self, number: u16, disk: &Rc<RefCell<Disk>>, age: usize) {
         let books = {
             let disk = disk.borrow();
@@ -291,7 +291,7 @@ impl Scenario {
         }
     }
 
-    /// Nothing goes wrong any more; nodes that have ended are begun again until all is done.
+    /// Nothing more goes wrong; nodes that have ended are begun again until all is done.
     fn calm(&mut self) -> bool {
         for machine in &self.machines {
             *machine.troubles.lock().unwrap() = Troubles::default();
@@ -311,7 +311,7 @@ impl Scenario {
             for number in 1..=self.partition.count {
                 let is_over = is_done && self.complete.contains(&number);
                 if !is_over && self.machines.iter().all(|machine| machine.number != number) {
-                    // One of the copies is always the one to go on with.
+                    // One of the copies is always the one to continue.
                     let (disks, newest) = (&self.disks[&number], self.newest(number));
                     let disk =
                         if trial % 3 == 2 { Rc::clone(&disks[trial / 3 % disks.len()]) } else { newest };
@@ -334,7 +334,7 @@ impl Scenario {
         (1..=self.partition.count).all(|from| (1..=self.partition.count).all(|to| has_come(from, to)))
     }
 
-    /// What has to be true at the end.
+    /// What must be true at the end.
     fn check(&mut self) -> Outcome {
         let (mut cash, mut fetched, mut batches) = (0, BTreeMap::new(), 0);
         let count = self.partition.count;
@@ -392,8 +392,8 @@ fn are_apart(address: &IpAddr, arrivals: &mut [(Duration, u16, u64)], delay: Dur
     }
 }
 
-fn run(seed: u64, is_told: bool) -> Outcome {
-    let mut scenario = Scenario::new(seed, is_told);
+fn run(seed: u64, is_verbose: bool) -> Outcome {
+    let mut scenario = Scenario::new(seed, is_verbose);
     scenario.begin_all();
     let world = Arc::clone(&scenario.world);
     let calm_at = world.span(5_000, 120_000);
@@ -449,7 +449,7 @@ fn a_cluster_loses_nothing_and_doubles_nothing_whatever_goes_wrong() {
     println!("{seeds} seeds in {:?}", begun.elapsed());
     assert!(
         failed.is_empty(),
-        "{} of {seeds} seeds fail; ARCHIVE_TEST_SEED=N tells of one: {failed:?}",
+        "{} of {seeds} seeds fail; ARCHIVE_TEST_SEED=N prints one: {failed:?}",
         failed.len()
     );
 }

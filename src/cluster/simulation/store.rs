@@ -22,14 +22,14 @@ use crate::remote::Time as _;
 /// The store's clock at the beginning, in seconds since 1970.
 const STORE_TIME: u64 = 1_700_000_000;
 
-/// What arrives late does so within this time: the store's clients give up earlier, and whoever takes a partition over waits longer.
+/// What arrives late does so within this time: the store's clients give up earlier, and a node that takes a partition over waits longer.
 const LATE_MILLIS_MAX: u64 = 9_000;
 
 /// What the store has.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     objects: BTreeMap<String, (Bytes, Duration)>,
-    /// What was ever written: nothing is overwritten by something else.
+    /// Everything ever written: no object may be overwritten with other content.
     once: BTreeMap<String, Bytes>,
     /// Until when every request is refused.
     pub(super) down_until: Duration,
@@ -79,7 +79,7 @@ pub(super) struct Troubles {
     /// Until when no request arrives, and until when no answer does.
     pub(super) requests_lost_until: Duration,
     pub(super) answers_lost_until: Duration,
-    /// Of a thousand requests, how many have another fate than to arrive and be answered.
+    /// How many of a thousand requests do not both arrive and get their answer.
     pub(super) per_mille: u64,
 }
 
@@ -103,13 +103,13 @@ impl fmt::Display for Link {
     }
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 enum Fate {
     /// It arrives after a while, and so does the answer.
     Pass(Duration),
-    /// It does not arrive; this is answered.
+    /// It does not arrive, and gets this answer.
     Answer(Error),
-    /// It does not arrive, and nothing is answered.
+    /// It does not arrive, and gets no answer.
     Lost,
     /// It arrives, and the answer does not.
     AnswerLost(Duration),
@@ -144,7 +144,7 @@ impl Link {
         }
     }
 
-    /// Sends a request. It arrives on its own, also when whoever has sent it is gone.
+    /// Sends a request. It arrives on its own, even if its sender is gone.
     async fn ask<T: Send + 'static>(
         &self,
         name: &str,
@@ -177,7 +177,7 @@ impl Link {
         receiver.await.unwrap()
     }
 
-    /// What there is below a prefix at one moment.
+    /// The objects below a prefix at one moment.
     async fn look(&self, prefix: String) -> Result<BTreeMap<String, ObjectMeta>> {
         self.ask("", false, move |objects, _| {
             let names = objects.objects.range(prefix.clone()..).map(|(name, _)| name);

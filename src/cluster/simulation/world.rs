@@ -1,4 +1,4 @@
-//! A clock that stands still until somebody waits for it, and the tasks that wait: always in the same order for the same seed.
+//! A clock that stands still until a task waits for it, and the tasks that wait: always in the same order for the same seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,7 +25,7 @@ struct Inner {
     ready: BTreeSet<u64>,
 }
 
-/// The clock, and what happens by it.
+/// The clock, and what happens later.
 pub(super) struct World {
     start: Instant,
     inner: Mutex<Inner>,
@@ -59,12 +59,12 @@ impl World {
         self.inner().random.u64(..end.max(1))
     }
 
-    /// A span of so many milliseconds.
+    /// A random span between two numbers of milliseconds.
     pub(super) fn span(&self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.below(to - from))
     }
 
-    /// Lets something happen after a while, whoever is gone by then.
+    /// Lets something happen after a while, even if its cause is gone by then.
     pub(super) fn after(&self, span: Duration, call: impl FnOnce() + Send + 'static) {
         let mut inner = self.inner();
         let (time, number) = (inner.now + span, inner.number);
@@ -112,7 +112,7 @@ pub(super) struct Tasks {
     world: Arc<World>,
     tasks: BTreeMap<u64, Task>,
     begun: u64,
-    /// How often a task went on: says whether two runs are the same.
+    /// How often a task was resumed: shows whether two runs are the same.
     pub(super) steps: u64,
 }
 
@@ -144,7 +144,7 @@ impl Tasks {
         }
     }
 
-    /// Lets everybody go on until some time.
+    /// Lets all tasks run until some time.
     pub(super) fn run_until(&mut self, end: Duration) {
         loop {
             while let Some(task) = self.pick() {
@@ -162,7 +162,7 @@ impl Tasks {
         }
     }
 
-    /// Any of the tasks that can go on.
+    /// Any of the tasks that can continue.
     fn pick(&self) -> Option<u64> {
         let mut inner = self.world.inner();
         let count = inner.ready.len();

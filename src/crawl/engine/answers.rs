@@ -1,4 +1,4 @@
-//! What becomes of a fetch: stored, credited, tried again or given up.
+//! What happens with a fetch: it is stored, credited, tried again or given up.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use crate::ledger::{
 use crate::recorder::RecorderError;
 use crate::selection::{Budgets, Focused, Ordering};
 
-/// Attempts at one URL in one run, when what kept it away may pass.
+/// Attempts at one URL in one run, when its failure may be temporary.
 const ATTEMPTS_MAX: u8 = 3;
 
 /// Before the second attempt; each further one waits four times as long.
@@ -151,7 +151,7 @@ impl Run<'_> {
         }
     }
 
-    /// Looks again whether a page is like too many others of its host: since it was asked for there may be more.
+    /// Checks again whether a page is like too many others of its host: there may be more since it was requested.
     fn look_for_sameness(&mut self, tag: &FetchTag, processed: &mut Processed) -> Result<(), CrawlError> {
         let outcome = &mut processed.outcome;
         if tag.near_duplicates.is_none() || outcome.status != 200 || outcome.facts.copies.is_some() {
@@ -210,7 +210,7 @@ impl Run<'_> {
         if is_robots { self.robots_fetched(id, now) } else { Ok(()) }
     }
 
-    /// Lets a URL wait to be fetched, or notes why it is not.
+    /// Queues a URL to be fetched, or notes why it is not.
     pub(super) fn enqueue(&mut self, candidate: Candidate, now: Instant) -> Result<(), CrawlError> {
         let level = level(self.ordering.as_ref(), self.focus.as_ref(), &candidate);
         let budgets = if self.discovering { self.policy.budgets } else { Budgets::default() };
@@ -254,7 +254,7 @@ impl Run<'_> {
         self.options.disk_min > 0 && error.is_disk_full() && !self.control.is_stopped()
     }
 
-    /// Puts a URL back for another attempt, unless it had its share.
+    /// Puts a URL back for another attempt, unless it has had enough.
     fn try_again(&mut self, tag: &FetchTag, now: Instant) -> bool {
         if tag.attempt + 1 >= ATTEMPTS_MAX {
             self.attempts.remove(&tag.id);

@@ -29,7 +29,7 @@ impl Run<'_> {
         self.status.checkpoints += 1;
         self.status.acknowledged = self.status.captures;
         if checkpointed == Checkpointed::Done {
-            self.tell_peers()?;
+            self.report_to_peers()?;
             self.checkpoint_is_made()?;
         }
         Ok(())

@@ -1,9 +1,9 @@
-//! Copies of the archive beside its crawl, one after each checkpoint, and what other nodes hear of only when a copy has it.
+//! Copies of the archive during its crawl, one after each checkpoint, and reports to other nodes that wait for a copy.
 //!
-//! A lost disk then costs what was captured since the last copy, and nothing that others rely on. What a checkpoint says to them, its
-//! batches, what was received and may be removed, waits for a copy of it or of a later one. So nothing outside ever comes from a
-//! state that only the lost disk had: who goes on with the copy sends the same bytes under the same numbers, and what it has
-//! not received is still in the store.
+//! A lost disk then costs what was captured since the last copy, and nothing that others rely on. What a checkpoint reports to them
+//! (its batches, and what was received and may be removed) waits for a copy of it or of a later one. So nothing outside ever comes
+//! from a state that only the lost disk had: a node that continues with the copy sends the same bytes under the same numbers, and
+//! what it has not received is still in the store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::cluster::Commit;
 use crate::exchange::copy::{self, CopyError, Remote};
 use crate::recorder::Control;
 
-/// After a copy that failed.
+/// How long to wait after a copy that failed.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// A copy that was made, or why not; and why older ones could not be removed.
+/// The outcome of a copy: why it failed, or, if it was made, why older ones could not be removed.
 type Made = Result<Option<CopyError>, CopyError>;
 
-/// Copies beside a crawl.
+/// Copies during a crawl.
 pub(super) struct Copies {
     asked: Sender<()>,
     made: Receiver<Made>,
     control: Arc<Control>,
-    /// What others hear of when the copy that is under way is made; nothing if none is.
+    /// What is reported to others when the copy under way is made; none if no copy is under way.
     covered: Option<Vec<Commit>>,
-    /// What has to wait for the next one.
+    /// What waits for the next copy.
     held: Vec<Commit>,
     /// Whether there was a checkpoint since the last copy began.
     is_due: bool,
@@ -49,10 +49,10 @@ impl Copies {
         let (remote, archive, keep) = (Remote::open(&to.url)?, archive.to_owned(), to.keep);
         let ((asked, orders), (results, made)) = (bounded::<()>(1), bounded(1));
         let control = Arc::new(Control::default());
-        let told = Arc::clone(&control);
+        let stop = Arc::clone(&control);
         let work = move || {
             for () in orders {
-                let copied = copy::send_if(&archive, &remote, false, &told, &|_, _| {}, &may_copy);
+                let copied = copy::send_if(&archive, &remote, false, &stop, &|_, _| {}, &may_copy);
                 let made = copied.map(|copied| copy::prune(&remote, copied.number, keep).err());
                 if results.send(made).is_err() {
                     return;
@@ -64,19 +64,19 @@ impl Copies {
         Ok(Self { asked, made, control, covered, held, is_due: false, try_again: None, trouble: None })
     }
 
-    /// Lets something wait until a copy has it.
+    /// Holds a report until a copy has its checkpoint.
     pub(super) fn hold(&mut self, commit: Commit) {
         self.held.push(commit);
     }
 
-    /// Bytes for others that wait for copies, and why that takes long, if it is known.
+    /// Bytes for others that wait for copies, and why copies fail, if they do.
     pub(super) fn waiting(&self) -> (usize, Option<&str>) {
         let commits = self.covered.iter().flatten().chain(&self.held);
         let bytes = commits.flat_map(|commit| &commit.outbox).map(|(_, _, bytes)| bytes.len()).sum();
         (bytes, self.trouble.as_deref())
     }
 
-    /// Has a copy made of what is durable now, unless one is under way.
+    /// Begins a copy of what is durable now, unless one is under way.
     fn begin(&mut self) -> Result<(), CrawlError> {
         if self.covered.is_none() {
             (self.is_due, self.try_again) = (false, None);
@@ -86,20 +86,20 @@ impl Copies {
         Ok(())
     }
 
-    /// Takes note of what came of a copy: what others may hear of, and what a person should know.
+    /// Handles the outcome of a copy: returns what may be reported to others, and what the user should know.
     fn ended(&mut self, made: Made) -> Result<(Vec<Commit>, Option<String>), CopyError> {
         let mut covered = self.covered.take().unwrap_or_default();
         match made {
             Ok(left) => {
                 let had_trouble = self.trouble.take().is_some();
                 let left = left.map(|error| format!("older copies could not be removed: {error}"));
-                Ok((covered, left.or(had_trouble.then(|| "copies are made again".to_owned()))))
+                Ok((covered, left.or(had_trouble.then(|| "copies succeed again".to_owned()))))
             }
             Err(error) if error.is_passing() => {
                 covered.append(&mut self.held);
                 self.held = covered;
                 self.try_again = Some(Instant::now() + TRY_AGAIN_AFTER);
-                let text = format!("the archive could not be copied: {error}; it is tried again");
+                let text = format!("the archive could not be copied: {error}; the copy is tried again");
                 let is_news = self.trouble.as_ref() != Some(&text);
                 self.trouble = Some(text.clone());
                 Ok((Vec::new(), is_news.then_some(text)))
@@ -111,13 +111,13 @@ impl Copies {
 
 impl Drop for Copies {
     fn drop(&mut self) {
-        // A run that breaks off waits for no copy.
+        // A run that breaks off does not wait for a copy.
         self.control.stop();
     }
 }
 
 impl Run<'_> {
-    /// Begins to copy the archive, if that is wanted.
+    /// Starts the thread that copies the archive, if copies are wanted.
     pub(super) fn start_copies<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -132,14 +132,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A checkpoint was made: it is to be copied.
+    /// Has a checkpoint copied that was just made.
     pub(super) fn checkpoint_is_made(&mut self) -> Result<(), CrawlError> {
         let Some(copies) = &mut self.copies else { return Ok(()) };
         copies.is_due = true;
         copies.begin()
     }
 
-    /// Takes note of a copy that was made, and begins the next.
+    /// Handles a copy that has ended, and begins the next if it is due.
     pub(super) fn look_at_copies(&mut self, now: Instant) -> Result<(), CrawlError> {
         let Some(copies) = &mut self.copies else { return Ok(()) };
         match copies.made.try_recv() {
@@ -161,7 +161,7 @@ impl Run<'_> {
         released.into_iter().try_for_each(|commit| self.pass_on(commit))
     }
 
-    /// Copies the archive as it is at the end of the run; others hear of that before this returns.
+    /// Copies the archive as it is at the end of the run; this is reported to others before it returns.
     pub(super) fn end_copies(&mut self) -> Result<(), CrawlError> {
         loop {
             let Some(copies) = &mut self.copies else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! The loop that drives a run: picks, hands out, takes back, stores, credits, checkpoints.
 //!
 //! It runs on the caller's thread and owns the store, the books and the frontier. Network and processing threads only
-//! see values that are handed to them; all channels are bounded by the number of requests under way, so a slow stage
+//! see values that are passed to them; all channels are bounded by the number of requests under way, so a slow stage
 //! slows the ones before it.
 
 mod account;
@@ -87,10 +87,10 @@ pub enum CrawlError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The run cannot take part in its cluster, or no longer.
+    /// The run cannot take part in its cluster, or cannot continue.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The archive cannot be copied as was asked for.
+    /// The archive cannot be copied.
     #[error("the archive cannot be copied: {0}")]
     Copy(#[from] CopyError),
     /// A thread ended before its time.
@@ -271,7 +271,7 @@ struct Run<'a> {
     account: Account,
     /// The other nodes of the cluster, if there is one.
     peers: Option<Peers>,
-    /// What copies the archive, if it is copied.
+    /// The copies of the archive, if any are made.
     copies: Option<Copies>,
 }
 
@@ -283,7 +283,7 @@ impl Run<'_> {
         self.policy.ended = Some(Ended { reason: end.name().to_owned(), topic: self.status.topic.clone() });
         self.policy.keep(self.recorder.state_mut())?;
         self.finish(report)?;
-        self.tell_peers_of_the_end(end)?;
+        self.report_end_to_peers(end)?;
         self.end_copies()?;
         self.leave_peers()?;
         Ok(end)
@@ -341,7 +341,7 @@ impl Run<'_> {
         self.checkpoint()
     }
 
-    /// Lets everything wait in the frontier that is to be fetched and never was.
+    /// Queues everything in the frontier that is to be fetched and never was.
     fn enqueue_waiting(&mut self) -> Result<(), CrawlError> {
         let now = Instant::now();
         let Self { recorder, frontier, ordering, focus, policy, counted, decisions, .. } = self;
@@ -364,7 +364,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Seeds that gave nothing in an earlier run are asked again: what was in the way may be gone.
+    /// Seeds that gave nothing in an earlier run are fetched again: what prevented it may be gone.
     fn take_failed(&mut self, seeds: &[UrlId]) -> Result<(), CrawlError> {
         for &url in seeds {
             let newest = self.recorder.state().history(url)?.next().transpose()?;
@@ -424,7 +424,7 @@ impl Run<'_> {
             match self.done.recv_timeout(wait) {
                 Ok(first) => {
                     self.complete(first)?;
-                    // Whatever else has arrived is dealt with before the next look at the clock.
+                    // Everything else that has arrived is handled before the next look at the clock.
                     for _ in 0..self.options.workers {
                         let Ok(next) = self.done.try_recv() else { break };
                         self.complete(next)?;
@@ -457,7 +457,7 @@ impl Run<'_> {
         let threads = Threads::now();
         self.end_spare_time()?;
         self.watch.start();
-        // Rounds over the links of one partition would forget what others have paid.
+        // Rounds over the links of one partition would lose what others have paid.
         let captures = self.status.captures + self.status.errors + self.status.refused;
         if captures > 0 && !self.exchanges() {
             self.recorder.settle(captures)?;
@@ -501,7 +501,7 @@ impl Run<'_> {
         self.started.elapsed().saturating_sub(self.operation.paused_for())
     }
 
-    /// How long requests under way get after the end: so much that a run ends within its time.
+    /// How long requests under way get after the end, so that a run ends within its time.
     fn grace(&self) -> Duration {
         self.options.time.map_or(STOP_GRACE, |time| STOP_GRACE.min(time / TIME_FOR_GRACE))
     }
@@ -513,7 +513,7 @@ impl Run<'_> {
         }
         let waiting = self.robots.give_up();
         for &host in &waiting {
-            // Redirects of robots.txt that lead nowhere count as none at all.
+            // Redirects of robots.txt that lead nowhere count as no robots.txt.
             self.settle_robots(host, Rules::Free, Instant::now())?;
         }
         Ok(!waiting.is_empty())

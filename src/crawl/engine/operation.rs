@@ -1,6 +1,6 @@
 //! Running a crawl for weeks: pauses, a settings file that is watched, room on the disk, and reports of all this.
 //!
-//! A pause is a state, not an end: nothing new is asked for, what is under way is stored, the run's clock stands still,
+//! A pause is a state, not an end: nothing new is requested, what is under way is stored, the run's clock stands still,
 //! and the crawl continues by itself when the reason is gone.
 
 use std::collections::BTreeMap;
@@ -91,13 +91,13 @@ impl Run<'_> {
         self.status.notices.push(text);
     }
 
-    /// The same of something that a person should look at.
+    /// The same for something that a person should check.
     pub(super) fn warn(&mut self, text: String) {
         tracing::warn!("{text}");
         self.status.notices.push(text);
     }
 
-    /// Reads the settings before anything is fetched. A file with a mistake is one the crawl must not begin without.
+    /// Reads the settings before anything is fetched. With a mistake in the file, the crawl must not begin.
     pub(super) fn read_settings(&mut self) -> Result<(), CrawlError> {
         if let Some(edits) = self.operation.file.changed()? {
             self.apply(&edits)?;
@@ -173,7 +173,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Takes what a settings file says, beside what was typed.
+    /// Applies a settings file, together with the options of the command line.
     fn apply(&mut self, edits: &Edits) -> Result<(), CrawlError> {
         let typed = &self.options.policy.budgets;
         self.policy.budgets.pages_per_host = edits.pages_per_host.or(typed.pages_per_host);

@@ -1,5 +1,5 @@
-//! What a run has to do with the other nodes of its cluster: it takes in what they send, tells them of every checkpoint,
-//! and ends with them.
+//! A run and the other nodes of its cluster: it takes in what they send, reports every checkpoint to them, and ends with
+//! them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use crate::cluster::{
 };
 use crate::ledger::Credits;
 
-/// Bytes that wait to be sent, at most: while the store takes nothing, the crawl pauses.
+/// Bytes that wait to be sent, at most: with more, the crawl pauses until the store accepts some.
 const OUTBOX_BYTES_MAX: usize = 64 << 20;
 
-/// How often the others are told which addresses are to be asked.
-const TELL_ADDRESSES_EVERY: Duration = Duration::from_secs(1);
+/// How often new addresses are announced to the others.
+const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
 
-/// A partition that waits gets what is for it after this time; twice as long each time that it goes on waiting, because what it gets
-/// is no news to it.
+/// A partition that waits gets what is for it after this time; the time doubles as long as it continues to wait, because it got
+/// nothing new.
 const FEED_AFTER: Duration = Duration::from_secs(1);
 const FEED_AFTER_MAX: Duration = Duration::from_secs(30);
 
@@ -33,9 +33,9 @@ pub(super) struct Peers {
     has_begun: bool,
     standing: Standing,
     trouble: Option<String>,
-    /// When the others were told of addresses last.
-    told: Option<Instant>,
-    /// Partitions that have nothing to do; when they were given something last, and how long that is not done again.
+    /// When addresses were last announced.
+    announced_at: Option<Instant>,
+    /// Partitions that have nothing to do; when they were last given something, and how long to wait before the next time.
     hungry: BTreeSet<u16>,
     fed: Instant,
     feed_after: Duration,
@@ -74,7 +74,7 @@ impl Run<'_> {
             node,
             standing: Standing::default(),
             trouble: None,
-            told: None,
+            announced_at: None,
             hungry: BTreeSet::new(),
             fed: Instant::now(),
             feed_after: FEED_AFTER,
@@ -89,18 +89,18 @@ impl Run<'_> {
             && self.recorder.credits().partition().is_some_and(|own| own.mode == Mode::Exchange)
     }
 
-    /// Takes note of what has come from others.
+    /// Handles what has come from others.
     pub(super) fn hear_peers(&mut self, now: Instant) -> Result<(), CrawlError> {
         while let Some(event) = self.peers.as_mut().and_then(|peers| peers.node.event()) {
             self.hear(event, now)?;
         }
         if let (Some(peers), Some(turns)) = (&mut self.peers, &mut self.frontier.turns)
-            && peers.told.is_none_or(|told| now >= told + TELL_ADDRESSES_EVERY)
+            && peers.announced_at.is_none_or(|at| now >= at + ANNOUNCE_EVERY)
         {
-            let untold = turns.take_untold();
-            if !untold.is_empty() {
-                peers.told = Some(now);
-                peers.node.tell_addresses(untold);
+            let unannounced = turns.take_unannounced();
+            if !unannounced.is_empty() {
+                peers.announced_at = Some(now);
+                peers.node.announce_addresses(unannounced);
             }
         }
         Ok(())
@@ -121,9 +121,9 @@ impl Run<'_> {
                     "asked to leave the partition to another node (archive cluster drain)".to_owned(),
                 );
             }
-            Event::Told(addresses, at) => {
+            Event::Announced(addresses, at) => {
                 if let Some(turns) = &mut self.frontier.turns {
-                    turns.told(&addresses, at);
+                    turns.announced(&addresses, at);
                 }
             }
             Event::Looked(look) => {
@@ -169,19 +169,23 @@ impl Run<'_> {
         let peers = self.peers.as_ref()?;
         if !peers.has_begun {
             return Some(
-                "another node had this partition; waiting until it has surely stopped writing".to_owned(),
+                "another node had this partition; waiting until it surely writes no more".to_owned(),
             );
         }
         if let Some((bytes, trouble)) = self.copies.as_ref().map(Copies::waiting)
             && bytes > OUTBOX_BYTES_MAX
         {
-            let trouble = trouble.unwrap_or("one is under way");
-            return Some(format!("much waits to be sent until the archive is copied: {trouble}"));
+            let trouble = trouble.unwrap_or("a copy is under way");
+            return Some(format!(
+                "too much waits for a copy of the archive before it can be sent: {trouble}"
+            ));
         }
         let trouble = peers.trouble.as_ref()?;
         let waiting: usize = Credits::outbox(self.recorder.state()).map(|(_, _, bytes)| bytes.len()).sum();
         (waiting > OUTBOX_BYTES_MAX).then(|| {
-            format!("the object store of the cluster takes nothing, and much waits to be sent: {trouble}")
+            format!(
+                "the object store of the cluster accepts nothing, and too much waits to be sent: {trouble}"
+            )
         })
     }
 
@@ -205,8 +209,8 @@ impl Run<'_> {
         self.peers.as_ref().is_some_and(|peers| peers.is_drained)
     }
 
-    /// Tells the others what a checkpoint has made durable, or lets that wait for a copy.
-    pub(super) fn tell_peers(&mut self) -> Result<(), CrawlError> {
+    /// Reports to the others what a checkpoint has made durable, or holds the report until a copy has it.
+    pub(super) fn report_to_peers(&mut self) -> Result<(), CrawlError> {
         let Self { peers, recorder, frontier, status, .. } = self;
         let Some(peers) = peers.as_mut() else { return Ok(()) };
         let progress = Progress {
@@ -226,16 +230,16 @@ impl Run<'_> {
         }
     }
 
-    /// Tells the others.
+    /// Hands a checkpoint to the node, which reports it to the others.
     pub(super) fn pass_on(&mut self, commit: Commit) -> Result<(), CrawlError> {
         let Some(peers) = &self.peers else { return Ok(()) };
         match peers.node.commit(commit) {
-            // Why it has ended is among what it said.
+            // If the node has ended, its events say why.
             Err(ClusterError::ThreadEnded) => {
                 self.hear_peers(Instant::now())?;
                 Err(ClusterError::ThreadEnded.into())
             }
-            told => Ok(told?),
+            handed => Ok(handed?),
         }
     }
 
@@ -256,13 +260,13 @@ impl Run<'_> {
         }
         let credits = self.recorder.credits();
         match peers.standing.rest(&credits.marks(), credits.has_leaving()) {
-            Rest::Tell => self.checkpoint().map(|_| false),
+            Rest::Report => self.checkpoint().map(|_| false),
             Rest::Wait => Ok(false),
             Rest::Over => Ok(true),
         }
     }
 
-    /// Lets pages of other partitions wait that were found so far; whether there are none.
+    /// Queues the pages of other partitions found so far; returns whether there are none.
     fn cross_over(&mut self) -> Result<bool, CrawlError> {
         let before = self.frontier.queued();
         let (credits, _) = self.recorder.books();
@@ -273,18 +277,18 @@ impl Run<'_> {
         Ok(self.frontier.queued() == before)
     }
 
-    /// Tells the others that the run is over, once everything is durable.
-    pub(super) fn tell_peers_of_the_end(&mut self, end: End) -> Result<(), CrawlError> {
+    /// Reports to the others that the run is over, once everything is durable.
+    pub(super) fn report_end_to_peers(&mut self, end: End) -> Result<(), CrawlError> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         peers.standing.ends(match end {
             End::Complete => Activity::Complete,
             End::Drained => Activity::Drained,
             _ => Activity::Ended(end.name().to_owned()),
         });
-        self.tell_peers()
+        self.report_to_peers()
     }
 
-    /// Sends what is left to send, and is no node any more.
+    /// Sends what is left to send, and leaves the cluster.
     pub(super) fn leave_peers(&mut self) -> Result<(), CrawlError> {
         let Some(peers) = self.peers.take() else { return Ok(()) };
         let mut is_sent = false;

@@ -1,4 +1,4 @@
-//! From what the frontier picks to a job for the fetcher.
+//! Turns what the frontier picks into a job for the fetcher.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl Run<'_> {
             return Ok(Some(Refusal::Ignored));
         }
         let flags = self.recorder.state().page(id)?.flags;
-        // A seed was asked for by a person, what is to be kept as well, and parts of a page belong to it.
+        // A person asked for seeds and for what is to be kept; parts of a page belong to it.
         if flags.has_any(flags::SEED) || verdict == Some(Verdict::Keep) || !flags::is_page(flags) {
             return Ok(None);
         }

@@ -21,8 +21,8 @@ use crate::selection::stored_robots::{self, REDIRECTS_MAX};
 /// Robots rules are fetched again after this time; if that fails, the known ones stay in force (RFC 9309 section 2.4).
 const ROBOTS_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Requests for robots.txt in a run that has a limit of pages, at most: so many, and so many more for each page that it may
-/// fetch. Links may lead to any number of hosts without pages.
+/// Requests for robots.txt in a run with a limit of pages, at most: a base, and more for each page that it may fetch. Links may
+/// lead to any number of hosts without pages.
 const REQUESTS_MAX: u64 = 1000;
 const REQUESTS_PER_PAGE_MAX: u64 = 100;
 
@@ -81,8 +81,8 @@ impl Run<'_> {
         Ok(self.robots.keep(file, robots.unwrap_or_else(|| Robots::from_answer(0, b"", name))))
     }
 
-    /// What the archive says of a URL that is asked for as a robots.txt, if that is young enough not to be asked again, and how
-    /// long it will be. An answer whose records are lost is none.
+    /// The archive's answer for a URL that is requested as a robots.txt, if it is young enough not to be fetched again, and for how
+    /// long it will be. An answer whose records are lost counts as none.
     fn answer(&mut self, url: &str) -> Result<(Answer, Duration), CrawlError> {
         let unknown = (Answer::Unknown, ROBOTS_AGE_MAX);
         let Some((id, capture)) = stored_robots::answer(self.recorder.store(), url, i64::MAX)? else {
@@ -211,7 +211,7 @@ impl Run<'_> {
         self.options.limit.is_some_and(|pages| self.robots_requests >= most(pages))
     }
 
-    /// After the last attempt at a URL that was asked for as a robots.txt: all that waited for its answer look on.
+    /// After the last attempt at a URL that was asked for as a robots.txt: all hosts that waited for its answer continue.
     pub(super) fn robots_fetched(&mut self, id: UrlId, now: Instant) -> Result<(), CrawlError> {
         for host in self.robots.answered(id) {
             self.look_up(host, now)?;

@@ -20,7 +20,7 @@ impl SpareTime {
 }
 
 impl Run<'_> {
-    /// Looks at the processors, and at what is under way. So many bytes are free on the disk.
+    /// Checks the processors, and what is under way; `free` bytes are free on the disk.
     pub(super) fn use_spare_time(&mut self, free: u64) -> Result<(), CrawlError> {
         self.spare_time.gauge.look();
         let spare = self.spare_time.gauge.spare();
@@ -28,7 +28,7 @@ impl Run<'_> {
         store.encoder()?.take_time(spare.is_there());
         let Some(options) = &self.options.repack else { return Ok(()) };
         let repacking = self.spare_time.repacking.get_or_insert_with(|| Beside::new(options.clone(), spare));
-        // What a repack takes must not let the crawl pause.
+        // The space that a repack takes must not make the crawl pause.
         let turn = repacking.look(store, free.saturating_sub(self.options.disk_min))?;
         self.report_repack(turn);
         Ok(())

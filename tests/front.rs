@@ -171,8 +171,8 @@ fn archives_served_as_one_answer_as_one_and_lead_to_the_one_that_has_a_page() {
     for path in ["/runs", "/settings", "/metrics", "/runs/current"] {
         assert_eq!(get(at, path).status, 404, "{path}");
     }
-    let told = ask(at, "POST", "/ask", &["Content-Type: application/json", "Content-Length: 0"]);
-    assert_eq!(told.status, 405, "a front is no node");
+    let answer = ask(at, "POST", "/ask", &["Content-Type: application/json", "Content-Length: 0"]);
+    assert_eq!(answer.status, 405, "a front is no node");
 }
 
 #[test]

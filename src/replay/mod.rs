@@ -228,7 +228,7 @@ impl Asked<'_> {
         }
         let mut response = self.show(&found, place, target.modifier)?;
         if let When::Second(time) | When::Near(time) = target.when {
-            // The banner tells how far apart the parts of a page are: its script reads this of each.
+            // The banner says how far apart the parts of a page are: its script reads this of each.
             let apart = memento.capture.time.abs_diff(time) / 1_000_000;
             response.set("Server-Timing", &format!("apart;dur={}", apart * 1000));
         }
@@ -245,7 +245,7 @@ impl Asked<'_> {
         Ok(self.listed(&Mementos::of(self.store, self.access, url)?, url))
     }
 
-    /// What a page asks for from the root of its host, before the worker is there: it is told by the page that asks.
+    /// What a page asks for from the root of its host, before the worker is there: the page that asks says where it is.
     fn strayed(&self) -> Response {
         let from = self.request.referer.and_then(|referer| {
             let rest = referer.strip_prefix(self.request.base)?.strip_prefix("/web/")?;

@@ -73,7 +73,7 @@ fn pack(store: &Store, capture: &Capture, file: &mut Vec<u8>) -> Result<(), Erro
         return Err(segment::SegmentError::Missing(id).into());
     };
     for record in segment::records(store.path(), id, &name, capture.location.offset)?.take(RECORDS_MAX) {
-        // What cannot be read is told by `archive verify`; the main record has been read for its head already.
+        // `archive verify` reports what cannot be read; the main record has been read for its head already.
         let Ok(record) = record else { break };
         compressor.record(record.header.to_string().as_bytes(), &record.content, file)?;
         if record.header.record_type() == RecordType::Metadata {

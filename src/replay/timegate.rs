@@ -47,15 +47,15 @@ impl Asked<'_> {
             (around(1), "next"),
             (ends.map(|(_, last)| last), "last"),
         ];
-        let mut told: Vec<(&Memento, Vec<&str>)> = Vec::new();
+        let mut listed: Vec<(&Memento, Vec<&str>)> = Vec::new();
         for (memento, rel) in named {
             let Some(memento) = memento else { continue };
-            match told.iter_mut().find(|(known, _)| known.id == memento.id) {
+            match listed.iter_mut().find(|(known, _)| known.id == memento.id) {
                 Some((_, rels)) => rels.push(rel),
-                None => told.push((memento, vec![rel])),
+                None => listed.push((memento, vec![rel])),
             }
         }
-        links.extend(told.into_iter().map(|(memento, rels)| {
+        links.extend(listed.into_iter().map(|(memento, rels)| {
             let rels: Vec<&str> = rels.into_iter().filter(|rel| !rel.is_empty()).chain(["memento"]).collect();
             self.memento_link(found, memento, &rels.join(" "))
         }));

@@ -1,4 +1,4 @@
-//! Answers that go on: runs told by server-sent events, each with what is to be seen of the run now, and files.
+//! Answers that last: runs followed by server-sent events, each with what there is to see of the run now, and files.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
-use super::page::{Reply, Speech, Which, told};
+use super::page::{Reply, Speech, Which, report};
 use crate::access::Role;
 
 /// How often it is looked whether there is news.
@@ -26,7 +26,7 @@ const SIGN_EVERY: Duration = Duration::from_secs(15);
 /// A client that does not read for so long is given up.
 const UNREAD_MAX: Duration = Duration::from_secs(10);
 
-/// A client is told for so long; browsers then ask again by themselves.
+/// A client is served for this long; browsers then ask again by themselves.
 const LIFE_MAX: Duration = Duration::from_secs(600);
 
 /// Bytes of a file that are sent together.
@@ -50,7 +50,7 @@ async fn send(mut file: File, sender: mpsc::Sender<Bytes>, _place: OwnedSemaphor
             let mut piece = Vec::with_capacity(PIECE_BYTES);
             Read::by_ref(&mut file).take(PIECE_BYTES as u64).read_to_end(&mut piece).map(|_| (file, piece))
         });
-        // The client was told how long it is, and so notices when it breaks off.
+        // The client knows its length, and so notices when it breaks off.
         let Ok(Ok((rest, piece))) = read.await else { return };
         file = rest;
         if piece.is_empty() || !matches!(timeout(UNREAD_MAX, sender.send(piece.into())).await, Ok(Ok(()))) {
@@ -71,10 +71,10 @@ impl Body for Events {
     }
 }
 
-/// Begins to tell of a run.
+/// Begins to report a run.
 ///
 /// # Errors
-/// The answer for whom nothing can be told.
+/// The answer for clients that cannot be served.
 pub(super) async fn begin(
     shared: &Arc<Shared>,
     which: Which,
@@ -82,17 +82,17 @@ pub(super) async fn begin(
     role: Option<Role>,
 ) -> Result<Events, Reply> {
     let Ok(place) = Arc::clone(&shared.limits.listeners).try_acquire_owned() else {
-        return Err(Reply::problem(503, t, "Too many others are told of runs."));
+        return Err(Reply::problem(503, t, "Too many clients follow runs already."));
     };
     if look(shared, which, t, role).await.is_none() {
         return Err(Reply::problem(404, t, "There is no such run."));
     }
     let (sender, receiver) = mpsc::channel(1);
-    tokio::spawn(tell(Arc::clone(shared), which, t, role, sender, place));
+    tokio::spawn(follow(Arc::clone(shared), which, t, role, sender, place));
     Ok(Events(receiver))
 }
 
-async fn tell(
+async fn follow(
     shared: Arc<Shared>,
     which: Which,
     t: Speech,
@@ -133,7 +133,7 @@ async fn tell(
 async fn look(shared: &Arc<Shared>, which: Which, t: Speech, role: Option<Role>) -> Option<(String, bool)> {
     let _place = shared.limits.answering.acquire().await.ok()?;
     let shared = Arc::clone(shared);
-    tokio::task::spawn_blocking(move || told(shared.archive()?.path(), which, t, role)).await.ok()?
+    tokio::task::spawn_blocking(move || report(shared.archive()?.path(), which, t, role)).await.ok()?
 }
 
 fn event(name: &str, text: &str) -> String {
@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn no_text_ends_an_event() {
-        let told = event("run", "a\n\nevent: x\r\rdata: y");
+        let sent = event("run", "a\n\nevent: x\r\rdata: y");
         assert_eq!(
-            told,
+            sent,
             "retry: 3000\nevent: run\ndata: a\ndata: \ndata: event: x\ndata: \ndata: data: y\n\n"
         );
     }

@@ -126,7 +126,7 @@ impl Request<'_> {
                 LOGOUT => return Err(self.log_out(people, &who, address)),
                 path if who.role < Some(needed(path)) => {
                     let event = Event::of(What::Refused, who.name.as_deref());
-                    people.tell(&Event {
+                    people.record(&Event {
                         address: Some(address),
                         path: path.get(..path.len().min(PATH_TOLD)),
                         ..event
@@ -146,13 +146,13 @@ impl Request<'_> {
 
     /// Where they are. A web server on this machine that stands before this one is believed.
     fn address(&self, shared: &Shared) -> IpAddr {
-        let told = || {
+        let named = || {
             // Whoever asks may have sent others; that server adds its own at the end.
             let last = self.head.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
             last.rsplit(',').next()?.trim().parse().ok()
         };
-        let is_told = self.peer.is_loopback() && shared.place.public.is_some();
-        is_told.then(told).flatten().unwrap_or(self.peer)
+        let is_trusted = self.peer.is_loopback() && shared.place.public.is_some();
+        is_trusted.then(named).flatten().unwrap_or(self.peer)
     }
 
     fn is_secure(&self) -> bool {

@@ -94,7 +94,7 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
 }
 
 /// What is kept of a request for the thread that answers it.
-struct Told {
+struct Received {
     origin: Origin,
     /// The origins of the two, as whoever asks knows them.
     application: String,
@@ -186,7 +186,7 @@ async fn answer(
             Err(reply) => return Ok(response(origin, reply)),
         }
     }
-    let told = Told {
+    let received = Received {
         origin,
         ask,
         application,
@@ -206,15 +206,15 @@ async fn answer(
     if origin == Origin::Application
         && shared.archive().is_some()
         && head.method == Method::GET
-        && told.accept.as_deref().is_some_and(|accept| accept.starts_with("text/event-stream"))
-        && let Some(run) = page::told_run(&told.path)
+        && received.accept.as_deref().is_some_and(|accept| accept.starts_with("text/event-stream"))
+        && let Some(run) = page::run_at(&received.path)
     {
-        return Ok(match events::begin(&shared, run, t, told.who.role).await {
+        return Ok(match events::begin(&shared, run, t, received.who.role).await {
             Ok(events) => response(origin, Reply::events()).map(|_| Either::Right(events)),
             Err(reply) => response(origin, reply),
         });
     }
-    let packages = told.is_package().then(|| Arc::clone(&shared.limits.packages).try_acquire_owned());
+    let packages = received.is_package().then(|| Arc::clone(&shared.limits.packages).try_acquire_owned());
     let Ok(package) = packages.transpose() else {
         return Ok(response(
             origin,
@@ -226,8 +226,8 @@ async fn answer(
         return Ok(response(origin, Reply::problem(503, t, "The server ends.")));
     };
     let work = Arc::clone(&shared);
-    let decides = told.form.is_some().then(|| told.who.name.clone());
-    let answering = tokio::task::spawn_blocking(move || told.answer(&work));
+    let decides = received.form.is_some().then(|| received.who.name.clone());
+    let answering = tokio::task::spawn_blocking(move || received.answer(&work));
     let mut reply = match tokio::time::timeout(ANSWER_TIME_MAX, answering).await {
         Ok(Ok(Ok(reply))) => reply,
         Ok(Ok(Err(error))) => Reply::failure(503, t, &error.to_string()),
@@ -235,7 +235,7 @@ async fn answer(
         Err(_) => Reply::problem(503, t, "The answer took too long. Ask for less."),
     };
     if let (Some(people), Some(name), true) = (&shared.people, &decides, reply.status < 400) {
-        people.tell(&Event::of(What::Decision, name.as_deref()));
+        people.record(&Event::of(What::Decision, name.as_deref()));
     }
     if shared.people.is_some() && origin == Origin::Replay {
         reply.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("cache-control"));
@@ -259,7 +259,7 @@ async fn form(body: Incoming, t: Speech) -> Result<Option<Bytes>, Reply> {
     }
 }
 
-impl Told {
+impl Received {
     fn is_package(&self) -> bool {
         self.origin == Origin::Application && page::is_package(&self.path)
     }

@@ -45,7 +45,7 @@ struct Answers<K: Hash + Eq, V> {
 struct Standing {
     state: u64,
     checkpoint: u64,
-    /// The files that tell what was committed to the indexes, each of which is written anew.
+    /// The files that say what was committed to the indexes; each commit writes them again.
     indexes: [Option<(u64, i64, i64)>; 2],
 }
 
@@ -86,7 +86,7 @@ impl Lately {
 }
 
 impl<K: Hash + Eq, V> Kept<K, V> {
-    /// The answer to what is asked, which is made unless it is kept; `bytes` tells nearly how large it is.
+    /// The answer to what is asked, which is made unless it is kept; `bytes` is its approximate size.
     pub(super) fn of<E>(
         &self,
         opened: &Seen<'_>,

@@ -45,7 +45,7 @@ use crate::recorder::Control;
 /// Requests that are answered at once; others wait.
 const ANSWERING_MAX: usize = 8;
 
-/// Clients at once that are told of a run as it goes on; others are refused.
+/// Clients that follow runs at the same time; others are refused.
 const LISTENERS_MAX: usize = 16;
 
 /// Packages that are made or sent at once; others are refused.
@@ -77,7 +77,7 @@ pub struct Options {
     pub public: Vec<[String; 2]>,
     /// Whether people may decide on sites here, and how.
     pub review: Option<Review>,
-    /// Whether strangers may send notices of changes (IndexNow, sitemap pings), and how they are told apart.
+    /// Whether strangers may send notices of changes (IndexNow, sitemap pings), and how they are distinguished.
     pub pings: Option<PingRules>,
     /// TimeGates of other archives, to which pages that are missing are linked.
     pub timegates: Vec<String>,
@@ -482,8 +482,8 @@ mod tests {
     fn origins_are_written_as_browsers_do_and_differ() {
         let pair = |application: &str, replay: &str| [application.to_owned(), replay.to_owned()];
         let of = |application: &str, replay: &str| origins(&[pair(application, replay)], 1);
-        let told = of("https://Archive.example.org:443/", "http://replay.example.org:81").unwrap();
-        assert_eq!(told, [["https://archive.example.org", "http://replay.example.org:81"]]);
+        let normal = of("https://Archive.example.org:443/", "http://replay.example.org:81").unwrap();
+        assert_eq!(normal, [["https://archive.example.org", "http://replay.example.org:81"]]);
         for wrong in [
             "archive.example.org",
             "ftp://a.org",

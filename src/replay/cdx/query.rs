@@ -231,8 +231,8 @@ mod tests {
             ("url=a&output=xml", "output"),
             ("url=a&filter=~status:(", "regular"),
         ] {
-            let told = Query::parse(query).err().unwrap();
-            assert!(told.contains(problem), "{query}: {told}");
+            let mistake = Query::parse(query).err().unwrap();
+            assert!(mistake.contains(problem), "{query}: {mistake}");
         }
         let filters = |count: usize| format!("url=a{}", "&filter=status:2".repeat(count));
         assert!(Query::parse(&filters(FILTERS_MAX)).is_ok());

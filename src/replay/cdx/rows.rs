@@ -32,11 +32,11 @@ pub(super) struct Row {
     id: CaptureId,
     pub capture: Capture,
     key: Rc<str>,
-    told: OnceCell<Told>,
+    indexed: OnceCell<Indexed>,
 }
 
-/// What only the index of its segment tells, or the head of its record.
-struct Told {
+/// What only the index of its segment has, or the head of its record.
+struct Indexed {
     url: String,
     digest: Option<String>,
     /// Whether there is a head of an answer in it.
@@ -131,7 +131,7 @@ impl<'a> Rows<'a> {
             let key: Rc<str> = key.into();
             let mut take = |id, capture: Capture| {
                 if query.takes(&capture) {
-                    rows.push(Row { id, capture, key: Rc::clone(&key), told: OnceCell::new() });
+                    rows.push(Row { id, capture, key: Rc::clone(&key), indexed: OnceCell::new() });
                 }
                 rows.len() <= self.max
             };
@@ -167,15 +167,15 @@ impl<'a> Rows<'a> {
         Ok(match field {
             Field::UrlKey => Some(Cow::Borrowed(&*row.key)),
             Field::Timestamp => Some(stamp(capture.time).into()),
-            Field::Url => Some(self.told(row)?.url.as_str().into()),
-            Field::Digest => self.told(row)?.digest.as_deref().map(Cow::Borrowed),
+            Field::Url => Some(self.indexed(row)?.url.as_str().into()),
+            Field::Digest => self.indexed(row)?.digest.as_deref().map(Cow::Borrowed),
             Field::Mime => Some(Cow::Borrowed(if !capture.kind.has_payload() {
                 REVISIT
             } else {
                 Some(state.mime(capture.mime)).filter(|mime| !mime.is_empty()).unwrap_or(UNKNOWN)
             })),
             // One that has no head is described by its original's, which is not its own.
-            Field::Status if !capture.kind.has_payload() && !self.told(row)?.has_status => None,
+            Field::Status if !capture.kind.has_payload() && !self.indexed(row)?.has_status => None,
             Field::Status => (capture.status != 0).then(|| capture.status.to_string().into()),
             Field::Length => Some(capture.location.length.to_string().into()),
             Field::Offset => Some(capture.location.offset.to_string().into()),
@@ -186,15 +186,16 @@ impl<'a> Rows<'a> {
         })
     }
 
-    fn told<'r>(&self, row: &'r Row) -> Result<&'r Told, Error> {
-        if let Some(told) = row.told.get() {
-            return Ok(told);
+    fn indexed<'r>(&self, row: &'r Row) -> Result<&'r Indexed, Error> {
+        if let Some(indexed) = row.indexed.get() {
+            return Ok(indexed);
         }
         let location = row.capture.location;
         let found = self.indexes.borrow_mut().find(location, &row.key, &stamp(row.capture.time))?;
         if let Some(line) = found {
-            let told = Told { url: uri(&line.url), digest: line.digest, has_status: line.status.is_some() };
-            return Ok(row.told.get_or_init(|| told));
+            let indexed =
+                Indexed { url: uri(&line.url), digest: line.digest, has_status: line.status.is_some() };
+            return Ok(row.indexed.get_or_init(|| indexed));
         }
         let header = self.store.reader().header(location)?;
         let url = match header.target_uri() {
@@ -203,7 +204,7 @@ impl<'a> Rows<'a> {
         };
         let digest = header.get("WARC-Payload-Digest").map(uri);
         let has_status = header.content_length() != Some(0);
-        Ok(row.told.get_or_init(|| Told { url, digest, has_status }))
+        Ok(row.indexed.get_or_init(|| Indexed { url, digest, has_status }))
     }
 
     /// The line of a CDXJ file; `fields` of its object, but for the two that stand before it.

@@ -97,12 +97,12 @@
     }
   }).observe(document, { subtree: true, childList: true });
 
-  // How far from the page's date its parts were captured, as each answer tells.
+  // How far from the page's date its parts were captured, as each answer says.
   addEventListener("load", () => {
     const banner = document.querySelector("archive-banner");
-    const told = banner && banner.shadowRoot && banner.shadowRoot.querySelector("span");
+    const label = banner && banner.shadowRoot && banner.shadowRoot.querySelector("span");
     const parts = performance.getEntriesByType("resource").flatMap((part) => [...part.serverTiming]);
     const days = Math.max(0, ...parts.filter(({ name }) => name === "apart").map(({ duration }) => duration)) / 86400000;
-    if (told && days >= 1) told.textContent = ` \u00b7 ${told.dataset.apart.replace("{}", Math.round(days))}`;
+    if (label && days >= 1) label.textContent = ` \u00b7 ${label.dataset.apart.replace("{}", Math.round(days))}`;
   });
 })();

@@ -106,7 +106,7 @@ enum Problem {
     Refused(String),
     /// Who would know does not answer.
     Absent(String),
-    /// Something failed, as it is told in logs, too.
+    /// Something failed; logs say the same.
     Failed(String),
 }
 
@@ -170,7 +170,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The same with who asks, and the field by which a web server before this one tells that.
+    /// The same with who asks, and the field in which a web server in front names them.
     pub(super) fn by(self, who: &'a Who, user_header: Option<&'a HeaderName>) -> Self {
         Self { who: Some(who), user_header, ..self }
     }
@@ -284,7 +284,7 @@ impl Reply {
         Self::no_page(status, t, None, &html! { p { (t.say(what)) } })
     }
 
-    /// The same of an error, which is told in English.
+    /// The same for an error, which is in English.
     pub(super) fn failure(status: u16, t: Speech, error: &str) -> Self {
         Self::no_page(status, t, None, &html! { p lang="en" { (error) } })
     }
@@ -335,7 +335,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         "/runs.js" => Ok(Reply::of(200, "text/javascript", runs::SCRIPT)),
         "/metrics" => start::metrics(asked),
         path if path.starts_with("/watches/") => watches::one(asked),
-        path => match told_run(path) {
+        path => match run_at(path) {
             Some(which) => runs::one(asked, which),
             None => everywhere(asked),
         },
@@ -375,7 +375,7 @@ pub(super) fn wants_json(accept: Option<&str>) -> bool {
 
 pub(super) use front::led;
 pub(super) use package::{Bounded, is_package};
-pub(super) use runs::{Which, told, told_run};
+pub(super) use runs::{Which, report, run_at};
 
 fn layout(t: Speech, title: &str, asked: Option<&Request<'_>>, content: &Markup) -> Markup {
     let words = asked.filter(|asked| asked.path == "/search").map_or("", |asked| asked.parameter("q"));

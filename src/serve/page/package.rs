@@ -1,5 +1,5 @@
 //! Packages: the captures of a site, or of the pages of a query, as WACZ. It is made in a file without a name and sent from there, so
-//! that a reader of the archive is there no longer than the making takes, and what went wrong is told before the first byte.
+//! that the archive is held open only while it is made, and failures are reported before the first byte.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};

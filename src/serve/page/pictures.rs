@@ -34,7 +34,7 @@ struct Pictures {
     /// Of how many pages each of the pages that were looked at stands for.
     each_page_of: usize,
     freshness: Vec<Forecast>,
-    /// The policy of the forecast; none if it has no rule that tells the future.
+    /// The policy of the forecast; none if it has no rule for the future.
     policy: Option<String>,
 }
 

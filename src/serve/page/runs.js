@@ -5,8 +5,8 @@ const source = new EventSource(location.pathname + location.search);
 // What somebody reads or holds is left alone until they are done with it.
 const isHeld = () => live.contains(document.activeElement) || !getSelection().isCollapsed;
 const show = data => {
-  const told = new DOMParser().parseFromString(data, "text/html");
-  live.replaceChildren(...told.body.childNodes);
+  const page = new DOMParser().parseFromString(data, "text/html");
+  live.replaceChildren(...page.body.childNodes);
 };
 source.addEventListener("run", event => isHeld() || show(event.data));
 source.addEventListener("last", event => {

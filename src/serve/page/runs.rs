@@ -34,7 +34,7 @@ pub(in crate::serve) enum Which {
 }
 
 /// The run that an address is about.
-pub(in crate::serve) fn told_run(path: &str) -> Option<Which> {
+pub(in crate::serve) fn run_at(path: &str) -> Option<Which> {
     let path = path.split_once('?').map_or(path, |(path, _)| path);
     match path.strip_prefix("/runs/")? {
         "current" => Some(Which::Current),
@@ -105,22 +105,22 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
 
 /// A run as data.
 #[derive(Serialize)]
-struct Told {
+struct Report {
     stage: Stage,
     #[serde(flatten)]
     run: Run,
 }
 
 pub(super) fn one(asked: &Asked<'_>, which: Which) -> Result<Reply, Problem> {
-    let told = find(asked.opened.store.path(), &asked.opened.access, which)?;
+    let report = find(asked.opened.store.path(), &asked.opened.access, which)?;
     let t = asked.speech;
-    let told = told.ok_or_else(|| Problem::Missing(t.say("There is no such run.").to_owned()))?;
-    let title = t.fill("Run {}", &[&told.run.id]);
-    let reply = asked.reply(&title, &told, || {
+    let report = report.ok_or_else(|| Problem::Missing(t.say("There is no such run.").to_owned()))?;
+    let title = t.fill("Run {}", &[&report.run.id]);
+    let reply = asked.reply(&title, &report, || {
         html! {
-            @if told.stage == Stage::UnderWay || which == Which::Current { script src="/runs.js" defer {} }
-            div #live { (shown(t, &told)) }
-            @if told.stage == Stage::UnderWay {
+            @if report.stage == Stage::UnderWay || which == Which::Current { script src="/runs.js" defer {} }
+            div #live { (shown(t, &report)) }
+            @if report.stage == Stage::UnderWay {
                 noscript { p { a .button href=(t.address(asked.path, &[])) { (t.say("Read the numbers again")) } } }
             }
             p { a href=(t.address("/runs", &[])) { (t.say("All runs")) } }
@@ -130,19 +130,19 @@ pub(super) fn one(asked: &Asked<'_>, which: Which) -> Result<Reply, Problem> {
 }
 
 /// What is to be seen of a run now, and whether that is all there will be; nothing if it cannot be said.
-pub(in crate::serve) fn told(
+pub(in crate::serve) fn report(
     archive: &Path,
     which: Which,
     t: Speech,
     role: Option<Role>,
 ) -> Option<(String, bool)> {
-    let told = find(archive, &Access::read(archive).ok()?.to(role), which).ok()??;
-    let is_over = told.stage != Stage::UnderWay && which != Which::Current;
-    Some((shown(t, &told).into_string(), is_over))
+    let report = find(archive, &Access::read(archive).ok()?.to(role), which).ok()??;
+    let is_over = report.stage != Stage::UnderWay && which != Which::Current;
+    Some((shown(t, &report).into_string(), is_over))
 }
 
 /// A run, with those of its examples that may be shown.
-fn find(archive: &Path, access: &Access, which: Which) -> Result<Option<Told>, Problem> {
+fn find(archive: &Path, access: &Access, which: Which) -> Result<Option<Report>, Problem> {
     let runs = Runs::of(archive)?;
     let id = match which {
         Which::Number(id) => Some(id),
@@ -155,12 +155,12 @@ fn find(archive: &Path, access: &Access, which: Which) -> Result<Option<Told>, P
                 .examples
                 .retain(|example| access.hiding(&example.url, example.time.timestamp_micros()).is_none());
         }
-        Told { stage, run }
+        Report { stage, run }
     }))
 }
 
-fn shown(t: Speech, told: &Told) -> Markup {
-    let Told { stage, run } = told;
+fn shown(t: Speech, report: &Report) -> Markup {
+    let Report { stage, run } = report;
     let progress = &run.progress;
     let fact = |name: &'static str, value: String| html! { div { dt { (t.say(name)) } dd { (value) } } };
     let is_under_way = *stage == Stage::UnderWay;

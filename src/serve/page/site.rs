@@ -40,7 +40,7 @@ struct Page {
 }
 
 /// What the archive holds of a site.
-fn told(asked: &Asked<'_>, name: &str) -> Result<Site, Problem> {
+fn held(asked: &Asked<'_>, name: &str) -> Result<Site, Problem> {
     let t = asked.speech;
     let quoted = Quoted(name);
     let ask =
@@ -80,7 +80,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         let page = |page: &Page| page.url.len() + page.title.as_ref().map_or(0, String::len);
         site.most_important.iter().map(page).sum()
     };
-    let data = asked.opened.lately.sites.of(asked.opened, name.to_owned(), bytes, || told(asked, name))?;
+    let data = asked.opened.lately.sites.of(asked.opened, name.to_owned(), bytes, || held(asked, name))?;
     let all = t.query_of(&format!("page site = {} order by importance limit 1000", Quoted(name)));
     let package = t.address("/wacz", &[("site", &data.site)]);
     Ok(asked.reply(&data.site, &*data, || {

@@ -43,8 +43,8 @@ struct Change {
     importance: f64,
 }
 
-/// What the page tells of the archive.
-fn told(asked: &Asked<'_>) -> Result<Start, Problem> {
+/// What the page says of the archive.
+fn held(asked: &Asked<'_>) -> Result<Start, Problem> {
     let state = asked.opened.store.state();
     let totals = state.totals();
     let (first, last) = span(state);
@@ -63,7 +63,7 @@ fn told(asked: &Asked<'_>) -> Result<Start, Problem> {
 }
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
-    let data = asked.opened.lately.start.of(asked.opened, (), |_| 0, || told(asked))?;
+    let data = asked.opened.lately.start.of(asked.opened, (), |_| 0, || held(asked))?;
     let t = asked.speech;
     Ok(asked.reply(t.say("Start"), &*data, || {
         html! {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Asked, Problem, Request, pictures};
 
-/// Months that are told apart; of more, years are.
+/// Months that are shown one by one; beyond, years are.
 const MONTHS_MAX: usize = 60;
 
 /// A month or year.

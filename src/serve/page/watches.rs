@@ -39,7 +39,7 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
                 div .wide role="region" aria-label=(t.say("Watches")) tabindex="0" { table {
                     thead { tr {
                         th scope="col" { (t.say("Watch")) } th scope="col" { (t.say("Query")) } th scope="col" { (t.say("Every")) }
-                        th scope="col" { (t.say("Told until")) } th scope="col" { (t.say("Next due")) } th scope="col" { (t.say("Feed")) }
+                        th scope="col" { (t.say("Reported until")) } th scope="col" { (t.say("Next due")) } th scope="col" { (t.say("Feed")) }
                     } }
                     tbody { @for row in &rows { tr {
                         th scope="row" { a href=(t.address(&format!("/watches/{}", row.name), &[])) { (row.name) } }

@@ -1,7 +1,7 @@
 //! Wrong passwords are counted by address and by name, so that guessing takes years.
 //!
 //! Counters have fixed places that are found by a secret hash, so they take the same memory whoever tries. Names that nobody has are counted
-//! like others: nothing tells them apart.
+//! like others: nothing distinguishes them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;

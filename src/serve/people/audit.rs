@@ -1,6 +1,6 @@
 //! What people did, a JSON object a line: who came in and who did not, who left, what was refused, who decided.
 //!
-//! Each line is on disk before what it tells of goes on. A full file is put aside; so many of these are kept, and no more.
+//! Each line is on disk before the event it records continues. A full file is put aside; a fixed number of these is kept.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek, SeekFrom, Write};
@@ -136,8 +136,8 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
-        let told: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
-        assert_eq!((&told["event"], &told["path"]), (&"refused".into(), &"/runs".into()));
+        let line: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+        assert_eq!((&line["event"], &line["path"]), (&"refused".into(), &"/runs".into()));
         assert!(lines[2].ends_with("\"event\":\"failure\",\"name\":null}"), "{text}");
         for _ in 0..ASIDE_MAX + 2 {
             audit.length = BYTES_MAX;

@@ -210,7 +210,7 @@ impl People {
     pub(super) fn log_out(&self, who: &Who, address: IpAddr) {
         if let Some(session) = &who.session {
             lock(&self.sessions).end(session);
-            self.tell(&Event { address: Some(address), ..Event::of(What::Logout, who.name.as_deref()) });
+            self.record(&Event { address: Some(address), ..Event::of(What::Logout, who.name.as_deref()) });
         }
     }
 
@@ -226,7 +226,7 @@ impl People {
         let id = BASE64_URL_SAFE_NO_PAD.decode(ticket).ok()?;
         let mut sessions = lock(&self.sessions);
         let (session, path) = sessions.take_ticket(&digest(&id), Instant::now())?;
-        // The same for each origin of a session: nothing more has to be kept, and nobody can tell one from the other.
+        // The same for each origin of a session: nothing more has to be kept, and one does not reveal the other.
         let cookie = digest(&[self.secret, session].concat());
         sessions.open_pages(session, digest(&cookie));
         Some((BASE64_URL_SAFE_NO_PAD.encode(cookie), path))
@@ -243,7 +243,7 @@ impl People {
     }
 
     /// Writes down what has happened already.
-    pub(super) fn tell(&self, event: &Event<'_>) {
+    pub(super) fn record(&self, event: &Event<'_>) {
         // The log has said why, and nobody logs in any more.
         let _ = self.write(event);
     }

@@ -25,12 +25,12 @@ const send = async (row, name, value) => {
   const said = row.querySelector("output");
   try {
     const answer = await fetch(form.action, { method: "POST", body: fields, headers: { Accept: "application/json" } });
-    const told = await answer.json();
-    said.textContent = told.error || told.said;
-    said.className = told.error ? "failed" : "";
+    const reply = await answer.json();
+    said.textContent = reply.error || reply.said;
+    said.className = reply.error ? "failed" : "";
     // After a conflict, the same key once more writes all the same.
-    if (told.seen !== undefined) form.elements.seen.value = told.seen;
-    return !told.error;
+    if (reply.seen !== undefined) form.elements.seen.value = reply.seen;
+    return !reply.error;
   } catch {
     said.textContent = silent;
     said.className = "failed";

@@ -18,7 +18,7 @@ pub(in super::super) fn scores(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let t = asked.speech;
     let reviewer = Reviewer::of(asked, asked.parameter("by"))?;
     if reviewer.review.is_blind {
-        let what = "Scores tell how others rated, and rating is blind here: `archive review score`.";
+        let what = "Scores show how others rated, and rating is blind here: `archive review score`.";
         return Err(Problem::Refused(t.say(what).to_owned()));
     }
     let opened = asked.opened;

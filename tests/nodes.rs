@@ -177,7 +177,7 @@ fn what_nodes_cannot_be_asked_is_refused_in_one_sentence() {
     let places = |count: usize| many[..count].iter().map(String::as_str).collect::<Vec<_>>();
     query(&places(257), &["page"]).refused(2, &["write it like http://node:8070/"]);
     let at_most = |count| query(&vec!["http://127.0.0.1:1/"; count], &["--wait", "9s", "page"]);
-    at_most(257).refused(1, &["more than 256 archives are not asked"]);
+    at_most(257).refused(1, &["more than 256 archives cannot be asked as one"]);
     at_most(256).refused(1, &["none of these archives can be read"]);
     let served: Vec<Served> = two.iter().map(Served::of).collect();
     let urls: Vec<String> = served.iter().map(url).collect();
@@ -523,7 +523,7 @@ fn relations_name_as_many_pages_as_the_limit_and_no_more() {
     };
     let short = |number: usize| format!("http://fake.test/{number}");
     asked(&mut (0..50_000).map(short)).succeeded();
-    asked(&mut (0..50_001).map(short)).refused(2, &["to more than 50000 pages"]);
+    asked(&mut (0..50_001).map(short)).refused(2, &["a relation names more than 50000 pages"]);
     let long = |_: usize| format!("http://fake.test/{}", "x".repeat((1 << 20) - 17));
     asked(&mut (0..2).map(long)).succeeded();
     asked(&mut (0..2).map(long).chain(["y".to_owned()])).refused(2, &["2 MiB of URLs"]);

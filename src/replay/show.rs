@@ -1,4 +1,4 @@
-//! A memento as an answer: head and body of the capture, rewritten for whoever asks.
+//! A memento as an answer: head and body of the capture, rewritten for the client.
 
 use std::borrow::Cow;
 

@@ -25,6 +25,7 @@ use zip::ZipWriter;
 pub use graph::write as graph;
 pub use selection::Selection;
 
+use self::wacz::UntilFailure;
 use self::warc::Packing;
 use crate::change::VersionError;
 use crate::files::Output;
@@ -144,11 +145,14 @@ pub fn run(
     let exported = match (format, out.whole()) {
         // A package in a file says how long each of its parts is before that part, in a pipe after it.
         (Format::Wacz, Some(file)) => {
-            wacz::write(store, selection, ZipWriter::new(BufWriter::new(file)), progress)?
+            wacz::write(store, selection, ZipWriter::new(UntilFailure::new(BufWriter::new(file))), progress)?
         }
-        (Format::Wacz, None) => {
-            wacz::write(store, selection, ZipWriter::new_stream(BufWriter::new(&mut out)), progress)?
-        }
+        (Format::Wacz, None) => wacz::write(
+            store,
+            selection,
+            ZipWriter::new_stream(UntilFailure::new(BufWriter::new(&mut out))),
+            progress,
+        )?,
         _ => {
             let gzip = settings.gzip || is_gzip(output);
             let packing = if gzip { Packing::Gzip } else { Packing::of(output) };
@@ -175,7 +179,7 @@ pub fn package(
     out: impl Write + Seek,
 ) -> Result<Exported, ExportError> {
     selection.check(store, false)?;
-    wacz::write(store, selection, ZipWriter::new(out), &mut |_| {})
+    wacz::write(store, selection, ZipWriter::new(UntilFailure::new(out)), &mut |_| {})
 }
 
 fn write(

@@ -71,6 +71,44 @@ pub(super) fn write<W: Write + Seek>(
     Ok(exported)
 }
 
+/// An output that drops everything after its first failure. A `ZipWriter` that is given up still writes its directory, and would print
+/// that it cannot.
+pub(super) struct UntilFailure<W> {
+    out: W,
+    has_failed: bool,
+}
+
+impl<W> UntilFailure<W> {
+    pub(super) fn new(out: W) -> Self {
+        Self { out, has_failed: false }
+    }
+
+    fn pass<T>(&mut self, dropped: T, write: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        if self.has_failed {
+            return Ok(dropped);
+        }
+        let written = write(&mut self.out);
+        self.has_failed = written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        written
+    }
+}
+
+impl<W: Write> Write for UntilFailure<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.pass(bytes.len(), |out| out.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.pass((), W::flush)
+    }
+}
+
+impl<W: Seek> Seek for UntilFailure<W> {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        self.pass(0, |out| out.seek(to))
+    }
+}
+
 /// The ZIP file as it is written.
 struct Package<W: Write + Seek> {
     zip: ZipWriter<W>,

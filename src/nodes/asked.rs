@@ -252,6 +252,22 @@ impl<'a> Asked<'a> {
         if failed.is_empty() { Ok(found) } else { Err(Failure::Nodes(failed)) }
     }
 
+    /// Asks all archives the same at once, and adds the lines of each to a value of its own. `add` returns whether a line was asked for.
+    pub(super) fn gather<T: Default + Send>(
+        &self,
+        ask: &Ask,
+        add: impl Fn(usize, &mut T, Line) -> bool + Sync,
+    ) -> Result<Vec<T>, Failure> {
+        self.each(|place, of| {
+            let mut own = T::default();
+            of(ask, &mut |line| {
+                let is_asked = matches!(line, Line::End { .. }) || add(place, &mut own, line);
+                is_asked.then_some(()).ok_or_else(unasked)
+            })?;
+            Ok(own)
+        })
+    }
+
     fn of(
         &self,
         source: &Source<'_>,
@@ -313,17 +329,10 @@ impl<'a> Asked<'a> {
     /// How often the words of a query are in all archives.
     fn words(&self, of: Asking<'_>, inner: &[usize]) -> Result<Statistics, Failure> {
         let ask = Ask::Words { query: of.query.to_owned(), now: of.now, inner: inner.to_vec() };
-        let shares = self.each(|_, of| {
-            let mut own = Statistics::default();
-            of(&ask, &mut |line| {
-                match line {
-                    Line::Words(words) => own.add(words),
-                    Line::End { .. } => {}
-                    _ => return Err(unasked()),
-                }
-                Ok(())
-            })?;
-            Ok(own)
+        let shares = self.gather(&ask, |_, own: &mut Statistics, line| {
+            let Line::Words(words) = line else { return false };
+            own.add(words);
+            true
         })?;
         Ok(shares.into_iter().fold(Statistics::default(), |mut all, own| {
             all.add(own);
@@ -357,17 +366,10 @@ impl<'a> Asked<'a> {
     /// The pages that some pages link to.
     fn targets(&self, urls: Vec<String>) -> Result<Vec<String>, Failure> {
         let ask = Ask::Targets { urls };
-        let shares = self.each(|_, of| {
-            let mut targets = Vec::new();
-            of(&ask, &mut |line| {
-                match line {
-                    Line::Target(url) => targets.push(url),
-                    Line::End { .. } => {}
-                    _ => return Err(unasked()),
-                }
-                Ok(())
-            })?;
-            Ok(targets)
+        let shares = self.gather(&ask, |_, targets: &mut Vec<String>, line| {
+            let Line::Target(url) = line else { return false };
+            targets.push(url);
+            true
         })?;
         let all: HashSet<String> = shares.into_iter().flatten().collect();
         Ok(all.into_iter().collect())

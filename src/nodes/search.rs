@@ -97,20 +97,11 @@ impl Asked<'_> {
 
     /// What links say of pages of other archives, by the archive that has captured pages of their site.
     fn linked(&self, ask: &Ask) -> Result<Vec<Vec<(String, Fit)>>, Failure> {
-        let shares = self.each(|archive, of| {
-            let mut own = Vec::new();
-            of(ask, &mut |line| {
-                match line {
-                    Line::Linked(linked) => {
-                        let owner = self.answering(&linked.site).filter(|owner| *owner != archive);
-                        own.extend(owner.map(|owner| (owner, linked.url, linked.fit)));
-                    }
-                    Line::End { .. } => {}
-                    _ => return Err(unasked()),
-                }
-                Ok(())
-            })?;
-            Ok(own)
+        let shares = self.gather(ask, |archive, own: &mut Vec<_>, line| {
+            let Line::Linked(linked) = line else { return false };
+            let owner = self.answering(&linked.site).filter(|owner| *owner != archive);
+            own.extend(owner.map(|owner| (owner, linked.url, linked.fit)));
+            true
         })?;
         let mut all: Vec<(HashMap<String, Fit>, usize)> = vec![Default::default(); shares.len()];
         for (owner, url, fit) in shares.into_iter().flatten() {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use archive::graphs::slices::{BUFFER_BYTES, Builder, Sliced, Which};
 use archive::graphs::{self, HostWeb, Recorded, Web};
 use archive::importance::rank::PageRank;
-use archive_lab::orders::{self, Kind, Seeds};
+use archive_lab::orders::{self, OrderKind, Seeds};
 use archive_lab::transfers;
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -46,7 +46,7 @@ fn transfers_of_cash(bencher: Bencher) {
 
 #[divan::bench(args = ["breadth", "opic", "fpr", "fpr@100", "endowed", "rankmass@5"], sample_count = 3, sample_size = 1)]
 fn order(bencher: Bencher, name: &str) {
-    let kind: Kind = name.parse().expect("these are orders");
+    let kind: OrderKind = name.parse().expect("these are orders");
     let seeds = Seeds::Random.choose(100, 1, &vec![0.0; CRAWL.graph.pages()]);
     bencher
         .counter(ItemsCount::new(CRAWL.graph.arcs()))

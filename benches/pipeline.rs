@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use archive::crawl::{self, Options, Plan, Politeness, Seed, Timings};
+use archive::crawl::{self, Options, Politeness, Purpose, Seed, Timings};
 use archive::fetch::{self, Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Task};
 use archive::ledger::{Credits, Facts, OutLink, Outcome, ScopeKind};
 use archive::parse::{Limits, Parsed, Source, parse};
@@ -233,7 +233,7 @@ fn segment_options() -> SegmentOptions {
 fn crawled(path: &Path, seeds: &[Seed], options: &Options) -> Outcomes<Timings> {
     let mut store = recorder::open(path, segment_options())?.store;
     let scope = crawl::scope_of(seeds, &ScopeKind::Site, 255);
-    let plan = Plan::Discover { seeds: seeds.to_vec(), scope };
+    let plan = Purpose::Discover { seeds: seeds.to_vec(), scope };
     let (_, status) = crawl::run(&mut store, plan, options, &Control::default(), &mut |_| ())?;
     store.close()?;
     Ok(status.timings)

@@ -3,7 +3,7 @@
 //!
 //!     cargo run --release --example refresh_policy
 
-use archive::refresh::outlook::Relations;
+use archive::refresh::change_model::Relations;
 use archive::refresh::policies::{Known, Policy, PolicyName, Sighting};
 
 const PAGES: usize = 200;

@@ -3,7 +3,7 @@
 //!     cargo run --release --example small_crawl -- my.archive https://www.example.org/
 
 use anyhow::bail;
-use archive::crawl::{self, Options, Plan, read_seeds, scope_of};
+use archive::crawl::{self, Options, Purpose, read_seeds, scope_of};
 use archive::fetch;
 use archive::ledger::ScopeKind;
 use archive::recorder::{self, Control};
@@ -30,7 +30,7 @@ fn main() -> anyhow::Result<()> {
     // Opening creates the archive if it is missing, and repairs what a crash has left.
     let opened = recorder::open(folder.as_ref(), SegmentOptions::default())?;
     let mut store = opened.store;
-    let plan = Plan::Discover { seeds, scope };
+    let plan = Purpose::Discover { seeds, scope };
     let (end, status) = crawl::run(&mut store, plan, &options, &Control::default(), &mut |_| {})?;
     store.close()?;
     println!("{end:?}: {} pages, {} captures, {} errors", status.pages, status.captures, status.errors);

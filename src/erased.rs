@@ -53,7 +53,7 @@ pub enum ErasedError {
 /// A URL that was erased.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct ErasedUrl {
     /// SHA-256 of the canonical URL, in hexadecimal.
     pub sha256: String,
     /// The URL, unless it is forgotten.
@@ -68,7 +68,7 @@ pub struct Entry {
 /// The list.
 #[derive(Debug, Clone, Default)]
 pub struct Erased {
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, ErasedUrl>,
 }
 
 impl Erased {
@@ -87,7 +87,7 @@ impl Erased {
         for (number, line) in
             bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
         {
-            let entry: Entry = serde_json::from_slice(line).map_err(|error| ErasedError::Line {
+            let entry: ErasedUrl = serde_json::from_slice(line).map_err(|error| ErasedError::Line {
                 path: path.clone(),
                 line: number + 1,
                 problem: error.to_string(),
@@ -99,19 +99,19 @@ impl Erased {
 
     /// Whether a canonical URL was erased, and when and why.
     #[must_use]
-    pub fn of(&self, url: &str) -> Option<&Entry> {
+    pub fn of(&self, url: &str) -> Option<&ErasedUrl> {
         if self.entries.is_empty() { None } else { self.entries.get(&digest_of(url)) }
     }
 
     /// All entries, in the order of their digests.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &ErasedUrl> {
         self.entries.values()
     }
 
     /// Adds a canonical URL, or replaces what was said of it; its text too unless that is to be `forgotten`.
     pub fn add(&mut self, url: &str, forgotten: bool, time: DateTime<Utc>, reason: &str) {
         let sha256 = digest_of(url);
-        let entry = Entry {
+        let entry = ErasedUrl {
             sha256: sha256.clone(),
             url: (!forgotten).then(|| url.to_owned()),
             time: time.to_rfc3339_opts(SecondsFormat::Secs, true),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use archive::change::xml::{Delta, Tree};
-use archive::crawl::{self, Plan};
+use archive::crawl::{self, Purpose};
 use archive::ledger::{Credits, capture_flags};
 use archive::parse::{DocumentKind, Limits, with_xml_tree};
 use archive::recorder::{self, Control};
@@ -103,7 +103,7 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     let run = |pages: Vec<UrlId>| {
         let mut store = recorder::open(&archive.path, SegmentOptions::default()).unwrap().store;
         let stop = Control::default();
-        crawl::run(&mut store, Plan::Refresh { pages }, &options(&served), &stop, &mut |_| ()).unwrap();
+        crawl::run(&mut store, Purpose::Refresh { pages }, &options(&served), &stop, &mut |_| ()).unwrap();
         store.close().unwrap();
     };
     run(signals);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use archive::columns::{self, Kind};
+use archive::columns::{self, RowKind};
 use archive::ledger::Credits;
 use archive::parse::DocumentKind;
 use archive::recorder;
@@ -121,7 +121,7 @@ fn html_pages_weigh_by_their_interest_where_it_is_known() {
         values[*id as usize] = Some(if chosen.contains(url) { 1.0 } else { 0.0 });
     }
     let state = archive_storage::Store::read_only(&archive.path).unwrap().state().identity();
-    columns::write(&archive.path, Kind::Page, "interest", &values, state).unwrap();
+    columns::write(&archive.path, RowKind::Page, "interest", &values, state).unwrap();
     let budget = chosen.len().to_string();
     let arguments = ["--budget", &budget, "--policy", "xyleme", "--shortest", "0s"];
     let shared = |fetched: BTreeSet<String>| fetched.intersection(&chosen).count();

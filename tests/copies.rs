@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use archive::crawl::{self, Options, Plan, Politeness, scope_of};
+use archive::crawl::{self, Options, Politeness, Purpose, scope_of};
 use archive::exchange::copy::RESTORE_ENDING;
 use archive::ledger::ScopeKind;
 use archive::recorder::{self, Control};
@@ -598,7 +598,7 @@ fn beside_a_crawl_every_copy_is_the_archive_of_some_checkpoint() {
             let segments = SegmentOptions { bytes_max: 64 << 10, codec, ..SegmentOptions::default() };
             let mut store = recorder::open(&archive.path, segments).unwrap().store;
             let plan =
-                Plan::Discover { scope: scope_of(&seeds, &ScopeKind::Any, u8::MAX), seeds: seeds.clone() };
+                Purpose::Discover { scope: scope_of(&seeds, &ScopeKind::Any, u8::MAX), seeds: seeds.clone() };
             crawl::run(&mut store, plan, &options, &Control::default(), &mut |_| {}).unwrap();
             store.close().unwrap();
             is_over.store(true, Ordering::SeqCst);

@@ -67,7 +67,7 @@ fn dropped_sites_are_not_refreshed_and_rated_ones_come_first() {
     let why = archive.run("why", &[home]).succeeded().text();
     assert!(why.contains("drop by anna (moved); is not fetched"), "{why}");
     let why = archive.json("why", &[home]).remove(0);
-    assert_eq!(why["outlook"], serde_json::Value::Null, "{why}");
+    assert_eq!(why["next_visit"], serde_json::Value::Null, "{why}");
 
     // Undone, or disregarded, it is as it was.
     refresh("36", &["--no-decisions"]);

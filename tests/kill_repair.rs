@@ -108,7 +108,7 @@ fn a_rebuild_killed_again_and_again_keeps_state_and_full_text_together() {
         }
         assert_eq!(contents(&archive.path), before, "kill {number}");
         assert_eq!(searched(&archive), texts, "kill {number}");
-        let columns = columns::read_all(&archive.path, columns::Kind::Page).unwrap();
+        let columns = columns::read_all(&archive.path, columns::RowKind::Page).unwrap();
         println!("kill {number}: {}", if columns.is_empty() { "after the exchange" } else { "before it" });
         assert_eq!(archive.verify(), before.len() as u64);
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::crawl::{self, End, Options, Plan, Seed, scope_of};
+use archive::crawl::{self, End, Options, Purpose, Seed, scope_of};
 use archive::ledger::{Credits, ScopeKind};
 use archive::recorder::{self, Control};
 use archive_storage::CaptureKind;
@@ -50,7 +50,7 @@ fn crawl(disk: &SimulatedDisk, seeds: &[Seed], options: &Options) -> (u64, bool)
         let mut store =
             recorder::open_on(Arc::new(disk.clone()), Path::new(FOLDER), SegmentOptions::default())?.store;
         let scope = scope_of(seeds, &ScopeKind::Any, u8::MAX);
-        let plan = Plan::Discover { seeds: seeds.to_vec(), scope };
+        let plan = Purpose::Discover { seeds: seeds.to_vec(), scope };
         let (end, _) = crawl::run(&mut store, plan, options, &Control::default(), &mut |status| {
             acknowledged = status.acknowledged;
         })?;

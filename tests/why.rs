@@ -45,15 +45,15 @@ fn every_refusal_and_every_cut_has_its_reason() {
     let (data, _) = why(&archive, "http://faults.test/many-links");
     let problems = data["last_fetch"]["problems"].to_string();
     assert!(problems.contains("links beyond the limit"), "{problems}");
-    assert!(data["outlook"]["of"].as_u64().unwrap() > 2, "{data}");
+    assert!(data["next_visit"]["of"].as_u64().unwrap() > 2, "{data}");
     let (data, _) = why(&archive, "http://faults.test/bomb");
     let problems = data["last_fetch"]["problems"].to_string();
     assert!(problems.contains("when decoded"), "{problems}");
-    assert!(data["outlook"]["of"].as_u64().unwrap() > 1, "{data}");
+    assert!(data["next_visit"]["of"].as_u64().unwrap() > 1, "{data}");
     let (data, _) = why(&archive, "http://faults.test/nothing-here");
     assert_eq!(data["last_fetch"]["status"], 404);
     assert!(data["importance"].is_null(), "what is not there is no page: {data}");
-    assert!(data["outlook"]["of"].as_u64().unwrap() > 2, "a seed is considered nevertheless: {data}");
+    assert!(data["next_visit"]["of"].as_u64().unwrap() > 2, "a seed is considered nevertheless: {data}");
 
     let (data, text) = why(&archive, "http://faults.test/many-links?7");
     assert!(data["scope"].as_str().unwrap().starts_with("too deep: 1 link from"), "{data}");
@@ -67,10 +67,10 @@ fn every_refusal_and_every_cut_has_its_reason() {
     let child = fetched.iter().find(is_child);
     let (data, text) = why(&archive, child.unwrap());
     assert_eq!((&data["found"]["via"][0], &data["scope"]), (&home.into(), &"inside".into()));
-    assert!(data["outlook"]["fetches_per_day"].as_f64().unwrap() > 0.0);
-    assert_eq!(data["outlook"]["policy"], "default");
-    assert!(data["outlook"]["interval_days"].as_f64().unwrap() > 0.0, "{data}");
-    assert!(data["outlook"]["before"].as_u64() < data["outlook"]["of"].as_u64(), "{data}");
+    assert!(data["next_visit"]["fetches_per_day"].as_f64().unwrap() > 0.0);
+    assert_eq!(data["next_visit"]["policy"], "default");
+    assert!(data["next_visit"]["interval_days"].as_f64().unwrap() > 0.0, "{data}");
+    assert!(data["next_visit"]["before"].as_u64() < data["next_visit"]["of"].as_u64(), "{data}");
     assert!(text.contains("next due") && text.contains("status 200"), "{text}");
     assert!(data["spent"]["host_pages"].as_u64().unwrap() > 2, "{data}");
 

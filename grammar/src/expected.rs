@@ -3,7 +3,7 @@
 use crate::error::ParseError;
 use crate::suggest::nearest;
 use crate::syntax::Rule;
-use crate::tokens::{Kind, Token, is_reserved};
+use crate::tokens::{Token, TokenKind, is_reserved};
 
 /// Words that people know from elsewhere, and what they are called here.
 const SYNONYMS: [(&str, &str); 17] = [
@@ -49,7 +49,7 @@ pub(crate) fn mistake(text: &str, tokens: &[Token], at: usize, rules: &[Rule]) -
 /// Whether `at` lies inside a word, so that the whole word is what is wrong.
 fn cuts_word(text: &str, token: &Token, at: usize) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || "_-+:/.*?%@#".contains(c);
-    token.kind == Kind::Word
+    token.kind == TokenKind::Word
         && token.span.start < at
         && text[..at].ends_with(is_word)
         && text[at..].starts_with(is_word)

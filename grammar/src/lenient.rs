@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::error::ParseError;
-use crate::tokens::{self, Kind, Token};
+use crate::tokens::{self, Token, TokenKind};
 use crate::tree::Query;
 
 /// Mistakes reported for one text; after as many, the rest is given up.
@@ -82,9 +82,9 @@ fn repaired(text: &str, mistake: &ParseError) -> Option<String> {
 fn culprit(text: &str, tokens: &[Token], at: usize) -> usize {
     let Some(before) = at.checked_sub(1) else { return at };
     match (tokens[before].kind, tokens[at].kind) {
-        (Kind::Open, Kind::Close) => before,
-        (Kind::Open, _) => at,
-        (_, Kind::Close) => before,
+        (TokenKind::Open, TokenKind::Close) => before,
+        (TokenKind::Open, _) => at,
+        (_, TokenKind::Close) => before,
         _ if ends_piece(text, &tokens[at]) && !ends_piece(text, &tokens[before]) => before,
         _ => at,
     }
@@ -95,9 +95,9 @@ fn unmatched(tokens: &[Token]) -> Option<usize> {
     let mut open = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
         match token.kind {
-            Kind::Open if open.len() == tokens::DEPTH_MAX => return Some(index),
-            Kind::Open => open.push(index),
-            Kind::Close if open.pop().is_none() => return Some(index),
+            TokenKind::Open if open.len() == tokens::DEPTH_MAX => return Some(index),
+            TokenKind::Open => open.push(index),
+            TokenKind::Close if open.pop().is_none() => return Some(index),
             _ => {}
         }
     }
@@ -108,18 +108,19 @@ fn unmatched(tokens: &[Token]) -> Option<usize> {
 /// removed with what is between them, or not at all.
 fn piece(text: &str, tokens: &[Token], at: usize) -> Range<usize> {
     let mut start = at;
-    while start > 0 && !ends_piece(text, &tokens[start]) && !matches!(tokens[start - 1].kind, Kind::Open) {
+    while start > 0 && !ends_piece(text, &tokens[start]) && !matches!(tokens[start - 1].kind, TokenKind::Open)
+    {
         start -= 1;
-        if tokens[start].kind == Kind::Close {
+        if tokens[start].kind == TokenKind::Close {
             start = opening(tokens, start);
         }
     }
     let mut end = at + 1;
-    if tokens[at].kind == Kind::Open {
+    if tokens[at].kind == TokenKind::Open {
         end = closing(tokens, at) + 1;
     }
-    while end < tokens.len() && !ends_piece(text, &tokens[end]) && tokens[end].kind != Kind::Close {
-        end = if tokens[end].kind == Kind::Open { closing(tokens, end) + 1 } else { end + 1 };
+    while end < tokens.len() && !ends_piece(text, &tokens[end]) && tokens[end].kind != TokenKind::Close {
+        end = if tokens[end].kind == TokenKind::Open { closing(tokens, end) + 1 } else { end + 1 };
     }
     start..end
 }
@@ -132,8 +133,8 @@ fn with_connective(text: &str, tokens: &[Token], piece: Range<usize>) -> Range<u
     }
     while start > 0
         && end < tokens.len()
-        && tokens[start - 1].kind == Kind::Open
-        && tokens[end].kind == Kind::Close
+        && tokens[start - 1].kind == TokenKind::Open
+        && tokens[end].kind == TokenKind::Close
     {
         start -= 1;
         end += 1;
@@ -142,7 +143,7 @@ fn with_connective(text: &str, tokens: &[Token], piece: Range<usize>) -> Range<u
 }
 
 fn ends_piece(text: &str, token: &Token) -> bool {
-    token.kind == Kind::Comma
+    token.kind == TokenKind::Comma
         || is_connective(text, token)
         || ["order", "group", "having", "limit", "offset", "select", "sample"]
             .iter()
@@ -150,11 +151,11 @@ fn ends_piece(text: &str, token: &Token) -> bool {
 }
 
 fn is_connective(text: &str, token: &Token) -> bool {
-    token.kind == Kind::Comma || is(text, token, "and") || is(text, token, "or")
+    token.kind == TokenKind::Comma || is(text, token, "and") || is(text, token, "or")
 }
 
 fn is(text: &str, token: &Token, word: &str) -> bool {
-    token.kind == Kind::Word && text[token.span.clone()].eq_ignore_ascii_case(word)
+    token.kind == TokenKind::Word && text[token.span.clone()].eq_ignore_ascii_case(word)
 }
 
 /// The partner of the closing parenthesis at `close`; parentheses match.
@@ -162,9 +163,9 @@ fn opening(tokens: &[Token], close: usize) -> usize {
     let mut depth = 0;
     for index in (0..=close).rev() {
         match tokens[index].kind {
-            Kind::Close => depth += 1,
-            Kind::Open if depth == 1 => return index,
-            Kind::Open => depth -= 1,
+            TokenKind::Close => depth += 1,
+            TokenKind::Open if depth == 1 => return index,
+            TokenKind::Open => depth -= 1,
             _ => {}
         }
     }
@@ -176,9 +177,9 @@ fn closing(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0;
     for (index, token) in tokens.iter().enumerate().skip(open) {
         match token.kind {
-            Kind::Open => depth += 1,
-            Kind::Close if depth == 1 => return index,
-            Kind::Close => depth -= 1,
+            TokenKind::Open => depth += 1,
+            TokenKind::Close if depth == 1 => return index,
+            TokenKind::Close => depth -= 1,
             _ => {}
         }
     }

@@ -39,7 +39,7 @@ const RESERVED: [&str; 21] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Word,
     Text,
     Open,
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     pub(crate) span: Range<usize>,
 }
 
@@ -76,18 +76,18 @@ pub(crate) fn scan(text: &str) -> Scan {
                 if !skip_text(&mut characters, character) {
                     return Scan { tokens, unclosed_text: Some((start, character)) };
                 }
-                Kind::Text
+                TokenKind::Text
             }
-            '(' | '[' => Kind::Open,
-            ')' | ']' => Kind::Close,
-            ',' => Kind::Comma,
+            '(' | '[' => TokenKind::Open,
+            ')' | ']' => TokenKind::Close,
+            ',' => TokenKind::Comma,
             _ if is_sign(character) => {
                 while characters.next_if(|&(_, c)| is_sign(c)).is_some() {}
-                Kind::Sign
+                TokenKind::Sign
             }
             _ => {
                 while characters.next_if(|&(at, c)| continues_word(text, at, c)).is_some() {}
-                Kind::Word
+                TokenKind::Word
             }
         };
         let end = characters.peek().map_or(text.len(), |&(at, _)| at);
@@ -139,12 +139,12 @@ pub(crate) fn check(text: &str) -> Result<Vec<Token>, ParseError> {
     let mut open = Vec::new();
     for token in &tokens {
         match token.kind {
-            Kind::Open if open.len() == DEPTH_MAX => {
+            TokenKind::Open if open.len() == DEPTH_MAX => {
                 let message = format!("parentheses are nested more than {DEPTH_MAX} deep");
                 return Err(ParseError::new(text, token.span.clone(), message));
             }
-            Kind::Open => open.push(token.span.clone()),
-            Kind::Close if open.pop().is_none() => {
+            TokenKind::Open => open.push(token.span.clone()),
+            TokenKind::Close if open.pop().is_none() => {
                 let message = match &text[token.span.clone()] {
                     "]" => "there is no [ that this ] closes",
                     _ => "there is no ( that this ) closes",

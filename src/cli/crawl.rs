@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use archive::crawl::{
-    self, CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Plan, Seed, Timings, read_seeds, scope_of,
+    self, CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Purpose, Seed, Timings, read_seeds, scope_of,
 };
 use archive::ledger::{Refusal, ScopeKind, page_flags};
 use archive::prepared;
@@ -199,7 +199,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     (_, options.noticed) = notices::settle(&mut store, &options, KEYS_MAX, &stop)?;
     let mut progress = Progress::start(args.limit);
     let (end, status) =
-        crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {
+        crawl::run(&mut store, Purpose::Discover { seeds, scope }, &options, &stop, &mut |status| {
             progress.show(status);
         })?;
     let mut failed = failed_seeds(&store, &urls)?;

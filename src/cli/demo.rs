@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use archive::access::Access;
-use archive::crawl::{self, End, Options, Plan, Politeness, read_seeds, scope_of};
+use archive::crawl::{self, End, Options, Politeness, Purpose, read_seeds, scope_of};
 use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
 use archive::prepared;
@@ -74,7 +74,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         read_seeds(&web.seeds(10).join("\n")).map_err(|_| anyhow::anyhow!("the test web has no seeds"))?;
     let scope = scope_of(&seeds, &ScopeKind::Any, u8::MAX);
     let mut store = open::own(&args.path, SegmentArgs::default(), Some(&options.fetch))?;
-    if run_plan(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &args.path)? == End::Stopped {
+    if run_plan(&mut store, Purpose::Discover { seeds, scope }, &options, &stop, &args.path)? == End::Stopped
+    {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
 
@@ -104,7 +105,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let credits = Credits::open(store.state())?;
     let pages = most_obsolete(store.state(), &credits, &Choice::default(), REFRESH_BUDGET, now)?;
     drop(credits);
-    if run_plan(&mut store, Plan::Refresh { pages }, &options, &stop, &args.path)? == End::Stopped {
+    if run_plan(&mut store, Purpose::Refresh { pages }, &options, &stop, &args.path)? == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     let changed = changed_page(&store)?;
@@ -172,7 +173,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
 
 fn run_plan(
     store: &mut Store,
-    plan: Plan,
+    plan: Purpose,
     options: &Options,
     stop: &Control,
     path: &Path,

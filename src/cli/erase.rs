@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use archive::access::Access;
 use archive::erased::{Erased, REASON_BYTES_MAX};
-use archive::exchange::erase::{self, Done, Export, Order, Plan};
+use archive::exchange::erase::{self, Done, ErasePlan, Export, Order};
 use archive::files;
 use archive::query::Question;
 use archive_storage::{Owner, Store, UrlId, segment};
@@ -159,7 +159,7 @@ fn reason(args: &Args) -> anyhow::Result<String> {
     Err(UsageError(problem).into())
 }
 
-fn plan(args: &Args, reason: String) -> anyhow::Result<Plan> {
+fn plan(args: &Args, reason: String) -> anyhow::Result<ErasePlan> {
     let store = Store::read_only(&args.archive.path)?;
     let pages = match (&args.query, &args.urls) {
         (Some(query), _) => {
@@ -173,7 +173,7 @@ fn plan(args: &Args, reason: String) -> anyhow::Result<Plan> {
         bail!("no page fits; nothing was changed");
     }
     let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
-    Ok(Plan::of(&store, pages, Order { reason, keep_copies, forget_url })?)
+    Ok(ErasePlan::of(&store, pages, Order { reason, keep_copies, forget_url })?)
 }
 
 /// The pages of a list; a line that names none spoils all of it.
@@ -193,7 +193,7 @@ fn listed(store: &Store, file: &Path) -> anyhow::Result<BTreeSet<UrlId>> {
     Ok(pages)
 }
 
-fn is_confirmed(plan: &Plan) -> anyhow::Result<bool> {
+fn is_confirmed(plan: &ErasePlan) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
         return Err(UsageError("add --yes to erase without being asked".to_owned()).into());
     }
@@ -210,7 +210,7 @@ fn is_confirmed(plan: &Plan) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn report(args: &Args, plan: &Plan, done: Option<&Done>) -> anyhow::Result<()> {
+fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<()> {
     let nothing = Done {
         pages: plan.pages.len() as u64,
         captures: (plan.captures.len() + plan.copies.len()) as u64,

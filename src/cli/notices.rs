@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archive::crawl::{self, Options, Plan};
+use archive::crawl::{self, Options, Purpose};
 use archive::publish::{Pending, Taken};
 use archive::recorder::Control;
 use archive::runs::Tallies;
@@ -32,7 +32,7 @@ pub(crate) fn settle(
         let (harvest, cluster) = (crawl::HarvestRules::default(), None);
         let options =
             Options { name: "pings", time: Some(time), limit: None, harvest, cluster, ..options.clone() };
-        crawl::run(store, Plan::Refresh { pages: pending.keys.clone() }, &options, stop, &mut |_| {})?;
+        crawl::run(store, Purpose::Refresh { pages: pending.keys.clone() }, &options, stop, &mut |_| {})?;
     }
     let Taken { pages, dropped, waiting } = pending.settle(store, options.fetch.clock.now())?;
     let found: u64 = pages.0.iter().map(|tally| tally.count).sum();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archive::crawl::{self, End, Options, Plan, Status};
+use archive::crawl::{self, End, Options, Purpose, Status};
 use archive::decisions::Decisions;
 use archive::ledger::Credits;
 use archive::prepared;
@@ -157,7 +157,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     options.time = args.time.map(|time| left(time, started));
     let mut progress = Progress::start(Some(pages.len() as u64));
-    let (end, status) = crawl::run(&mut store, Plan::Refresh { pages }, &options, &stop, &mut |status| {
+    let (end, status) = crawl::run(&mut store, Purpose::Refresh { pages }, &options, &stop, &mut |status| {
         progress.show(status);
     })?;
     if end != End::Stopped {

@@ -4,7 +4,7 @@ use std::path::{self, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archive::crawl::{self, End, Plan};
+use archive::crawl::{self, End, Purpose};
 use archive::duration::read_duration;
 use archive::prepared;
 use archive::watch::{self, Format, Output, Watch, WatchError};
@@ -269,7 +269,7 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
     let pages = watch::pages_of(&awaited);
     options.time = args.time.map(|time| left(time, started));
     let mut progress = Progress::start(Some(pages.len() as u64));
-    let (end, status) = crawl::run(&mut store, Plan::Refresh { pages }, &options, &stop, &mut |status| {
+    let (end, status) = crawl::run(&mut store, Purpose::Refresh { pages }, &options, &stop, &mut |status| {
         progress.show(status);
     })?;
     if end != End::Stopped {

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use archive::decisions::Decisions;
-use archive::selection::{self, Outlook, RefreshRules, RobotsAnswer, Standing, Visit, Weights, Why};
+use archive::selection::{
+    self, FocusReport, NextVisit, RefreshRules, RobotsAnswer, StoredVisit, Weights, Why,
+};
 use archive::texts::Language;
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
@@ -116,15 +118,15 @@ fn print(why: &Why) -> anyhow::Result<()> {
     if let Some(standing) = &why.topic {
         topic(standing).into_iter().zip(["topic", ""]).for_each(|(text, name)| row(name, text));
     }
-    if let Some(outlook) = &why.outlook {
-        due(outlook).into_iter().zip(["next due", "", ""]).for_each(|(text, name)| row(name, text));
+    if let Some(next_visit) = &why.next_visit {
+        due(next_visit).into_iter().zip(["next due", "", ""]).for_each(|(text, name)| row(name, text));
     }
     output::print(&table)
 }
 
 /// What the last crawl thinks of a page by its topic; a line or two.
-fn topic(standing: &Standing) -> Vec<String> {
-    let Standing { name, mode, weight, .. } = standing;
+fn topic(standing: &FocusReport) -> Vec<String> {
+    let FocusReport { name, mode, weight, .. } = standing;
     let how = format!("{name}, {mode} with a weight of {weight}");
     let said = match (standing.probability, standing.promise) {
         (Some(probability), _) => format!("of it with a probability of {probability:.2}"),
@@ -140,7 +142,7 @@ fn topic(standing: &Standing) -> Vec<String> {
 }
 
 /// The visits in a table, newest first.
-fn print_visits(visits: &[Visit]) -> anyhow::Result<()> {
+fn print_visits(visits: &[StoredVisit]) -> anyhow::Result<()> {
     if visits.is_empty() {
         return Ok(());
     }
@@ -165,7 +167,7 @@ fn print_visits(visits: &[Visit]) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-fn what(visit: &Visit) -> String {
+fn what(visit: &StoredVisit) -> String {
     match (&visit.erased, &visit.error) {
         (Some(erased), _) => erased.clone(),
         (None, Some(error)) => format!("no answer: {error}"),
@@ -174,7 +176,7 @@ fn what(visit: &Visit) -> String {
 }
 
 /// What is to be said of what came back.
-fn notes(visit: &Visit) -> Vec<String> {
+fn notes(visit: &StoredVisit) -> Vec<String> {
     let cut = visit.truncated.iter().map(|reason| format!("the body is cut: {reason}"));
     cut.chain(visit.problems.iter().cloned()).collect()
 }
@@ -210,30 +212,30 @@ fn verdict(robots: &RobotsAnswer) -> String {
 }
 
 /// When the next fetch is due, and why then; a line each.
-fn due(outlook: &Outlook) -> [String; 3] {
-    let when = match outlook.due {
-        Some(_) => local(outlook.due),
+fn due(next_visit: &NextVisit) -> [String; 3] {
+    let when = match next_visit.due {
+        Some(_) => local(next_visit.due),
         None => "never: it changes too often to keep up with, never changes, or has no importance".to_owned(),
     };
-    let place = match outlook.before {
+    let place = match next_visit.before {
         0 => "no other page is more urgent".to_owned(),
         1 => "one other page is more urgent".to_owned(),
         before => {
-            let estimated = if outlook.estimated { " (estimated)" } else { "" };
-            let of = output::count(outlook.of, "page");
+            let estimated = if next_visit.estimated { " (estimated)" } else { "" };
+            let of = output::count(next_visit.of, "page");
             format!("{} of {of} are more urgent{estimated}", HumanCount(before))
         }
     };
-    let changes = match outlook.changes_per_day {
+    let changes = match next_visit.changes_per_day {
         rate if rate >= 1.0 => format!("{rate:.1} times a day"),
         rate if rate < RARE => "less than once in ten years".to_owned(),
         rate => format!("once in {:.1} days", rate.recip()),
     };
-    let budget = output::count(outlook.fetches_per_day.round() as u64, "page");
+    let budget = output::count(next_visit.fetches_per_day.round() as u64, "page");
     [
         when,
         format!("expected to change {changes}; {place}"),
-        format!("by policy {}, if refreshes fetch {budget} a day (--fetches-per-day)", outlook.policy),
+        format!("by policy {}, if refreshes fetch {budget} a day (--fetches-per-day)", next_visit.policy),
     ]
 }
 

@@ -55,7 +55,7 @@ pub use drain::{Drained, drain};
 pub use error::ClusterError;
 pub use member::{Asked, Member};
 pub use node::{Commit, Event, Node};
-pub use standing::{Rest, Standing};
+pub use standing::{ExchangeState, Rest};
 pub use status::{Activity, Progress, Status};
 pub use turns::{ADDRESS_DELAY_MAX, Clock, Look, Turns};
 pub use vacancies::{SILENT_AFTER, Vacancies, Vacancy, View};

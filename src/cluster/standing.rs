@@ -9,7 +9,7 @@ use super::{Commit, Marks};
 
 /// Where a crawl stands with the others.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct ExchangeState {
     activity: Activity,
     /// The last batch for each partition that was handed over to be sent.
     handed: BTreeMap<u16, u64>,
@@ -30,13 +30,13 @@ pub enum Rest {
     Over,
 }
 
-impl Default for Standing {
+impl Default for ExchangeState {
     fn default() -> Self {
         Self { activity: Activity::Running, handed: BTreeMap::new(), has_taken: false, quiet: None }
     }
 }
 
-impl Standing {
+impl ExchangeState {
     /// Something waits or is under way.
     pub fn is_busy(&mut self) {
         self.activity = Activity::Running;

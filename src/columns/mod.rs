@@ -44,14 +44,14 @@ pub fn share(archive: &Path, other: &Path) -> io::Result<()> {
 
 /// What a column describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RowKind {
     /// Pages, by their URL's id.
     Page,
     /// Sites.
     Site,
 }
 
-impl Kind {
+impl RowKind {
     fn name(self) -> &'static str {
         match self {
             Self::Page => "page",
@@ -135,7 +135,7 @@ pub fn lock(archive: &Path) -> Result<File, ColumnError> {
 /// When the name does not fit queries, or the folder cannot be written.
 pub fn write(
     archive: &Path,
-    kind: Kind,
+    kind: RowKind,
     name: &str,
     values: &[Option<f64>],
     state: u64,
@@ -155,7 +155,7 @@ pub fn write(
 
 /// When a column was computed, if there is one.
 #[must_use]
-pub fn computed(archive: &Path, kind: Kind, name: &str) -> Option<DateTime<Utc>> {
+pub fn computed(archive: &Path, kind: RowKind, name: &str) -> Option<DateTime<Utc>> {
     let path = archive.join(FOLDER).join(format!("{}.{name}", kind.name()));
     Some(fs::metadata(path).and_then(|file| file.modified()).ok()?.into())
 }
@@ -186,7 +186,7 @@ fn is_name(name: &str) -> bool {
 ///
 /// # Errors
 /// When a file cannot be read or is not a column.
-pub fn read_all(archive: &Path, kind: Kind) -> Result<Vec<Column>, ColumnError> {
+pub fn read_all(archive: &Path, kind: RowKind) -> Result<Vec<Column>, ColumnError> {
     let mut columns = Vec::new();
     for path in files(archive)? {
         let file = path.file_name().and_then(|file| file.to_str());
@@ -242,12 +242,12 @@ mod tests {
     #[test]
     fn columns_are_read_as_they_were_written() {
         let archive = tempfile::tempdir().unwrap();
-        assert_eq!(read_all(archive.path(), Kind::Page).unwrap(), []);
-        write(archive.path(), Kind::Page, "pagerank", &[Some(0.5), None, Some(2.0)], 7).unwrap();
-        write(archive.path(), Kind::Page, "hub", &[Some(9.0)], 7).unwrap();
-        write(archive.path(), Kind::Page, "hub", &[Some(1.0)], 7).unwrap();
-        write(archive.path(), Kind::Site, "harmonic", &[Some(3.0)], 7).unwrap();
-        let columns = read_all(archive.path(), Kind::Page).unwrap();
+        assert_eq!(read_all(archive.path(), RowKind::Page).unwrap(), []);
+        write(archive.path(), RowKind::Page, "pagerank", &[Some(0.5), None, Some(2.0)], 7).unwrap();
+        write(archive.path(), RowKind::Page, "hub", &[Some(9.0)], 7).unwrap();
+        write(archive.path(), RowKind::Page, "hub", &[Some(1.0)], 7).unwrap();
+        write(archive.path(), RowKind::Site, "harmonic", &[Some(3.0)], 7).unwrap();
+        let columns = read_all(archive.path(), RowKind::Page).unwrap();
         assert_eq!(
             columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(),
             ["hub", "pagerank"]
@@ -255,7 +255,7 @@ mod tests {
         let values: Vec<Option<f64>> = (0..4).map(|id| columns[1].get(id)).collect();
         assert_eq!(values, [Some(0.5), None, Some(2.0), None]);
         assert_eq!(columns[0].get(0), Some(1.0));
-        assert_eq!(read_all(archive.path(), Kind::Site).unwrap().len(), 1);
+        assert_eq!(read_all(archive.path(), RowKind::Site).unwrap().len(), 1);
         assert_eq!(damaged(archive.path(), 7).unwrap(), [] as [PathBuf; 0]);
         assert_eq!(damaged(archive.path(), 8).unwrap().len(), 3, "columns of another state");
     }
@@ -265,7 +265,7 @@ mod tests {
         let archive = tempfile::tempdir().unwrap();
         for name in ["", "Rank", "a.b", "../x", "importance", &"x".repeat(33)] {
             assert!(
-                matches!(write(archive.path(), Kind::Page, name, &[], 7), Err(ColumnError::Name(_))),
+                matches!(write(archive.path(), RowKind::Page, name, &[], 7), Err(ColumnError::Name(_))),
                 "{name}"
             );
         }
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn other_files_are_no_columns() {
         let archive = tempfile::tempdir().unwrap();
-        write(archive.path(), Kind::Page, "a", &[Some(1.0)], 7).unwrap();
+        write(archive.path(), RowKind::Page, "a", &[Some(1.0)], 7).unwrap();
         let path = archive.path().join(FOLDER).join("page.a");
         let good = fs::read(&path).unwrap();
         let flipped = |byte: usize| [&good[..byte], &[good[byte] ^ 1], &good[byte + 1..]].concat();
@@ -283,12 +283,12 @@ mod tests {
             [good[..7].to_vec(), good[..10].to_vec(), b"something else".to_vec()].into_iter().chain(flipped)
         {
             fs::write(&path, bad).unwrap();
-            assert!(matches!(read_all(archive.path(), Kind::Page), Err(ColumnError::Format { .. })));
+            assert!(matches!(read_all(archive.path(), RowKind::Page), Err(ColumnError::Format { .. })));
             assert_eq!(damaged(archive.path(), 7).unwrap(), std::slice::from_ref(&path));
         }
         fs::remove_file(&path).unwrap();
         // A write that was cut off leaves no column.
         fs::write(archive.path().join(FOLDER).join("page.a.part"), b"arch").unwrap();
-        assert_eq!(read_all(archive.path(), Kind::Page).unwrap(), []);
+        assert_eq!(read_all(archive.path(), RowKind::Page).unwrap(), []);
     }
 }

@@ -22,7 +22,7 @@ mod traps;
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub use harvest::{HarvestRules, PAGES_MAX as HARVEST_PAGES_MAX};
-pub use options::{CopyTo, End, Options, Plan, Status, TRAINED_LEVEL, WORKERS_MAX};
+pub use options::{CopyTo, End, Options, Purpose, Status, TRAINED_LEVEL, WORKERS_MAX};
 pub use pace::{Pace, Part};
 pub use seeds::{Seed, SeedError, read_seeds, scope_of};
 pub use settings_file::{SETTINGS_FILE, SettingsError};

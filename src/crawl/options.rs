@@ -126,7 +126,7 @@ impl Default for Options {
 
 /// What a run is to do.
 #[derive(Debug)]
-pub enum Plan {
+pub enum Purpose {
     /// Go on from the seeds and from what is known, to what was never fetched.
     Discover {
         /// Where to begin; those already known are no news.

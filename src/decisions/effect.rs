@@ -1,6 +1,6 @@
 //! What decisions do to a crawl and to refreshes.
 
-use super::{Decisions, Standing, Verdict};
+use super::{CurrentDecisions, Decisions, Verdict};
 use crate::texts::Language;
 
 /// What a page that is to be fetched often weighs in a refresh, in times of its weight.
@@ -17,7 +17,7 @@ impl Decisions {
     }
 }
 
-impl Standing {
+impl CurrentDecisions {
     /// What was decided, and what it does; nothing if nothing was.
     #[must_use]
     pub fn sentence(&self, t: Language) -> Option<String> {
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn ratings_and_verdicts_weigh() {
         let rated = |rating: u8| (rating.to_string(), Rated { rating, time: Utc::now() });
-        let mut standing = Standing::default();
+        let mut standing = CurrentDecisions::default();
         assert_eq!(standing.weight(), 1.0);
         standing.ratings = [rated(4), rated(1)].into();
         assert_eq!(standing.weight(), 1.0);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Decision, NAME_BYTES_MAX, Standing, Subject, What};
+use super::{CurrentDecisions, Decision, NAME_BYTES_MAX, Subject, What};
 use crate::erased::forgotten_name;
 use crate::files::{self, WholeFile};
 
@@ -58,7 +58,7 @@ pub struct Decisions {
     log: Vec<Decision>,
     /// Decisions that were undone, and the newest that undoes each.
     undone: HashMap<u64, u64>,
-    standings: HashMap<Subject, Standing>,
+    standings: HashMap<Subject, CurrentDecisions>,
 }
 
 /// How long a writer waits for others, and how often it tries.
@@ -109,12 +109,12 @@ impl Decisions {
 
     /// What holds of just this subject.
     #[must_use]
-    pub fn on(&self, subject: &Subject) -> Option<&Standing> {
+    pub fn on(&self, subject: &Subject) -> Option<&CurrentDecisions> {
         self.standings.get(subject)
     }
 
     /// Everything that something holds of.
-    pub fn subjects(&self) -> impl Iterator<Item = (&Subject, &Standing)> {
+    pub fn subjects(&self) -> impl Iterator<Item = (&Subject, &CurrentDecisions)> {
         self.standings.iter()
     }
 
@@ -352,7 +352,7 @@ mod tests {
         let mut decisions = Decisions::default();
         decisions.add(tempfile::tempdir().unwrap().path(), new).unwrap();
         let of = |url: &str| decisions.of_page(url, "www.a.test", "a.test");
-        let verdict = |standing: Standing| standing.verdict.map(|(verdict, ..)| verdict);
+        let verdict = |standing: CurrentDecisions| standing.verdict.map(|(verdict, ..)| verdict);
         assert_eq!(verdict(of("http://www.a.test/b/c")), Some(Verdict::Keep));
         assert_eq!(verdict(of("http://www.a.test/b")), Some(Verdict::Drop));
         assert_eq!(of("http://www.a.test/b/c").tags, ["site".to_owned()].into());

@@ -20,7 +20,7 @@ use url::Url;
 use crate::texts::Language;
 
 pub use log::{DECISIONS_MAX, Decisions, DecisionsError, FILE};
-pub use standing::{Rated, Standing};
+pub use standing::{CurrentDecisions, Rated};
 
 /// Bytes of a name, tag or collection.
 pub const NAME_BYTES_MAX: usize = 200;

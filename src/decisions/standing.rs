@@ -17,7 +17,7 @@ pub struct Rated {
 
 /// What holds of a subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct CurrentDecisions {
     /// Each person's newest rating.
     pub ratings: BTreeMap<String, Rated>,
     /// The newest verdict, by whom, and why.
@@ -30,7 +30,7 @@ pub struct Standing {
     pub newest: u64,
 }
 
-impl Standing {
+impl CurrentDecisions {
     pub(super) fn hear(&mut self, decision: &Decision, said: &Said, number: u64) {
         if let Some(rating) = said.rating {
             self.ratings.insert(decision.by.clone(), Rated { rating, time: decision.time });
@@ -77,7 +77,7 @@ impl Decisions {
     /// What holds of a page: what was said of it, then of its folders from the deepest up, its host and its site. The
     /// narrower word counts; tags and collections are those of all.
     #[must_use]
-    pub fn of_page(&self, url: &str, host: &str, site: &str) -> Standing {
+    pub fn of_page(&self, url: &str, host: &str, site: &str) -> CurrentDecisions {
         let mut standing = self.on(&Subject::Page(url.to_owned())).cloned().unwrap_or_default();
         let path = url.find("://").map_or(0, |scheme| scheme + 3);
         for (slash, _) in url[path..].rmatch_indices('/') {
@@ -90,7 +90,7 @@ impl Decisions {
 
     /// What holds of a host and its site.
     #[must_use]
-    pub fn of_host(&self, host: &str, site: &str) -> Standing {
+    pub fn of_host(&self, host: &str, site: &str) -> CurrentDecisions {
         let mut standing = self.on(&Subject::Host(host.to_owned())).cloned().unwrap_or_default();
         self.on(&Subject::Site(site.to_owned())).into_iter().for_each(|wider| standing.fill(wider));
         standing

@@ -45,7 +45,7 @@ const READ_BYTES: u64 = 48 + 128;
 
 /// What is known of a URL, in one place: where a link leads is somewhere else in memory than the link before.
 #[derive(Clone, Copy)]
-struct Entry {
+struct UrlAccount {
     base: Base,
     host: HostId,
     role: Role,
@@ -87,7 +87,7 @@ struct ReadPage {
 
 /// The accounts of all pages in memory.
 struct Accounts {
-    urls: Vec<Entry>,
+    urls: Vec<UrlAccount>,
     read: Vec<ReadPage>,
     /// The pages that redirects and duplicates share an account with.
     aliases: HashMap<UrlId, UrlId>,
@@ -173,7 +173,7 @@ impl Credits {
         let (mut scan, mut list) = (state.all_links(), LinkList::default());
         while scan.read_next(&mut list)? {
             let Some(source) = list.source else { continue };
-            let Some(&Entry { base, host, role }) = urls.get(source.index()) else { continue };
+            let Some(&UrlAccount { base, host, role }) = urls.get(source.index()) else { continue };
             let Some(page) = role.place().and_then(|place| read.get_mut(place)) else { continue };
             if page.links != list.position {
                 continue;
@@ -210,7 +210,7 @@ impl Credits {
 /// Whom a link of a page at `host` pays, and what it weighs.
 #[inline]
 fn payee(
-    urls: &[Entry],
+    urls: &[UrlAccount],
     aliases: &HashMap<UrlId, UrlId>,
     host: HostId,
     link: &LinkTarget,
@@ -245,7 +245,7 @@ impl Accounts {
             if role == Role::NO_PAGE && has(flags::ALIAS) {
                 hops.insert(id, id);
             }
-            urls.push(Entry { base: Base::from_stored(page.cash), host: page.host, role });
+            urls.push(UrlAccount { base: Base::from_stored(page.cash), host: page.host, role });
         }
         let mut read = Vec::new();
         let mut links = state.link_cursor();
@@ -278,7 +278,7 @@ impl Accounts {
 }
 
 /// The page at the end of a chain of aliases; nothing when there is none.
-fn end_of(urls: &[Entry], hops: &HashMap<UrlId, UrlId>, alias: UrlId) -> Option<UrlId> {
+fn end_of(urls: &[UrlAccount], hops: &HashMap<UrlId, UrlId>, alias: UrlId) -> Option<UrlId> {
     let mut id = alias;
     for _ in 0..ALIASES_MAX {
         id = *hops.get(&id)?;

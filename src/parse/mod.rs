@@ -136,7 +136,7 @@ pub struct Parsed {
     /// Differs in few bits when the text is nearly the same; see [`is_near`]. 0 for what has no text.
     pub similarity: u64,
     /// The dated items of a feed, sitemap or list.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DatedItem>,
     /// The elements of an XML document by name; none of other documents, and of those with too many.
     pub elements: Option<Vec<Elements>>,
     /// What an XML document, XHTML too, is as a whole.
@@ -170,7 +170,7 @@ pub struct LinkText {
 
 /// A dated item of a feed, sitemap or list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct DatedItem {
     /// The place of its URL in [`Parsed::links`].
     pub link: u32,
     /// When it was last changed, in seconds since 1970.

@@ -22,7 +22,7 @@ use url::{Position, Url};
 
 use crate::ledger::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, CreditError, Credits, Published};
 pub use notices::{
-    FOLDER, HOST_NOTICES_MAX, KEPT, KEY_CHARACTERS, Kind, NOTICES_MAX, Notice, NoticeError, Proof,
+    FOLDER, HOST_NOTICES_MAX, KEPT, KEY_CHARACTERS, NOTICES_MAX, Notice, NoticeError, NoticeKind, Proof,
     QUEUE_BYTES_MAX, Queued, enqueue, forget, queued, waiting_notices,
 };
 pub use proofs::{KEYS_MAX, Pending, Taken};

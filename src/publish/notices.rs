@@ -59,7 +59,7 @@ pub enum NoticeError {
 /// How a notice came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum NoticeKind {
     /// IndexNow, whose key has to be found on the host.
     IndexNow,
     /// `/ping?sitemap=URL`: anybody may say so, of a sitemap that is known.
@@ -68,7 +68,7 @@ pub enum Kind {
     WebSub,
 }
 
-impl Kind {
+impl NoticeKind {
     /// Its name in accounts of runs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -96,7 +96,7 @@ pub struct Notice {
     #[serde(with = "crate::instant")]
     pub time: DateTime<Utc>,
     /// How.
-    pub kind: Kind,
+    pub kind: NoticeKind,
     /// Canonical URLs, all of one host.
     pub urls: Vec<String>,
     /// What has to be found before it counts.
@@ -157,20 +157,20 @@ impl Notice {
             return Err(PublishError::Key("the URLs are in the folder of the key file or below"));
         }
         let proof = Some(Proof { at: canonical(&at), key: key.to_owned() });
-        Ok(Self { time: now, kind: Kind::IndexNow, urls: urls.iter().map(canonical).collect(), proof })
+        Ok(Self { time: now, kind: NoticeKind::IndexNow, urls: urls.iter().map(canonical).collect(), proof })
     }
 
     /// A sitemap ping; none if that is not a URL.
     #[must_use]
     pub fn of_sitemap(url: &str, now: DateTime<Utc>) -> Option<Self> {
         let urls = vec![canonical(&read_url(url)?)];
-        Some(Self { time: now, kind: Kind::Sitemap, urls, proof: None })
+        Some(Self { time: now, kind: NoticeKind::Sitemap, urls, proof: None })
     }
 
     /// Word of a hub that a page, by its canonical URL, has changed.
     #[must_use]
     pub fn of_hub(page: String, now: DateTime<Utc>) -> Self {
-        Self { time: now, kind: Kind::WebSub, urls: vec![page], proof: None }
+        Self { time: now, kind: NoticeKind::WebSub, urls: vec![page], proof: None }
     }
 
     /// The name of its file: what it says, and not when.

@@ -23,7 +23,7 @@ use super::topics::Topics;
 use super::value::Value;
 use crate::access::Access;
 use crate::change::{structure, validate, with_tree};
-use crate::columns::{self, Column, ColumnError, Kind};
+use crate::columns::{self, Column, ColumnError, RowKind};
 use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, language};
 use crate::parse::{DocumentKind, Structure, Validity};
@@ -113,7 +113,7 @@ struct NamedColumns {
 }
 
 impl NamedColumns {
-    fn read(store: &Store, kind: Kind) -> Result<Self, ColumnError> {
+    fn read(store: &Store, kind: RowKind) -> Result<Self, ColumnError> {
         let columns = columns::read_all(store.path(), kind)?;
         Ok(Self { names: columns.iter().map(|column| column.name.clone()).collect(), columns })
     }
@@ -160,8 +160,8 @@ impl<'a> ArchiveRows<'a> {
                 titles: state.title_cursor(),
             }),
             batch: RefCell::default(),
-            page_columns: NamedColumns::read(store, Kind::Page)?,
-            site_columns: NamedColumns::read(store, Kind::Site)?.with(&SITE_COLUMNS),
+            page_columns: NamedColumns::read(store, RowKind::Page)?,
+            site_columns: NamedColumns::read(store, RowKind::Site)?.with(&SITE_COLUMNS),
             decisions: Decisions::read(store.path())?,
             topics: Topics::of(store.path())?,
             site_sums: OnceLock::new(),

@@ -16,7 +16,7 @@ use super::hits::Hits;
 use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
 use super::value::Value;
 use super::{Instant, score};
-use crate::decisions::{self, Standing};
+use crate::decisions::{self, CurrentDecisions};
 use crate::parse::{Structure, Validity};
 
 /// The context in which rows are evaluated.
@@ -45,7 +45,7 @@ fn is_decided(column: Column) -> bool {
 }
 
 /// A field that people decide.
-fn decided(standing: &Standing, column: Column) -> Value {
+fn decided(standing: &CurrentDecisions, column: Column) -> Value {
     let listed = |names: Vec<&str>| Some(names.join(", ")).filter(|names| !names.is_empty()).into();
     let each = |names: &'_ BTreeSet<String>| listed(names.iter().map(String::as_str).collect());
     match column {

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use chrono::{DateTime, Utc};
 
-use super::sheet::{Entry, SAMPLES_MAX, Sample, Sheet};
+use super::sheet::{SAMPLES_MAX, Sample, Sheet, SiteEntry};
 
 /// The mark by which spreadsheet programs recognise UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -50,8 +50,8 @@ impl Sheet {
     }
 }
 
-fn record(rank: usize, entry: &Entry, made: DateTime<Utc>) -> Vec<String> {
-    let Entry { site, samples } = entry;
+fn record(rank: usize, entry: &SiteEntry, made: DateTime<Utc>) -> Vec<String> {
+    let SiteEntry { site, samples } = entry;
     let mut record = vec![
         rank.to_string(),
         guarded(&site.name),

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::ratings::Score;
-use super::sheet::{Entry, Sample, Sheet};
+use super::sheet::{Sample, Sheet, SiteEntry};
 use crate::decisions::Verdict;
 
 const STYLE: &str = include_str!("page.css");
@@ -127,7 +127,7 @@ fn columns() -> Markup {
     }
 }
 
-fn row(rank: usize, entry: &Entry, importance_max: f64) -> Markup {
+fn row(rank: usize, entry: &SiteEntry, importance_max: f64) -> Markup {
     let site = &entry.site;
     let share = if importance_max > 0.0 { site.importance / importance_max * 100.0 } else { 0.0 };
     html! {
@@ -182,7 +182,7 @@ fn sample(page: &Sample) -> Markup {
     }
 }
 
-fn types(entry: &Entry) -> Markup {
+fn types(entry: &SiteEntry) -> Markup {
     let site = &entry.site;
     let parts = [("html", "HTML", site.html), ("xml", "XML", site.xml), ("other", "other", site.other())];
     let total = site.pages.max(1) as f64;

@@ -6,8 +6,8 @@ use archive_storage::{SiteId, StateError, Store};
 
 use super::content;
 use super::learned::{Hosts, LearnError, Learned, without_www};
-use crate::columns::{self, ColumnError, Kind, LIKELY};
-use crate::decisions::{Decisions, Standing, Subject, Verdict};
+use crate::columns::{self, ColumnError, LIKELY, RowKind};
+use crate::decisions::{CurrentDecisions, Decisions, Subject, Verdict};
 use crate::graphs::{SiteGraph, StoredError};
 use crate::ledger::{CashRules, Topic};
 
@@ -110,12 +110,12 @@ impl Librarian {
             }
         }
         let _lock = columns::lock(store.path())?;
-        columns::write(store.path(), Kind::Site, LIKELY, &likely, state.identity())?;
+        columns::write(store.path(), RowKind::Site, LIKELY, &likely, state.identity())?;
         Ok(likely.iter().flatten().count())
     }
 }
 
-fn is_chosen(standing: &Standing) -> bool {
+fn is_chosen(standing: &CurrentDecisions) -> bool {
     let is_kept = matches!(standing.verdict, Some((Verdict::Keep | Verdict::Often, ..)));
     is_kept || standing.rating().is_some_and(|rating| rating >= CHOSEN_FROM)
 }
@@ -145,7 +145,7 @@ pub fn favoured_sites(
         }
     }
     if likely > 0.0 {
-        let columns = columns::read_all(store.path(), Kind::Site)?;
+        let columns = columns::read_all(store.path(), RowKind::Site)?;
         let column = columns.iter().find(|column| column.name == LIKELY);
         let known = |site| Some((SiteId(site), likely * column?.get(site as usize)?));
         sites.extend((0..store.state().site_count()).filter_map(known));
@@ -158,7 +158,7 @@ pub fn favoured_sites(
 }
 
 /// How much people think of a site, 0 to 1.
-fn esteem(standing: &Standing) -> f64 {
+fn esteem(standing: &CurrentDecisions) -> f64 {
     match standing.verdict {
         Some((Verdict::Keep | Verdict::Often, ..)) => 1.0,
         Some((verdict, ..)) if verdict.ends_fetching() => 0.0,

@@ -23,12 +23,12 @@ pub struct Sheet {
     /// How many sites the query found; there may be fewer on the sheet.
     pub matched: u64,
     /// The sites.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SiteEntry>,
 }
 
 /// A site to review.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct SiteEntry {
     /// What the archive knows of it.
     pub site: SiteRow,
     /// Its most important captured documents, at most [`SAMPLES_MAX`], most important first.
@@ -71,7 +71,7 @@ impl Sheet {
         for site in sites {
             let pages = best.remove(&site.id).unwrap_or_default();
             let samples = pages.iter().map(|page| sample(rows, page)).collect::<Result<_, Error>>()?;
-            entries.push(Entry { site, samples });
+            entries.push(SiteEntry { site, samples });
         }
         Ok(Self { archive, made, selection, matched, entries })
     }

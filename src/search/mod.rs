@@ -40,7 +40,7 @@ pub use snippet::{SNIPPET_CHARACTERS_MAX, Snippet};
 pub use statistics::Statistics;
 pub use structures::Structures;
 pub use versions::{
-    Standing, VERSIONS_FOLDER, VERSIONS_NAME, is_searched, keep_versions, newest_searched, older_versions,
+    PagesAsOf, VERSIONS_FOLDER, VERSIONS_NAME, is_searched, keep_versions, newest_searched, older_versions,
 };
 pub use view::View;
 pub use words::{WORD_BYTES_MAX, words};

@@ -88,7 +88,7 @@ pub fn older_versions(state: &State, page: UrlId, captures: u64) -> Result<Vec<(
 
 /// What pages were at a time.
 #[derive(Debug)]
-pub struct Standing<'a> {
+pub struct PagesAsOf<'a> {
     state: &'a State,
     access: Access,
     /// The first instant that does not count, in microseconds since 1970.
@@ -99,7 +99,7 @@ pub struct Standing<'a> {
     known: RefCell<HashMap<UrlId, Option<(u64, bool)>>>,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> PagesAsOf<'a> {
     pub(super) fn new(state: &'a State, access: Access, before: DateTime<Utc>, captures: u64) -> Self {
         let before = before.timestamp_micros();
         Self { state, access, before, captures, known: RefCell::default() }

@@ -11,7 +11,7 @@ use tantivy::{Searcher, Term};
 use super::error::{Error, guarded};
 use super::reader::Reader;
 use super::statistics::Statistics;
-use super::versions::{Standing, VERSIONS_FOLDER};
+use super::versions::{PagesAsOf, VERSIONS_FOLDER};
 use super::{FOLDER, TextQuery};
 use crate::access::Access;
 
@@ -20,7 +20,7 @@ use crate::access::Access;
 /// BM25 counts documents and words of all indexes, whether they stood then or not: for a search as of a time, of all versions.
 pub struct View<'a> {
     readers: Vec<Reader>,
-    standing: Option<Standing<'a>>,
+    standing: Option<PagesAsOf<'a>>,
     behind: u64,
     /// Indexes of other archives that are searched as one with these.
     beside: Vec<Searcher>,
@@ -46,7 +46,7 @@ impl<'a> View<'a> {
             older => older?,
         };
         let behind = store.state().totals().captures.saturating_sub(older.watermark());
-        let standing = Standing::new(store.state(), access, before, newest.watermark());
+        let standing = PagesAsOf::new(store.state(), access, before, newest.watermark());
         let readers = vec![newest, older];
         Ok(Self { readers, standing: Some(standing), behind, beside: Vec::new(), reported: None })
     }
@@ -84,7 +84,7 @@ impl<'a> View<'a> {
 
     /// What stood then; none for the newest versions.
     #[must_use]
-    pub fn standing(&self) -> Option<&Standing<'a>> {
+    pub fn standing(&self) -> Option<&PagesAsOf<'a>> {
         self.standing.as_ref()
     }
 

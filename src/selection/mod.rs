@@ -30,5 +30,5 @@ pub(crate) use order::Ordering;
 pub use order::{CrawlOrder, UnknownOrder};
 pub use policy::{CrawlPolicy, Ended, TopicStatus};
 pub(crate) use visits::utc;
-pub use visits::{RobotsAnswer, Visit, visits_of};
-pub use why::{Found, LastFetch, Outlook, Spent, Standing, Why, why};
+pub use visits::{RobotsAnswer, StoredVisit, visits_of};
+pub use why::{FocusReport, Found, LastFetch, NextVisit, Spent, Why, why};

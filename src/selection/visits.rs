@@ -14,7 +14,7 @@ use crate::recorder::RecorderError;
 
 /// One visit; times are UTC.
 #[derive(Debug, Clone, Serialize)]
-pub struct Visit {
+pub struct StoredVisit {
     /// When.
     #[serde(serialize_with = "utc")]
     pub time: Option<DateTime<Utc>>,
@@ -70,7 +70,7 @@ pub fn visits_of(
     access: &Access,
     id: UrlId,
     most: usize,
-) -> Result<Vec<Visit>, RecorderError> {
+) -> Result<Vec<StoredVisit>, RecorderError> {
     visits(store, access, id, &CrawlPolicy::of_last_crawl(store.state())?.robots_name, most)
 }
 
@@ -81,7 +81,7 @@ pub(super) fn visits(
     id: UrlId,
     robots_name: &str,
     most: usize,
-) -> Result<Vec<Visit>, RecorderError> {
+) -> Result<Vec<StoredVisit>, RecorderError> {
     let url = store.state().url(id)?;
     let captures = access.history(store.state(), id)?.take(most).collect::<Result<Vec<_>, _>>()?;
     let mut visits = Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn visits(
         let facts = Facts::from_fields(&store.metadata(&capture)?);
         let time = DateTime::from_timestamp_micros(capture.time);
         let at = time.map_or(i64::MAX, |time: DateTime<Utc>| time.timestamp());
-        visits.push(Visit {
+        visits.push(StoredVisit {
             time,
             status: capture.status,
             kind: capture.kind,

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::due::{self, Choice, RefreshRules, Weights};
 use super::focus::{FocusMode, Focused};
 use super::policy::CrawlPolicy;
-use super::visits::{self, RobotsAnswer, Visit, utc};
+use super::visits::{self, RobotsAnswer, StoredVisit, utc};
 use crate::access::Access;
 use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
 use crate::recorder::RecorderError;
@@ -52,13 +52,13 @@ pub struct Why {
     /// The order in which the last crawl fetched pages.
     pub order: String,
     /// What the last crawl, if it was focused, thinks of it.
-    pub topic: Option<Standing>,
+    pub topic: Option<FocusReport>,
     /// Its last fetch.
     pub last_fetch: Option<LastFetch>,
     /// Importance, mean 1 over all pages; nothing for what is not a page.
     pub importance: Option<f64>,
     /// When it is worth fetching again, if it was fetched.
-    pub outlook: Option<Outlook>,
+    pub next_visit: Option<NextVisit>,
 }
 
 /// How a URL was found.
@@ -101,14 +101,14 @@ pub struct Spent {
 pub struct LastFetch {
     /// Its outcome.
     #[serde(flatten)]
-    pub visit: Visit,
+    pub visit: StoredVisit,
     /// Captures so far.
     pub captures: u32,
 }
 
 /// When a page is worth fetching again, by the policy of the archive's refreshes.
 #[derive(Debug, Clone, Serialize)]
-pub struct Outlook {
+pub struct NextVisit {
     /// The policy.
     pub policy: String,
     /// Changes a day, estimated from the page's own visits.
@@ -131,7 +131,7 @@ pub struct Outlook {
 
 /// What a focused crawl thinks of a URL.
 #[derive(Debug, Clone, Serialize)]
-pub struct Standing {
+pub struct FocusReport {
     /// The topic.
     pub name: String,
     /// The mode of the crawl.
@@ -185,7 +185,7 @@ pub fn why(
         topic: standing(store, id, &policy, last_fetch.is_some())?,
         last_fetch,
         importance: credits.importance_of(state, id)?,
-        outlook: outlook(store, &credits, weights, id, fetches_per_day, now)?,
+        next_visit: next_visit(store, &credits, weights, id, fetches_per_day, now)?,
         url,
     })
 }
@@ -213,9 +213,9 @@ fn standing(
     id: UrlId,
     policy: &CrawlPolicy,
     is_fetched: bool,
-) -> Result<Option<Standing>, RecorderError> {
+) -> Result<Option<FocusReport>, RecorderError> {
     let Some(policy) = &policy.focus else { return Ok(None) };
-    let standing = |probability, promise, parts| Standing {
+    let standing = |probability, promise, parts| FocusReport {
         name: policy.topic.clone(),
         mode: policy.mode,
         weight: policy.weight,
@@ -244,10 +244,10 @@ fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>, t: L
     let flags = page.flags;
     let wanted = flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
     let waits = match (last, refusal) {
-        (Some(LastFetch { visit: Visit { erased: Some(erased), .. }, .. }), Some(Refusal::Erased)) => {
+        (Some(LastFetch { visit: StoredVisit { erased: Some(erased), .. }, .. }), Some(Refusal::Erased)) => {
             return t.fill("was {}", &[erased]);
         }
-        (Some(LastFetch { visit: Visit { error: Some(error), .. }, .. }), _) => {
+        (Some(LastFetch { visit: StoredVisit { error: Some(error), .. }, .. }), _) => {
             return t.fill("was asked for without an answer: {}", &[error]);
         }
         (Some(last), _) => {
@@ -360,14 +360,14 @@ fn last_fetch(
 }
 
 /// When the page is due, beside everything that was fetched.
-fn outlook(
+fn next_visit(
     store: &Store,
     credits: &Credits,
     weights: Weights,
     id: UrlId,
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
-) -> Result<Option<Outlook>, RecorderError> {
+) -> Result<Option<NextVisit>, RecorderError> {
     let state = store.state();
     let choice = Choice::new(RefreshRules::kept(state)?, weights);
     let Some(turn) = due::turn(store, credits, &choice, id, fetches_per_day, now)? else { return Ok(None) };
@@ -375,7 +375,7 @@ fn outlook(
     let wait =
         chrono::TimeDelta::try_milliseconds((turn.interval * SECONDS_PER_DAY * 1000.0).min(1e17) as i64);
     let due = wait.filter(|_| turn.interval.is_finite()).and_then(|wait| last?.checked_add_signed(wait));
-    Ok(Some(Outlook {
+    Ok(Some(NextVisit {
         policy: turn.policy,
         changes_per_day: turn.changes_per_day,
         fetches_per_day: turn.fetches_per_day,

@@ -36,13 +36,13 @@ pub(super) struct Kept<K: Hash + Eq, V>(Mutex<Answers<K, V>>);
 
 #[derive(Debug)]
 struct Answers<K: Hash + Eq, V> {
-    of: Option<Standing>,
+    of: Option<Basis>,
     found: LruCache<K, Arc<V>>,
 }
 
 /// An answer depends on this, and on what was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Standing {
+struct Basis {
     state: u64,
     checkpoint: u64,
     /// The files that say what was committed to the indexes; each commit writes them again.
@@ -94,7 +94,7 @@ impl<K: Hash + Eq, V> Kept<K, V> {
         bytes: impl FnOnce(&V) -> usize,
         make: impl FnOnce() -> Result<V, E>,
     ) -> Result<Arc<V>, E> {
-        let standing = opened.access.is_unlimited().then(|| Standing::of(opened.store));
+        let standing = opened.access.is_unlimited().then(|| Basis::of(opened.store));
         if let Some(found) = standing.and_then(|standing| self.kept(standing, &asked)) {
             return Ok(found);
         }
@@ -105,7 +105,7 @@ impl<K: Hash + Eq, V> Kept<K, V> {
         Ok(found)
     }
 
-    fn kept(&self, standing: Standing, asked: &K) -> Option<Arc<V>> {
+    fn kept(&self, standing: Basis, asked: &K) -> Option<Arc<V>> {
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.of != Some(standing) {
             (answers.of, _) = (Some(standing), answers.found.clear());
@@ -113,7 +113,7 @@ impl<K: Hash + Eq, V> Kept<K, V> {
         answers.found.get(asked).cloned()
     }
 
-    fn keep(&self, standing: Standing, asked: K, found: &Arc<V>, bytes: usize) {
+    fn keep(&self, standing: Basis, asked: K, found: &Arc<V>, bytes: usize) {
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.of == Some(standing) && bytes <= ANSWER_BYTES_MAX {
             answers.found.put(asked, Arc::clone(found));
@@ -121,7 +121,7 @@ impl<K: Hash + Eq, V> Kept<K, V> {
     }
 }
 
-impl Standing {
+impl Basis {
     fn of(store: &Store) -> Self {
         let index = |folder| {
             let meta = std::fs::metadata(store.path().join(folder).join("meta.json")).ok()?;
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn answers_are_kept_within_limits_while_nothing_changes() {
         let answers = Kept::<usize, ()>::default();
-        let standing = Standing { state: 1, checkpoint: 1, indexes: [None, None] };
+        let standing = Basis { state: 1, checkpoint: 1, indexes: [None, None] };
         let keep = |number, bytes| {
             assert!(answers.kept(standing, &number).is_none());
             answers.keep(standing, number, &Arc::new(()), bytes);
@@ -168,7 +168,7 @@ mod tests {
         assert!(is_kept(0) && is_kept(2));
         keep(ANSWERS_KEPT + 1, 1);
         assert!(is_kept(0) && is_kept(2) && !is_kept(3));
-        let later = Standing { checkpoint: 2, ..standing };
+        let later = Basis { checkpoint: 2, ..standing };
         assert!(answers.kept(later, &0).is_none());
         // What was found of the archive as it was is not kept of what it is.
         answers.keep(standing, 0, &Arc::new(()), 1);

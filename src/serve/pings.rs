@@ -22,7 +22,7 @@ use super::page::Reply;
 use super::{PingRules, Shared};
 use crate::ledger::Credits;
 use crate::publish::subscriptions::{self, Delivered, Question};
-use crate::publish::{self, Kind, Notice, NoticeError, PublishError, Queued, hubs};
+use crate::publish::{self, Notice, NoticeError, NoticeKind, PublishError, Queued, hubs};
 
 /// Notices that one client may send in a span, and all clients together.
 const CLIENT_PINGS_MAX: u32 = 100;
@@ -299,8 +299,8 @@ fn of_this_archive(archive: &Archive, mut notice: Notice) -> Result<Option<Notic
     let mut heard = Vec::new();
     for url in notice.urls {
         // Of a stranger's word nothing becomes known that was not.
-        let is_known =
-            notice.kind == Kind::IndexNow || state.find(&url).map_err(|error| error.to_string())?.is_some();
+        let is_known = notice.kind == NoticeKind::IndexNow
+            || state.find(&url).map_err(|error| error.to_string())?.is_some();
         if is_known && credits.hears_of(state, &url).map_err(|error| error.to_string())? {
             heard.push(url);
         }

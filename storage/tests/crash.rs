@@ -19,8 +19,8 @@ use archive_storage::segment::{
     CaptureBody, CaptureGroup, Codec, KeepAll, ReplayedCapture, RewriteOptions, SegmentOptions,
 };
 use archive_storage::{
-    Capture, CaptureId, CaptureKind, Checkpointed, Clock, Digest, Ledger, Location, MimeId, State, Store,
-    StoreError, UrlId,
+    Capture, CaptureId, CaptureKind, Checkpointed, Clock, Digest, LedgerNumbers, Location, MimeId, State,
+    Store, StoreError, UrlId,
 };
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta};
@@ -71,7 +71,7 @@ fn book(state: &mut State, booked: &Booked<'_>) -> Result<(), StoreError> {
         ledger.virtual_cash -= CASH_ENDOWED;
         state.update_page(id, |page| page.cash = CASH_ENDOWED)?;
     }
-    state.set_ledger(&Ledger { clock: ledger.clock + 1.0, ..ledger })?;
+    state.set_ledger(&LedgerNumbers { clock: ledger.clock + 1.0, ..ledger })?;
     let next = UrlId((id.0 + 1) % state.url_count());
     let given = state.update_page(id, |page| {
         let given = page.cash / 3;

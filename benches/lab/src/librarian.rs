@@ -56,7 +56,7 @@ pub(super) fn text(path: &Path) -> std::io::Result<String> {
 
 /// A way of ranking hosts.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct FactKind {
     /// Its name.
     pub name: &'static str,
     /// A value a host; higher is better.
@@ -67,7 +67,7 @@ pub struct Kind {
 ///
 /// # Errors
 /// When the graph cannot be ranked.
-pub fn kinds(hosts: &Hosts) -> Result<Vec<Kind>, LearnError> {
+pub fn kinds(hosts: &Hosts) -> Result<Vec<FactKind>, LearnError> {
     let weighted = hosts.graph();
     let graph = weighted.clone().unweighted();
     let rank = PageRank { tolerance: TOLERANCE, ..PageRank::default() };
@@ -76,7 +76,7 @@ pub fn kinds(hosts: &Hosts) -> Result<Vec<Kind>, LearnError> {
     for host in 0..graph.pages() {
         graph.targets(host).iter().for_each(|&target| in_degree[target as usize] += 1.0);
     }
-    let kind = |name, values| Kind { name, values };
+    let kind = |name, values| FactKind { name, values };
     Ok(vec![
         kind("pagerank", rank.run(graph.clone())?.values),
         kind("pagerank_weighted", rank.run(weighted.clone())?.values),
@@ -115,7 +115,7 @@ pub struct Run {
 /// When there is too little to learn from, or nothing left to find.
 pub fn run(
     hosts: &Hosts,
-    kinds: &[Kind],
+    kinds: &[FactKind],
     selected: &HashSet<String>,
     share: f64,
     rng: u64,

@@ -25,7 +25,7 @@ const TIMES: usize = 50;
 
 /// Which order; its text form is what the command line takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum OrderKind {
     /// Known pages at random.
     Random,
     /// First known, first downloaded.
@@ -64,7 +64,7 @@ pub enum Kind {
 )]
 pub struct UnknownOrder(String);
 
-impl FromStr for Kind {
+impl FromStr for OrderKind {
     type Err = UnknownOrder;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -103,7 +103,7 @@ impl FromStr for Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for OrderKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, parameter) = match *self {
             Self::Random => ("random", None),
@@ -128,7 +128,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl Kind {
+impl OrderKind {
     /// A fresh order; `rng` for those that draw, `importance` for those that know it.
     #[must_use]
     pub fn order<'a>(self, rng: u64, importance: &'a [f64]) -> Box<dyn Order + 'a> {
@@ -340,11 +340,11 @@ mod tests {
             "truth",
             "ideal",
         ] {
-            assert_eq!(name.parse::<Kind>().unwrap().to_string(), name);
+            assert_eq!(name.parse::<OrderKind>().unwrap().to_string(), name);
         }
-        assert_eq!("cash@2".parse(), Ok(Kind::Opic(2.0)));
+        assert_eq!("cash@2".parse(), Ok(OrderKind::Opic(2.0)));
         for name in ["", "fpr@", "fpr@0", "fpr@nan", "breadth@3", "rankmass@101", "best"] {
-            assert!(name.parse::<Kind>().is_err(), "{name}");
+            assert!(name.parse::<OrderKind>().is_err(), "{name}");
         }
     }
 
@@ -364,7 +364,7 @@ mod tests {
         let recorded = graphs::read(&data).unwrap();
         let importance = true_importance(&recorded.graph, 1).unwrap();
         let mean = |name: &str| {
-            let kind: Kind = name.parse().unwrap();
+            let kind: OrderKind = name.parse().unwrap();
             let crawls = (1..=10).map(|rng| {
                 let seeds = Seeds::Random.choose(10, rng, &importance);
                 let crawl = crawl(&recorded, kind.order(rng, &importance).as_mut(), &seeds, usize::MAX);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use archive::access::Access;
-use archive::columns::{self, Kind};
+use archive::columns::{self, RowKind};
 use archive::graphs::{self, PageGraph, SiteGraph};
 use archive::importance::Graph;
 use archive::importance::ranking::Column;
@@ -23,7 +23,7 @@ pub(super) enum Source {
     /// The sites of an archive.
     Sites(Box<Store>),
     /// The pages or sites of several archives, by their numbers there.
-    Together(Answering, Kind, Vec<Vec<u32>>),
+    Together(Answering, RowKind, Vec<Vec<u32>>),
 }
 
 impl Source {
@@ -69,7 +69,11 @@ impl Source {
             Self::Together(answering, kind, ids) => {
                 let Some((archive, id)) = place(ids, page) else { return Ok(None) };
                 let state = answering.of(archive).0.state();
-                Some(if *kind == Kind::Page { state.url(UrlId(id))? } else { state.site_name(SiteId(id))? })
+                Some(if *kind == RowKind::Page {
+                    state.url(UrlId(id))?
+                } else {
+                    state.site_name(SiteId(id))?
+                })
             }
         })
     }
@@ -78,7 +82,7 @@ impl Source {
     pub(super) fn shows(&self, page: usize) -> anyhow::Result<bool> {
         let (store, access, url) = match self {
             Self::Pages(store, urls, access) => (&**store, access, urls.get(page).copied()),
-            Self::Together(answering, Kind::Page, ids) => {
+            Self::Together(answering, RowKind::Page, ids) => {
                 let Some((archive, id)) = place(ids, page) else { return Ok(true) };
                 let (store, access) = answering.of(archive);
                 (store, access, Some(UrlId(id)))
@@ -100,9 +104,9 @@ impl Source {
             match self {
                 Self::Graph(_) => {}
                 Self::Pages(store, urls, _) => {
-                    write(store, Kind::Page, &name, urls.iter().map(|url| url.index()).zip(values))?;
+                    write(store, RowKind::Page, &name, urls.iter().map(|url| url.index()).zip(values))?;
                 }
-                Self::Sites(store) => write(store, Kind::Site, &name, values.enumerate())?,
+                Self::Sites(store) => write(store, RowKind::Site, &name, values.enumerate())?,
                 Self::Together(answering, kind, ids) => {
                     let mut values = values;
                     for (archive, ids) in ids.iter().enumerate() {
@@ -136,12 +140,12 @@ fn place(ids: &[Vec<u32>], page: usize) -> Option<(usize, u32)> {
 /// Writes one column of an archive.
 fn write(
     store: &Store,
-    kind: Kind,
+    kind: RowKind,
     name: &str,
     values: impl Iterator<Item = (usize, f64)>,
 ) -> anyhow::Result<()> {
     let state = store.state();
-    let rows = if kind == Kind::Page { state.url_count() } else { state.site_count() };
+    let rows = if kind == RowKind::Page { state.url_count() } else { state.site_count() };
     let mut column = vec![None; rows as usize];
     values.for_each(|(id, value)| column[id] = Some(value));
     let _lock = columns::lock(store.path())?;

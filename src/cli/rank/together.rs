@@ -47,7 +47,7 @@ pub(super) fn rank(args: &Args) -> anyhow::Result<Found> {
     ));
     let ranking = Ranking { values, iterations: sweeps.ceil() as u32, residual: bound, operations };
     let columns = vec![Column { name, ranking, prepare_seconds: 0.0, seconds }];
-    let kind = if args.sites { archive::columns::Kind::Site } else { archive::columns::Kind::Page };
+    let kind = if args.sites { archive::columns::RowKind::Site } else { archive::columns::RowKind::Page };
     let source = Source::Together(answering, kind, ids);
     Ok(Found { source, columns, pages, arcs, threads, load_seconds })
 }

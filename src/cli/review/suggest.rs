@@ -1,6 +1,6 @@
 //! `archive review suggest`: what the automatic librarian would choose.
 
-use archive::columns::{self, Kind, LIKELY};
+use archive::columns::{self, LIKELY, RowKind};
 use archive::decisions::Decisions;
 use archive::ledger::Credits;
 use archive::review::Librarian;
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     output::print(&table)?;
-    if let Some(time) = columns::computed(&args.archive.path, Kind::Site, LIKELY) {
+    if let Some(time) = columns::computed(&args.archive.path, RowKind::Site, LIKELY) {
         let time = time.with_timezone(&Local).format("%Y-%m-%d %H:%M");
         output::note(format_args!(
             "`likely` in queries is of {time}; `archive review learn` computes it again"

@@ -14,8 +14,8 @@ use futures_util::future::join;
 use super::super::node::{Node, check_newest};
 use super::super::shared::{Epoch, Shared};
 use super::super::{
-    Activity, Batch, ClusterError, Commit, Event, Marks, Named, Partition, Progress, Rest, Route, Standing,
-    Turns,
+    Activity, Batch, ClusterError, Commit, Event, ExchangeState, Marks, Named, Partition, Progress, Rest,
+    Route, Turns,
 };
 use super::world::World;
 use crate::importance::Cash;
@@ -240,7 +240,7 @@ impl Crawler {
             Ok((node, worker)) => {
                 books.epoch = node.epoch;
                 let run = Run {
-                    standing: Standing::default(),
+                    standing: ExchangeState::default(),
                     turns: Turns::new(self.partition.number, self.partition.count),
                     has_begun: !node.waits,
                     announced_at: None,
@@ -281,7 +281,7 @@ struct Run<'a> {
     crawler: &'a Crawler,
     node: Node,
     books: Books,
-    standing: Standing,
+    standing: ExchangeState,
     turns: Turns,
     has_begun: bool,
     announced_at: Option<Instant>,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use archive_storage::UrlId;
 
-use super::super::options::{End, Plan};
+use super::super::options::{End, Purpose};
 use super::{CrawlError, Run};
 use crate::ledger::Refusal;
 use crate::runs::{self, Limits, NOT_TO_BE_KEPT, Writer};
@@ -28,10 +28,10 @@ pub(super) struct Account {
 }
 
 impl Run<'_> {
-    pub(super) fn begin_account(&mut self, plan: &Plan) {
+    pub(super) fn begin_account(&mut self, plan: &Purpose) {
         let (name, pages) = match plan {
-            Plan::Discover { .. } => ("crawl", self.options.limit),
-            Plan::Refresh { pages } => ("refresh", Some(pages.len() as u64)),
+            Purpose::Discover { .. } => ("crawl", self.options.limit),
+            Purpose::Refresh { pages } => ("refresh", Some(pages.len() as u64)),
         };
         let name = if self.options.name.is_empty() { name } else { self.options.name };
         let mut run = runs::Run::begins(name, self.options.fetch.clock.now());

@@ -33,7 +33,7 @@ use self::spare_time::SpareTime;
 use super::frontier::Frontier;
 use super::harvest::Harvest;
 use super::monitor::Monitor;
-use super::options::{End, Options, Plan, Status};
+use super::options::{End, Options, Purpose, Status};
 use super::pace::Pace;
 use super::process::{Done, Processing, Reading, Tag};
 use super::robots_cache::{RobotsCache, Rules};
@@ -112,7 +112,7 @@ impl<E: Into<RecorderError>> From<E> for CrawlError {
 /// When the store, the index or a thread fails; what was acknowledged before is not lost.
 pub fn run(
     store: &mut Store,
-    plan: Plan,
+    plan: Purpose,
     options: &Options,
     control: &Control,
     report: &mut dyn FnMut(&Status),
@@ -123,7 +123,7 @@ pub fn run(
         .transpose()?;
     let (answer_sender, answers) = bounded(options.workers + 1);
     let (done_sender, done) = bounded(options.workers + 1);
-    if let Plan::Discover { .. } = plan {
+    if let Purpose::Discover { .. } = plan {
         Credits::join_cluster(store.state_mut(), options.cluster.as_ref().map(|member| &member.partition))?;
     }
     options.policy.keep(store.state_mut())?;
@@ -190,7 +190,7 @@ pub fn run(
             done,
             attempts: HashMap::new(),
             candidates: Vec::new(),
-            discovering: matches!(plan, Plan::Discover { .. }),
+            discovering: matches!(plan, Purpose::Discover { .. }),
             under_way: 0,
             started: Instant::now(),
             status: Status::default(),
@@ -276,7 +276,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn carry_out(&mut self, plan: Plan, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
+    fn carry_out(&mut self, plan: Purpose, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
         self.begin(plan)?;
         let end = self.drive(report)?;
         tracing::info!(?end, captures = self.status.captures, "the run has ended");
@@ -290,7 +290,7 @@ impl Run<'_> {
     }
 
     /// Fills the frontier, and makes the seeds durable before anything is fetched.
-    fn begin(&mut self, plan: Plan) -> Result<(), CrawlError> {
+    fn begin(&mut self, plan: Purpose) -> Result<(), CrawlError> {
         let now = Instant::now();
         if self.recorder.state().totals().captures > 0 {
             self.frontier.resume(now);
@@ -300,7 +300,7 @@ impl Run<'_> {
             self.notice(format!("the state of the crawl is served at http://{address}/status and /metrics"));
         }
         match plan {
-            Plan::Discover { mut seeds, scope } => {
+            Purpose::Discover { mut seeds, scope } => {
                 // Every node has the whole list.
                 seeds.retain(|seed| !self.recorder.credits().is_abroad(&canonical(&seed.url)));
                 let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
@@ -322,7 +322,7 @@ impl Run<'_> {
                 self.take_failed(&ids)?;
                 self.take_published()?;
             }
-            Plan::Refresh { pages } => {
+            Purpose::Refresh { pages } => {
                 self.recorder.store_mut().expect(pages.iter().copied())?;
                 self.read_settings()?;
                 let count = pages.len().max(1);

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::super::options::{End, Plan};
+use super::super::options::{End, Purpose};
 use super::copies::Copies;
 use super::{CrawlError, Run};
 use crate::cluster::{
-    ADDRESS_DELAY_MAX, Activity, Batch, ClusterError, Commit, Event, Mode, Node, Progress, Rest, Standing,
-    Turns,
+    ADDRESS_DELAY_MAX, Activity, Batch, ClusterError, Commit, Event, ExchangeState, Mode, Node, Progress,
+    Rest, Turns,
 };
 use crate::ledger::Credits;
 
@@ -31,7 +31,7 @@ const FEED_PART: u32 = 20;
 pub(super) struct Peers {
     node: Node,
     has_begun: bool,
-    standing: Standing,
+    standing: ExchangeState,
     trouble: Option<String>,
     /// When addresses were last announced.
     announced_at: Option<Instant>,
@@ -52,8 +52,8 @@ impl Peers {
 
 impl Run<'_> {
     /// Takes the run's partition over, if it has one.
-    pub(super) fn join_peers(&mut self, plan: &Plan) -> Result<(), CrawlError> {
-        let Some(member) = self.options.cluster.as_ref().filter(|_| matches!(plan, Plan::Discover { .. }))
+    pub(super) fn join_peers(&mut self, plan: &Purpose) -> Result<(), CrawlError> {
+        let Some(member) = self.options.cluster.as_ref().filter(|_| matches!(plan, Purpose::Discover { .. }))
         else {
             return Ok(());
         };
@@ -72,7 +72,7 @@ impl Run<'_> {
         self.peers = Some(Peers {
             has_begun: !node.waits,
             node,
-            standing: Standing::default(),
+            standing: ExchangeState::default(),
             trouble: None,
             announced_at: None,
             hungry: BTreeSet::new(),

@@ -7,7 +7,7 @@
 
 use std::io;
 
-use super::spill::{Chain, Entry, Spill};
+use super::spill::{Chain, Spill, Spilled};
 
 /// Levels of one chain: a doubling of cash.
 const LEVELS_PER_CHAIN: u8 = 4;
@@ -16,7 +16,7 @@ const LEVELS_PER_CHAIN: u8 = 4;
 #[derive(Debug, Default)]
 pub(super) struct HostQueue {
     /// The lowest level first; within a level the newest first, so that the oldest of the best is the last of all.
-    front: Vec<Entry>,
+    front: Vec<Spilled>,
     /// The chains on disk, the highest last.
     chains: Vec<(u8, Chain)>,
 }
@@ -34,11 +34,11 @@ impl HostQueue {
 
     /// Bytes of memory beside the queue itself.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.front.capacity() * size_of::<Entry>() + self.chains.capacity() * size_of::<(u8, Chain)>()
+        self.front.capacity() * size_of::<Spilled>() + self.chains.capacity() * size_of::<(u8, Chain)>()
     }
 
     /// Enters a URL.
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: Spilled) {
         let place = self.front.partition_point(|(level, _)| *level < entry.0);
         self.front.insert(place, entry);
     }
@@ -51,7 +51,7 @@ impl HostQueue {
             let end = self.front.iter().position(|(level, _)| self::class(*level) != class);
             let end = end.unwrap_or(self.front.len()).min(self.front.len() - half);
             // In a chain the oldest comes first.
-            let entries: Vec<Entry> = self.front[..end].iter().rev().copied().collect();
+            let entries: Vec<Spilled> = self.front[..end].iter().rev().copied().collect();
             let place = self.chains.binary_search_by_key(&class, |(class, _)| *class);
             let chain = place.ok().map(|place| self.chains[place].1);
             let chain = spill.append(chain, &entries)?;
@@ -70,7 +70,7 @@ impl HostQueue {
     pub(super) fn settle(
         &mut self,
         spill: Option<&mut Spill>,
-        is_valid: impl Fn(Entry) -> bool,
+        is_valid: impl Fn(Spilled) -> bool,
     ) -> io::Result<Option<u8>> {
         let Some(spill) = spill else {
             self.drop_invalid(&is_valid);
@@ -88,13 +88,13 @@ impl HostQueue {
         }
     }
 
-    fn drop_invalid(&mut self, is_valid: &impl Fn(Entry) -> bool) {
+    fn drop_invalid(&mut self, is_valid: &impl Fn(Spilled) -> bool) {
         while self.front.last().is_some_and(|entry| !is_valid(*entry)) {
             self.front.pop();
         }
     }
 
-    fn load(&mut self, spill: &mut Spill, is_valid: &impl Fn(Entry) -> bool) -> io::Result<()> {
+    fn load(&mut self, spill: &mut Spill, is_valid: &impl Fn(Spilled) -> bool) -> io::Result<()> {
         let Some((_, chain)) = self.chains.last_mut() else { return Ok(()) };
         let mut entries = Vec::new();
         match spill.take(*chain, &mut entries)? {
@@ -112,17 +112,17 @@ impl HostQueue {
     }
 
     /// Takes the best entry; [`HostQueue::settle`] has to come before.
-    pub(super) fn pop(&mut self) -> Option<Entry> {
+    pub(super) fn pop(&mut self) -> Option<Spilled> {
         self.front.pop()
     }
 
     /// The best entry; likewise.
-    pub(super) fn best(&self) -> Option<Entry> {
+    pub(super) fn best(&self) -> Option<Spilled> {
         self.front.last().copied()
     }
 
     /// Takes everything.
-    pub(super) fn take_all(&mut self, mut spill: Option<&mut Spill>) -> io::Result<Vec<Entry>> {
+    pub(super) fn take_all(&mut self, mut spill: Option<&mut Spill>) -> io::Result<Vec<Spilled>> {
         let mut entries = std::mem::take(&mut self.front);
         for (_, chain) in std::mem::take(&mut self.chains) {
             let mut rest = Some(chain);

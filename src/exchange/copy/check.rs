@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{CopyError, Entry, Progress, Remote, transfer};
+use super::{CopiedFile, CopyError, Progress, Remote, transfer};
 use crate::recorder::Control;
 
 /// Something that is wrong with copies.
@@ -47,7 +47,7 @@ pub fn check(
         return Err(CopyError::NoCopy { url: remote.url.clone(), number });
     }
     let mut checked = Checked { copies: wanted.len() as u64, ..Checked::default() };
-    let mut objects: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut objects: BTreeMap<String, CopiedFile> = BTreeMap::new();
     for number in &wanted {
         match remote.manifest(*number) {
             Ok(manifest) => {
@@ -65,7 +65,7 @@ pub fn check(
         let what = format!("copies {} to {} are not there, although older ones are", before + 1, after - 1);
         checked.find(super::manifest::manifest(before + 1).to_string(), None, what);
     }
-    let files: Vec<Entry> = objects.into_values().collect();
+    let files: Vec<CopiedFile> = objects.into_values().collect();
     let (total, done) = (files.iter().map(|file| file.bytes).sum(), AtomicU64::new(0));
     let outcomes = transfer::each(&files, control, |file| {
         let problem = transfer::again(|| transfer::download(remote, file, control, &mut |_| Ok(())))?;

@@ -55,7 +55,7 @@ struct Head {
 /// A file of a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct CopiedFile {
     /// Its path in the archive's folder, with `/`.
     pub path: String,
     /// Its length.
@@ -86,7 +86,7 @@ pub struct Manifest {
     /// Captures of the archive then.
     pub captures: u64,
     /// Its files in the order of their paths.
-    pub files: Vec<Entry>,
+    pub files: Vec<CopiedFile>,
 }
 
 impl Manifest {
@@ -141,10 +141,10 @@ impl Manifest {
         if [&head.series, &head.copy, &head.time].iter().any(|text| !is_plain(text)) {
             return Err("its first line has texts that none writes".to_owned());
         }
-        let mut files: Vec<Entry> = Vec::new();
+        let mut files: Vec<CopiedFile> = Vec::new();
         for (line, position) in lines.zip(2..) {
             let wrong = |problem: String| format!("line {position}: {problem}");
-            let entry: Entry = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
+            let entry: CopiedFile = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
             entry.check(number).map_err(wrong)?;
             if files.last().is_some_and(|before| before.path >= entry.path) {
                 return Err(wrong("the files are not in the order of their paths".to_owned()));
@@ -162,7 +162,7 @@ impl Manifest {
     }
 }
 
-impl Entry {
+impl CopiedFile {
     /// What is wrong with an entry of a copy's manifest.
     fn check(&self, number: u64) -> Result<(), String> {
         check_path(&self.path)?;
@@ -281,13 +281,13 @@ pub(super) fn load(remote: &Remote, number: u64) -> Result<Manifest, CopyError> 
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, FILES_MAX, Manifest, PATH_BYTES_MAX, check_path, number_in};
+    use super::{CopiedFile, FILES_MAX, Manifest, PATH_BYTES_MAX, check_path, number_in};
 
-    fn entry(path: &str) -> Entry {
-        Entry { path: path.to_owned(), bytes: 3, sha256: "0f".repeat(32), copy: 2 }
+    fn entry(path: &str) -> CopiedFile {
+        CopiedFile { path: path.to_owned(), bytes: 3, sha256: "0f".repeat(32), copy: 2 }
     }
 
-    fn manifest(files: Vec<Entry>) -> Manifest {
+    fn manifest(files: Vec<CopiedFile>) -> Manifest {
         let text = |text: &str| text.to_owned();
         Manifest {
             number: 2,
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn what_it_says_of_files_is_possible() {
-        let refused = |change: fn(&mut Entry)| {
+        let refused = |change: fn(&mut CopiedFile)| {
             let mut one = entry("a");
             change(&mut one);
             Manifest::decode(&manifest(vec![one]).encode().unwrap(), 2).unwrap_err()

@@ -34,7 +34,7 @@ use crate::remote::{self, RemoteError};
 use crate::search;
 
 pub use self::check::{Checked, Finding, check};
-pub use self::manifest::{Entry, FILES_MAX, MANIFEST_BYTES_MAX, Manifest, PATH_BYTES_MAX};
+pub use self::manifest::{CopiedFile, FILES_MAX, MANIFEST_BYTES_MAX, Manifest, PATH_BYTES_MAX};
 pub use self::places::{FILE as PLACES_FILE, Place, places};
 pub use self::prune::{Removed, prune};
 pub use self::restore::{RESTORE_ENDING, Restored, restore};

@@ -37,7 +37,7 @@ pub fn prune(remote: &Remote, newest: u64, keep: u64) -> Result<Removed, CopyErr
     // First what stays is read: without it nothing is removed.
     for number in kept {
         match remote.manifest(*number) {
-            Ok(manifest) => named.extend(manifest.files.iter().map(super::Entry::object)),
+            Ok(manifest) => named.extend(manifest.files.iter().map(super::CopiedFile::object)),
             // Another command has removed it meanwhile.
             Err(CopyError::NoCopy { .. }) if *number != newest => {}
             Err(error) => return Err(error),

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive_storage::backend::{Disk, OpenMode, RealDisk, open_regular};
 
 use super::snapshot::Local;
-use super::{CopyError, Entry, Manifest, Progress, Remote, transfer};
+use super::{CopiedFile, CopyError, Manifest, Progress, Remote, transfer};
 use crate::files::refuse_link;
 use crate::recorder::Control;
 
@@ -201,7 +201,7 @@ impl Folder {
     }
 
     /// Brings a file, durably; whether it was there already.
-    fn bring(&self, remote: &Remote, file: &Entry, control: &Control) -> Result<bool, CopyError> {
+    fn bring(&self, remote: &Remote, file: &CopiedFile, control: &Control) -> Result<bool, CopyError> {
         let path = self.path.join(&file.path);
         if let Some(local) = Local::of_file(&path, file.bytes)
             && transfer::digest(&local, control)? == file.sha256

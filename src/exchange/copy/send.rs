@@ -10,7 +10,7 @@ use object_store::path::Path as ObjectPath;
 
 use super::manifest::{self, brought_by, object};
 use super::snapshot::{Local, Snapshot};
-use super::{CopyError, Entry, Manifest, Progress, Remote, places, transfer};
+use super::{CopiedFile, CopyError, Manifest, Progress, Remote, places, transfer};
 use crate::recorder::Control;
 use crate::remote::{self, MachineTime, RemoteError};
 
@@ -81,8 +81,8 @@ pub fn send_if(
     let snapshot = Snapshot::take(archive)?;
     let digests = digests(&snapshot.files, control, progress)?;
     let number = last.unwrap_or(0) + 1;
-    let mut plan = Plan::of(remote, base.as_ref(), number)?;
-    let files: Vec<Entry> =
+    let mut plan = Upload::of(remote, base.as_ref(), number)?;
+    let files: Vec<CopiedFile> =
         snapshot.files.iter().zip(&digests).map(|(local, sha256)| plan.entry(local, sha256)).collect();
     let mut copied = Copied {
         number,
@@ -141,7 +141,7 @@ fn digests(files: &[Local], control: &Control, progress: Progress<'_>) -> Result
 }
 
 /// Which objects a copy needs that are not there.
-struct Plan<'a> {
+struct Upload<'a> {
     number: u64,
     /// What the copy before names and is there, by digest: which copy has brought it.
     named: HashMap<&'a str, u64>,
@@ -150,7 +150,7 @@ struct Plan<'a> {
     missing: BTreeMap<String, &'a Local>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> Upload<'a> {
     fn of(remote: &Remote, base: Option<&'a Manifest>, number: u64) -> Result<Self, CopyError> {
         let listed = remote.wait(remote::list(remote.store.as_ref(), &manifest::objects()))?;
         let there: HashMap<ObjectPath, u64> =
@@ -164,13 +164,13 @@ impl<'a> Plan<'a> {
     }
 
     /// The line of a file in the manifest.
-    fn entry(&mut self, local: &'a Local, sha256: &str) -> Entry {
+    fn entry(&mut self, local: &'a Local, sha256: &str) -> CopiedFile {
         let named = self.named.get(sha256).copied();
         if named.is_none() && self.brought.get(&object(self.number, sha256)) != Some(&local.bytes) {
             self.missing.insert(sha256.to_owned(), local);
         }
         let copy = named.unwrap_or(self.number);
-        Entry { path: local.name.clone(), bytes: local.bytes, sha256: sha256.to_owned(), copy }
+        CopiedFile { path: local.name.clone(), bytes: local.bytes, sha256: sha256.to_owned(), copy }
     }
 
     /// Brings what is missing. Returns how many objects that were, and their bytes.

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::manifest::hex;
 use super::snapshot::Local;
-use super::{CopyError, Entry, Remote};
+use super::{CopiedFile, CopyError, Remote};
 use crate::recorder::Control;
 use crate::remote::RemoteError;
 
@@ -196,7 +196,7 @@ fn put_in_parts(
 /// is; failures of the store are errors.
 pub(super) fn download(
     remote: &Remote,
-    entry: &Entry,
+    entry: &CopiedFile,
     control: &Control,
     take: &mut dyn FnMut(&[u8]) -> Result<(), CopyError>,
 ) -> Result<Option<String>, CopyError> {

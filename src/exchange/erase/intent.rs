@@ -8,7 +8,7 @@ use archive_storage::{CaptureId, SegmentId, UrlId};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{EraseError, Plan};
+use super::{EraseError, ErasePlan};
 use crate::files::{self, WholeFile};
 
 /// The name of the file in the archive's folder.
@@ -42,7 +42,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(super) fn of(plan: &ErasePlan) -> Self {
         Self {
             time: Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
             identity: plan.identity,

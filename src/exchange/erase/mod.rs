@@ -1,6 +1,6 @@
 //! Erasing: captures that go for good, with everything in the archive's folder that holds their bytes.
 //!
-//! An erase is a list of captures ([`Plan`]), written down durably before the first step (`intent`). Every step may be repeated, so
+//! An erase is a list of captures ([`ErasePlan`]), written down durably before the first step (`intent`). Every step may be repeated, so
 //! the next program that opens the archive for writing continues the list ([`resume`]):
 //!
 //! 1. The URLs go on the list of what must not come back ([`crate::erased`]).
@@ -42,7 +42,7 @@ use crate::watch::WatchError;
 
 use self::author::{Fate, Writer};
 pub use self::intent::{FILE as INTENT_FILE, Intent, interrupted};
-pub use self::plan::{Order, Plan};
+pub use self::plan::{ErasePlan, Order};
 pub use super::exports::Export;
 
 /// Bytes of segments that are rewritten together: their new segments stand beside them meanwhile.
@@ -136,7 +136,7 @@ pub struct Done {
 pub fn run(
     path: &Path,
     options: &SegmentOptions,
-    plan: &Plan,
+    plan: &ErasePlan,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Done, EraseError> {
     let _lock = keep_from_copies(path)?;

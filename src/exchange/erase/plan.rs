@@ -19,7 +19,7 @@ pub struct Order {
 
 /// What an erase takes, and what it does not.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ErasePlan {
     pub(super) order: Order,
     /// The state by whose numbers it goes.
     pub(super) identity: u64,
@@ -40,7 +40,7 @@ pub struct Plan {
     pub segments: BTreeSet<SegmentId>,
 }
 
-impl Plan {
+impl ErasePlan {
     /// What erasing these pages takes.
     ///
     /// # Errors

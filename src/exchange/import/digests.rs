@@ -138,24 +138,24 @@ fn unchunked<'a>(received: &Body<'a>, is_coded: bool) -> Body<'a> {
 }
 
 /// A kind of digest.
-struct Kind {
+struct DigestKind {
     names: [&'static str; 2],
     length: usize,
     hasher: fn() -> Box<dyn DynDigest>,
 }
 
 /// The kinds that are checked.
-const KINDS: [Kind; 5] = [
-    Kind { names: ["sha1", "sha-1"], length: 20, hasher: || Box::new(Sha1::new()) },
-    Kind { names: ["sha256", "sha-256"], length: 32, hasher: || Box::new(Sha256::new()) },
-    Kind { names: ["md5", "md-5"], length: 16, hasher: || Box::new(Md5::new()) },
-    Kind { names: ["sha384", "sha-384"], length: 48, hasher: || Box::new(Sha384::new()) },
-    Kind { names: ["sha512", "sha-512"], length: 64, hasher: || Box::new(Sha512::new()) },
+const KINDS: [DigestKind; 5] = [
+    DigestKind { names: ["sha1", "sha-1"], length: 20, hasher: || Box::new(Sha1::new()) },
+    DigestKind { names: ["sha256", "sha-256"], length: 32, hasher: || Box::new(Sha256::new()) },
+    DigestKind { names: ["md5", "md-5"], length: 16, hasher: || Box::new(Md5::new()) },
+    DigestKind { names: ["sha384", "sha-384"], length: 48, hasher: || Box::new(Sha384::new()) },
+    DigestKind { names: ["sha512", "sha-512"], length: 64, hasher: || Box::new(Sha512::new()) },
 ];
 
 /// A digest that a record states.
 struct Stated {
-    kind: &'static Kind,
+    kind: &'static DigestKind,
     value: Vec<u8>,
 }
 
@@ -163,7 +163,7 @@ impl Stated {
     /// Reads a stated digest; for one that cannot be checked says why.
     fn read(text: &str) -> Result<Self, &'static str> {
         let (label, value) = text.trim().split_once(':').ok_or("does not say of what kind it is")?;
-        let is_its = |kind: &&Kind| kind.names.iter().any(|name| name.eq_ignore_ascii_case(label));
+        let is_its = |kind: &&DigestKind| kind.names.iter().any(|name| name.eq_ignore_ascii_case(label));
         let kind = KINDS.iter().find(is_its).ok_or("is of a kind that is not known here")?;
         let value = decode(value, kind.length).ok_or("is malformed")?;
         Ok(Self { kind, value })

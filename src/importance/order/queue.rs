@@ -156,7 +156,7 @@ impl Queue for LevelQueue {
 /// Any priorities, kept exactly; equals in order of their last change. A heap that keeps old entries.
 #[derive(Debug, Default)]
 pub struct ExactQueue {
-    heap: BinaryHeap<Entry>,
+    heap: BinaryHeap<QueuedPage>,
     /// The number of each page's valid entry; 0: none.
     valid: PerPage<u64>,
     entries: u64,
@@ -166,34 +166,34 @@ pub struct ExactQueue {
 const TAKEN: u64 = u64::MAX;
 
 #[derive(Debug)]
-struct Entry {
+struct QueuedPage {
     priority: f64,
     number: u64,
     page: u32,
 }
 
-impl PartialEq for Entry {
+impl PartialEq for QueuedPage {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Entry {}
+impl Eq for QueuedPage {}
 
-impl PartialOrd for Entry {
+impl PartialOrd for QueuedPage {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
+impl Ord for QueuedPage {
     fn cmp(&self, other: &Self) -> Ordering {
         self.priority.total_cmp(&other.priority).then_with(|| other.number.cmp(&self.number))
     }
 }
 
 impl ExactQueue {
-    fn settle(&mut self) -> Option<&Entry> {
+    fn settle(&mut self) -> Option<&QueuedPage> {
         while self.heap.peek().is_some_and(|entry| self.valid.get(entry.page) != entry.number) {
             self.heap.pop();
         }
@@ -207,7 +207,7 @@ impl Queue for ExactQueue {
         if *valid != TAKEN {
             self.entries += 1;
             *valid = self.entries;
-            self.heap.push(Entry { priority, number: self.entries, page });
+            self.heap.push(QueuedPage { priority, number: self.entries, page });
         }
     }
 

@@ -204,8 +204,8 @@ impl Core {
     fn lay_out(&mut self, incoming: Incoming) {
         let chunks = cut(&incoming.offsets);
         let blocks = Blocks::of(&chunks, self.inner);
-        let plans: Vec<Plan> =
-            chunks.into_par_iter().map(|pages| Plan::new(&incoming, &blocks, pages)).collect();
+        let plans: Vec<Layout> =
+            chunks.into_par_iter().map(|pages| Layout::new(&incoming, &blocks, pages)).collect();
         let mut number = vec![0u32; self.inner];
         for plan in &plans {
             for (place, &page) in plan.order.iter().enumerate() {
@@ -303,7 +303,7 @@ impl Blocks {
 }
 
 /// How a chunk will be laid out.
-struct Plan {
+struct Layout {
     pages: Range<usize>,
     /// Blocks with a panel.
     panels: Vec<u16>,
@@ -316,7 +316,7 @@ struct Plan {
 /// The panel of a block without one.
 const NO_PANEL: u16 = u16::MAX;
 
-impl Plan {
+impl Layout {
     fn new(incoming: &Incoming, blocks: &Blocks, pages: Range<usize>) -> Self {
         let panels =
             if incoming.weights.is_empty() { worth_a_panel(incoming, blocks, &pages) } else { Vec::new() };

@@ -12,7 +12,7 @@ use roxmltree::{Document, Node};
 
 use super::super::html::{fragment_text, links_inside};
 use super::super::outlinks::Outlinks;
-use super::super::{Entry, LinkKind, parse_date};
+use super::super::{DatedItem, LinkKind, parse_date};
 use super::bases::Bases;
 use super::generic;
 use super::walk::{RDF, child, children, text_of};
@@ -22,7 +22,7 @@ use super::walk::{RDF, child, children, text_of};
 pub(super) struct FeedFacts {
     pub(super) title: String,
     pub(super) text: String,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<DatedItem>,
 }
 
 /// Whether a root element is that of a feed.
@@ -328,7 +328,7 @@ impl Reader<'_> {
     fn dated(&mut self, place: Option<u32>, node: Node<'_, '_>, names: &[&'static str]) {
         let date = names.iter().find_map(|name| parse_date(&text_of(child(node, name)?)));
         if let (Some(link), Some(modified)) = (place, date) {
-            self.facts.entries.push(Entry { link, modified });
+            self.facts.entries.push(DatedItem { link, modified });
         }
     }
 

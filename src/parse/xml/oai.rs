@@ -3,7 +3,7 @@
 use roxmltree::{Document, Node};
 
 use super::super::outlinks::Outlinks;
-use super::super::{Entry, LinkKind, parse_date};
+use super::super::{DatedItem, LinkKind, parse_date};
 use super::walk::{child, text_of, url_in};
 
 /// Whether a root element is that of an answer.
@@ -12,7 +12,7 @@ pub(super) fn is_root(root: Node<'_, '_>) -> bool {
 }
 
 /// Reads an answer, and gives the dates of those records that name a URL.
-pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Entry> {
+pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<DatedItem> {
     let mut entries = Vec::new();
     for node in document.root_element().children().flat_map(|list| list.children()) {
         match node.tag_name().name() {
@@ -25,7 +25,7 @@ pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Entr
 }
 
 /// A record: its identifiers that are URLs, of which the first is dated.
-fn read_record(record: Node<'_, '_>, outlinks: &mut Outlinks) -> Option<Entry> {
+fn read_record(record: Node<'_, '_>, outlinks: &mut Outlinks) -> Option<DatedItem> {
     let header = child(record, "header")?;
     let mut first = None;
     for node in child(record, "metadata")?.descendants() {
@@ -37,7 +37,7 @@ fn read_record(record: Node<'_, '_>, outlinks: &mut Outlinks) -> Option<Entry> {
         }
     }
     let modified = parse_date(&text_of(child(header, "datestamp")?))?;
-    Some(Entry { link: first?, modified })
+    Some(DatedItem { link: first?, modified })
 }
 
 /// The list continues at the requested URL, with the token in place of all other arguments (section 3.5).

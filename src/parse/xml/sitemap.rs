@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use roxmltree::{Document, Node};
 
 use super::super::outlinks::Outlinks;
-use super::super::{DocumentKind, Entry, LinkKind, parse_date};
+use super::super::{DatedItem, DocumentKind, LinkKind, parse_date};
 use super::walk::{child, children, is_url, text_of};
 
 /// Whether a root element is that of a sitemap or an index.
@@ -14,7 +14,7 @@ pub(super) fn is_root(root: Node<'_, '_>) -> bool {
 }
 
 /// Reads a sitemap or an index, and gives the dates of its entries.
-pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Entry> {
+pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<DatedItem> {
     let mut entries = Vec::new();
     for entry in document.root_element().children().filter(Node::is_element) {
         let kind = match entry.tag_name().name() {
@@ -26,7 +26,7 @@ pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Entr
         let place = outlinks.add(&location, kind, false);
         let modified = child(entry, "lastmod").and_then(|date| parse_date(&text_of(date)));
         if let (Some(link), Some(modified)) = (place, modified) {
-            entries.push(Entry { link, modified });
+            entries.push(DatedItem { link, modified });
         }
         read_extensions(entry, outlinks);
     }

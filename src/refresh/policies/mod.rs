@@ -12,9 +12,9 @@ mod ranked;
 mod shared;
 
 pub use name::{PolicyName, UnknownPolicy, allocated};
-pub use shared::Outlooking;
+pub use shared::SharedModel;
 
-pub use super::outlook::Sighting;
+pub use super::change_model::Sighting;
 
 /// What a policy may know before it fetches anything.
 #[derive(Clone, Debug, Default)]
@@ -25,8 +25,8 @@ pub struct Known {
     pub site: Vec<usize>,
     /// Directory of each page.
     pub directory: Vec<usize>,
-    /// Relations of each page, from [`relations`](super::outlook::relations).
-    pub relations: Vec<super::outlook::Relations>,
+    /// Relations of each page, from [`relations`](super::change_model::relations).
+    pub relations: Vec<super::change_model::Relations>,
     /// Number of sites.
     pub sites: usize,
     /// Number of directories.

@@ -10,7 +10,7 @@ use super::adaptive::{Adaptive, Crawler, Fit};
 use super::estimates::Estimator;
 use super::events::{Events, Sharing};
 use super::ranked::{Allocated, Greedy, Uniform};
-use super::{Known, Outlooking, Policy};
+use super::{Known, Policy, SharedModel};
 use crate::refresh::rule::Rule;
 
 /// A policy that learns on line.
@@ -18,7 +18,7 @@ use crate::refresh::rule::Rule;
 #[serde(try_from = "String", into = "String")]
 pub struct PolicyName {
     text: String,
-    kind: Kind,
+    kind: PolicyKind,
 }
 
 /// A name that means no policy.
@@ -31,7 +31,7 @@ pub struct PolicyName {
 pub struct UnknownPolicy(pub String);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum PolicyKind {
     Default,
     Uniform,
     Greedy(Rule, Estimator, Option<f64>),
@@ -65,15 +65,19 @@ impl PolicyName {
     #[must_use]
     pub fn build(&self, known: &Known, draw: &mut dyn FnMut() -> f64) -> Box<dyn Policy> {
         match self.kind {
-            Kind::Default => Box::new(Outlooking::new(known)),
-            Kind::Uniform => Box::new(Uniform),
-            Kind::Greedy(rule, estimator, half) => Box::new(Greedy::new(rule, estimator, half, known)),
-            Kind::Allocated(rule, estimator, half) => Box::new(Allocated::new(rule, estimator, half, known)),
-            Kind::Activity(rule, estimator, half) => Box::new(Activity::new(rule, estimator, half, known)),
-            Kind::Events(rule, sharing, estimator, half) => {
+            PolicyKind::Default => Box::new(SharedModel::new(known)),
+            PolicyKind::Uniform => Box::new(Uniform),
+            PolicyKind::Greedy(rule, estimator, half) => Box::new(Greedy::new(rule, estimator, half, known)),
+            PolicyKind::Allocated(rule, estimator, half) => {
+                Box::new(Allocated::new(rule, estimator, half, known))
+            }
+            PolicyKind::Activity(rule, estimator, half) => {
+                Box::new(Activity::new(rule, estimator, half, known))
+            }
+            PolicyKind::Events(rule, sharing, estimator, half) => {
                 Box::new(Events::new(rule, sharing, estimator, half, known))
             }
-            Kind::Adaptive(crawler, fit) => Box::new(Adaptive::new(crawler, fit, known, draw)),
+            PolicyKind::Adaptive(crawler, fit) => Box::new(Adaptive::new(crawler, fit, known, draw)),
         }
     }
 
@@ -81,8 +85,10 @@ impl PolicyName {
     #[must_use]
     pub fn simple(&self) -> Option<Rule> {
         match self.kind {
-            Kind::Uniform => Some(Rule::Uniform),
-            Kind::Greedy(rule, ..) | Kind::Allocated(rule, ..) if !self.text.contains('_') => Some(rule),
+            PolicyKind::Uniform => Some(Rule::Uniform),
+            PolicyKind::Greedy(rule, ..) | PolicyKind::Allocated(rule, ..) if !self.text.contains('_') => {
+                Some(rule)
+            }
             _ => None,
         }
     }
@@ -92,13 +98,13 @@ impl PolicyName {
     #[must_use]
     pub fn rule(&self) -> Option<Rule> {
         match self.kind {
-            Kind::Default => Some(Rule::Freshness),
-            Kind::Uniform => Some(Rule::Uniform),
-            Kind::Greedy(rule, ..)
-            | Kind::Allocated(rule, ..)
-            | Kind::Activity(rule, ..)
-            | Kind::Events(rule, ..) => Some(rule),
-            Kind::Adaptive(..) => None,
+            PolicyKind::Default => Some(Rule::Freshness),
+            PolicyKind::Uniform => Some(Rule::Uniform),
+            PolicyKind::Greedy(rule, ..)
+            | PolicyKind::Allocated(rule, ..)
+            | PolicyKind::Activity(rule, ..)
+            | PolicyKind::Events(rule, ..) => Some(rule),
+            PolicyKind::Adaptive(..) => None,
         }
     }
 }
@@ -106,7 +112,7 @@ impl PolicyName {
 impl Default for PolicyName {
     /// The one that keeps most fresh on recorded histories.
     fn default() -> Self {
-        Self { text: "default".to_owned(), kind: Kind::Default }
+        Self { text: "default".to_owned(), kind: PolicyKind::Default }
     }
 }
 
@@ -142,8 +148,8 @@ impl FromStr for PolicyName {
             _ => (full, None),
         };
         let kind = match name {
-            "default" => Some(Kind::Default),
-            "uniform" => Some(Kind::Uniform),
+            "default" => Some(PolicyKind::Default),
+            "uniform" => Some(PolicyKind::Uniform),
             _ => of_parts(&name.split('_').collect::<Vec<_>>(), half_life),
         };
         let faded = name.len() == full.len() || half_life.is_some();
@@ -153,22 +159,26 @@ impl FromStr for PolicyName {
     }
 }
 
-fn of_parts(parts: &[&str], half_life: Option<f64>) -> Option<Kind> {
+fn of_parts(parts: &[&str], half_life: Option<f64>) -> Option<PolicyKind> {
     Some(match *parts {
-        ["gf", rule, estimate] => Kind::Activity(greedy(rule)?, estimator(estimate)?, half_life),
-        ["evd", rule] => Kind::Events(greedy(rule)?, Sharing::Directory, Estimator::LastModified, half_life),
-        ["evh", rule] => Kind::Events(greedy(rule)?, Sharing::Layered, Estimator::LastModified, half_life),
+        ["gf", rule, estimate] => PolicyKind::Activity(greedy(rule)?, estimator(estimate)?, half_life),
+        ["evd", rule] => {
+            PolicyKind::Events(greedy(rule)?, Sharing::Directory, Estimator::LastModified, half_life)
+        }
+        ["evh", rule] => {
+            PolicyKind::Events(greedy(rule)?, Sharing::Layered, Estimator::LastModified, half_life)
+        }
         [crawler @ ("nutch" | "heritrix" | "storm"), mode] => {
             let crawler = match crawler {
                 "nutch" => Crawler::Nutch,
                 "heritrix" => Crawler::Heritrix,
                 _ => Crawler::Storm,
             };
-            Kind::Adaptive(crawler, fit(mode)?)
+            PolicyKind::Adaptive(crawler, fit(mode)?)
         }
         [rule, estimate] => match greedy(rule) {
-            Some(rule) => Kind::Greedy(rule, estimator(estimate)?, half_life),
-            None => Kind::Allocated(allocated(rule)?, estimator(estimate)?, half_life),
+            Some(rule) => PolicyKind::Greedy(rule, estimator(estimate)?, half_life),
+            None => PolicyKind::Allocated(allocated(rule)?, estimator(estimate)?, half_life),
         },
         _ => return None,
     })

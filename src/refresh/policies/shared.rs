@@ -1,11 +1,11 @@
-//! The default policy of the archive: the outlook over all pages together.
+//! The default policy of the archive: the model over all pages together.
 
 use super::{Known, Policy, Sighting};
-use crate::refresh::outlook::{Outlook, Page};
+use crate::refresh::change_model::{ChangeModel, Page};
 
-/// An [`Outlook`] that learns from visits.
-pub struct Outlooking {
-    outlook: Outlook,
+/// An [`ChangeModel`] that learns from visits.
+pub struct SharedModel {
+    model: ChangeModel,
     /// At most this many pages are fetched at one moment.
     best: usize,
     /// Pages that are still to appear, the first last.
@@ -13,7 +13,7 @@ pub struct Outlooking {
     found_at_birth: bool,
 }
 
-impl Outlooking {
+impl SharedModel {
     /// Of pages of which nothing was seen yet.
     #[must_use]
     pub fn new(known: &Known) -> Self {
@@ -28,39 +28,39 @@ impl Outlooking {
             known.found.iter().enumerate().map(|(page, &at)| (at, page)).collect();
         coming.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| b.1.cmp(&a.1)));
         let best = (known.budget * known.tick) as usize + 1;
-        let outlook = Outlook::new(pages, known.sites, known.directories, known.budget, known.mean_rate);
-        Self { best, outlook, coming, found_at_birth: known.found_at_birth }
+        let model = ChangeModel::new(pages, known.sites, known.directories, known.budget, known.mean_rate);
+        Self { best, model, coming, found_at_birth: known.found_at_birth }
     }
 
     /// What was learned.
     #[must_use]
-    pub fn outlook(&self) -> &Outlook {
-        &self.outlook
+    pub fn model(&self) -> &ChangeModel {
+        &self.model
     }
 
     fn meet(&mut self, now: f64) {
         while let Some((at, page)) = self.coming.pop_if(|(at, _)| *at <= now) {
-            self.outlook.found(page, at, self.found_at_birth && at > 0.0);
+            self.model.found(page, at, self.found_at_birth && at > 0.0);
         }
     }
 }
 
-impl Policy for Outlooking {
+impl Policy for SharedModel {
     fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
         self.meet(now);
-        self.outlook.values(now, pages, ages, self.best, values);
+        self.model.values(now, pages, ages, self.best, values);
     }
 
     fn seen(&mut self, now: f64, sightings: &[Sighting]) {
         self.meet(now);
-        self.outlook.seen(now, sightings);
+        self.model.seen(now, sightings);
     }
 
     fn gone(&mut self, _now: f64, pages: &[usize]) {
-        pages.iter().for_each(|&page| self.outlook.gone(page));
+        pages.iter().for_each(|&page| self.model.gone(page));
     }
 
     fn announced(&mut self, page: usize, changes: f64) {
-        self.outlook.announced(page, changes);
+        self.model.announced(page, changes);
     }
 }

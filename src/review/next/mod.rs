@@ -19,8 +19,8 @@ use archive_storage::{SiteId, State, StateError, Store, TitleCursor, UrlId};
 use serde::Serialize;
 
 use crate::access::Access;
-use crate::columns::{self, Column, ColumnError, Kind, LIKELY};
-use crate::decisions::{Decisions, Standing, Subject};
+use crate::columns::{self, Column, ColumnError, LIKELY, RowKind};
+use crate::decisions::{CurrentDecisions, Decisions, Subject};
 use crate::ledger::CreditError;
 use crate::texts::Language;
 use gather::{Gathered, Happened, gather};
@@ -168,7 +168,7 @@ pub fn next(
     let since: Vec<u32> = names.iter().map(|name| decided_at(decisions, &subject(name))).collect();
     let gathered = gather(state, access, &since)?;
     let likely =
-        columns::read_all(store.path(), Kind::Site)?.into_iter().find(|column| column.name == LIKELY);
+        columns::read_all(store.path(), RowKind::Site)?.into_iter().find(|column| column.name == LIKELY);
     let mut titles = state.title_cursor();
     let mut waiting = Vec::new();
     for (number, (name, pages)) in names.iter().zip(&gathered).enumerate() {
@@ -257,11 +257,11 @@ impl Waiting {
 }
 
 /// Whether somebody ended it, so that nothing can go wrong any more.
-fn is_closed(standing: &Standing) -> bool {
+fn is_closed(standing: &CurrentDecisions) -> bool {
     matches!(standing.verdict, Some((verdict, ..)) if verdict.ends_fetching())
 }
 
-fn is_decided(standing: Option<&Standing>) -> bool {
+fn is_decided(standing: Option<&CurrentDecisions>) -> bool {
     standing.is_some_and(|standing| standing.verdict.is_some() || standing.rating().is_some())
 }
 

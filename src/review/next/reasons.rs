@@ -2,7 +2,7 @@
 
 use super::gather::{Gathered, Happened, Tally};
 use super::{MOST, words};
-use crate::decisions::{Standing, Verdict};
+use crate::decisions::{CurrentDecisions, Verdict};
 use crate::texts::{Language, put};
 
 /// What is about less of a site than this is not worth a word.
@@ -113,7 +113,7 @@ impl Found {
 /// What is known of a site.
 pub(super) struct Known<'a> {
     pub(super) pages: &'a Gathered,
-    pub(super) standing: Option<&'a Standing>,
+    pub(super) standing: Option<&'a CurrentDecisions>,
     /// How probably the automatic librarian would choose it.
     pub(super) likely: Option<f64>,
     /// The title of its most important page.
@@ -350,10 +350,10 @@ mod tests {
         pages
     }
 
-    fn rated(ratings: &[(&str, u8)]) -> Standing {
+    fn rated(ratings: &[(&str, u8)]) -> CurrentDecisions {
         let rated =
             |(by, rating): &(&str, u8)| ((*by).to_owned(), Rated { rating: *rating, time: Utc::now() });
-        Standing { ratings: ratings.iter().map(rated).collect(), ..Standing::default() }
+        CurrentDecisions { ratings: ratings.iter().map(rated).collect(), ..CurrentDecisions::default() }
     }
 
     fn listed(known: &Known<'_>) -> Vec<(Reason, String)> {
@@ -364,7 +364,7 @@ mod tests {
     fn people_who_differ_are_heard_until_there_is_a_verdict() {
         let pages = pages(3, 3);
         let mut standing = rated(&[("anna", 4), ("ben", 1), ("eva", 3)]);
-        let listed = |standing: &Standing| {
+        let listed = |standing: &CurrentDecisions| {
             listed(&Known {
                 pages: &pages,
                 standing: Some(standing),

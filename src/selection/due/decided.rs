@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use archive_storage::{HostId, State, UrlId};
 
-use crate::decisions::{Decisions, Standing, Subject};
+use crate::decisions::{CurrentDecisions, Decisions, Subject};
 use crate::ledger::{CreditError, authority};
 
 /// By how much decisions change what pages weigh; hosts without a decision are not in it.
@@ -55,9 +55,9 @@ impl Decided {
     }
 
     /// What people decided on a page.
-    pub(super) fn standing(&self, state: &State, id: UrlId) -> Result<Standing, CreditError> {
+    pub(super) fn standing(&self, state: &State, id: UrlId) -> Result<CurrentDecisions, CreditError> {
         Ok(match self.hosts.get(&state.page(id)?.host) {
-            None => Standing::default(),
+            None => CurrentDecisions::default(),
             Some(host) => self.decisions.of_page(&state.url(id)?, &host.name, &host.site),
         })
     }

@@ -13,7 +13,7 @@ use super::folders::numbers;
 use super::{Best, Candidate, SECONDS_PER_DAY, SIGNAL_RULE, Survey, fetches_per_day};
 use crate::change::is_version;
 use crate::ledger::{CreditError, capture_flags, page_flags};
-use crate::refresh::outlook::{DIRECTORY, relations};
+use crate::refresh::change_model::{DIRECTORY, relations};
 use crate::refresh::policies::{Known, Policy, Sighting};
 use crate::refresh::rate::{ChangeObservations, days_before_change};
 use crate::refresh::rule::Rule;

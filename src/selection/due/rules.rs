@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::decided::Decided;
 use super::{Discovery, refreshable};
-use crate::columns::{self, Column, ColumnError, Kind};
-use crate::decisions::{Decisions, Standing};
+use crate::columns::{self, Column, ColumnError, RowKind};
+use crate::decisions::{CurrentDecisions, Decisions};
 use crate::ledger::{AliasImportance, CreditError, Credits, REFRESH_SETTING};
 use crate::parse::DocumentKind;
 use crate::refresh::policies::PolicyName;
@@ -160,7 +160,7 @@ impl Weights {
             Weighing::Interest => (INTEREST, true),
             Weighing::Column(name) => (name.as_str(), false),
         };
-        match columns::read_all(archive, Kind::Page)?.into_iter().find(|column| column.name == name) {
+        match columns::read_all(archive, RowKind::Page)?.into_iter().find(|column| column.name == name) {
             Some(column) => Ok(Self::by(column, html_only)),
             None if html_only => Ok(Self::importance()),
             None => Err(WeightError::Missing(name.to_owned())),
@@ -175,7 +175,7 @@ impl Weights {
         Self { scale, column: Some(column), html_only, ..Self::default() }
     }
 
-    /// The same, times what people decided ([`crate::decisions::Standing::weight`]).
+    /// The same, times what people decided ([`crate::decisions::CurrentDecisions::weight`]).
     ///
     /// # Errors
     /// When the store fails.
@@ -187,7 +187,7 @@ impl Weights {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn standing(&self, state: &State, id: UrlId) -> Result<Standing, CreditError> {
+    pub fn standing(&self, state: &State, id: UrlId) -> Result<CurrentDecisions, CreditError> {
         self.decided.standing(state, id)
     }
 

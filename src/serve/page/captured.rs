@@ -164,9 +164,9 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
         dl .facts {
             div { dt { (t.say("Captures")) } dd { (t.count(data.captured)) } }
             @if let Some(importance) = why.importance { div { dt { (t.say("Importance")) } dd { (t.decimal(importance, 2)) } } }
-            @if let Some(outlook) = &why.outlook {
-                div { dt { (t.say("Expected changes a day")) } dd { (t.decimal(outlook.changes_per_day, 3)) } }
-                div { dt { (t.say("Next due")) } dd { (t.moment(outlook.due)) } }
+            @if let Some(next_visit) = &why.next_visit {
+                div { dt { (t.say("Expected changes a day")) } dd { (t.decimal(next_visit.changes_per_day, 3)) } }
+                div { dt { (t.say("Next due")) } dd { (t.moment(next_visit.due)) } }
             }
             div { dt { (t.say("Site")) } dd { a href=(t.site_of(&why.spent.site)) { (why.spent.site) } } }
         }
@@ -301,12 +301,12 @@ fn reasons(t: Speech, why: &Why) -> Markup {
                     " · " (t.fill("importance {}", &[&t.decimal(spent.site_importance, 2)]))
                 } }
                 tr { th scope="row" { (t.say("Order")) } td { code { (why.order) } } }
-                @if let Some(outlook) = &why.outlook {
+                @if let Some(next_visit) = &why.next_visit {
                     tr { th scope="row" { (t.say("Refresh")) } td {
-                        code { (outlook.policy) }
-                        @if let Some(days) = outlook.interval_days { " · " (t.fill("every {} days", &[&t.decimal(days, 1)])) }
-                        " · " (t.fill("{} of {} pages before it", &[&t.count(outlook.before), &t.count(outlook.of)]))
-                        @if outlook.estimated { " " (t.say("(estimated)")) }
+                        code { (next_visit.policy) }
+                        @if let Some(days) = next_visit.interval_days { " · " (t.fill("every {} days", &[&t.decimal(days, 1)])) }
+                        " · " (t.fill("{} of {} pages before it", &[&t.count(next_visit.before), &t.count(next_visit.of)]))
+                        @if next_visit.estimated { " " (t.say("(estimated)")) }
                     } }
                 }
             }

@@ -36,7 +36,7 @@ pub enum OpenMode {
 
 /// What [`Disk::list`] says of one name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct DirEntry {
     /// The name without its folder; names that are not UTF-8 are left out of the list.
     pub name: String,
     /// Bytes of a file; 0 for a folder.
@@ -63,7 +63,7 @@ pub trait Disk: Send + Sync + Debug {
     /// Removes a file. Durable after [`Disk::sync_dir`].
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// What a folder holds, sorted by name.
-    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>>;
+    fn list(&self, folder: &Path) -> io::Result<Vec<DirEntry>>;
     /// Whether there is a file or folder of this name.
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// Whether this is a link to a folder. A disk without links has none.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::{Disk, DiskFile, Entry, Lock, OpenMode};
+use super::{DirEntry, Disk, DiskFile, Lock, OpenMode};
 
 /// The file system of the machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,7 +51,7 @@ impl Disk for RealDisk {
         std::fs::remove_file(path)
     }
 
-    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
+    fn list(&self, folder: &Path) -> io::Result<Vec<DirEntry>> {
         let mut entries = Vec::new();
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
@@ -63,7 +63,7 @@ impl Disk for RealDisk {
                 Err(error) => return Err(error),
             };
             let is_folder = metadata.is_dir();
-            entries.push(Entry { name, length: if is_folder { 0 } else { metadata.len() }, is_folder });
+            entries.push(DirEntry { name, length: if is_folder { 0 } else { metadata.len() }, is_folder });
         }
         entries.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         Ok(entries)

@@ -22,7 +22,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// A changed block.
 #[derive(Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct ChangedBlock<'a> {
     pub(crate) table: u32,
     pub(crate) block: u32,
     pub(crate) bytes: &'a Block,
@@ -78,14 +78,20 @@ impl Journal {
     }
 
     /// Hands over the entries of a checkpoint if they are pending.
-    pub(crate) fn replay(&self, number: u64, mut put: impl FnMut(Entry<'_>) -> Result<()>) -> Result<()> {
+    pub(crate) fn replay(
+        &self,
+        number: u64,
+        mut put: impl FnMut(ChangedBlock<'_>) -> Result<()>,
+    ) -> Result<()> {
         self.entries(self.pending_entries(number)?.unwrap_or(0), |entry| {
             let (table, rest) = entry.split_at(4);
             let (block, bytes) = rest.split_at(4);
             match (table.try_into(), block.try_into(), bytes.try_into()) {
-                (Ok(table), Ok(block), Ok(bytes)) => {
-                    put(Entry { table: u32::from_le_bytes(table), block: u32::from_le_bytes(block), bytes })
-                }
+                (Ok(table), Ok(block), Ok(bytes)) => put(ChangedBlock {
+                    table: u32::from_le_bytes(table),
+                    block: u32::from_le_bytes(block),
+                    bytes,
+                }),
                 _ => Ok(()),
             }
         })

@@ -50,13 +50,13 @@ pub(super) const RECORD_END: &[u8] = b"\r\n\r\n";
 
 /// What one thread needs for compressing; kept, because setting it up costs more than a small record.
 pub struct Compressor {
-    kind: Kind,
+    coder: Coder,
     /// A record in one piece: one-shot compression beats the streaming one, also after the copy.
     plain: Vec<u8>,
     packed: Vec<u8>,
 }
 
-enum Kind {
+enum Coder {
     Zstd(CCtx<'static>),
     Gzip(Compress),
 }
@@ -73,11 +73,11 @@ impl Compressor {
     /// # Errors
     /// When there is no memory, or the dictionary is none.
     pub fn new(codec: Codec, level: i32, dictionary: Option<&[u8]>) -> Result<Self, SegmentError> {
-        let kind = match codec {
-            Codec::Zstd => Kind::Zstd(zstd_context(level.clamp(1, 19), dictionary)?),
-            Codec::Gzip => Kind::Gzip(Compress::new_gzip(Compression::new(level.clamp(0, 9) as u32), 15)),
+        let coder = match codec {
+            Codec::Zstd => Coder::Zstd(zstd_context(level.clamp(1, 19), dictionary)?),
+            Codec::Gzip => Coder::Gzip(Compress::new_gzip(Compression::new(level.clamp(0, 9) as u32), 15)),
         };
-        Ok(Self { kind, plain: Vec::new(), packed: Vec::new() })
+        Ok(Self { coder, plain: Vec::new(), packed: Vec::new() })
     }
 
     /// Looks into the tables of its dictionary where they are. By itself zstd copies them for each record of more than some
@@ -86,7 +86,7 @@ impl Compressor {
     /// # Errors
     /// When zstd refuses.
     pub(super) fn attached(mut self) -> Result<Self, SegmentError> {
-        if let Kind::Zstd(context) = &mut self.kind {
+        if let Coder::Zstd(context) = &mut self.coder {
             let attach = CParameter::ForceAttachDict(DictAttachPref::ForceAttach);
             context.set_parameter(attach).map_err(compression)?;
         }
@@ -99,7 +99,7 @@ impl Compressor {
     /// When there is no memory.
     pub fn record(&mut self, head: &[u8], content: &[u8], output: &mut Vec<u8>) -> Result<(), SegmentError> {
         let length = head.len() + content.len() + RECORD_END.len();
-        let is_long = length > FRAME_BYTES_MAX && matches!(self.kind, Kind::Zstd(_));
+        let is_long = length > FRAME_BYTES_MAX && matches!(self.coder, Coder::Zstd(_));
         if !is_long {
             return self.frame(&[head, content, RECORD_END], output);
         }
@@ -136,7 +136,7 @@ impl Compressor {
         give: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), SpoolingError>) -> Result<(), SpoolingError>,
     ) -> Result<(), SpoolingError> {
         let mut packed = Vec::new();
-        if let Kind::Gzip(deflater) = &mut self.kind {
+        if let Coder::Gzip(deflater) = &mut self.coder {
             deflater.reset();
             let mut put = |piece: &[u8], flush| -> Result<(), SpoolingError> {
                 packed.clear();
@@ -158,14 +158,14 @@ impl Compressor {
         for part in parts {
             self.plain.extend_from_slice(part);
         }
-        match &mut self.kind {
-            Kind::Zstd(context) => {
+        match &mut self.coder {
+            Coder::Zstd(context) => {
                 self.packed.clear();
                 self.packed.reserve(zstd_safe::compress_bound(self.plain.len()));
                 context.compress2(&mut self.packed, &self.plain).map_err(compression)?;
                 output.extend_from_slice(&self.packed);
             }
-            Kind::Gzip(deflater) => gzip_member(deflater, &self.plain, output)?,
+            Coder::Gzip(deflater) => gzip_member(deflater, &self.plain, output)?,
         }
         for buffer in [&mut self.plain, &mut self.packed] {
             if buffer.capacity() > KEPT_BYTES_MAX {

@@ -303,7 +303,7 @@ fn look_at_survey(name: &SegmentName, survey: Survey, stated: &Stated, found: &m
 }
 
 fn look_at_lengths(
-    entries: &[crate::backend::Entry],
+    entries: &[crate::backend::DirEntry],
     stated: &Stated,
     closed: &[&SegmentName],
     found: &mut Inspection,

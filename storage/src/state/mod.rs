@@ -39,7 +39,7 @@ pub use commit::Checkpointed;
 pub use names::{TextCache, UrlCursor};
 pub(crate) use open::FOLDER;
 pub use scrub::Scrub;
-pub use small::{Ledger, SETTING_BYTES_MAX, Totals};
+pub use small::{LedgerNumbers, SETTING_BYTES_MAX, Totals};
 pub use texts::{TITLE_BYTES_MAX, TitleCursor};
 
 /// What a [`State`] is opened for.

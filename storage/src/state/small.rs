@@ -103,7 +103,7 @@ pub struct Totals {
 
 /// The global numbers of the importance computation; what they mean is the crawler's business.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Ledger {
+pub struct LedgerNumbers {
     /// Cash of the virtual page.
     pub virtual_cash: i64,
     /// What every page's cash is to be raised by.
@@ -184,8 +184,8 @@ impl State {
 
     /// The global numbers of the importance computation.
     #[must_use]
-    pub fn ledger(&self) -> Ledger {
-        Ledger {
+    pub fn ledger(&self) -> LedgerNumbers {
+        LedgerNumbers {
             virtual_cash: self.contents.number(VIRTUAL_CASH).cast_signed(),
             offset: self.contents.number(OFFSET).cast_signed(),
             clock: f64::from_bits(self.contents.number(CLOCK)),
@@ -197,7 +197,7 @@ impl State {
     ///
     /// # Errors
     /// [`StateError::ReadOnly`] and [`StateError::Poisoned`].
-    pub fn set_ledger(&mut self, ledger: &Ledger) -> Result<()> {
+    pub fn set_ledger(&mut self, ledger: &LedgerNumbers) -> Result<()> {
         self.writable()?;
         let numbers = [
             (VIRTUAL_CASH, ledger.virtual_cash.cast_unsigned()),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::small::SETTING_BYTES_MAX;
-use super::{Checkpointed, Ledger, Mode, State, StateOptions};
+use super::{Checkpointed, LedgerNumbers, Mode, State, StateOptions};
 use crate::address::url_hash;
 use crate::backend::RealDisk;
 use crate::checkpoint::StateError;
@@ -349,7 +349,7 @@ fn media_types_and_settings_have_limits() {
 fn small_things_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let mut state = open(folder.path(), Mode::Own).unwrap();
-    let ledger = Ledger { virtual_cash: -5, offset: i64::MIN, clock: 0.1 + 0.2, total: 1 << 60 };
+    let ledger = LedgerNumbers { virtual_cash: -5, offset: i64::MIN, clock: 0.1 + 0.2, total: 1 << 60 };
     state.set_ledger(&ledger).unwrap();
     state.set_counter("fetches", 12).unwrap();
     let html = state.intern_mime("text/html").unwrap();

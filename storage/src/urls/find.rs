@@ -26,9 +26,9 @@ const TABLE: u32 = 0x6669_6e64;
 
 /// A name's place: the lower half of its hash, and its id, one higher.
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry(u32, u32);
+struct Slot(u32, u32);
 
-impl Record for Entry {
+impl Record for Slot {
     const BYTES: usize = 8;
 
     fn encode(&self, fields: &mut FieldWriter<'_>) {
@@ -43,7 +43,7 @@ impl Record for Entry {
 /// The file, open for reading.
 #[derive(Debug)]
 pub(crate) struct Finder {
-    entries: Table<Entry>,
+    entries: Table<Slot>,
     identity: u64,
     /// Names that are in it.
     pub(crate) names: u32,
@@ -51,7 +51,7 @@ pub(crate) struct Finder {
     later: OnceLock<Vec<(u64, u32)>>,
 }
 
-const SLOTS: u32 = Table::<Entry>::PER_BLOCK;
+const SLOTS: u32 = Table::<Slot>::PER_BLOCK;
 
 impl Finder {
     /// Opens the file, if there is one.
@@ -63,13 +63,13 @@ impl Finder {
         let length = disk.open(path, OpenMode::Read).and_then(|file| file.len()).map_err(failed)?;
         let blocks = length / crate::checkpoint::BLOCK_BYTES as u64;
         let count = u32::try_from(blocks * u64::from(SLOTS)).unwrap_or(u32::MAX);
-        let entries: Table<Entry> = Table::open(disk, path.to_owned(), TABLE, count, OpenMode::Read, 0)?;
+        let entries: Table<Slot> = Table::open(disk, path.to_owned(), TABLE, count, OpenMode::Read, 0)?;
         let damaged = |what| Err(StateError::corrupted(path, 0, what));
         match (entries.get(0)?, entries.get(1)?) {
-            (Some(Entry(low, high)), _) if u64::from(high) << 32 | u64::from(low) != identity => {
+            (Some(Slot(low, high)), _) if u64::from(high) << 32 | u64::from(low) != identity => {
                 damaged("it belongs to another state")
             }
-            (_, Some(Entry(names, further))) if blocks == u64::from(further) + 1 && further > 0 => {
+            (_, Some(Slot(names, further))) if blocks == u64::from(further) + 1 && further > 0 => {
                 Ok(Some(Self { entries, identity, names, later: OnceLock::new() }))
             }
             _ => damaged("it has another length than it says"),
@@ -89,9 +89,9 @@ impl Finder {
         let mut entries = self.entries.cursor();
         for slot in 0..SLOTS {
             match entries.get((block + 1) * SLOTS + slot)?.unwrap_or_default() {
-                Entry(_, 0) => break,
-                Entry(found, id) if found == low && is_it(id - 1)? => return Ok(Some(id - 1)),
-                Entry(..) => {}
+                Slot(_, 0) => break,
+                Slot(found, id) if found == low && is_it(id - 1)? => return Ok(Some(id - 1)),
+                Slot(..) => {}
             }
         }
         let (later, hash) = (self.later(table)?, xxh3_64_with_seed(name.as_bytes(), self.identity));
@@ -124,11 +124,11 @@ impl Finder {
 
     /// Writes a file for all names of a table, durably.
     pub(crate) fn write(disk: &dyn Disk, path: &Path, table: &NameTable, identity: u64) -> Result<()> {
-        let mut entries: Table<Entry> = Table::open(disk, path.to_owned(), TABLE, 0, OpenMode::Create, 0)?;
+        let mut entries: Table<Slot> = Table::open(disk, path.to_owned(), TABLE, 0, OpenMode::Create, 0)?;
         let blocks = table.len().div_ceil(PER_BLOCK_MEAN).max(1);
         push_block(
             &mut entries,
-            &[Entry(identity as u32, (identity >> 32) as u32), Entry(table.len(), blocks)],
+            &[Slot(identity as u32, (identity >> 32) as u32), Slot(table.len(), blocks)],
         )?;
         let step = ((PART as u32) / PER_BLOCK_MEAN).min(blocks);
         for first in (0..blocks).step_by(step as usize) {
@@ -153,19 +153,19 @@ fn sorted(
     identity: u64,
     blocks: u32,
     wanted: std::ops::Range<u32>,
-) -> Result<Vec<Vec<Entry>>> {
+) -> Result<Vec<Vec<Slot>>> {
     let mut sorted = vec![Vec::new(); wanted.end.min(blocks).saturating_sub(wanted.start) as usize];
     table.scan_bytes(0..table.len(), |id, name| {
         let (block, low) = place(name, identity, blocks);
         if let Some(entries) = block.checked_sub(wanted.start).and_then(|it| sorted.get_mut(it as usize)) {
-            entries.push(Entry(low, id + 1));
+            entries.push(Slot(low, id + 1));
         }
         Ok(())
     })?;
     Ok(sorted)
 }
 
-fn push_block(entries: &mut Table<Entry>, block: &[Entry]) -> Result<()> {
+fn push_block(entries: &mut Table<Slot>, block: &[Slot]) -> Result<()> {
     if block.len() > SLOTS as usize {
         return Err(StateError::Full { what: "URLs of one hash" });
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use archive::topic::{Knowledge, Model, Tuning};
-use archive_lab::focus::{self, Kind, Measures, Replay, Web};
+use archive_lab::focus::{self, FocusOrder, Measures, Replay, Web};
 use archive_lab::repeated;
 use comfy_table::CellAlignment;
 use rayon::prelude::*;
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     topic: Vec<String>,
     /// Which orders [default: all]
     #[arg(long, value_delimiter = ',', value_name = "ORDER")]
-    order: Vec<Kind>,
+    order: Vec<FocusOrder>,
     /// How pages are classified: logistic or bayes
     #[arg(long, default_value = "logistic", value_name = "MODEL")]
     model: Model,
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let examples = web.examples(&groups);
     let knowledge = Arc::new(Knowledge::learn(&examples, web.classes.len(), args.model));
     let classes: Vec<Vec<f64>> = web.pages.par_iter().map(|page| knowledge.page(&page.said())).collect();
-    let kinds = if args.order.is_empty() { Kind::all() } else { args.order.clone() };
+    let kinds = if args.order.is_empty() { FocusOrder::all() } else { args.order.clone() };
     let tuning = Tuning::default();
     let mut table = output::table(&HEADINGS);
     for kind in kinds {
@@ -175,7 +175,7 @@ fn crawled(web: &Web, group: usize, seeds: &[usize]) -> anyhow::Result<Crawled> 
 
 fn line<'a>(
     args: &'a Args,
-    kind: Kind,
+    kind: FocusOrder,
     topic: &'a str,
     group: Option<&'a str>,
     measured: &[(usize, Measures)],

@@ -9,7 +9,7 @@ use archive::graphs::random::Random;
 use archive::memory::peak_bytes;
 use archive_lab::agreement::visited_tau;
 use archive_lab::hosts::BetweenHosts;
-use archive_lab::orders::{self, Gathered, Kind, Seeds};
+use archive_lab::orders::{self, Gathered, OrderKind, Seeds};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
 use clap::ValueEnum;
@@ -43,7 +43,7 @@ pub(crate) struct Args {
         value_delimiter = ',',
         default_value = "breadth,backlinks,opic,fpr,fpr@100,rankmass@5,endowed,truth"
     )]
-    order: Vec<Kind>,
+    order: Vec<OrderKind>,
     /// How many seeds
     #[arg(long, default_value_t = 100, value_name = "N")]
     seed_count: usize,
@@ -169,7 +169,7 @@ fn blind(args: &Args) -> anyhow::Result<ExitCode> {
     let web = graphs::open(&args.graph)?;
     let pages = web.pages();
     for &kind in &args.order {
-        if matches!(kind, Kind::Truth | Kind::Ideal) || matches!(args.seeds, SeedChoice::Top) {
+        if matches!(kind, OrderKind::Truth | OrderKind::Ideal) || matches!(args.seeds, SeedChoice::Top) {
             bail!("blind, nobody knows the true PageRank");
         }
         let seeds = Random::new(args.rng).choose(pages as u32, args.seed_count);
@@ -207,7 +207,7 @@ struct Curves {
 /// The measures, and the curves of the last repetition.
 fn measure(
     args: &Args,
-    kind: Kind,
+    kind: OrderKind,
     recorded: &graphs::Recorded,
     importance: &[f64],
 ) -> anyhow::Result<(Line, Curves)> {

@@ -5,5 +5,5 @@ mod replay;
 mod web;
 
 pub use archived::{FocusError, read};
-pub use replay::{Kind, Measures, Replay, UnknownKind};
+pub use replay::{FocusOrder, Measures, Replay, UnknownKind};
 pub use web::{Link, Page, Web};

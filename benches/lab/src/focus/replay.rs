@@ -16,7 +16,7 @@ use super::web::Web;
 
 /// Which order; its text form is what the command line takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FocusOrder {
     /// Learned on line from words, parents, siblings and folders.
     Learned,
     /// The best parent's probability.
@@ -49,10 +49,10 @@ pub enum Kind {
 
 /// Not the name of an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an order: use one of {names}, or tunnel:N", names = Kind::NAMES.map(|(name, _)| name).join(", "))]
+#[error("`{0}` is not an order: use one of {names}, or tunnel:N", names = FocusOrder::NAMES.map(|(name, _)| name).join(", "))]
 pub struct UnknownKind(String);
 
-impl Kind {
+impl FocusOrder {
     const NAMES: [(&'static str, Self); 14] = [
         ("learned", Self::Learned),
         ("soft", Self::Soft),
@@ -77,7 +77,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FocusOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Self::Tunnel(pages) = self {
             return write!(f, "tunnel:{pages}");
@@ -87,7 +87,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for FocusOrder {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -149,7 +149,7 @@ pub struct Replay<'w> {
 impl Replay<'_> {
     /// One crawl; `rng` decides ties. None if there is nothing to be found.
     #[must_use]
-    pub fn run(&self, kind: Kind, rng: u64) -> Option<Measures> {
+    pub fn run(&self, kind: FocusOrder, rng: u64) -> Option<Measures> {
         let is_target = |page: u32| self.web.pages[page as usize].class() == Some(self.class);
         let targets = self.reachable.iter().filter(|&&page| is_target(page)).count();
         if targets == 0 {
@@ -195,26 +195,26 @@ impl Replay<'_> {
         Some(Measures { links, bytes_a_page, seconds, ..measures(&found, targets, self.reachable.len()) })
     }
 
-    fn focus(&self, kind: Kind, rng: u64, numbers: &[Option<u32>]) -> Box<dyn Focus + '_> {
+    fn focus(&self, kind: FocusOrder, rng: u64, numbers: &[Option<u32>]) -> Box<dyn Focus + '_> {
         let (knowledge, class) = (Arc::clone(self.knowledge), self.class);
         match kind {
-            Kind::Learned => {
+            FocusOrder::Learned => {
                 let name = &self.web.classes[class];
                 Box::new(Learned::new(knowledge, class, name, self.tuning.clone()))
             }
-            Kind::Soft => Box::new(Soft::new(class)),
-            Kind::Hard => Box::new(Tunnel::new(class, 0)),
-            Kind::Tunnel(pages) => Box::new(Tunnel::new(class, pages)),
-            Kind::Context => Box::new(Context::learn(self.examples, class)),
-            Kind::Fish => Box::new(Fish::new(class)),
-            Kind::Shark => Box::new(Shark::new(knowledge, class)),
-            Kind::ParentAnchor => Box::new(ParentAnchor::new(knowledge, class)),
-            Kind::Ucb => Box::new(Ucb::new(class)),
-            Kind::Opic => Box::new(Unfocused(GreedyCash::new(Policy::default(), 1.0))),
-            Kind::Backlinks => Box::new(Unfocused(Backlinks::default())),
-            Kind::Breadth => Box::new(Unfocused(BreadthFirst::default())),
-            Kind::Clairvoyant => Box::new(Clairvoyant::new(self, numbers)),
-            Kind::Random => Box::new(Unfocused(Random::new(rng))),
+            FocusOrder::Soft => Box::new(Soft::new(class)),
+            FocusOrder::Hard => Box::new(Tunnel::new(class, 0)),
+            FocusOrder::Tunnel(pages) => Box::new(Tunnel::new(class, pages)),
+            FocusOrder::Context => Box::new(Context::learn(self.examples, class)),
+            FocusOrder::Fish => Box::new(Fish::new(class)),
+            FocusOrder::Shark => Box::new(Shark::new(knowledge, class)),
+            FocusOrder::ParentAnchor => Box::new(ParentAnchor::new(knowledge, class)),
+            FocusOrder::Ucb => Box::new(Ucb::new(class)),
+            FocusOrder::Opic => Box::new(Unfocused(GreedyCash::new(Policy::default(), 1.0))),
+            FocusOrder::Backlinks => Box::new(Unfocused(Backlinks::default())),
+            FocusOrder::Breadth => Box::new(Unfocused(BreadthFirst::default())),
+            FocusOrder::Clairvoyant => Box::new(Clairvoyant::new(self, numbers)),
+            FocusOrder::Random => Box::new(Unfocused(Random::new(rng))),
         }
     }
 }
@@ -364,18 +364,20 @@ mod tests {
         };
         let run = |kind| replay.run(kind, 1).unwrap();
         let (learned, breadth, clairvoyant) =
-            (run(Kind::Learned), run(Kind::Breadth), run(Kind::Clairvoyant));
+            (run(FocusOrder::Learned), run(FocusOrder::Breadth), run(FocusOrder::Clairvoyant));
         assert_eq!((learned.pages, learned.targets), (152, 30));
         assert!(learned.auc > breadth.auc + 0.05, "{learned:?} {breadth:?}");
-        for kind in Kind::all() {
+        for kind in FocusOrder::all() {
             let measures = run(kind);
             assert!(measures.auc <= clairvoyant.auc + 1e-9, "{kind}: {measures:?}");
             assert_eq!(kind.to_string().parse(), Ok(kind));
             assert_eq!(run(kind).auc, measures.auc, "{kind} is repeatable");
         }
-        assert!("nothing".parse::<Kind>().unwrap_err().to_string().contains("tunnel:N"));
+        assert!("nothing".parse::<FocusOrder>().unwrap_err().to_string().contains("tunnel:N"));
         assert_eq!(
-            Replay { class: 1, reachable: &reachable[1..2], ..replay }.run(Kind::Soft, 1).map(|m| m.targets),
+            Replay { class: 1, reachable: &reachable[1..2], ..replay }
+                .run(FocusOrder::Soft, 1)
+                .map(|m| m.targets),
             Some(1)
         );
     }
@@ -430,8 +432,8 @@ mod tests {
                 class: 0,
                 tuning: &Tuning::default(),
             };
-            learned += replay.run(Kind::Learned, seed).unwrap().auc / WEBS as f64;
-            opic += replay.run(Kind::Opic, seed).unwrap().auc / WEBS as f64;
+            learned += replay.run(FocusOrder::Learned, seed).unwrap().auc / WEBS as f64;
+            opic += replay.run(FocusOrder::Opic, seed).unwrap().auc / WEBS as f64;
         }
         println!("recall over the crawl: learned {learned:.3}, by importance {opic:.3}");
         assert!(learned > opic - 0.02, "{learned} {opic}");

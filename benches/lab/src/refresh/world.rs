@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use flate2::Crc;
 
 use super::history::{Event, History, HistoryError};
-use archive::refresh::outlook::{Relations, relations};
+use archive::refresh::change_model::{Relations, relations};
 use archive::refresh::policies::Known;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;

@@ -55,7 +55,7 @@ impl From<&Option<i32>> for Cell {
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnType {
     /// UTF-8.
     Text,
     /// 32 bits.
@@ -69,7 +69,7 @@ pub(super) enum Kind {
     Time,
 }
 
-impl Kind {
+impl ColumnType {
     /// The format's number of the physical type.
     pub(super) fn physical(self) -> i32 {
         match self {
@@ -95,18 +95,18 @@ pub(super) struct Column {
     /// Its name.
     pub(super) name: &'static str,
     /// Its type.
-    pub(super) kind: Kind,
+    pub(super) kind: ColumnType,
     /// Whether every row has a value.
     pub(super) is_required: bool,
     /// A row's value.
     pub(super) get: fn(&Row) -> Cell,
 }
 
-const fn required(name: &'static str, kind: Kind, get: fn(&Row) -> Cell) -> Column {
+const fn required(name: &'static str, kind: ColumnType, get: fn(&Row) -> Cell) -> Column {
     Column { name, kind, is_required: true, get }
 }
 
-const fn optional(name: &'static str, kind: Kind, get: fn(&Row) -> Cell) -> Column {
+const fn optional(name: &'static str, kind: ColumnType, get: fn(&Row) -> Cell) -> Column {
     Column { name, kind, is_required: false, get }
 }
 
@@ -118,42 +118,42 @@ pub(super) fn columns(with_text: bool) -> &'static [Column] {
 
 /// All columns; the text of pages is the last.
 static COLUMNS: [Column; 38] = [
-    required("url_surtkey", Kind::Text, |row| Cell::from(&row.surt)),
-    required("url", Kind::Text, |row| Cell::from(&row.url)),
-    required("url_host_name", Kind::Text, |row| Cell::from(&row.host.name)),
-    optional("url_host_tld", Kind::Text, |row| row.host.label(1)),
-    optional("url_host_2nd_last_part", Kind::Text, |row| row.host.label(2)),
-    optional("url_host_3rd_last_part", Kind::Text, |row| row.host.label(3)),
-    optional("url_host_4th_last_part", Kind::Text, |row| row.host.label(4)),
-    optional("url_host_5th_last_part", Kind::Text, |row| row.host.label(5)),
-    optional("url_host_registry_suffix", Kind::Text, |row| Cell::from(&row.host.registry_suffix)),
-    optional("url_host_registered_domain", Kind::Text, |row| Cell::from(&row.host.registered_domain)),
-    optional("url_host_private_suffix", Kind::Text, |row| Cell::from(&row.host.private_suffix)),
-    optional("url_host_private_domain", Kind::Text, |row| Cell::from(&row.host.private_domain)),
-    optional("url_host_name_reversed", Kind::Text, |row| row.host.reversed()),
-    required("url_protocol", Kind::Text, |row| Cell::from(&row.protocol)),
-    optional("url_port", Kind::Int, |row| Cell::from(&row.port)),
-    optional("url_path", Kind::Text, |row| Cell::from(&row.path)),
-    optional("url_query", Kind::Text, |row| Cell::from(&row.query)),
-    required("fetch_time", Kind::Time, |row| Cell::Time(row.time)),
-    required("fetch_status", Kind::Small, |row| Cell::from(row.status)),
-    optional("fetch_redirect", Kind::Text, |row| Cell::from(&row.redirect)),
-    optional("content_digest", Kind::Text, |row| Cell::from(&row.digest)),
-    optional("content_mime_type", Kind::Text, |row| Cell::from(&row.mime)),
-    optional("content_mime_detected", Kind::Text, |row| Cell::from(&row.detected)),
-    optional("content_charset", Kind::Text, |row| Cell::from(&row.charset)),
-    optional("content_languages", Kind::Text, |row| Cell::from(&row.languages)),
-    optional("content_truncated", Kind::Text, |row| Cell::from(&row.truncated)),
-    required("warc_filename", Kind::Text, |row| Cell::from(&row.file)),
-    required("warc_record_offset", Kind::Int, |row| Cell::from(row.offset)),
-    required("warc_record_length", Kind::Int, |row| Cell::from(row.length)),
-    required("warc_segment", Kind::Text, |row| Cell::from(&row.segment)),
-    required("crawl", Kind::Text, |row| Cell::from(&row.crawl)),
-    required("subset", Kind::Text, |row| Cell::from(row.subset)),
-    optional("revisit", Kind::Text, |row| row.revisit.map_or(Cell::Null, Cell::from)),
-    optional("title", Kind::Text, |row| Cell::from(&row.title)),
-    optional("importance", Kind::Double, |row| Cell::from(row.page.importance)),
-    optional("site_importance", Kind::Double, |row| Cell::from(row.page.site_importance)),
-    optional("rating", Kind::Double, |row| Cell::from(row.page.rating)),
-    optional("text", Kind::Text, |row| Cell::from(&row.text)),
+    required("url_surtkey", ColumnType::Text, |row| Cell::from(&row.surt)),
+    required("url", ColumnType::Text, |row| Cell::from(&row.url)),
+    required("url_host_name", ColumnType::Text, |row| Cell::from(&row.host.name)),
+    optional("url_host_tld", ColumnType::Text, |row| row.host.label(1)),
+    optional("url_host_2nd_last_part", ColumnType::Text, |row| row.host.label(2)),
+    optional("url_host_3rd_last_part", ColumnType::Text, |row| row.host.label(3)),
+    optional("url_host_4th_last_part", ColumnType::Text, |row| row.host.label(4)),
+    optional("url_host_5th_last_part", ColumnType::Text, |row| row.host.label(5)),
+    optional("url_host_registry_suffix", ColumnType::Text, |row| Cell::from(&row.host.registry_suffix)),
+    optional("url_host_registered_domain", ColumnType::Text, |row| Cell::from(&row.host.registered_domain)),
+    optional("url_host_private_suffix", ColumnType::Text, |row| Cell::from(&row.host.private_suffix)),
+    optional("url_host_private_domain", ColumnType::Text, |row| Cell::from(&row.host.private_domain)),
+    optional("url_host_name_reversed", ColumnType::Text, |row| row.host.reversed()),
+    required("url_protocol", ColumnType::Text, |row| Cell::from(&row.protocol)),
+    optional("url_port", ColumnType::Int, |row| Cell::from(&row.port)),
+    optional("url_path", ColumnType::Text, |row| Cell::from(&row.path)),
+    optional("url_query", ColumnType::Text, |row| Cell::from(&row.query)),
+    required("fetch_time", ColumnType::Time, |row| Cell::Time(row.time)),
+    required("fetch_status", ColumnType::Small, |row| Cell::from(row.status)),
+    optional("fetch_redirect", ColumnType::Text, |row| Cell::from(&row.redirect)),
+    optional("content_digest", ColumnType::Text, |row| Cell::from(&row.digest)),
+    optional("content_mime_type", ColumnType::Text, |row| Cell::from(&row.mime)),
+    optional("content_mime_detected", ColumnType::Text, |row| Cell::from(&row.detected)),
+    optional("content_charset", ColumnType::Text, |row| Cell::from(&row.charset)),
+    optional("content_languages", ColumnType::Text, |row| Cell::from(&row.languages)),
+    optional("content_truncated", ColumnType::Text, |row| Cell::from(&row.truncated)),
+    required("warc_filename", ColumnType::Text, |row| Cell::from(&row.file)),
+    required("warc_record_offset", ColumnType::Int, |row| Cell::from(row.offset)),
+    required("warc_record_length", ColumnType::Int, |row| Cell::from(row.length)),
+    required("warc_segment", ColumnType::Text, |row| Cell::from(&row.segment)),
+    required("crawl", ColumnType::Text, |row| Cell::from(&row.crawl)),
+    required("subset", ColumnType::Text, |row| Cell::from(row.subset)),
+    optional("revisit", ColumnType::Text, |row| row.revisit.map_or(Cell::Null, Cell::from)),
+    optional("title", ColumnType::Text, |row| Cell::from(&row.title)),
+    optional("importance", ColumnType::Double, |row| Cell::from(row.page.importance)),
+    optional("site_importance", ColumnType::Double, |row| Cell::from(row.page.site_importance)),
+    optional("rating", ColumnType::Double, |row| Cell::from(row.page.rating)),
+    optional("text", ColumnType::Text, |row| Cell::from(&row.text)),
 ];

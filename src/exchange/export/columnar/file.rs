@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::columns::{Cell, Column, Kind};
+use super::columns::{Cell, Column, ColumnType};
 use super::row::Row;
 use super::thrift::{Struct, varint};
 
@@ -120,13 +120,13 @@ fn element(column: &Column) -> Struct {
         None => element,
     };
     match column.kind {
-        Kind::Text => element.structure(10, Struct::default().structure(1, Struct::default())),
-        Kind::Time => {
+        ColumnType::Text => element.structure(10, Struct::default().structure(1, Struct::default())),
+        ColumnType::Time => {
             let milliseconds = Struct::default().structure(1, Struct::default());
             let timestamp = Struct::default().bool(1, false).structure(2, milliseconds);
             element.structure(10, Struct::default().structure(8, timestamp))
         }
-        Kind::Int | Kind::Small | Kind::Double => element,
+        ColumnType::Int | ColumnType::Small | ColumnType::Double => element,
     }
 }
 

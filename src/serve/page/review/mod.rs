@@ -15,7 +15,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 
 use super::{Asked, Problem, Reply, Review, Speech};
-use crate::decisions::{Decisions, Standing, Subject, Verdict, What};
+use crate::decisions::{CurrentDecisions, Decisions, Subject, Verdict, What};
 use crate::review::next;
 use crate::review::next::{Advice, Row as NextRow};
 use crate::texts::put;
@@ -122,7 +122,7 @@ impl<'a> Reviewer<'a> {
         ratings.chain(verdict).chain(tags).collect::<Vec<_>>().join(", ")
     }
 
-    fn hides(&self, standing: &Standing) -> bool {
+    fn hides(&self, standing: &CurrentDecisions) -> bool {
         let others = standing.ratings.keys().any(|who| who != self.name);
         self.review.is_blind && others && !standing.ratings.contains_key(self.name)
     }
@@ -147,7 +147,7 @@ impl<'a> Reviewer<'a> {
     }
 
     /// Sites of which what holds is like this, by name.
-    fn sites(&self, is_meant: impl Fn(&Standing) -> bool) -> Vec<Row> {
+    fn sites(&self, is_meant: impl Fn(&CurrentDecisions) -> bool) -> Vec<Row> {
         let sites = self.decisions.subjects().filter(|(_, standing)| is_meant(standing));
         let mut names: Vec<&String> = sites
             .filter_map(|(subject, _)| if let Subject::Site(name) = subject { Some(name) } else { None })

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Change, Inode, NameChange, SimulatedDisk, State, one_in, put};
-use crate::backend::{Disk, DiskFile, Entry, Lock, OpenMode};
+use crate::backend::{DirEntry, Disk, DiskFile, Lock, OpenMode};
 
 #[derive(Debug)]
 struct SimulatedFile {
@@ -58,7 +58,7 @@ impl Disk for SimulatedDisk {
         Ok(())
     }
 
-    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
+    fn list(&self, folder: &Path) -> io::Result<Vec<DirEntry>> {
         let state = self.state();
         state.check_power()?;
         if !state.folders.iter().any(|known| known == folder) {
@@ -70,13 +70,13 @@ impl Disk for SimulatedDisk {
         };
         let files = state.names.iter().filter_map(|(path, inode)| {
             let length = state.inodes.get(*inode).map_or(0, |inode| inode.live.len() as u64);
-            Some(Entry { name: name(path)?, length, is_folder: false })
+            Some(DirEntry { name: name(path)?, length, is_folder: false })
         });
         let folders = state
             .folders
             .iter()
-            .filter_map(|path| Some(Entry { name: name(path)?, length: 0, is_folder: true }));
-        let mut entries: Vec<Entry> = files.chain(folders).collect();
+            .filter_map(|path| Some(DirEntry { name: name(path)?, length: 0, is_folder: true }));
+        let mut entries: Vec<DirEntry> = files.chain(folders).collect();
         entries.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         Ok(entries)
     }

@@ -40,7 +40,7 @@ use super::replay::ReplayedCapture;
 use crate::backend::Disk;
 use crate::ids::{Location, SegmentId};
 use choice::{Choice, Counts, Texts};
-use plan::Plan;
+use plan::Rewrite;
 use write::NewSegment;
 
 pub(super) use swap::FILE;
@@ -281,9 +281,9 @@ impl Rewriter {
         &self,
         options: &RewriteOptions,
         author: &mut dyn Author,
-    ) -> Result<(Plan, Vec<Part>), SegmentError> {
+    ) -> Result<(Rewrite, Vec<Part>), SegmentError> {
         self.reader.keep_dictionaries(options.dictionary_bytes);
-        let (mut plan, mut parts) = (Plan::default(), Vec::new());
+        let (mut plan, mut parts) = (Rewrite::default(), Vec::new());
         plan.texts = Texts::new(options.halvings.min(HALVINGS_MAX));
         for info in &self.old {
             let before = plan.captures.len();
@@ -386,7 +386,7 @@ enum Content {
 type Chosen = (Range<usize>, Choice);
 
 /// Cuts the captures into stretches.
-fn stretches(plan: &Plan) -> Vec<Chosen> {
+fn stretches(plan: &Rewrite) -> Vec<Chosen> {
     let mut counts = plan.texts.counts();
     let all = 0..plan.captures.len();
     let choice = plan.texts.choose(&all, &mut counts);
@@ -404,7 +404,7 @@ fn stretches(plan: &Plan) -> Vec<Chosen> {
 }
 
 /// The two halves of a stretch, if two dictionaries save more than they cost.
-fn halves(plan: &Plan, range: &Range<usize>, cost: f64, counts: &mut Counts) -> Option<[Chosen; 2]> {
+fn halves(plan: &Rewrite, range: &Range<usize>, cost: f64, counts: &mut Counts) -> Option<[Chosen; 2]> {
     let plain: u64 = plan.captures.get(range.clone())?.iter().map(|capture| capture.plain).sum();
     if plain < CUT_BYTES_MIN {
         return None;

@@ -50,7 +50,7 @@ pub(super) struct Planned {
 
 /// All that is rewritten at once.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct Rewrite {
     /// In the order of their pages, those of a page in the order of appending.
     pub captures: Vec<Planned>,
     /// The main blocks and metadata of these captures, two each.
@@ -61,7 +61,7 @@ pub(super) struct Plan {
     pages: HashMap<String, u32>,
 }
 
-impl Plan {
+impl Rewrite {
     /// Reads an old segment. `is_replaced` says what becomes of a capture, `samples` whether it is looked for what captures
     /// have in common.
     pub(super) fn read(

@@ -20,7 +20,7 @@ use super::super::read::locked;
 use super::super::replay::ReplayedCapture;
 use super::super::writer::Active;
 use super::choice::Choice;
-use super::plan::{Plan, Planned, metadata_text};
+use super::plan::{Planned, Rewrite, metadata_text};
 use super::raw::Stretch;
 use super::records::{Packers, Records};
 use super::{Author, Moved, RewriteOptions, Rewriter};
@@ -66,7 +66,7 @@ impl NewSegment<'_> {
     /// Builds the dictionary that was chosen for a range of captures.
     pub(super) fn dictionary(
         &self,
-        plan: &Plan,
+        plan: &Rewrite,
         captures: &Range<usize>,
         choice: &Choice,
     ) -> Result<Option<Dictionary>, SegmentError> {
@@ -88,7 +88,7 @@ impl NewSegment<'_> {
     /// Bytes that a range of captures would take, by a sample of them.
     pub(super) fn estimate(
         &self,
-        plan: &Plan,
+        plan: &Rewrite,
         captures: &Range<usize>,
         choice: &Choice,
     ) -> Result<u64, SegmentError> {
@@ -121,7 +121,7 @@ impl NewSegment<'_> {
     /// Writes captures, which are in the order of appending, and proves that they are what they were.
     pub(super) fn write(
         &self,
-        plan: &Plan,
+        plan: &Rewrite,
         captures: &[Planned],
         dictionary: Option<&Arc<Dictionary>>,
         author: &mut dyn Author,
@@ -171,7 +171,7 @@ impl NewSegment<'_> {
     fn describe(
         &self,
         active: &mut Active,
-        plan: &Plan,
+        plan: &Rewrite,
         packers: &mut [Packers],
     ) -> Result<(), SegmentError> {
         let mut info = self.from.options.info.clone();
@@ -189,7 +189,7 @@ impl NewSegment<'_> {
     fn copy(
         &self,
         batch: &[Planned],
-        plan: &Plan,
+        plan: &Rewrite,
         active: &mut Active,
         packers: &mut [Packers],
         author: &mut dyn Author,

@@ -14,11 +14,11 @@ use archive::refresh::rule::Rule;
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyName {
     text: String,
-    kind: Kind,
+    kind: PolicyKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Kind {
+enum PolicyKind {
     Online(policies::PolicyName),
     Clairvoyant,
     Fixed(Rule),
@@ -32,11 +32,11 @@ impl PolicyName {
     /// Its random choices come from `draws`, which the replay then continues.
     pub fn build<'a>(&self, world: &'a World, budget: f64, draws: &mut Draws) -> Box<dyn Policy + 'a> {
         match &self.kind {
-            Kind::Online(name) => name.build(&world.known(budget), &mut || draws.unit()),
-            Kind::Clairvoyant => Box::new(Clairvoyant(world)),
-            Kind::Fixed(rule) => Box::new(Fixed::new(*rule, world, budget, None)),
-            Kind::Memoryless(rule) => Box::new(Fixed::new(*rule, world, budget, Some(draws.clone()))),
-            Kind::Informed(rule) => Box::new(Informed::new(*rule, world)),
+            PolicyKind::Online(name) => name.build(&world.known(budget), &mut || draws.unit()),
+            PolicyKind::Clairvoyant => Box::new(Clairvoyant(world)),
+            PolicyKind::Fixed(rule) => Box::new(Fixed::new(*rule, world, budget, None)),
+            PolicyKind::Memoryless(rule) => Box::new(Fixed::new(*rule, world, budget, Some(draws.clone()))),
+            PolicyKind::Informed(rule) => Box::new(Informed::new(*rule, world)),
         }
     }
 }
@@ -52,12 +52,12 @@ impl FromStr for PolicyName {
 
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
         let kind = match *text.split('_').collect::<Vec<_>>() {
-            ["clairvoyant"] => Some(Kind::Clairvoyant),
-            [rule, "poisson", "true"] => policies::allocated(rule).map(Kind::Memoryless),
-            ["index", "true"] => Some(Kind::Informed(Rule::Freshness)),
-            ["hindex", "true"] => Some(Kind::Informed(Rule::Harmonic)),
-            [rule, "true"] => policies::allocated(rule).map(Kind::Fixed),
-            _ => Some(Kind::Online(text.parse()?)),
+            ["clairvoyant"] => Some(PolicyKind::Clairvoyant),
+            [rule, "poisson", "true"] => policies::allocated(rule).map(PolicyKind::Memoryless),
+            ["index", "true"] => Some(PolicyKind::Informed(Rule::Freshness)),
+            ["hindex", "true"] => Some(PolicyKind::Informed(Rule::Harmonic)),
+            [rule, "true"] => policies::allocated(rule).map(PolicyKind::Fixed),
+            _ => Some(PolicyKind::Online(text.parse()?)),
         };
         let kind = kind.ok_or_else(|| UnknownPolicy(text.to_owned()))?;
         Ok(Self { text: text.to_owned(), kind })

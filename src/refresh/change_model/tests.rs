@@ -1,4 +1,4 @@
-//! What the outlook must conclude from visits, and that its shortcuts change nothing.
+//! What the model must conclude from visits, and that its shortcuts change nothing.
 
 use super::*;
 
@@ -17,16 +17,16 @@ fn pages() -> Vec<Page> {
     (0..100).map(page).collect()
 }
 
-fn outlook() -> Outlook {
-    let mut outlook = Outlook::new(pages().into_iter(), 2, 4, 5.0, None);
-    (0..100).for_each(|page| outlook.found(page, 0.0, false));
-    outlook
+fn model() -> ChangeModel {
+    let mut model = ChangeModel::new(pages().into_iter(), 2, 4, 5.0, None);
+    (0..100).for_each(|page| model.found(page, 0.0, false));
+    model
 }
 
 /// A life of random visits: directories change together now and then, pages alone too.
-fn lived(seed: u64, days: usize) -> (Outlook, Vec<f64>) {
+fn lived(seed: u64, days: usize) -> (ChangeModel, Vec<f64>) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut outlook = outlook();
+    let mut model = model();
     let mut last = vec![0.0; 100];
     let mut changed = vec![0.0; 100];
     for day in 1..=days {
@@ -44,25 +44,25 @@ fn lived(seed: u64, days: usize) -> (Outlook, Vec<f64>) {
             }
         };
         let sightings: Vec<Sighting> = random.choose_multiple(0..100_u32, 5).into_iter().map(visit).collect();
-        outlook.seen(now, &sightings);
+        model.seen(now, &sightings);
         sightings.iter().for_each(|seen| last[seen.page] = now);
     }
-    (outlook, last)
+    (model, last)
 }
 
 #[test]
 fn the_best_values_are_exact() {
     for seed in 1..6 {
-        let (mut outlook, last) = lived(seed, 400);
+        let (mut model, last) = lived(seed, 400);
         let pages: Vec<usize> = (0..100).collect();
         let now = 400.5;
         let ages: Vec<f64> = last.iter().map(|last| now - last).collect();
-        let exact: Vec<f64> = pages.iter().map(|&page| outlook.value(page, now, ages[page])).collect();
+        let exact: Vec<f64> = pages.iter().map(|&page| model.value(page, now, ages[page])).collect();
         let mut order = pages.clone();
         order.sort_by(|&a, &b| exact[b].total_cmp(&exact[a]));
         for best in [1, 7, 40, 100, 1000] {
             let mut values = vec![0.0; 100];
-            outlook.values(now, &pages, &ages, best, &mut values);
+            model.values(now, &pages, &ages, best, &mut values);
             let (top, rest) = order.split_at(best.min(100));
             assert!(top.iter().all(|&page| values[page] == exact[page]), "seed {seed}, best {best}");
             let bar = exact[*top.last().unwrap()];
@@ -87,28 +87,28 @@ fn what_was_learned_is_finite_and_repeatable() {
 /// Ten pages of a directory changed at the same hour: their siblings probably did, other sites' pages did not.
 #[test]
 fn siblings_of_changed_pages_are_suspected() {
-    let mut outlook = outlook();
+    let mut model = model();
     let sightings = |changed: Option<f64>| {
         (0..10).map(move |page| Sighting { page, age: 50.0, changed }).collect::<Vec<_>>()
     };
-    let mut quiet = outlook.clone();
-    outlook.seen(50.0, &sightings(Some(40.0)));
+    let mut quiet = model.clone();
+    model.seen(50.0, &sightings(Some(40.0)));
     quiet.seen(50.0, &sightings(None));
-    let stale = |outlook: &Outlook, page| outlook.stale(page, 50.0, 50.0);
-    assert!(stale(&outlook, 11) > 2.0 * stale(&quiet, 11));
-    assert!(stale(&outlook, 11) > stale(&outlook, 90));
+    let stale = |model: &ChangeModel, page| model.stale(page, 50.0, 50.0);
+    assert!(stale(&model, 11) > 2.0 * stale(&quiet, 11));
+    assert!(stale(&model, 11) > stale(&model, 90));
     // Once it was seen to be as it was, the event is no reason any more.
-    outlook.seen(50.0, &[Sighting { page: 11, age: 50.0, changed: None }]);
-    assert!(outlook.stale(11, 51.0, 1.0) < stale(&outlook, 12) / 4.0);
+    model.seen(50.0, &[Sighting { page: 11, age: 50.0, changed: None }]);
+    assert!(model.stale(11, 51.0, 1.0) < stale(&model, 12) / 4.0);
 }
 
 /// A directory whose pages keep vanishing is worth fewer fetches.
 #[test]
 fn pages_that_vanish_lose_value() {
-    let (mut outlook, last) = lived(1, 200);
-    let before = outlook.value(0, 210.0, 210.0 - last[0]);
-    (1..20).for_each(|page| outlook.gone(page));
-    assert!(outlook.value(0, 210.0, 210.0 - last[0]) < before);
+    let (mut model, last) = lived(1, 200);
+    let before = model.value(0, 210.0, 210.0 - last[0]);
+    (1..20).for_each(|page| model.gone(page));
+    assert!(model.value(0, 210.0, 210.0 - last[0]) < before);
 }
 
 /// The state of a page, of fixed size; groups, events and spans come on top, bounded for each site and group.
@@ -123,7 +123,7 @@ fn a_page_takes_few_bytes() {
 #[test]
 fn rates_are_by_the_calendar() {
     let mut random = fastrand::Rng::with_seed(5);
-    let mut outlook = outlook();
+    let mut model = model();
     let mut last = vec![0.0; 100];
     let period = |page: usize| if page < 50 { 40.0 } else { 0.1 };
     let phase: Vec<f64> = (0..100).map(|page| period(page) * random.f64()).collect();
@@ -136,12 +136,12 @@ fn rates_are_by_the_calendar() {
             Sighting { page, age: now - last[page], changed }
         };
         let sightings: Vec<Sighting> = random.choose_multiple(0..100_u32, 5).into_iter().map(visit).collect();
-        outlook.seen(now, &sightings);
+        model.seen(now, &sightings);
         sightings.iter().for_each(|seen| last[seen.page] = now);
     }
     for site in [0..50, 50..100] {
         let truth = f64::ln(1.0 / period(site.start));
-        let mean = site.map(|page| outlook.rate(page).0.ln()).sum::<f64>() / 50.0;
+        let mean = site.map(|page| model.rate(page).0.ln()).sum::<f64>() / 50.0;
         assert!((mean - truth).abs() < f64::ln(1.7), "{:.4} for {:.4}", mean.exp(), truth.exp());
     }
 }

@@ -29,7 +29,7 @@ use timeline::Timelines;
 
 use super::rule::Rule;
 
-/// Bytes that the outlook keeps of a page; what it keeps of sites, directories and groups is bounded for each of them.
+/// Bytes that the model keeps of a page; what it keeps of sites, directories and groups is bounded for each of them.
 pub const PAGE_BYTES: usize = 132;
 
 /// What is known of a page before it is visited.
@@ -76,7 +76,7 @@ const BIRTH_RELATIONS: [usize; 2] = [relatives::SITE, relatives::DIRECTORY];
 
 /// The state of everything that was learned.
 #[derive(Clone, Debug)]
-pub struct Outlook {
+pub struct ChangeModel {
     pages: Vec<Place>,
     population: Population,
     timelines: Timelines,
@@ -110,7 +110,7 @@ struct Evidence {
     inputs: [f64; INPUTS],
 }
 
-impl Outlook {
+impl ChangeModel {
     /// For pages in `directories` directories and `sites` sites under a budget of fetches a day; `mean_rate` is the change
     /// rate that is assumed at first, if not one that the budget could keep up with.
     pub fn new(

@@ -6,7 +6,8 @@
 //! ten thousand captures. No record is in it and nothing is fetched. A folder that already has an archive is asked as it is, so that two
 //! programs can be compared; without `--folder` it is a temporary one. Ten million pages take some 4 GB and, on one processor, a
 //! quarter of an hour. With `--index` there is a full-text index of made-up documents of forty words, one for each page that is HTML or
-//! XML, and searches are asked, too.
+//! XML, and searches are asked, too. With `--found N` each HTML page also links to N URLs that are never fetched: `--pages 5000000 --found 29`
+//! makes an archive of a hundred million URLs.
 //!
 //! Each question is asked `--times` times after once unmeasured, of an archive that is opened again for it. One JSON object a question:
 //! milliseconds of opening and of the answer, half of the times and 99 of 100 at most, by the clock and by the processors.
@@ -86,17 +87,18 @@ fn main() -> Outcomes<()> {
     let number = |name: &str, usual: u64| argument(name).map_or(Ok(usual), |text| text.parse());
     let (pages, sites, times) =
         (number("--pages", 1_000_000)?, number("--sites", 10_000)?, number("--times", 50)?);
+    let web = Web { pages, sites, found: number("--found", 0)? };
     let temporary = tempfile::tempdir_in(".")?;
     let folder = argument("--folder").map_or_else(|| temporary.path().join("archive"), Into::into);
     if !folder.exists() {
         let begun = Instant::now();
-        make(&folder, pages, sites)?;
+        make(&folder, &web)?;
         println!("{}", json!({ "step": "made", "pages": pages, "seconds": begun.elapsed().as_secs_f64() }));
     }
     let has_index = std::env::args().any(|argument| argument == "--index");
     let index = folder.join(search::FOLDER);
     if has_index && !index.exists() {
-        let (begun, documents) = (Instant::now(), make_index(&folder, &index, pages, sites)?);
+        let (begun, documents) = (Instant::now(), make_index(&folder, &index, &web)?);
         let seconds = begun.elapsed().as_secs_f64();
         println!("{}", json!({ "step": "indexed", "documents": documents, "seconds": seconds }));
     }
@@ -112,13 +114,12 @@ fn argument(name: &str) -> Option<String> {
 }
 
 /// Makes an archive.
-fn make(folder: &Path, pages: u64, sites: u64) -> Outcomes<()> {
+fn make(folder: &Path, web: &Web) -> Outcomes<()> {
     let mut store = recorder::open(folder, SegmentOptions::default())?.store;
     let mut credits = Credits::open(store.state())?;
-    let web = Web { pages, sites };
     let mut candidates = Vec::new();
     credits.add_seeds(store.state_mut(), &[web.url(0), MANY.to_owned()])?;
-    for number in 0..VISITS + pages {
+    for number in 0..VISITS + web.pages {
         let location = Location { segment: SegmentId(0), offset: number * 4000, length: 4000 };
         let outcome = match number.checked_sub(VISITS) {
             None => web.visit(number),
@@ -137,13 +138,13 @@ fn make(folder: &Path, pages: u64, sites: u64) -> Outcomes<()> {
 }
 
 /// Makes the index of an archive; says how many documents there are.
-fn make_index(folder: &Path, index: &Path, pages: u64, sites: u64) -> Outcomes<u64> {
+fn make_index(folder: &Path, index: &Path, web: &Web) -> Outcomes<u64> {
     let store = Store::read_only(folder)?;
     let state = store.state();
     let options = Options { state: state.identity(), memory_bytes: 1 << 30, ..Options::default() };
     let mut writer = search::Writer::open(index, options)?;
-    let (web, mut documents) = (Web { pages, sites }, 0);
-    for number in 0..pages {
+    let mut documents = 0;
+    for number in 0..web.pages {
         let draw = mix(number) % 100;
         let is_xml = (15..20).contains(&draw);
         let url = web.url(number);
@@ -189,6 +190,8 @@ fn word(seed: u64) -> String {
 struct Web {
     pages: u64,
     sites: u64,
+    /// URLs that an HTML page links to and that are never fetched.
+    found: u64,
 }
 
 impl Web {
@@ -212,13 +215,15 @@ impl Web {
             _ => (200, "text/html", DocumentKind::Html),
         };
         let targets = if draw < 35 { Vec::new() } else { self.targets(page) };
+        let found = if draw < 35 { 0 } else { self.found };
+        let found = (0..found).map(|number| format!("{}-{number}", self.url(page)));
         let facts = Facts {
             via: page.checked_sub(RUN).map(|via| self.url(via)),
             document: Some(kind),
             title: Some(format!("Page {page} of a site with a name")),
             language: Some(["en", "de", "fr"][page as usize % 3].to_owned()),
             signature: Some(mix(page)),
-            links: targets.into_iter().map(|target| link(self.url(target))).collect(),
+            links: targets.into_iter().map(|target| self.url(target)).chain(found).map(link).collect(),
             ..Facts::default()
         };
         let seconds = (DAYS * 86_400) as u64 * page / self.pages;

@@ -3,17 +3,19 @@
 use std::fs;
 
 use archive::access::Access;
-use archive::ledger::{Credits, page_flags};
+use archive::ledger::{Credits, capture_flags, page_flags};
 use archive::prepared::{self, Sampled};
 use archive::query::{Answer, ArchiveRows, Context, Plan, Question};
-use archive_storage::{Page, Store, Visit};
+use archive::recorder;
+use archive_storage::segment::SegmentOptions;
+use archive_storage::{Capture, Page, Store, Visit};
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
 /// Conditions of every sort on what columns have, and some on what they have not.
-const CONDITIONS: [&str; 39] = [
+const CONDITIONS: [&str; 67] = [
     "importance > 1.5",
     "importance <= 0.7",
     "importance between 0.2 and 0.9",
@@ -53,10 +55,42 @@ const CONDITIONS: [&str; 39] = [
     "refusal is not empty",
     "size > 2kB",
     "stored < 700",
+    "size <= 0",
+    "size is empty",
+    "stored is not empty",
+    "size between 1kB and 3kB",
+    "title is empty",
+    "title = \"\"",
+    "title contains \"Museum\"",
+    "title contains any (of, the)",
+    "title matches \"[0-9]\"",
+    "title != \"nothing\"",
+    "url ~ \"*.html\"",
+    "url starts with \"http://h\"",
+    "url ends with \"/\"",
+    "url matches \"[13]\\\\.html$\"",
+    "url is not empty",
+    "host = \"h1.s1.test\"",
+    "host in (\"h0.s0.test\", \"h1.s2.test\", \"nowhere.test\")",
+    "host != \"h1.s1.test\"",
+    "site in (\"s1.test\", \"s2.test\") and url contains \"2\"",
+    "site = \"s1.test\" and title contains \"e\"",
+    "site = \"s2.test\" and (url contains \"2\" or title contains \"o\")",
+    "seed = yes",
+    "seed = no",
+    "refusal is empty",
+    "refusal = robots",
+    "hop = \"L\"",
+    "hop in (\"E\", \"R\")",
+    "hop is empty",
 ];
 
 /// Other questions about pages and sites.
-const QUESTIONS: [&str; 31] = [
+const QUESTIONS: [&str; 35] = [
+    "site site = \"S1.test\"",
+    "site site in (\"s2.test\", \"nowhere.test\", \"s2.test\") and captures >= 0 select site, pages, importance",
+    "site site = \"s1.test\" or site = \"s3.test\" order by site",
+    "site not site = \"s1.test\" order by site",
     "page order by captures, url limit 5",
     "page order by captures limit 5",
     "page order by size, url limit 5 select url, size, stored",
@@ -91,8 +125,10 @@ const QUESTIONS: [&str; 31] = [
 ];
 
 /// What groups have in common: some of it columns have, some they have not.
-const SORTS: [&str; 12] = [
+const SORTS: [&str; 14] = [
     "type",
+    "seed, refusal",
+    "hop",
     "site, status",
     "site limit 2",
     "host limit 3 offset 2",
@@ -197,8 +233,12 @@ fn condition(dice: &mut Dice, depth: u64) -> String {
 }
 
 fn prepare(archive: &Archive) {
+    prepare_in_blocks(archive, prepared::BLOCK_ROWS);
+}
+
+fn prepare_in_blocks(archive: &Archive, rows: u32) {
     let store = Store::read_only(&archive.path).unwrap();
-    prepared::write(store.state(), store.path()).unwrap();
+    prepared::write_in_blocks(store.state(), store.path(), rows).unwrap();
 }
 
 /// The second in the middle of all captures.
@@ -268,10 +308,13 @@ fn queries_answer_the_same_with_prepared_columns() {
     let questions: Vec<String> = questions.iter().map(|text| text.replace("MIDDLE", &middle)).collect();
     let before = answers(&archive, &questions);
     assert!(before.iter().filter(|answer| !answer.rows.is_empty()).count() > questions.len() / 2);
-    prepare(&archive);
-    for ((question, before), after) in questions.iter().zip(before).zip(answers(&archive, &questions)) {
-        let rows = [before.rows.len(), after.rows.len()];
-        assert!(before == after, "{question}: rows {rows:?}");
+    // All in one block; many blocks, in several sections of those by site.
+    for rows in [prepared::BLOCK_ROWS, 7] {
+        prepare_in_blocks(&archive, rows);
+        for ((question, before), after) in questions.iter().zip(&before).zip(answers(&archive, &questions)) {
+            let found = [before.rows.len(), after.rows.len()];
+            assert!(*before == after, "{question}: rows {found:?} in blocks of {rows}");
+        }
     }
 }
 
@@ -319,12 +362,14 @@ fn searches_answer_the_same_with_prepared_columns() {
     };
     let before = ask();
     assert!(before.iter().filter(|answer| !answer.rows.is_empty()).count() > questions.len() * 2 / 3);
-    prepare(&archive);
-    for ((question, before), after) in questions.iter().zip(before).zip(ask()) {
-        let rows = [before.rows.len(), after.rows.len()];
-        // Where columns tell nothing, the search may end before it knows how many match.
-        assert!(before.rows == after.rows, "{question}: rows {rows:?}");
-        assert!(before.matched.is_none() || before.matched == after.matched, "{question}");
+    for rows in [prepared::BLOCK_ROWS, 7] {
+        prepare_in_blocks(&archive, rows);
+        for ((question, before), after) in questions.iter().zip(&before).zip(ask()) {
+            let found = [before.rows.len(), after.rows.len()];
+            // Where columns tell nothing, the search may end before it knows how many match.
+            assert!(before.rows == after.rows, "{question}: rows {found:?} in blocks of {rows}");
+            assert!(before.matched.is_none() || before.matched == after.matched, "{question}");
+        }
     }
 }
 
@@ -358,6 +403,39 @@ fn the_sample_says_what_the_tables_say() {
             ..visit
         };
         assert_eq!(row, Sampled { url, page, visit, alias });
+    }
+}
+
+/// Blocks of captures in which nothing changed are taken over from the file before; it is as if it were made anew.
+#[test]
+fn captures_that_have_not_changed_are_kept() {
+    let (_served, archive) = crawled();
+    prepare_in_blocks(&archive, 7);
+    let path = archive.path.join(prepared::CAPTURES_FILE);
+    let before = fs::read(&path).unwrap();
+    let mut damaged = before.clone();
+    damaged[40] ^= 1;
+    let mut store = recorder::open(&archive.path, SegmentOptions::default()).unwrap().store;
+    let checkpoint = store.state().checkpoint_number();
+    let (id, capture) = store.state().captures().nth(200).unwrap().unwrap();
+    store.state_mut().set_capture_flags(id, capture.flags ^ capture_flags::CONTENT_CHANGED).unwrap();
+    store.state_mut().append_capture(&Capture { time: capture.time + 1, ..capture }, None).unwrap();
+    store.checkpoint().unwrap();
+    let state = store.state();
+    assert!(state.are_as_at(checkpoint, 0..7) && !state.are_as_at(checkpoint, 196..203));
+    assert!(!state.are_as_at(checkpoint - 1, 0..7));
+    let written = |old: Option<&[u8]>| {
+        match old {
+            Some(old) => fs::write(&path, old).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        prepared::write_in_blocks(state, store.path(), 7).unwrap();
+        fs::read(&path).unwrap()
+    };
+    let anew = written(None);
+    assert!(anew != before);
+    for old in [&before, &damaged, &anew] {
+        assert!(written(Some(old)) == anew);
     }
 }
 

@@ -1,8 +1,10 @@
 //! Columns of captures.
 
+use std::ops::Range;
+
 use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, UrlId};
 
-use super::file::{BLOCK_ROWS, Stamp};
+use super::file::Stamp;
 use super::{Column, Pages, stamp};
 use crate::ledger::{capture_flags, page_flags};
 
@@ -44,35 +46,17 @@ pub(super) fn of_captures(state: &State) -> Stamp {
     stamp(state, u32::try_from(state.totals().captures).unwrap_or(u32::MAX), COLUMNS.len())
 }
 
-/// Passes the columns of each block to a function. There are none if a capture is from before 1970.
-pub(super) fn each_block<E: From<StateError>>(
-    pages: &Pages<'_>,
-    mut take: impl FnMut(&[Vec<u64>]) -> Result<(), E>,
-) -> Result<bool, E> {
-    let mut captures = pages.state().captures();
-    loop {
-        let block = captures.by_ref().take(BLOCK_ROWS as usize).collect::<Result<Vec<_>, _>>()?;
-        if block.is_empty() {
-            return Ok(true);
-        }
-        match columns_of(pages, &block)? {
-            Some(columns) => take(&columns)?,
-            None => return Ok(false),
-        }
-    }
-}
-
-fn columns_of(
-    pages: &Pages<'_>,
-    block: &[(CaptureId, Capture)],
-) -> Result<Option<Vec<Vec<u64>>>, StateError> {
-    let mut urls: Vec<UrlId> = block.iter().map(|(_, capture)| capture.url).collect();
+/// The columns of some captures. There are none if one of them is from before 1970.
+pub(super) fn columns_of(pages: &Pages<'_>, rows: Range<u32>) -> Result<Option<Vec<Vec<u64>>>, StateError> {
+    let ids: Vec<CaptureId> = rows.map(CaptureId).collect();
+    let block = pages.state().captures_of(&ids)?;
+    let mut urls: Vec<UrlId> = block.iter().map(|capture| capture.url).collect();
     urls.sort_unstable();
     urls.dedup();
     let known = pages.state().visits_of(urls.iter().copied()).collect::<Result<Vec<_>, _>>()?;
     let mut columns = [const { Vec::new() }; COLUMNS.len()];
     columns.iter_mut().for_each(|column| column.reserve(block.len()));
-    for (_, capture) in block {
+    for capture in &block {
         let (Ok(time), Ok(place)) = (u64::try_from(capture.time), urls.binary_search(&capture.url)) else {
             return Ok(None);
         };

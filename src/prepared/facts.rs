@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use archive_storage::{HostId, Page, SiteId, State, StateError, UrlId, Visit};
 
-use super::{COLUMNS, Column, KINDS, NO_CAPTURE, NO_PAGE, SiteSums};
+use super::{COLUMNS, Column, FACTS, KINDS, NO_CAPTURE, NO_PAGE, SiteSums};
 use crate::ledger::{AliasImportance, CreditError, Credits, Refusal, SiteRule, page_flags as flags};
 
 /// What is known of a page.
@@ -147,7 +147,7 @@ impl<'a> Pages<'a> {
 }
 
 impl Facts {
-    /// Its values in the columns, but for the media type.
+    /// Its values in the columns; 0 in those that are not of facts.
     pub(super) fn values(&self) -> [u64; COLUMNS] {
         let mut values = [0; COLUMNS];
         let mut set = |column: Column, value: u64| values[column as usize] = value;
@@ -169,18 +169,20 @@ impl Facts {
     /// The facts of a page as far as some columns have them.
     #[must_use]
     pub fn of_some(columns: &[Column], values: &[u64]) -> Self {
-        let mut all = [0; COLUMNS];
+        let mut all = [0; FACTS];
         all[Column::Kind as usize] = NO_CAPTURE;
-        columns.iter().zip(values).for_each(|(column, value)| all[*column as usize] = *value);
+        for (column, value) in columns.iter().zip(values) {
+            all.get_mut(*column as usize).into_iter().for_each(|fact| *fact = *value);
+        }
         Self::from_columns(&all)
     }
 
     /// The facts in these values; none if they are not of a page.
-    pub(super) fn of_values(values: &[u64; COLUMNS]) -> Option<Self> {
+    pub(super) fn of_values(values: &[u64; FACTS]) -> Option<Self> {
         is_page(values[Column::Kind as usize]).then(|| Self::from_columns(values))
     }
 
-    fn from_columns(values: &[u64; COLUMNS]) -> Self {
+    fn from_columns(values: &[u64; FACTS]) -> Self {
         let value = |column: Column| values[column as usize];
         let number = |column| value(column) as u32;
         Self {

@@ -14,12 +14,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::files::WholeFile;
 
-/// Rows of a block.
+/// Rows of a block, if nobody asks for other ones; no file has more.
 pub const BLOCK_ROWS: u32 = 1 << 15;
 
 /// Begins each file; the digit is the version of the format.
-const MAGIC: [u8; 8] = *b"archpre1";
-const HEADER_BYTES: usize = 8 + 8 + 8 + 4 + 4;
+const MAGIC: [u8; 8] = *b"archpre2";
+/// Begins files that an older program wrote: they are as good as none.
+const OLDER_MAGIC: [u8; 8] = *b"archpre1";
+const HEADER_BYTES: usize = 8 + 8 + 8 + 4 + 4 + 4;
 const CHUNK_BYTES: usize = 8 + 4 + 8 + 8 + 8;
 const FOOTER_BYTES: usize = 8 + 8;
 
@@ -80,10 +82,10 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn begin(path: &Path, stamp: Stamp) -> Result<Self, PreparedError> {
+    pub(super) fn begin(path: &Path, stamp: Stamp, block_rows: u32) -> Result<Self, PreparedError> {
         let mut header = MAGIC.to_vec();
         header.extend([stamp.state, stamp.checkpoint].map(u64::to_le_bytes).as_flattened());
-        header.extend([stamp.rows, stamp.columns].map(u32::to_le_bytes).as_flattened());
+        header.extend([stamp.rows, stamp.columns, block_rows].map(u32::to_le_bytes).as_flattened());
         let begin = || {
             let mut file = WholeFile::begin(path)?;
             file.write_all(&header)?;
@@ -101,12 +103,29 @@ impl Writer {
         let packed = zstd::bulk::compress(&plain, LEVEL).map_err(failed(&self.path))?;
         // A chunk that does not shrink much is read faster uncompressed.
         let stored = if packed.len() < plain.len() / WORTH { &packed } else { &plain };
+        self.push(stored, [least, most, xxh3_64(stored)])
+    }
+
+    /// Adds a block of another file as it is; false, and nothing is added, if it is damaged.
+    pub(super) fn keep(&mut self, old: &Reader, block: u32) -> Result<bool, PreparedError> {
+        let stored =
+            |column| old.chunk(block, column).and_then(|chunk| Some((*chunk, old.stored(chunk).ok()?)));
+        let chunks: Option<Vec<_>> = (0..old.stamp.columns).map(stored).collect();
+        let Some(chunks) = chunks else { return Ok(false) };
+        for (Chunk { least, most, sum, .. }, stored) in chunks {
+            self.push(&stored, [least, most, sum])?;
+        }
+        Ok(true)
+    }
+
+    /// Adds a chunk with the least and the greatest of its values, and its sum.
+    fn push(&mut self, stored: &[u8], numbers: [u64; 3]) -> Result<(), PreparedError> {
         self.file.write_all(stored).map_err(failed(&self.path))?;
         let bytes = u32::try_from(stored.len())
             .map_err(|_| failed(&self.path)(io::ErrorKind::FileTooLarge.into()))?;
         self.directory.extend(self.offset.to_le_bytes());
         self.directory.extend(bytes.to_le_bytes());
-        self.directory.extend([least, most, xxh3_64(stored)].map(u64::to_le_bytes).as_flattened());
+        self.directory.extend(numbers.map(u64::to_le_bytes).as_flattened());
         self.offset += u64::from(bytes);
         Ok(())
     }
@@ -129,28 +148,34 @@ pub(super) struct Reader {
     file: File,
     path: PathBuf,
     stamp: Stamp,
+    block_rows: u32,
     chunks: Vec<Chunk>,
 }
 
 impl Reader {
-    /// Opens a file if it is there.
+    /// Opens a file if it is there, and not an older program's.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, PreparedError> {
         let file = match open_regular(path, OpenMode::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(failed(path))?,
         };
-        Self::read_directory(file, path).map(Some).map_err(failed(path))
+        Self::read_directory(file, path).map_err(failed(path))
     }
 
-    fn read_directory(file: File, path: &Path) -> io::Result<Self> {
+    fn read_directory(file: File, path: &Path) -> io::Result<Option<Self>> {
+        let mut magic = [0; MAGIC.len()];
+        file.read_exact_at(&mut magic, 0)?;
+        if magic == OLDER_MAGIC {
+            return Ok(None);
+        }
         let length = file.metadata()?.len();
         let (mut header, mut footer) = ([0; HEADER_BYTES], [0; FOOTER_BYTES]);
         file.read_exact_at(&mut header, 0)?;
         let end = length.checked_sub(FOOTER_BYTES as u64).ok_or_else(damaged)?;
         file.read_exact_at(&mut footer, end)?;
         let [directory, sum] = numbers(&footer);
-        let stamp = stamp(&header).ok_or_else(damaged)?;
-        let chunks = u64::from(stamp.rows.div_ceil(BLOCK_ROWS)) * u64::from(stamp.columns);
+        let (stamp, block_rows) = stamp(&header).ok_or_else(damaged)?;
+        let chunks = u64::from(stamp.rows.div_ceil(block_rows)) * u64::from(stamp.columns);
         if chunks > CHUNKS_MAX || end.checked_sub(directory) != Some(chunks * CHUNK_BYTES as u64) {
             return Err(damaged());
         }
@@ -160,21 +185,27 @@ impl Reader {
             return Err(damaged());
         }
         let chunks = bytes.as_chunks::<CHUNK_BYTES>().0.iter().map(chunk).collect();
-        Ok(Self { file, path: path.into(), stamp, chunks })
+        Ok(Some(Self { file, path: path.into(), stamp, block_rows, chunks }))
     }
 
     pub(super) fn stamp(&self) -> Stamp {
         self.stamp
     }
 
+    /// Whether it is of the same state, with the same columns in blocks of as many rows, if maybe of another checkpoint.
+    pub(super) fn is_alike(&self, stamp: Stamp, block_rows: u32) -> bool {
+        let Stamp { checkpoint, rows, .. } = self.stamp;
+        Stamp { checkpoint, rows, ..stamp } == self.stamp && self.block_rows == block_rows
+    }
+
     pub(super) fn blocks(&self) -> u32 {
-        self.stamp.rows.div_ceil(BLOCK_ROWS)
+        self.stamp.rows.div_ceil(self.block_rows)
     }
 
     /// The rows of a block.
     pub(super) fn rows(&self, block: u32) -> Range<u32> {
-        let first = block.saturating_mul(BLOCK_ROWS);
-        first..self.stamp.rows.min(first.saturating_add(BLOCK_ROWS))
+        let first = block.saturating_mul(self.block_rows);
+        first..self.stamp.rows.min(first.saturating_add(self.block_rows))
     }
 
     /// Between which numbers the values of a column in a block are.
@@ -233,6 +264,17 @@ impl Reader {
         Ok(widen(&plain, width(least, most), self.rows(block).len(), |value| of(least.wrapping_add(value))))
     }
 
+    /// The bytes of a chunk.
+    fn stored(&self, chunk: &Chunk) -> io::Result<Vec<u8>> {
+        // No chunk is longer than its values.
+        if chunk.bytes > BLOCK_ROWS * 8 {
+            return Err(damaged());
+        }
+        let mut stored = vec![0; chunk.bytes as usize];
+        self.file.read_exact_at(&mut stored, chunk.offset)?;
+        if xxh3_64(&stored) == chunk.sum { Ok(stored) } else { Err(damaged()) }
+    }
+
     /// A chunk, and its values less the least one.
     fn plain(&self, block: u32, column: u32) -> io::Result<(Chunk, Vec<u8>)> {
         let chunk = *self.chunk(block, column).ok_or_else(damaged)?;
@@ -241,11 +283,7 @@ impl Reader {
         if chunk.bytes as usize > plain_bytes {
             return Err(damaged());
         }
-        let mut stored = vec![0; chunk.bytes as usize];
-        self.file.read_exact_at(&mut stored, chunk.offset)?;
-        if xxh3_64(&stored) != chunk.sum {
-            return Err(damaged());
-        }
+        let stored = self.stored(&chunk)?;
         let plain =
             if stored.len() == plain_bytes { stored } else { zstd::bulk::decompress(&stored, plain_bytes)? };
         if plain.len() != plain_bytes {
@@ -255,12 +293,13 @@ impl Reader {
     }
 }
 
-fn stamp(header: &[u8; HEADER_BYTES]) -> Option<Stamp> {
+/// What a file was made from, and the rows of its blocks.
+fn stamp(header: &[u8; HEADER_BYTES]) -> Option<(Stamp, u32)> {
     let (numbers_of_64, rest) = header.strip_prefix(&MAGIC)?.split_first_chunk::<16>()?;
     let [state, checkpoint] = numbers(numbers_of_64);
-    let (rows, columns) = rest.split_first_chunk::<4>()?;
-    let columns = columns.first_chunk::<4>()?;
-    Some(Stamp { state, checkpoint, rows: u32::from_le_bytes(*rows), columns: u32::from_le_bytes(*columns) })
+    let [rows, columns, block_rows] = rest.as_chunks::<4>().0 else { return None };
+    let [rows, columns, block_rows] = [rows, columns, block_rows].map(|bytes| u32::from_le_bytes(*bytes));
+    (1..=BLOCK_ROWS).contains(&block_rows).then_some((Stamp { state, checkpoint, rows, columns }, block_rows))
 }
 
 /// The first two numbers of 64 bits.
@@ -286,7 +325,8 @@ fn width(least: u64, most: u64) -> usize {
         0 => 0,
         1..=0xff => 1,
         0x100..=0xffff => 2,
-        0x1_0000..=0xffff_ffff => 4,
+        0x1_0000..=0xff_ffff => 3,
+        0x100_0000..=0xffff_ffff => 4,
         _ => 8,
     }
 }
@@ -304,6 +344,10 @@ fn widen<T: Clone>(bytes: &[u8], width: usize, rows: usize, of: impl Fn(u64) -> 
         0 => vec![of(0); rows],
         1 => bytes.iter().map(|byte| of(u64::from(*byte))).collect(),
         2 => bytes.as_chunks().0.iter().map(|bytes| of(u64::from(u16::from_le_bytes(*bytes)))).collect(),
+        3 => {
+            let value = |[low, middle, high]: &[u8; 3]| u32::from_le_bytes([*low, *middle, *high, 0]);
+            bytes.as_chunks().0.iter().map(|bytes| of(u64::from(value(bytes)))).collect()
+        }
         4 => bytes.as_chunks().0.iter().map(|bytes| of(u64::from(u32::from_le_bytes(*bytes)))).collect(),
         _ => bytes.as_chunks().0.iter().map(|bytes| of(u64::from_le_bytes(*bytes))).collect(),
     }
@@ -323,13 +367,13 @@ mod tests {
 
     use super::*;
 
-    const STAMP: Stamp = Stamp { state: 7, checkpoint: 9, rows: BLOCK_ROWS + 3, columns: 2 };
+    const STAMP: Stamp = Stamp { state: 7, checkpoint: 9, rows: BLOCK_ROWS + 3, columns: 3 };
 
-    fn written(path: &Path) -> [Vec<u64>; 2] {
-        let columns = [1_u64, u64::from(u32::MAX)];
+    fn written(path: &Path) -> [Vec<u64>; 3] {
+        let columns = [1_u64, u64::from(u32::MAX), 1 << 9];
         let columns = columns
             .map(|factor| (0..u64::from(STAMP.rows)).map(|row| row % 300 * factor).collect::<Vec<_>>());
-        let mut writer = Writer::begin(path, STAMP).unwrap();
+        let mut writer = Writer::begin(path, STAMP, BLOCK_ROWS).unwrap();
         for rows in [0..BLOCK_ROWS as usize, BLOCK_ROWS as usize..STAMP.rows as usize] {
             columns.iter().for_each(|column| writer.add(&column[rows.clone()]).unwrap());
         }
@@ -351,8 +395,39 @@ mod tests {
             assert_eq!(reader.pick(0, column, &[299, 7]).unwrap(), [values[299], values[7]]);
         }
         assert_eq!((reader.bounds(0, 0), reader.bounds(1, 0)), (0..=299, 68..=70));
-        assert!([(2, 0), (0, 2), (1, 2)].iter().all(|at| reader.map(at.0, at.1, |value| value).is_err()));
+        assert!([(2, 0), (0, 3), (1, 3)].iter().all(|at| reader.map(at.0, at.1, |value| value).is_err()));
         assert!(reader.pick(1, 0, &[2]).is_ok() && reader.pick(1, 0, &[3]).is_err());
+    }
+
+    #[test]
+    fn blocks_are_kept_unless_they_are_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
+        let columns = written(&old);
+        let stamp = Stamp { checkpoint: 10, rows: BLOCK_ROWS + 1, ..STAMP };
+        let keep = || {
+            let reader = Reader::open(&old).unwrap().unwrap();
+            assert!(reader.is_alike(stamp, BLOCK_ROWS) && !reader.is_alike(stamp, 7));
+            assert!(!reader.is_alike(Stamp { state: 8, ..stamp }, BLOCK_ROWS));
+            let mut writer = Writer::begin(&new, stamp, BLOCK_ROWS).unwrap();
+            let is_kept = writer.keep(&reader, 0).unwrap();
+            (0..3).for_each(|value| writer.add(&[value]).unwrap());
+            if is_kept {
+                writer.finish().unwrap();
+            }
+            is_kept
+        };
+        assert!(keep());
+        let reader = Reader::open(&new).unwrap().unwrap();
+        for (column, values) in (0..).zip(columns) {
+            assert_eq!(reader.map(0, column, |value| value).unwrap(), values[..BLOCK_ROWS as usize]);
+            assert_eq!(reader.map(1, column, |value| value).unwrap(), [u64::from(column)]);
+            assert_eq!(reader.bounds(0, column), Reader::open(&old).unwrap().unwrap().bounds(0, column));
+        }
+        let mut bytes = fs::read(&old).unwrap();
+        bytes[HEADER_BYTES] ^= 1;
+        fs::write(&old, bytes).unwrap();
+        assert!(!keep());
     }
 
     #[test]
@@ -365,7 +440,7 @@ mod tests {
             fs::write(&path, bytes).unwrap();
             let Ok(reader) = Reader::open(&path) else { return false };
             let reader = reader.unwrap();
-            (0..2).all(|block| (0..2).all(|column| reader.map(block, column, |_| ()).is_ok()))
+            (0..2).all(|block| (0..3).all(|column| reader.map(block, column, |_| ()).is_ok()))
         };
         assert!(is_whole(&good));
         for at in (0..good.len()).step_by(good.len() / 500) {
@@ -376,5 +451,16 @@ mod tests {
         for length in [0, 7, HEADER_BYTES, good.len() / 2, good.len() - 1] {
             assert!(!is_whole(&good[..length]), "{length} bytes");
         }
+        let block_rows = HEADER_BYTES - 4;
+        for rows in [0, BLOCK_ROWS + 1] {
+            let mut bad = good.clone();
+            bad[block_rows..HEADER_BYTES].copy_from_slice(&rows.to_le_bytes());
+            assert!(!is_whole(&bad), "blocks of {rows} rows");
+        }
+        // What an older program wrote is as good as none.
+        let mut older = good;
+        older[..8].copy_from_slice(&OLDER_MAGIC);
+        fs::write(&path, &older).unwrap();
+        assert!(Reader::open(&path).unwrap().is_none());
     }
 }

@@ -5,6 +5,7 @@
 //! when an archive is closed, and are valid for exactly their checkpoint; if one is older or missing, queries read the tables and find
 //! the same.
 
+mod by_site;
 mod captures;
 mod facts;
 mod file;
@@ -14,8 +15,12 @@ mod sites;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
-use archive_storage::{Capture, CaptureId, Page, State, StateError, Store, StoreError, UrlId, Visit};
+use archive_storage::{
+    Capture, CaptureId, CaptureKind, Page, State, StateError, Store, StoreError, UrlId, Visit,
+};
 
+use by_site::SiteWriter;
+pub use by_site::{BY_SITE_FILE, BySite};
 pub use captures::{capture_kind, size};
 pub use facts::{Facts, KINDS_END, Pages, is_page, kind};
 pub use file::{BLOCK_ROWS, PreparedError};
@@ -23,7 +28,10 @@ use file::{Reader, Stamp, Writer};
 pub use sample::{SAMPLE_FILE, Sampled, sample, sample_step};
 pub use sites::{SiteColumn, SiteSums, Sites};
 
-use crate::ledger::CreditError;
+#[cfg(doc)]
+use crate::ledger::Refusal;
+use crate::ledger::capture_flags::is_erased;
+use crate::ledger::{CreditError, SiteRule, page_flags};
 
 /// The file of pages in the archive's folder; it goes with the state.
 pub const FILE: &str = "state/pages.prepared";
@@ -72,19 +80,32 @@ pub enum Column {
     Changed,
     Depth,
     Language,
+    // Those before are the facts of a page.
     Mime,
-    // The next are of captures alone, which have kind, host, site, status and media type, too.
+    /// Bytes of the payload and 1 more; 0 when nothing answered. Of a page that of its newest capture that is no 304, as the next.
+    Size,
+    /// Bytes of the record; of a page 1 more, and 0 without a capture.
+    Stored,
+    /// The position of the title and 1 more; 0 without one.
+    Title,
+    /// Whether it is a seed.
+    Seed,
+    /// The code of a [`Refusal`]; 0 for none.
+    Refusal,
+    /// The letter of the link that led there; 0 for none.
+    Hop,
+    // The next are of captures alone, which have kind, host, site, status, media type, size and stored bytes, too.
     /// Microseconds since 1970.
     Time,
-    /// Bytes of the payload and 1 more; 0 when nothing answered.
-    Size,
-    Stored,
     /// `CONTENT_CHANGED` and `BYTES_CHANGED` of its flags.
     Change,
 }
 
 /// Columns of pages: all to the last that they have.
-const COLUMNS: usize = Column::Mime as usize + 1;
+const COLUMNS: usize = Column::Hop as usize + 1;
+
+/// Columns of [`Facts`].
+const FACTS: usize = Column::Language as usize + 1;
 
 /// Values of [`Column::Kind`]: not a page, a page without a capture to show, and the offset of the codes of kinds of documents.
 const NO_PAGE: u64 = 0;
@@ -114,45 +135,73 @@ pub fn prepare(state: &State, folder: &Path) -> Result<(), Error> {
 /// # Errors
 /// When the disk refuses, or the archive cannot be read.
 pub fn write(state: &State, folder: &Path) -> Result<(), Error> {
+    write_in_blocks(state, folder, BLOCK_ROWS)
+}
+
+/// The same in blocks of so many rows, from 1 to [`BLOCK_ROWS`]. Readers take the number from the files.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<(), Error> {
+    let block_rows = block_rows.clamp(1, BLOCK_ROWS);
     let pages = Pages::open(state)?;
     pages.expect_all()?;
     let mut sites = vec![SiteSums::default(); state.site_count() as usize];
-    let mut writer = Writer::begin(&folder.join(FILE), of_pages(state))?;
+    let mut writer = Writer::begin(&folder.join(FILE), of_pages(state), block_rows)?;
+    let mut by_site = SiteWriter::begin(state, folder, block_rows)?;
     let mut sampled = Vec::new();
     let mut rows = state.pages_with_visits();
     loop {
-        let block = rows.by_ref().take(BLOCK_ROWS as usize).collect::<Result<Vec<_>, _>>()?;
+        let block = rows.by_ref().take(block_rows as usize).collect::<Result<Vec<_>, _>>()?;
         if block.is_empty() {
             break;
         }
-        for values in columns_of(&pages, &block, &mut sites)? {
-            writer.add(&values)?;
-        }
+        let columns = columns_of(&pages, &block, &mut sites)?;
+        columns.iter().try_for_each(|values| writer.add(values))?;
+        by_site.add(columns.get(Column::Site as usize).map_or(&[], Vec::as_slice))?;
         for row in sample::sampled(&pages, &block) {
             sampled.push(row?);
         }
     }
     writer.finish()?;
+    by_site.finish()?;
     sample::write(state, folder, sampled)?;
     pages.weigh(&mut sites)?;
-    let mut writer = Writer::begin(&folder.join(SITES_FILE), of_sites(state))?;
-    for block in sites.chunks(BLOCK_ROWS as usize) {
+    let mut writer = Writer::begin(&folder.join(SITES_FILE), of_sites(state), block_rows)?;
+    for block in sites.chunks(block_rows as usize) {
         let values: Vec<_> = block.iter().map(SiteSums::values).collect();
         for column in 0..sites::COLUMNS {
             writer.add(&values.iter().map(|values| values[column]).collect::<Vec<_>>())?;
         }
     }
     writer.finish()?;
-    write_captures(&pages, folder)
+    write_captures(&pages, folder, block_rows)
 }
 
-fn write_captures(pages: &Pages<'_>, folder: &Path) -> Result<(), Error> {
-    let mut writer = Writer::begin(&folder.join(CAPTURES_FILE), captures::of_captures(pages.state()))?;
-    let are_all = captures::each_block(pages, |columns| {
-        columns.iter().try_for_each(|values| writer.add(values)).map_err(Error::from)
-    })?;
-    // What was begun is removed, and files of an older checkpoint do not count.
-    if are_all { Ok(writer.finish()?) } else { Ok(()) }
+/// Writes the columns of captures; blocks of the file that the archive has, in which nothing has changed since, are kept.
+fn write_captures(pages: &Pages<'_>, folder: &Path, block_rows: u32) -> Result<(), Error> {
+    let path = folder.join(CAPTURES_FILE);
+    let stamp = captures::of_captures(pages.state());
+    // Sites by path may get their numbers after captures of their pages.
+    let may_keep = !matches!(pages.credits().rules().sites, SiteRule::Path(_));
+    // A file that is damaged is of no use here; whoever reads it says what is wrong.
+    let old = Reader::open(&path).ok().flatten().filter(|old| may_keep && old.is_alike(stamp, block_rows));
+    let mut writer = Writer::begin(&path, stamp, block_rows)?;
+    for (block, first) in (0..).zip((0..stamp.rows).step_by(block_rows as usize)) {
+        let rows = first..stamp.rows.min(first.saturating_add(block_rows));
+        let old = old.as_ref().filter(|old| {
+            old.rows(block) == rows && pages.state().are_as_at(old.stamp().checkpoint, rows.clone())
+        });
+        if let Some(old) = old
+            && writer.keep(old, block)?
+        {
+            continue;
+        }
+        // What was begun is removed, and files of an older checkpoint do not count.
+        let Some(columns) = captures::columns_of(pages, rows)? else { return Ok(()) };
+        columns.iter().try_for_each(|values| writer.add(values))?;
+    }
+    Ok(writer.finish()?)
 }
 
 /// The columns of some pages, which are added to their sites.
@@ -163,11 +212,15 @@ fn columns_of(
 ) -> Result<Vec<Vec<u64>>, StateError> {
     let newest = |visit: &Option<Visit>| visit.as_ref().and_then(|visit| visit.last_capture);
     let ids: Vec<CaptureId> = block.iter().filter_map(|(.., visit)| newest(visit)).collect();
-    let mut captures = pages.state().captures_of(&ids)?.into_iter();
+    let captures: Vec<_> = ids.iter().copied().zip(pages.state().captures_of(&ids)?).collect();
+    // A 304 that was erased says that, and nothing of a content.
+    let is_content = |capture: &Capture| capture.kind != CaptureKind::NotModified || is_erased(capture);
+    let contents = pages.state().contents_of(&captures, is_content)?;
+    let mut captures = captures.into_iter().map(|(_, capture)| capture).zip(contents);
     let mut columns = [const { Vec::new() }; COLUMNS];
     columns.iter_mut().for_each(|column| column.reserve(block.len()));
     for (id, page, visit) in block {
-        let capture: Option<Capture> = newest(visit).and_then(|_| captures.next());
+        let captures = newest(visit).and_then(|_| captures.next());
         let facts = pages.facts(*id, page, visit.as_ref())?;
         let mut values = [NO_PAGE; COLUMNS];
         if let Some(facts) = facts {
@@ -175,7 +228,19 @@ fn columns_of(
                 site.add(&facts);
             }
             values = facts.values();
-            values[Column::Mime as usize] = capture.map_or(0, |capture| u64::from(capture.mime.0));
+            let mut set = |column: Column, value: u64| values[column as usize] = value;
+            if let Some((newest, content)) = captures {
+                set(Column::Mime, newest.mime.0.into());
+                if let Some(content) = content.filter(|_| facts.captures > 0) {
+                    set(Column::Size, size(&content).map_or(0, |bytes| u64::from(bytes) + 1));
+                    set(Column::Stored, u64::from(content.location.length) + 1);
+                }
+            }
+            let title = visit.as_ref().and_then(|visit| visit.title);
+            set(Column::Title, title.map_or(0, |position| position.0 + 1));
+            set(Column::Seed, page.flags.has_any(page_flags::SEED).into());
+            set(Column::Refusal, page_flags::refusal_code(page.flags).into());
+            set(Column::Hop, page.via.map_or(0, |_| page.hop.into()));
         }
         for (column, value) in columns.iter_mut().zip(values) {
             column.push(value);
@@ -215,7 +280,7 @@ pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
         Ok::<_, PreparedError>(())
     };
     let found = |file| Some((file, format!("{file}: {}", check(file).err()?.reason())));
-    [FILE, CAPTURES_FILE, SITES_FILE, SAMPLE_FILE].into_iter().filter_map(found).collect()
+    [FILE, BY_SITE_FILE, CAPTURES_FILE, SITES_FILE, SAMPLE_FILE].into_iter().filter_map(found).collect()
 }
 
 /// The columns of all pages, or of all captures, as of the checkpoint that is read.
@@ -289,34 +354,32 @@ impl Prepared {
         self.file.map(block, self.place(column), of)
     }
 
-    /// All columns of the pages of a block.
+    /// The facts of some URLs of a block of pages; none of those that are not pages.
     ///
     /// # Errors
     /// When the file is damaged.
-    pub fn block(&self, block: u32) -> Result<Block, PreparedError> {
-        let columns = (0..COLUMNS as u32)
-            .map(|column| self.file.map(block, column, |value| value))
-            .collect::<Result<_, _>>()?;
-        Ok(Block { first: self.ids(block).start, columns })
+    pub fn facts(&self, block: u32, urls: &[UrlId]) -> Result<Vec<(UrlId, Facts)>, PreparedError> {
+        let ids = self.ids(block);
+        let rows: Vec<usize> = urls.iter().map(|url| url.0.wrapping_sub(ids.start) as usize).collect();
+        let are_few = rows.len() < ids.len() / FEW;
+        let column = |column: u32| {
+            if are_few {
+                return self.file.pick(block, column, &rows);
+            }
+            let values = self.file.map(block, column, |value| value)?;
+            Ok(rows.iter().map(|row| values.get(*row).copied().unwrap_or(NO_PAGE)).collect())
+        };
+        let columns = (0..FACTS as u32).map(column).collect::<Result<Vec<_>, _>>()?;
+        let facts = |(place, url): (usize, &UrlId)| {
+            let mut values = [NO_PAGE; FACTS];
+            for (value, column) in values.iter_mut().zip(&columns) {
+                *value = *column.get(place)?;
+            }
+            Some((*url, Facts::of_values(&values)?))
+        };
+        Ok(urls.iter().enumerate().filter_map(facts).collect())
     }
 }
 
-/// All columns of the pages of a block.
-#[derive(Debug)]
-pub struct Block {
-    first: u32,
-    columns: Vec<Vec<u64>>,
-}
-
-impl Block {
-    /// The facts of a URL of the block; none if it is not a page.
-    #[must_use]
-    pub fn facts(&self, url: UrlId) -> Option<Facts> {
-        let row = url.0.checked_sub(self.first)? as usize;
-        let mut values = [0; COLUMNS];
-        for (value, column) in values.iter_mut().zip(&self.columns) {
-            *value = *column.get(row)?;
-        }
-        Facts::of_values(&values)
-    }
-}
+/// Rows that are less than one in so many of a block are read one by one.
+const FEW: usize = 8;

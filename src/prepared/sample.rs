@@ -72,7 +72,7 @@ pub(super) fn write(
 ) -> Result<(), PreparedError> {
     rows.sort_by_key(|(number, _)| number.0);
     let rows: Vec<_> = rows.iter().map(|(_, row)| row.values()).collect();
-    let mut writer = Writer::begin(&folder.join(SAMPLE_FILE), of_sample(state))?;
+    let mut writer = Writer::begin(&folder.join(SAMPLE_FILE), of_sample(state), BLOCK_ROWS)?;
     for block in rows.chunks(BLOCK_ROWS as usize) {
         for column in 0..COLUMNS {
             writer.add(&block.iter().map(|row| row[column]).collect::<Vec<_>>())?;

@@ -15,6 +15,7 @@ use super::Plan;
 use super::batch::Batch;
 use super::best_sites::{self, SiteTest};
 use super::columnar::{Best, Columnar, Counted, Wanted};
+use super::columns::Column as Field;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::hits::Hits;
 use super::prefilter::{self, Known, Test};
@@ -25,9 +26,9 @@ use crate::access::Access;
 use crate::change::{structure, validate, with_tree};
 use crate::columns::{self, Column, ColumnError, RowKind};
 use crate::decisions::{Decisions, DecisionsError};
-use crate::ledger::{CreditError, language};
+use crate::ledger::{CreditError, SiteRule, language};
 use crate::parse::{DocumentKind, Structure, Validity};
-use crate::prepared::{Facts, Pages, Prepared, PreparedError, SiteSums, Sites};
+use crate::prepared::{BySite, Facts, Pages, Prepared, PreparedError, SiteSums, Sites};
 use crate::refresh::rate::RatePrior;
 use crate::topics::TopicError;
 
@@ -81,6 +82,8 @@ pub struct ArchiveRows<'a> {
     prepared: Option<Prepared>,
     /// Those of captures, opened when first asked for.
     captures: OnceLock<Option<Prepared>>,
+    /// The pages of each site, likewise.
+    by_site: OnceLock<Option<BySite>>,
     /// Texts are mostly read row by row.
     texts: RefCell<Texts<'a>>,
     /// The current batch of pages: fields of a row are mostly needed before the next row is read.
@@ -153,6 +156,7 @@ impl<'a> ArchiveRows<'a> {
             pages: Pages::open(state)?,
             prepared,
             captures: OnceLock::new(),
+            by_site: OnceLock::new(),
             texts: RefCell::new(Texts {
                 urls: state.url_cache(NAMES_KEPT),
                 hosts: state.host_name_cache(NAMES_KEPT),
@@ -182,7 +186,10 @@ impl<'a> ArchiveRows<'a> {
     }
 
     /// The facts of all pages that pass a test, where there are columns, or of all.
-    fn facts(&self, test: Test) -> Box<dyn Iterator<Item = Result<(UrlId, Facts), RowsError>> + '_> {
+    fn facts<'s>(
+        &'s self,
+        test: Test<'s>,
+    ) -> Box<dyn Iterator<Item = Result<(UrlId, Facts), RowsError>> + 's> {
         let Some(prepared) = &self.prepared else {
             if let Err(error) = self.pages.expect_all() {
                 return Box::new(std::iter::once(Err(error.into())));
@@ -203,6 +210,15 @@ impl<'a> ArchiveRows<'a> {
         Ok(self.captures.get_or_init(|| opened).as_ref())
     }
 
+    /// The pages of each site, where columns know them.
+    fn by_site(&self) -> Result<Option<&BySite>, PreparedError> {
+        if let Some(by_site) = self.by_site.get() {
+            return Ok(by_site.as_ref());
+        }
+        let opened = if self.access.is_unlimited() { BySite::open(self.store)? } else { None };
+        Ok(self.by_site.get_or_init(|| opened).as_ref())
+    }
+
     /// The columns of the rows that a plan selects from, if there are some, a test that holds for all that it selects, and whether it
     /// holds for nothing else.
     pub(super) fn tested(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Columnar<'_>, bool)>, RowsError> {
@@ -213,23 +229,32 @@ impl<'a> ArchiveRows<'a> {
         };
         let Some(prepared) = prepared else { return Ok(None) };
         let (test, is_exact) = match &plan.filter {
-            Some(filter) => Test::of(filter, Known { target: plan.target, pages: &self.pages, hits })?,
+            Some(filter) => {
+                let by_site = self.by_site()?;
+                Test::of(filter, Known { target: plan.target, pages: &self.pages, hits, by_site })?
+            }
             None => (None, true),
         };
         let is_version = (plan.target == Target::Versions).then(prefilter::is_version);
-        let tests: Vec<Test> = test.into_iter().chain(is_version).collect();
-        Ok(Some((Columnar { prepared, test: Test::All(tests) }, is_exact)))
+        let test = Test::All(test.into_iter().chain(is_version).collect());
+        Ok(Some((Columnar { prepared, test }, is_exact)))
     }
 
     /// Answers a plan by columns alone, if they decide all of its conditions.
     fn columnar(&self, plan: &Plan, hits: &Hits) -> Result<Option<Columnar<'_>>, RowsError> {
+        // Single pages are looked up.
+        if plan.filter.as_ref().is_some_and(|filter| filter.urls().is_some()) {
+            return Ok(None);
+        }
         let columnar = self.tested(plan, hits)?.and_then(|(columnar, is_exact)| is_exact.then_some(columnar));
-        Ok(columnar.filter(|columnar| {
-            columnar
-                .test
-                .most()
-                .is_none_or(|most| most / FOUND_PER_BLOCK_MIN >= columnar.prepared.blocks() as usize)
-        }))
+        let are_many = |most: usize, blocks: u32| most / FOUND_PER_BLOCK_MIN >= blocks as usize;
+        let Some(mut columnar) = columnar.filter(|columnar| {
+            columnar.test.most().is_none_or(|most| are_many(most, columnar.prepared.blocks()))
+        }) else {
+            return Ok(None);
+        };
+        columnar.test.prepare()?;
+        Ok(Some(columnar))
     }
 
     /// Of some pages, given by rising number, those that a plan's conditions hold for, with their kind, site, last capture and
@@ -239,7 +264,7 @@ impl<'a> ArchiveRows<'a> {
         plan: &Plan,
         ids: &[UrlId],
     ) -> Result<Option<Vec<(UrlId, Facts)>>, RowsError> {
-        Ok(self.columnar(plan, &Hits::default())?.map(|columnar| columnar.of(ids)).transpose()?)
+        self.columnar(plan, &Hits::default())?.map(|columnar| columnar.of(ids)).transpose()
     }
 
     /// The rows of some pages, by rising number: reading many together costs less than one by one.
@@ -307,6 +332,21 @@ impl<'a> ArchiveRows<'a> {
         Ok(Some((rows.collect::<Result<_, _>>()?, count)))
     }
 
+    /// The sites that a plan names, if it selects no others and columns have what is known of them.
+    fn named_sites(&self, plan: &Plan) -> Result<Option<Vec<SiteRow>>, RowsError> {
+        // Names of domains and hosts have small letters alone, as those that are asked for.
+        let are_small = !matches!(self.pages.credits().rules().sites, SiteRule::Path(_));
+        let names = plan.filter.as_ref().and_then(|filter| filter.only(Field::Site));
+        let Some(names) = names.filter(|_| are_small) else { return Ok(None) };
+        let Some(sites) = self.prepared_sites()? else { return Ok(None) };
+        let ids = names.iter().filter_map(|name| self.state.find_site(name).transpose());
+        let mut ids: Vec<SiteId> = ids.collect::<Result<_, _>>()?;
+        ids.sort_unstable();
+        ids.dedup();
+        let sums = sites.some(&ids)?;
+        ids.iter().zip(&sums).map(|(id, sum)| self.site_row(*id, sum)).collect::<Result<_, _>>().map(Some)
+    }
+
     /// The prepared columns of sites, where there are some.
     fn prepared_sites(&self) -> Result<Option<Sites>, PreparedError> {
         if self.access.is_unlimited() { Sites::open(self.store) } else { Ok(None) }
@@ -359,7 +399,10 @@ impl Rows for ArchiveRows<'_> {
 
     fn pages_for(&self, plan: &Plan) -> Result<Chosen<'_, PageRow>, RowsError> {
         let (test, are_selected) = match self.tested(plan, &Hits::default())? {
-            Some((columnar, is_exact)) => (columnar.test, is_exact),
+            Some((mut columnar, is_exact)) => {
+                columnar.test.prepare()?;
+                (columnar.test, is_exact)
+            }
             None => (Test::All(Vec::new()), false),
         };
         let pages = self.facts(test).map(|page| page.map(|(id, facts)| row(id, &facts)));
@@ -456,9 +499,13 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn sites_for(&self, plan: &Plan) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
-        self.site_rows(
-            plan.filter.as_ref().map(|filter| best_sites::site_tests(filter).0).unwrap_or_default(),
-        )
+        match self.named_sites(plan).transpose() {
+            Some(Ok(sites)) => Box::new(sites.into_iter().map(Ok)),
+            Some(Err(error)) => Box::new(std::iter::once(Err(error))),
+            None => self.site_rows(
+                plan.filter.as_ref().map(|filter| best_sites::site_tests(filter).0).unwrap_or_default(),
+            ),
+        }
     }
 
     fn topics(&self) -> &[String] {

@@ -8,16 +8,18 @@ use archive_grammar::{Direction, Target};
 use archive_storage::UrlId;
 use rayon::prelude::*;
 
+use super::block_rows::Rows;
 use super::columns::Column;
 use super::expr::{Expr, Function};
 use super::groups::{Aggregate, Gather};
 use super::hits::Hits;
+use super::numbers::{Number, Times, number, times, whole};
 use super::plan::Plan;
-use super::prefilter::{Number, Rows, Test, Times, number, plain, times, whole};
-use super::rows::Sum;
+use super::prefilter::{Test, plain};
+use super::rows::{RowsError, Sum};
 use super::score::combined;
 use super::top::Top;
-use crate::prepared::{self, Column as Stored, Facts, Prepared, PreparedError};
+use crate::prepared::{self, Column as Stored, Facts, Prepared};
 
 /// Sorts of rows that are counted side by side, and in how many places at most: each takes eight bytes a sort, and 32 for each
 /// number that is summed.
@@ -133,6 +135,9 @@ fn stored(column: Column) -> Option<Stored> {
         Column::Depth => Stored::Depth,
         Column::Language => Stored::Language,
         Column::ContentType => Stored::Mime,
+        Column::Seed => Stored::Seed,
+        Column::Refusal => Stored::Refusal,
+        Column::Hop => Stored::Hop,
         Column::Kind => Stored::Kind,
         Column::Change => Stored::Change,
         _ => return None,
@@ -195,10 +200,10 @@ impl Best {
 /// The columns, and a test that is equivalent to the filter of a plan, or holds for more.
 pub(super) struct Columnar<'a> {
     pub(super) prepared: &'a Prepared,
-    pub(super) test: Test,
+    pub(super) test: Test<'a>,
 }
 
-type Found<T> = Result<T, PreparedError>;
+type Found<T> = Result<T, RowsError>;
 
 /// Rows that are of one sort.
 pub(super) struct Counted {
@@ -272,7 +277,7 @@ impl Columnar<'_> {
         };
         let counted = counted.try_fold(nothing, |mut counters, block| {
             self.count(block, &wanted.keys, &spans, &numbers, &mut counters)?;
-            Ok::<_, PreparedError>(counters)
+            Ok::<_, RowsError>(counters)
         });
         let counted = counted.try_reduce_with(|mut ours, theirs| {
             for ((count, last), (more, later)) in ours.counts.iter_mut().zip(theirs.counts) {
@@ -414,7 +419,7 @@ impl Columnar<'_> {
                 return Ok(Vec::new());
             }
             let values = |column: &Stored| self.prepared.values(block, *column);
-            let columns = OF_FOUND.iter().map(values).collect::<Found<Vec<_>>>()?;
+            let columns = OF_FOUND.iter().map(values).collect::<Result<Vec<_>, _>>()?;
             let facts = |id: &UrlId| {
                 let row = (id.0 - urls.start) as usize;
                 let mut values = [0; OF_FOUND.len()];

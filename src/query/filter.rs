@@ -87,12 +87,17 @@ pub(crate) enum TextTestKind {
 impl Filter {
     /// The only URLs that pages can have for which it holds, if it names some.
     pub(crate) fn urls(&self) -> Option<&[String]> {
+        self.only(Column::Url)
+    }
+
+    /// The only texts that a row's own field can have if it holds, if it names some.
+    pub(crate) fn only(&self, field: Column) -> Option<&[String]> {
         match self {
             Self::Text(
-                Expr::Field(Path { via: None, column: Column::Url }),
-                TextTest { kind: TextTestKind::Is(urls), folds_case: false },
-            ) => Some(urls),
-            Self::All(parts) => parts.iter().find_map(Self::urls),
+                Expr::Field(Path { via: None, column }),
+                TextTest { kind: TextTestKind::Is(texts), folds_case },
+            ) if *column == field && *folds_case == (field != Column::Url) => Some(texts),
+            Self::All(parts) => parts.iter().find_map(|part| part.only(field)),
             _ => None,
         }
     }
@@ -238,6 +243,8 @@ impl TextTest {
 pub(crate) fn folded(text: &str, folds_case: bool) -> Cow<'_, str> {
     if text.is_ascii() && !text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Cow::Borrowed(text)
+    } else if folds_case && text.is_ascii() {
+        Cow::Owned(text.to_ascii_lowercase())
     } else if folds_case && text.chars().any(|c| !c.is_lowercase() && c.is_alphabetic()) {
         Cow::Owned(text.to_lowercase())
     } else {

@@ -3,73 +3,64 @@
 //! A test holds for every page for which its filter holds, and mostly for no other.
 
 use std::cell::RefCell;
-use std::ops::{Bound, Not, Range, RangeBounds, RangeInclusive};
+use std::ops::Bound;
 
 use archive_grammar::Target;
-use archive_storage::{MimeId, StateError, UrlId};
-use chrono::DateTime;
+use archive_storage::{HostId, MimeId, SiteId, UrlId};
 
-use super::Instant;
 use super::archive::page_type;
 use super::batch::Batch;
-use super::columns::{CAPTURE_KINDS, CHANGES, Column, Path};
+use super::block_rows::Rows;
+use super::columns::{CAPTURE_KINDS, CHANGES, Column, Path, yes_no};
 use super::expr::Expr;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind};
 use super::hits::Hits;
+use super::numbers::{Number, number, times};
 use super::rows::{PageType, RowsError};
-use super::value::Value;
-use crate::ledger::{SiteRule, capture_flags, language};
-use crate::prepared::{self, Block, Column as Stored, Facts, Pages, Prepared, PreparedError};
+use super::text_tests::{Titles, Urls};
+use crate::ledger::{Refusal, SiteRule, capture_flags, language, page_flags};
+use crate::prepared::{self, BySite, Column as Stored, Facts, Pages, Prepared};
 
 /// What tests are made from, besides a plan's conditions.
 #[derive(Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(super) struct Known<'a, 'h> {
     pub(super) target: Target,
     pub(super) pages: &'a Pages<'a>,
-    pub(super) hits: &'a Hits,
+    pub(super) hits: &'h Hits,
+    /// The pages of each site, if that is known.
+    pub(super) by_site: Option<&'a BySite>,
 }
+
+/// The pages of a site are looked up if they are at most one in so many of all, or at most so many.
+const BY_SITE_SHARE: usize = 16;
+const BY_SITE_MIN: usize = 1 << 12;
+/// Sites whose pages are looked up; those of more are found by the column of sites.
+const SITES_MAX: usize = 64;
 
 /// A condition on stored values.
 #[derive(Debug)]
-pub(super) enum Test {
-    All(Vec<Test>),
-    Any(Vec<Test>),
-    Not(Box<Test>),
+pub(super) enum Test<'a> {
+    All(Vec<Test<'a>>),
+    Any(Vec<Test<'a>>),
+    Not(Box<Test<'a>>),
     /// A number between bounds.
     Between(Number, Vec<(Bound<f64>, Bound<f64>)>),
     /// A text that is stored by its number: the numbers for which it holds, and whether it holds if no text is known.
     Of(Stored, Vec<bool>, bool),
     /// The same for a single number, which is faster.
     Is(Stored, u64),
-    /// One of these pages, by rising number.
+    /// One of these pages, by rising number, which searches found.
     Found(Vec<u32>),
+    /// One of these pages, by rising number, which are those of some sites, or have some URLs.
+    Among(Vec<UrlId>),
+    Urls(Urls<'a>),
+    Titles(Titles<'a>),
 }
 
-/// A column of numbers.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Number {
-    pub(super) column: Stored,
-    /// The number that is stored; a greater one for a greater value.
-    of: fn(u64) -> f64,
-    /// Whether 0 means that nothing is known.
-    pub(super) zero_is_unknown: bool,
-}
-
-/// A column of times, and how many of its units are a second.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Times(pub(super) Number, pub(super) u64);
-
-/// The rows of a block for which a test holds.
-pub(super) enum Rows {
-    All,
-    None,
-    Some(Vec<bool>),
-}
-
-impl Test {
+impl<'a> Test<'a> {
     /// The test of a filter, or of those of its parts that must all hold, and whether it is equivalent to the filter; none if
     /// columns say nothing about it.
-    pub(super) fn of(filter: &Filter, known: Known<'_>) -> Result<(Option<Self>, bool), StateError> {
+    pub(super) fn of(filter: &Filter, known: Known<'a, '_>) -> Result<(Option<Self>, bool), RowsError> {
         let Filter::All(parts) = filter else {
             let test = Self::exact(filter, known)?;
             let is_exact = test.is_some();
@@ -78,14 +69,40 @@ impl Test {
         let tests = parts.iter().map(|part| Self::of(part, known)).collect::<Result<Vec<_>, _>>()?;
         let is_exact = tests.iter().all(|(_, is_exact)| *is_exact);
         let mut tests: Vec<_> = tests.into_iter().filter_map(|(test, _)| test).collect();
-        // Then nothing else is read of most blocks.
-        tests.sort_by_key(|test| !matches!(test, Self::Found(_)));
+        tests.sort_by_key(Self::turn);
         let holds_for_none = tests.first().is_some_and(Self::holds_for_none);
         Ok((Some(tests).filter(|tests| !tests.is_empty()).map(Self::All), is_exact || holds_for_none))
     }
 
+    /// Its turn among tests that must all hold: after those of a few pages nothing else is read of most blocks, and texts are read
+    /// of what the others leave.
+    fn turn(&self) -> u8 {
+        match self {
+            Self::Found(_) | Self::Among(_) => 0,
+            Self::All(tests) => tests.first().map_or(1, Self::turn),
+            Self::Any(_) | Self::Not(_) | Self::Between(..) | Self::Of(..) | Self::Is(..) => 1,
+            Self::Titles(_) => 2,
+            Self::Urls(_) => 3,
+        }
+    }
+
+    /// Reads the texts that it needs of all pages, unless other tests leave only a few of these.
+    pub(super) fn prepare(&mut self) -> Result<(), RowsError> {
+        match self {
+            Self::All(tests) if tests.first().is_some_and(|test| test.turn() == 0) => Ok(()),
+            Self::All(tests) | Self::Any(tests) => tests.iter_mut().try_for_each(Self::prepare),
+            Self::Not(test) => test.prepare(),
+            Self::Titles(titles) => Ok(titles.read_all()?),
+            _ => Ok(()),
+        }
+    }
+
     fn holds_for_none(&self) -> bool {
-        matches!(self, Self::Found(pages) if pages.is_empty())
+        match self {
+            Self::Found(pages) => pages.is_empty(),
+            Self::Among(pages) => pages.is_empty(),
+            _ => false,
+        }
     }
 
     /// For how many pages at most it holds, if searches limit that.
@@ -94,13 +111,13 @@ impl Test {
             Self::All(tests) => tests.iter().filter_map(Self::most).min(),
             Self::Any(tests) => tests.iter().map(Self::most).sum(),
             Self::Found(pages) => Some(pages.len()),
-            Self::Not(_) | Self::Between(..) | Self::Of(..) | Self::Is(..) => None,
+            _ => None,
         }
     }
 
     /// The test that is equivalent to a filter.
-    fn exact(filter: &Filter, known: Known<'_>) -> Result<Option<Self>, StateError> {
-        let each = |parts: &[Filter]| -> Result<Option<Vec<Self>>, StateError> {
+    fn exact(filter: &Filter, known: Known<'a, '_>) -> Result<Option<Self>, RowsError> {
+        let each = |parts: &[Filter]| -> Result<Option<Vec<Self>>, RowsError> {
             parts.iter().map(|part| Self::exact(part, known)).collect()
         };
         Ok(match filter {
@@ -118,24 +135,59 @@ impl Test {
                 Self::Between(times.0, ranges.collect())
             }),
             Filter::Text(expr, test) => match plain(expr) {
-                Some(column) => Self::text(column, test, known.pages)?,
+                Some(column) => Self::text(column, test, known)?,
+                None => None,
+            },
+            Filter::Known(expr) => match plain(expr) {
+                Some(column) => Self::is_known(column, known)?,
                 None => None,
             },
             Filter::Hit(search) if known.target == Target::Pages => {
                 known.hits.found(*search).map(|found| Self::Found(found.iter().map(|(id, _)| id.0).collect()))
             }
-            Filter::Known(_)
-            | Filter::Compare { .. }
-            | Filter::Hit(_)
-            | Filter::Some(..)
-            | Filter::Changed(..) => None,
+            Filter::Compare { .. } | Filter::Hit(_) | Filter::Some(..) | Filter::Changed(..) => None,
         })
     }
 
-    fn text(column: Column, test: &TextTest, pages: &Pages<'_>) -> Result<Option<Self>, StateError> {
+    /// Whether anything is known of a field.
+    fn is_known(column: Column, known: Known<'a, '_>) -> Result<Option<Self>, RowsError> {
+        let number = number(column, known.target).or_else(|| times(column).map(|times| times.0));
+        if let Some(number) = number {
+            let unknown = number.zero_is_unknown.then_some(Self::Is(number.column, 0));
+            return Ok(Some(unknown.map_or(Self::All(Vec::new()), |unknown| Self::Not(Box::new(unknown)))));
+        }
+        // An empty text is the same as none.
+        let is_empty = TextTest { kind: TextTestKind::Is(vec![String::new()]), folds_case: false };
+        Ok(Self::text(column, &is_empty, known)?.map(|is_empty| Self::Not(Box::new(is_empty))))
+    }
+
+    fn text(column: Column, test: &TextTest, known: Known<'a, '_>) -> Result<Option<Self>, RowsError> {
+        let (pages, of_pages) = (known.pages, known.target == Target::Pages);
         let state = pages.state();
         let holds = |text: Option<&str>| test.holds_of(text, Some(column));
         let (stored, are) = match column {
+            Column::Url if of_pages => {
+                let (state, test) = (state, test.clone());
+                return match &test.kind {
+                    TextTestKind::Is(urls) if !test.folds_case => {
+                        let urls = urls.iter().filter_map(|url| state.find(url).transpose());
+                        let mut found: Vec<UrlId> = urls.collect::<Result<_, _>>()?;
+                        found.sort_unstable();
+                        Ok(Some(Self::Among(found)))
+                    }
+                    _ => Ok(Some(Self::Urls(Urls { state, test }))),
+                };
+            }
+            Column::Title => return Ok(Some(Self::Titles(Titles::new(state, test.clone())))),
+            Column::Seed => (Stored::Seed, [false, true].map(|is| holds(Some(yes_no(is)))).to_vec()),
+            Column::Refusal => {
+                let name = |code| Refusal::from_code(code).map(Refusal::name);
+                (Stored::Refusal, (0..=page_flags::REFUSAL_MAX).map(|code| holds(name(code))).collect())
+            }
+            Column::Hop => {
+                let name = |letter: u8| (letter > 0).then(|| char::from(letter).to_string());
+                (Stored::Hop, (0..=u8::MAX).map(|letter| holds(name(letter).as_deref())).collect())
+            }
             Column::Host => {
                 let hosts = state.hosts().map(|host| host.map(|(_, name, _)| holds(Some(&name))));
                 (Stored::Host, hosts.collect::<Result<_, _>>()?)
@@ -177,18 +229,74 @@ impl Test {
             }
             _ => return Ok(None),
         };
-        let mut wanted = (0..).zip(&are).filter(|(_, is)| **is);
-        Ok(Some(match (wanted.next(), wanted.next(), holds(None)) {
-            (Some((only, _)), None, false) => Self::Is(stored, only),
-            (.., unknown) => Self::Of(stored, are, unknown),
+        let unknown = holds(None);
+        let wanted = || (0_u32..).zip(&are).filter(|(_, is)| **is).map(|(number, _)| number);
+        let among = if of_pages && !unknown { Self::of_sites(stored, wanted(), known)? } else { None };
+        let test = match (wanted().next(), wanted().nth(1)) {
+            (Some(only), None) if !unknown => Self::Is(stored, only.into()),
+            _ => Self::Of(stored, are, unknown),
+        };
+        Ok(Some(match among {
+            Some(among) if stored == Stored::Site => among,
+            Some(among) => Self::All(vec![among, test]),
+            None => test,
         }))
     }
 
-    pub(super) fn rows(&self, prepared: &Prepared, block: u32) -> Result<Rows, PreparedError> {
+    /// The pages of some sites, or of the sites of some hosts, if they are few beside all others and it is known where they lie.
+    fn of_sites(
+        stored: Stored,
+        wanted: impl Iterator<Item = u32>,
+        known: Known<'a, '_>,
+    ) -> Result<Option<Self>, RowsError> {
+        let (state, rules) = (known.pages.state(), known.pages.credits().rules());
+        let is_site_of_host = !matches!(rules.sites, SiteRule::Path(_));
+        let Some(by_site) = known.by_site else { return Ok(None) };
+        let wanted: Vec<u32> = wanted.take(SITES_MAX + 1).collect();
+        let mut sites: Vec<SiteId> = match stored {
+            _ if wanted.len() > SITES_MAX => return Ok(None),
+            Stored::Site => wanted.into_iter().map(SiteId).collect(),
+            Stored::Host if is_site_of_host => {
+                let sites = wanted.into_iter().map(|host| state.host(HostId(host)).map(|host| host.site));
+                sites.collect::<Result<_, _>>()?
+            }
+            _ => return Ok(None),
+        };
+        sites.sort_unstable();
+        sites.dedup();
+        let most = (state.url_count() as usize / BY_SITE_SHARE).max(BY_SITE_MIN);
+        let mut among = Vec::new();
+        for site in sites {
+            let Some(mut pages) = by_site.pages(site, most - among.len())? else { return Ok(None) };
+            among.append(&mut pages);
+        }
+        among.sort_unstable();
+        Ok(Some(Self::Among(among)))
+    }
+
+    /// The rows of a block for which it holds.
+    pub(super) fn rows(&self, prepared: &Prepared, block: u32) -> Result<Rows, RowsError> {
+        self.rows_among(prepared, block, &Rows::All)
+    }
+
+    /// The same; what it says of rows that are not among some may be wrong.
+    fn rows_among(&self, prepared: &Prepared, block: u32, among: &Rows) -> Result<Rows, RowsError> {
+        let each = |tests: &[Self], is: bool| {
+            tests.iter().try_fold(Rows::All, |rows, test| {
+                let rest = if is && matches!(rows, Rows::Some(_)) { &rows } else { among };
+                Ok::<_, RowsError>(match &rows {
+                    Rows::None => Rows::None,
+                    _ => {
+                        let others = test.rows_among(prepared, block, rest)?;
+                        rows.and(if is { others } else { !others })
+                    }
+                })
+            })
+        };
         Ok(match self {
-            Self::All(tests) => all(tests.iter().map(|test| test.rows(prepared, block)))?,
-            Self::Any(tests) => !all(tests.iter().map(|test| test.rows(prepared, block).map(Rows::not)))?,
-            Self::Not(test) => !test.rows(prepared, block)?,
+            Self::All(tests) => each(tests, true)?,
+            Self::Any(tests) => !each(tests, false)?,
+            Self::Not(test) => !test.rows_among(prepared, block, among)?,
             Self::Between(number, ranges) => number.between(ranges, prepared, block)?,
             Self::Is(column, wanted) => {
                 let bounds = prepared.bounds(block, *column);
@@ -198,15 +306,10 @@ impl Test {
                     true => Rows::of(prepared.map(block, *column, |value| value == *wanted)?),
                 }
             }
-            Self::Found(found) => {
-                let ids = prepared.ids(block);
-                let place = |page: u32| found.partition_point(|id| *id < page);
-                let mut rows = vec![false; ids.len()];
-                for id in found.get(place(ids.start)..place(ids.end)).unwrap_or_default() {
-                    rows[(id - ids.start) as usize] = true;
-                }
-                Rows::of(rows)
-            }
+            Self::Found(found) => Rows::of_found(prepared.ids(block), found, |id| *id),
+            Self::Among(pages) => Rows::of_found(prepared.ids(block), pages, |id| id.0),
+            Self::Urls(urls) => urls.rows(prepared.ids(block), among)?,
+            Self::Titles(titles) => titles.rows(prepared, block, among)?,
             Self::Of(column, are, otherwise) => {
                 let is = |value: u64| are.get(value as usize).copied().unwrap_or(*otherwise);
                 let bounds = prepared.bounds(block, *column);
@@ -220,180 +323,12 @@ impl Test {
     }
 }
 
-impl Number {
-    /// The number that is stored as this value.
-    pub(super) fn value(&self, stored: u64) -> f64 {
-        (self.of)(stored)
-    }
-
-    /// The value of a row, from the stored one.
-    pub(super) fn shown(&self, stored: u64) -> Value {
-        match self.column {
-            Stored::Importance => self.value(stored).into(),
-            Stored::Time => DateTime::from_timestamp_micros(stored as i64).into(),
-            Stored::FirstSeen | Stored::LastSeen | Stored::Changed => {
-                DateTime::from_timestamp(stored as i64, 0).into()
-            }
-            _ => Value::Integer(self.value(stored) as u64),
-        }
-    }
-
-    fn between(
-        &self,
-        ranges: &[(Bound<f64>, Bound<f64>)],
-        prepared: &Prepared,
-        block: u32,
-    ) -> Result<Rows, PreparedError> {
-        let bounds = prepared.bounds(block, self.column);
-        let (least, most) = ((self.of)(*bounds.start()), (self.of)(*bounds.end()));
-        let meets = |(from, to): &&(Bound<f64>, Bound<f64>)| {
-            (*from, Bound::Unbounded).contains(&most) && (Bound::Unbounded, *to).contains(&least)
-        };
-        let ranges: Vec<_> = ranges.iter().filter(meets).collect();
-        let are_known = !(self.zero_is_unknown && *bounds.start() == 0);
-        if ranges.is_empty() {
-            return Ok(Rows::None);
-        }
-        if are_known && ranges.iter().any(|range| range.contains(&least) && range.contains(&most)) {
-            return Ok(Rows::All);
-        }
-        let least = u64::from(self.zero_is_unknown).max(*bounds.start());
-        let stored: Vec<_> = ranges.iter().map(|range| self.stored(range, least..=*bounds.end())).collect();
-        if let [range] = stored.as_slice() {
-            return Ok(Rows::of(prepared.map(block, self.column, |value| range.contains(&value))?));
-        }
-        let is_in = |value| stored.iter().any(|range| range.contains(&value));
-        Ok(Rows::of(prepared.map(block, self.column, is_in)?))
-    }
-
-    /// The stored numbers, among those within bounds, whose numbers are in a range.
-    fn stored(&self, (from, to): &(Bound<f64>, Bound<f64>), within: RangeInclusive<u64>) -> Range<u64> {
-        let first_where = |holds: &dyn Fn(f64) -> bool| {
-            let (mut low, mut high) = (*within.start(), within.end().saturating_add(1));
-            while low < high {
-                let middle = u64::midpoint(low, high);
-                if holds((self.of)(middle)) { high = middle } else { low = middle + 1 }
-            }
-            low
-        };
-        let start = first_where(&|number| (*from, Bound::Unbounded).contains(&number));
-        let end = first_where(&|number| !(Bound::Unbounded, *to).contains(&number));
-        start..end
-    }
-}
-
-impl Rows {
-    pub(super) fn of(rows: Vec<bool>) -> Self {
-        // Other columns of the block need not be read then.
-        if rows.contains(&true) { Self::Some(rows) } else { Self::None }
-    }
-
-    /// How many of all rows they are.
-    pub(super) fn count(&self, all: usize) -> u64 {
-        match self {
-            Self::All => all as u64,
-            Self::None => 0,
-            Self::Some(rows) => rows.iter().filter(|is_in| **is_in).count() as u64,
-        }
-    }
-
-    /// Whether it has a row.
-    pub(super) fn has(&self, row: usize) -> bool {
-        match self {
-            Self::All => true,
-            Self::None => false,
-            Self::Some(rows) => rows.get(row).copied().unwrap_or_default(),
-        }
-    }
-
-    /// Those of these numbers, a row each, that it has.
-    pub(super) fn of_ids(self, ids: Range<u32>) -> Vec<u32> {
-        match self {
-            Self::All => ids.collect(),
-            Self::None => Vec::new(),
-            Self::Some(rows) => ids.zip(rows).filter_map(|(id, is)| is.then_some(id)).collect(),
-        }
-    }
-
-    pub(super) fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::None, _) | (_, Self::None) => Self::None,
-            (Self::All, rows) | (rows, Self::All) => rows,
-            (Self::Some(mut rows), Self::Some(others)) => {
-                rows.iter_mut().zip(others).for_each(|(row, other)| *row &= other);
-                Self::of(rows)
-            }
-        }
-    }
-}
-
-impl Not for Rows {
-    type Output = Self;
-
-    fn not(self) -> Self {
-        match self {
-            Self::All => Self::None,
-            Self::None => Self::All,
-            Self::Some(mut rows) => {
-                rows.iter_mut().for_each(|row| *row = !*row);
-                Self::Some(rows)
-            }
-        }
-    }
-}
-
-/// The rows that all of these have.
-fn all(mut each: impl Iterator<Item = Result<Rows, PreparedError>>) -> Result<Rows, PreparedError> {
-    each.try_fold(Rows::All, |rows, others| match rows {
-        Rows::None => Ok(Rows::None),
-        rows => Ok(rows.and(others?)),
-    })
-}
-
 /// The field of the row itself that a calculation is.
 pub(super) fn plain(expr: &Expr) -> Option<Column> {
     match expr {
         Expr::Field(Path { via: None, column }) => Some(*column),
         _ => None,
     }
-}
-
-fn counted(column: Stored) -> Number {
-    Number { column, of: |value| value as f64, zero_is_unknown: false }
-}
-
-/// Whole numbers; their sums are exact as long as floats represent them exactly.
-pub(super) fn whole(column: Column, target: Target) -> Option<Number> {
-    number(column, target).filter(|number| number.column != Stored::Importance)
-}
-
-/// The column of numbers that has a field of rows of this sort.
-pub(super) fn number(column: Column, target: Target) -> Option<Number> {
-    Some(match column {
-        // Those of a page are of its newest capture, which has no columns among those of pages.
-        Column::Size | Column::Stored if target == Target::Pages => return None,
-        Column::Importance => Number { of: f64::from_bits, ..counted(Stored::Importance) },
-        Column::Status => Number { zero_is_unknown: true, ..counted(Stored::Status) },
-        Column::Captures => counted(Stored::Captures),
-        Column::Versions => counted(Stored::Versions),
-        Column::Depth => counted(Stored::Depth),
-        Column::Size => {
-            Number { of: |value| value as f64 - 1.0, zero_is_unknown: true, ..counted(Stored::Size) }
-        }
-        Column::Stored => counted(Stored::Stored),
-        _ => return None,
-    })
-}
-
-pub(super) fn times(column: Column) -> Option<Times> {
-    let seconds = |stored| Times(Number { zero_is_unknown: true, ..counted(stored) }, 1);
-    Some(match column {
-        Column::FirstSeen => seconds(Stored::FirstSeen),
-        Column::LastSeen => seconds(Stored::LastSeen),
-        Column::Changed => seconds(Stored::Changed),
-        Column::Time => Times(counted(Stored::Time), 1_000_000),
-        _ => return None,
-    })
 }
 
 /// Values of [`Stored::Change`] are below this.
@@ -410,50 +345,15 @@ fn change(flags: u64) -> Option<&'static str> {
 }
 
 /// The test of captures that are versions.
-pub(super) fn is_version() -> Test {
+pub(super) fn is_version() -> Test<'static> {
     let bytes = u64::from(capture_flags::BYTES_CHANGED);
     Test::Of(Stored::Change, (0..CHANGE_END).map(|flags| flags & bytes != 0).collect(), false)
 }
 
-impl Times {
-    /// The bound on whole units from which times count.
-    fn start(self, bound: Bound<Instant>) -> Bound<f64> {
-        match bound {
-            Bound::Included(time) | Bound::Excluded(time) if self.is_between(&time) => {
-                Bound::Excluded(self.units(&time))
-            }
-            bound => bound.map(|time| self.units(&time)),
-        }
-    }
-
-    /// The bound on whole units up to which times count.
-    fn end(self, bound: Bound<Instant>) -> Bound<f64> {
-        match bound {
-            Bound::Included(time) | Bound::Excluded(time) if self.is_between(&time) => {
-                Bound::Included(self.units(&time))
-            }
-            bound => bound.map(|time| self.units(&time)),
-        }
-    }
-
-    /// Whole units, rounded down.
-    fn units(self, time: &Instant) -> f64 {
-        let parts = u64::from(time.timestamp_subsec_nanos()) * self.1 / NANOS;
-        (i128::from(time.timestamp()) * i128::from(self.1) + i128::from(parts)) as f64
-    }
-
-    fn is_between(self, time: &Instant) -> bool {
-        !(u64::from(time.timestamp_subsec_nanos()) * self.1).is_multiple_of(NANOS)
-    }
-}
-
-/// Of a second.
-const NANOS: u64 = 1_000_000_000;
-
 /// The facts of all pages for which a test holds, by rising number; `batch` receives them.
 pub(super) fn scan<'a>(
     prepared: &'a Prepared,
-    test: Test,
+    test: Test<'a>,
     batch: &'a RefCell<Batch>,
 ) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
     let chosen = move |block| {
@@ -479,21 +379,21 @@ pub(super) fn facts_of<'a>(
 /// The facts of the pages that are chosen of each block.
 fn blocks<'a>(
     prepared: &'a Prepared,
-    chosen: impl Fn(u32) -> Result<Vec<UrlId>, PreparedError> + 'a,
+    chosen: impl Fn(u32) -> Result<Vec<UrlId>, RowsError> + 'a,
     batch: &'a RefCell<Batch>,
 ) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
-    let read = move |block| -> Result<Option<(Block, Vec<UrlId>)>, PreparedError> {
+    let read = move |block| -> Result<_, RowsError> {
         let ids = chosen(block)?;
-        Ok(if ids.is_empty() { None } else { Some((prepared.block(block)?, ids)) })
+        Ok(if ids.is_empty() { None } else { Some((prepared.facts(block, &ids)?, ids)) })
     };
     (0..prepared.blocks()).flat_map(move |block| {
         let (found, failed) = match read(block) {
             Ok(found) => (found, None),
-            Err(error) => (None, Some(Err(error.into()))),
+            Err(error) => (None, Some(Err(error))),
         };
-        let rows = found.map(|(block, ids)| {
-            *batch.borrow_mut() = Batch::coming(ids.clone());
-            ids.into_iter().filter_map(move |id| Some(Ok((id, block.facts(id)?))))
+        let rows = found.map(|(facts, ids)| {
+            *batch.borrow_mut() = Batch::coming(ids);
+            facts.into_iter().map(Ok)
         });
         failed.into_iter().chain(rows.into_iter().flatten())
     })

@@ -1,5 +1,5 @@
 //! What was found lately: the same search of an archive that has not changed is answered from memory, whoever asks, and so are its
-//! start page and its sites, which take passes over all pages.
+//! start page and its sites, which take passes over all pages while a crawl writes, for then no columns are prepared.
 //!
 //! Only of archives without access rules: what these show is another thing for each role, and at each time.
 

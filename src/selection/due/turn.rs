@@ -16,7 +16,7 @@ const SHARING: usize = 1 << 10;
 /// In archives of at most this many fetched pages all are compared, and a policy that learns from all together is asked for their
 /// order. In larger ones a sample stands for all ([`prepared::sample`]): pages are compared by their own rates, and what is said of all
 /// is an estimate.
-const WHOLE_MAX: u32 = 1 << 15;
+const WHOLE_MAX: u32 = 1 << 12;
 
 /// What is known of a page's next fetch.
 #[derive(Clone, Debug, PartialEq)]

@@ -64,12 +64,36 @@ pub fn copies(
     selection: Option<&HashSet<UrlId>>,
     now: DateTime<Utc>,
 ) -> Result<Vec<PageModel>, CreditError> {
+    let is_meant = |id: UrlId| selection.is_none_or(|selection| selection.contains(&id));
+    copies_among(state, credits, weights, (1, &is_meant), now)
+}
+
+/// The copies among every `step`-th of the pages that were fetched, by the order of first fetches: no others are read.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn sampled_copies(
+    state: &State,
+    credits: &Credits,
+    weights: &Weights,
+    step: usize,
+    now: DateTime<Utc>,
+) -> Result<Vec<PageModel>, CreditError> {
+    copies_among(state, credits, weights, (step, &|_| true), now)
+}
+
+fn copies_among(
+    state: &State,
+    credits: &Credits,
+    weights: &Weights,
+    (step, is_meant): (usize, &dyn Fn(UrlId) -> bool),
+    now: DateTime<Utc>,
+) -> Result<Vec<PageModel>, CreditError> {
     let prior = archive_prior(state)?;
     let (mut copies, aliases) = (Vec::new(), AliasImportance::default());
-    for visit in state.visits_with_pages(1) {
+    for visit in state.visits_with_pages(step) {
         let (id, page, visit) = visit?;
-        let is_meant = selection.is_none_or(|selection| selection.contains(&id));
-        if !is_meant || visit.versions == 0 || visit.status >= 400 {
+        if !is_meant(id) || visit.versions == 0 || visit.status >= 400 {
             continue;
         }
         let Some(importance) = credits.importance(&page, Some(&visit)) else { continue };

@@ -1,8 +1,9 @@
 //! The archive in pictures: how it grew, how importance is distributed, what a budget keeps fresh.
 
-use archive_storage::{CaptureId, UrlId};
+use archive_storage::CaptureId;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::picture::Picture;
@@ -68,7 +69,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             fetches: forecast.fetches * each_page_of as u64,
             ..forecast
         };
-        BUDGETS.map(|part| scaled(sample.forecast(&ranking, &runs(part)))).to_vec()
+        BUDGETS.par_iter().map(|part| scaled(sample.forecast(&ranking, &runs(*part)))).collect()
     };
     let data = Pictures {
         growth: growth(asked)?,
@@ -85,15 +86,9 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
 fn pages(asked: &Asked<'_>, rules: &RefreshRules) -> Result<(Vec<PageModel>, usize), Problem> {
     let store = asked.opened.store;
     let (state, now) = (store.state(), Utc::now());
-    let step = usize::try_from(state.totals().fetched).unwrap_or(usize::MAX).div_ceil(PAGES_MAX).max(1);
+    let step = (state.visit_count() as usize).div_ceil(PAGES_MAX).max(1);
     let (credits, weights) = (Credits::open(state)?, Weights::read(store.path(), &rules.weight)?);
-    let chosen = if step > 1 {
-        let ids = (0..state.totals().urls).step_by(step);
-        Some(ids.filter_map(|id| u32::try_from(id).ok().map(UrlId)).collect())
-    } else {
-        None
-    };
-    Ok((freshness::copies(state, &credits, &weights, chosen.as_ref(), now)?, step))
+    Ok((freshness::sampled_copies(state, &credits, &weights, step, now)?, step))
 }
 
 /// Times of captures that are evenly spread over all of them, the earliest first, in microseconds.

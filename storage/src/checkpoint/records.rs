@@ -4,6 +4,7 @@
 //! first 64 KiB of its block and a position fits 64 bits with room to spare. The open block's bytes are part of each
 //! checkpoint's commit.
 
+use std::ops::Range;
 use std::path::Path;
 
 use super::error::Result;
@@ -64,6 +65,17 @@ impl RecordLog {
             return Ok(());
         }
         self.log.read(block, raw)
+    }
+
+    /// Reads a run of blocks, the open one among them, and hands the raw bytes of each to a function.
+    pub(crate) fn read_many(
+        &self,
+        blocks: Range<u64>,
+        mut visit: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let has_open = blocks.contains(&self.log.len());
+        self.log.read_many(blocks, &mut visit)?;
+        if has_open { visit(&self.open) } else { Ok(()) }
     }
 
     /// The block and the byte in it that a position names.

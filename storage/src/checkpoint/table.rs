@@ -11,6 +11,7 @@
 mod cursor;
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -77,6 +78,8 @@ pub(crate) struct Table<R> {
     seed: u64,
     /// Frames that hold changes of blocks the last checkpoint counts.
     changed_in_place: usize,
+    /// A bit for each block: whether it was changed since the table was opened.
+    changed_since: Vec<u64>,
     unsynced: bool,
     record: PhantomData<R>,
 }
@@ -121,6 +124,7 @@ impl<R: Record> Table<R> {
             capacity: frames_in(0),
             seed: identity ^ (u64::from(id) << 32),
             changed_in_place: 0,
+            changed_since: Vec::new(),
             unsynced: false,
             record: PhantomData,
         })
@@ -226,6 +230,21 @@ impl<R: Record> Table<R> {
         if !std::mem::replace(&mut frame.dirty, true) && block < self.committed {
             self.changed_in_place += 1;
         }
+        let word = block as usize / 64;
+        if word >= self.changed_since.len() {
+            self.changed_since.resize(word + 1, 0);
+        }
+        self.changed_since[word] |= 1 << (block % 64);
+    }
+
+    /// Whether a block with one of these records was changed since the table was opened.
+    pub(crate) fn was_changed(&self, numbers: Range<u32>) -> bool {
+        let is_changed = |block: u32| {
+            let word = self.changed_since.get(block as usize / 64).copied().unwrap_or_default();
+            word >> (block % 64) & 1 == 1
+        };
+        !numbers.is_empty()
+            && (numbers.start / Self::PER_BLOCK..=(numbers.end - 1) / Self::PER_BLOCK).any(is_changed)
     }
 
     #[inline]

@@ -14,7 +14,7 @@ use crate::ids::{CaptureId, Location, SegmentId, UrlId};
 const STEPS_MAX: usize = 512;
 
 /// What is wrong with a history whose captures do not go back in time.
-const OUT_OF_ORDER: &str = "a history is out of order";
+pub(crate) const OUT_OF_ORDER: &str = "a history is out of order";
 
 /// Where `Location::offset` must stay below: 2^48 bytes.
 const OFFSET_MAX: u64 = (1 << 48) - 1;
@@ -63,6 +63,13 @@ pub(crate) struct CaptureRecord {
     pub(crate) capture: Capture,
     previous: Option<u32>,
     jump: Option<u32>,
+}
+
+impl CaptureRecord {
+    /// The URL's next older capture.
+    pub(crate) fn older(&self) -> Option<CaptureId> {
+        self.previous.map(CaptureId)
+    }
 }
 
 const CAPTURE_BYTES: usize = 8 + 16 + 4 + 6 + 2 + 6 * 4 + 2 + 1 + 1;

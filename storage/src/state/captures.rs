@@ -1,5 +1,7 @@
 //! Captures, histories and the digests of payloads.
 
+use std::ops::Range;
+
 use super::State;
 use super::pages::unknown;
 use crate::capture_kind::CaptureKind;
@@ -147,6 +149,52 @@ impl State {
         let records = self.captures.gather(&numbers)?.into_iter().zip(ids);
         let unknown = |id: &CaptureId| StateError::Unknown { what: "capture", id: u64::from(id.0) };
         records.map(|(record, id)| record.map(|it| it.capture).ok_or_else(|| unknown(id))).collect()
+    }
+
+    /// Of each of these captures, it or the next older one of its URL that has content, as a function says; none if none has.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn contents_of(
+        &self,
+        captures: &[(CaptureId, Capture)],
+        is_content: impl Fn(&Capture) -> bool,
+    ) -> Result<Vec<Option<Capture>>> {
+        let known = captures.iter().map(|(_, capture)| Some(*capture).filter(&is_content));
+        let mut found: Vec<Option<Capture>> = known.collect();
+        // Places among those asked for, the next capture to look at, and the one that it has to come before.
+        let mut open: Vec<_> =
+            captures.iter().enumerate().map(|(place, (id, _))| (place, *id, (i64::MAX, *id))).collect();
+        open.retain(|(place, ..)| found.get(*place).is_some_and(Option::is_none));
+        while !open.is_empty() {
+            let numbers: Vec<u32> = open.iter().map(|(_, id, _)| id.0).collect();
+            let records = self.captures.gather(&numbers)?;
+            let mut older = Vec::new();
+            for ((place, id, newer), record) in open.into_iter().zip(records) {
+                let unknown = || StateError::Unknown { what: "capture", id: u64::from(id.0) };
+                let record = record.ok_or_else(unknown)?;
+                let this = (record.capture.time, id);
+                if this >= newer {
+                    return Err(self.captures.damaged(id.0, history::OUT_OF_ORDER));
+                }
+                if !is_content(&record.capture) {
+                    older.extend(record.older().map(|id| (place, id, this)));
+                } else if let Some(found) = found.get_mut(place) {
+                    *found = Some(record.capture);
+                }
+            }
+            open = older;
+        }
+        Ok(found)
+    }
+
+    /// Whether captures are as they were at a checkpoint: nothing has changed them since this program opened the state at it, nor
+    /// others that lie in the same blocks.
+    #[must_use]
+    pub fn are_as_at(&self, checkpoint: u64, captures: Range<u32>) -> bool {
+        self.opened_at == Some(checkpoint)
+            && captures.end <= self.captures.len()
+            && !self.captures.was_changed(captures)
     }
 
     /// All captures in order of arrival; ends after the first error.

@@ -91,6 +91,8 @@ pub struct State {
     read_sum: Option<u64>,
     /// What the catalogue holds.
     committed: Contents,
+    /// The checkpoint that the owner opened it at.
+    opened_at: Option<u64>,
     /// What it will hold after the next checkpoint, except lengths and open blocks.
     contents: Contents,
     journal: Journal,

@@ -116,6 +116,7 @@ impl State {
             contents,
         )?;
         state.committed = committed;
+        state.opened_at = Some(state.checkpoint_number());
         for folder in [&state_folder, folder] {
             state.disk.sync_dir(folder).map_err(|error| StateError::sync(folder, error))?;
         }
@@ -187,6 +188,7 @@ impl State {
             catalogue,
             read_sum: None,
             committed: contents.clone(),
+            opened_at: None,
             contents,
             mime_ids,
             cash_written: CashWritten::default(),

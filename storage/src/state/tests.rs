@@ -11,8 +11,10 @@ use super::small::SETTING_BYTES_MAX;
 use super::{Checkpointed, LedgerNumbers, Mode, State, StateOptions};
 use crate::address::url_hash;
 use crate::backend::RealDisk;
+use crate::capture_kind::CaptureKind;
 use crate::checkpoint::StateError;
-use crate::ids::{HostId, SegmentId, SiteId, UrlId, Watermark, Watermarks};
+use crate::history::{Capture, MimeId};
+use crate::ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark, Watermarks};
 use crate::links::LinkTarget;
 use crate::pages::{Page, PageFlags, Visit};
 use crate::warc::MEDIA_TYPE_BYTES_MAX;
@@ -440,4 +442,89 @@ fn what_is_read_together_is_what_is_read_one_by_one() {
     assert!(same(&state) == changed);
     drop(state);
     assert!(same(&open(folder.path(), Mode::Read).unwrap()) == changed);
+}
+
+/// Of captures that confirm others, what they confirm is found together as it is found one by one.
+#[test]
+fn contents_are_those_before_confirmations() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let kinds =
+        [CaptureKind::Response, CaptureKind::NotModified, CaptureKind::Failed, CaptureKind::Identical];
+    let mut newest = Vec::new();
+    // Every history of up to five captures of these kinds, the later ones of some come first.
+    for number in 0..1 << 10 {
+        let url = intern(&mut state, &format!("http://www.test/{number}"));
+        for place in 0..number % 5 + 1 {
+            let kind = kinds[number >> (2 * place) & 3];
+            let time = if number % 3 == 0 { 10 - place as i64 } else { place as i64 / 2 };
+            state.append_capture(&capture_of(url, time, kind), None).unwrap();
+        }
+        newest.push(state.history(url).unwrap().next().unwrap().unwrap());
+    }
+    let is_content = |capture: &Capture| capture.kind != CaptureKind::NotModified;
+    let one_by_one = |(id, _): &(CaptureId, Capture)| {
+        state.history_from(*id).map(|found| found.unwrap().1).find(is_content)
+    };
+    let expected: Vec<_> = newest.iter().map(one_by_one).collect();
+    assert!(expected.contains(&None));
+    assert_eq!(state.contents_of(&newest, is_content).unwrap(), expected);
+}
+
+fn capture_of(url: UrlId, time: i64, kind: CaptureKind) -> Capture {
+    let location = Location { segment: SegmentId(0), offset: 0, length: 1 };
+    let (digest, status, mime) = ([1; 16], 200, MimeId(0));
+    Capture { url, time, location, digest, status, mime, kind, length: 1, flags: 0, original: None }
+}
+
+#[test]
+fn what_changed_since_the_state_was_opened_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let url = intern(&mut state, "http://www.test/");
+    let ids: Vec<CaptureId> = (0..1000)
+        .map(|time| state.append_capture(&capture_of(url, time, CaptureKind::Response), None).unwrap())
+        .collect();
+    state.checkpoint(watermarks(1000)).unwrap();
+    let checkpoint = state.checkpoint_number();
+    assert!(!state.are_as_at(checkpoint, 0..1), "it was not opened at this one");
+    drop(state);
+
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    assert!(state.are_as_at(checkpoint, 0..1000) && !state.are_as_at(checkpoint + 1, 0..1000));
+    assert!(!state.are_as_at(checkpoint, 0..1001), "it is not there yet");
+    state.set_capture_flags(ids[500], 8).unwrap();
+    state.append_capture(&capture_of(url, 1000, CaptureKind::Response), None).unwrap();
+    let as_they_were = |state: &State| {
+        let all = (0..1001).filter(|id| state.are_as_at(checkpoint, *id..*id + 1)).collect::<Vec<u32>>();
+        assert!(all.contains(&0) && all.contains(&400) && all.contains(&600));
+        assert!(!all.contains(&500) && !all.contains(&1000));
+        assert!(!state.are_as_at(checkpoint, 400..600));
+    };
+    as_they_were(&state);
+    state.checkpoint(watermarks(1001)).unwrap();
+    as_they_were(&state);
+    drop(state);
+    assert!(
+        !open(folder.path(), Mode::Read).unwrap().are_as_at(checkpoint + 1, 0..1),
+        "a reader knows nothing"
+    );
+}
+
+#[test]
+fn all_titles_are_read_where_they_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let title = |number: usize| format!("Überschrift {number} {}", "x".repeat(number % 300));
+    let positions: Vec<_> = (0..2000).map(|number| state.append_title(&title(number)).unwrap()).collect();
+    state.checkpoint(watermarks(0)).unwrap();
+    drop(state);
+    let state = open(folder.path(), Mode::Read).unwrap();
+    let mut found = Vec::new();
+    assert!(state.title_blocks() > 5);
+    for first in (0..state.title_blocks()).step_by(2) {
+        let blocks = first..state.title_blocks().min(first + 2);
+        state.scan_titles(blocks, |position, title| found.push((position, title.to_owned()))).unwrap();
+    }
+    assert!(found.into_iter().eq(positions.into_iter().zip((0..2000).map(title))));
 }

@@ -1,8 +1,10 @@
 //! Titles, validators and links.
 
+use std::ops::Range;
+
 use super::State;
 use super::pages::unknown;
-use crate::checkpoint::{RecordCursor, Result, StateError, push_varint, take_varint};
+use crate::checkpoint::{RecordCursor, RecordLog, Result, StateError, push_varint, take_varint};
 use crate::ids::UrlId;
 use crate::links::{LinkCursor, LinkList, LinkScan, LinkTarget};
 use crate::pages::{LinksPosition, Page, TextPosition, ValidatorsPosition, Visit, VisitRecord};
@@ -40,6 +42,36 @@ impl State {
     #[must_use]
     pub fn title_cursor(&self) -> TitleCursor<'_> {
         TitleCursor(RecordCursor::keeping(&self.titles, TITLE_BLOCKS))
+    }
+
+    /// Blocks of titles, of which [`State::scan_titles`] reads a range.
+    #[must_use]
+    pub fn title_blocks(&self) -> u64 {
+        self.titles.blocks()
+    }
+
+    /// Hands all titles of a range of blocks to a function, in order, those of older versions among them.
+    ///
+    /// # Errors
+    /// [`crate::StateError::Corrupted`] and what the disk refuses.
+    pub fn scan_titles(&self, blocks: Range<u64>, mut visit: impl FnMut(TextPosition, &str)) -> Result<()> {
+        let mut block = blocks.start;
+        self.titles.read_many(blocks, |raw| {
+            let mut rest = raw;
+            while !rest.is_empty() {
+                let position = RecordLog::join(block, raw.len() - rest.len());
+                let title = take_varint(&mut rest)
+                    .and_then(|length| rest.split_at_checked(usize::try_from(length).ok()?))
+                    .and_then(|(title, others)| Some((std::str::from_utf8(title).ok()?, others)));
+                let Some((title, others)) = title else {
+                    return Err(self.titles.log().corrupted(block, "no title"));
+                };
+                visit(TextPosition(position), title);
+                rest = others;
+            }
+            block += 1;
+            Ok(())
+        })
     }
 
     /// Stores what the server gave with a version, unless that is what stands where the version before has it.

@@ -1,0 +1,136 @@
+//! Conditions on URLs and titles. No column has texts: they lie in the logs of the state, many together, and are read from there
+//! for whole blocks of columns.
+
+use std::ops::Range;
+
+use archive_storage::{State, StateError, TextPosition};
+use rayon::prelude::*;
+
+use super::block_rows::Rows;
+use super::columns::Column;
+use super::filter::TextTest;
+use super::rows::RowsError;
+use crate::prepared::{Column as Stored, Prepared};
+
+/// URLs that are read together where only some are asked for.
+const URLS_TOGETHER: u32 = 128;
+
+/// Blocks of titles that are read in one go.
+const BLOCKS_TOGETHER: u64 = 64;
+
+/// Positions of titles are found by what is left of them without so many bits, which is shared by some hundred.
+const POSITION_BITS: u32 = 16;
+
+/// A condition on URLs.
+#[derive(Debug)]
+pub(super) struct Urls<'a> {
+    pub(super) state: &'a State,
+    pub(super) test: TextTest,
+}
+
+impl Urls<'_> {
+    /// The URLs for which it holds; what it says of those that are not among some may be wrong.
+    pub(super) fn rows(&self, ids: Range<u32>, among: &Rows) -> Result<Rows, StateError> {
+        let mut rows = vec![false; ids.len()];
+        for ids_together in runs(ids.clone(), among) {
+            self.state.scan_urls(ids_together, |id, url| {
+                if let Some(row) = rows.get_mut((id.0 - ids.start) as usize) {
+                    *row = self.test.holds_of(Some(url), Some(Column::Url));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(Rows::of(rows))
+    }
+}
+
+/// The ids of which some are asked for, with their neighbours.
+fn runs(ids: Range<u32>, among: &Rows) -> Vec<Range<u32>> {
+    let Rows::Some(among) = among else { return vec![ids] };
+    let mut runs: Vec<Range<u32>> = Vec::new();
+    for (first, rows) in ids.clone().step_by(URLS_TOGETHER as usize).zip(among.chunks(URLS_TOGETHER as usize))
+    {
+        let end = ids.end.min(first.saturating_add(URLS_TOGETHER));
+        match runs.last_mut() {
+            _ if !rows.contains(&true) => {}
+            Some(last) if last.end == first => last.end = end,
+            _ => runs.push(first..end),
+        }
+    }
+    runs
+}
+
+/// A condition on titles.
+#[derive(Debug)]
+pub(super) struct Titles<'a> {
+    state: &'a State,
+    test: TextTest,
+    /// The positions of all titles for which it holds, each by its lower bits at the place that its upper bits say; none while it
+    /// is not known whether all are needed.
+    found: Option<Vec<Vec<u16>>>,
+}
+
+impl<'a> Titles<'a> {
+    pub(super) fn new(state: &'a State, test: TextTest) -> Self {
+        Self { state, test, found: None }
+    }
+
+    fn holds(&self, title: Option<&str>) -> bool {
+        self.test.holds_of(title.filter(|title| !title.is_empty()), Some(Column::Title))
+    }
+
+    /// Reads all titles.
+    pub(super) fn read_all(&mut self) -> Result<(), StateError> {
+        let blocks = self.state.title_blocks();
+        let read = |part: u64| {
+            let mut found: Vec<Vec<u16>> = Vec::new();
+            let part = part * BLOCKS_TOGETHER..blocks.min((part + 1) * BLOCKS_TOGETHER);
+            let first = part.start;
+            self.state.scan_titles(part, |position, title| {
+                if self.holds(Some(title)) {
+                    let (place, rest) = split(position.0);
+                    let place = place.saturating_sub(first) as usize;
+                    found.resize_with(found.len().max(place + 1), Vec::new);
+                    found.get_mut(place).into_iter().for_each(|found| found.push(rest));
+                }
+            })?;
+            found.resize_with(BLOCKS_TOGETHER as usize, Vec::new);
+            Ok::<_, StateError>(found)
+        };
+        let parts = 0..blocks.div_ceil(BLOCKS_TOGETHER);
+        self.found = Some(parts.into_par_iter().map(read).collect::<Result<Vec<_>, _>>()?.concat());
+        Ok(())
+    }
+
+    /// The pages of a block for whose titles it holds; what it says of those that are not among some may be wrong.
+    pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Result<Rows, RowsError> {
+        let for_none = self.holds(None);
+        if let Some(found) = &self.found {
+            let holds = |value: u64| {
+                let Some(position) = value.checked_sub(1) else { return for_none };
+                let (place, rest) = split(position);
+                found.get(place as usize).is_some_and(|found| found.binary_search(&rest).is_ok())
+            };
+            return Ok(Rows::of(prepared.map(block, Stored::Title, holds)?));
+        }
+        let values = prepared.values(block, Stored::Title)?;
+        let asked = (0..).zip(values).filter(|(row, _)| among.has(*row));
+        let mut asked: Vec<(usize, u64)> = asked.collect();
+        // Neighbours among titles are read together.
+        asked.sort_unstable_by_key(|(_, position)| *position);
+        let mut titles = self.state.title_cursor();
+        let mut rows = vec![false; prepared.ids(block).len()];
+        for (row, value) in asked {
+            let holds = match value.checked_sub(1) {
+                Some(position) => self.holds(Some(titles.get(TextPosition(position))?)),
+                None => for_none,
+            };
+            rows.get_mut(row).into_iter().for_each(|row| *row = holds);
+        }
+        Ok(Rows::of(rows))
+    }
+}
+
+fn split(position: u64) -> (u64, u16) {
+    (position >> POSITION_BITS, position as u16)
+}

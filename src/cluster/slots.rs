@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -197,6 +198,13 @@ impl Slots {
 
     fn say(&mut self, byte: u8) {
         self.is_over |= self.socket.write_all(&[byte]).is_err();
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        // The thread that reads has the socket, too, and would keep it open until the process ends.
+        drop(self.socket.shutdown(Shutdown::Both));
     }
 }
 

@@ -408,9 +408,11 @@ impl Run<'_> {
             self.watch.start();
             if ending.is_none() {
                 ending = self.should_end().map(|end| (end, now));
-                if ending.is_none() && !is_paused {
-                    self.hand_out(now)?;
-                }
+            }
+            if ending.is_none() && !is_paused {
+                self.hand_out(now)?;
+            } else if let Some(slots) = &mut self.slots {
+                slots.may_ask(0);
             }
             self.watch.lap(Stage::Pick);
             match ending {

@@ -13,6 +13,7 @@ mod operation;
 mod peers;
 mod requests;
 mod robots;
+mod slots;
 mod spare_time;
 
 use std::collections::HashMap;
@@ -23,8 +24,7 @@ use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Store, UrlId};
-use crossbeam::channel::{Receiver, bounded, never};
-use crossbeam::select;
+use crossbeam::channel::{Receiver, bounded};
 
 use self::account::Account;
 use self::copies::Copies;
@@ -411,8 +411,8 @@ impl Run<'_> {
             }
             if ending.is_none() && !is_paused {
                 self.hand_out(now)?;
-            } else if let Some(slots) = &mut self.slots {
-                slots.may_ask(0);
+            } else {
+                self.leave_slots();
             }
             self.watch.lap(Stage::Pick);
             match ending {
@@ -457,25 +457,6 @@ impl Run<'_> {
                 self.report(report)?;
             }
         }
-    }
-
-    /// The next thing that is done, unless something else is to be done first.
-    fn next_done(&mut self, wait: Duration) -> Result<Option<Done>, CrawlError> {
-        let none = never();
-        let granted = self.slots.as_ref().map_or(&none, |slots| &slots.granted);
-        select! {
-            recv(self.done) -> done => done.map(Some).map_err(|_| CrawlError::ThreadEnded),
-            recv(granted) -> granted => {
-                self.slots.iter_mut().for_each(|slots| slots.heard(granted.is_ok()));
-                Ok(None)
-            }
-            default(wait) => Ok(None),
-        }
-    }
-
-    /// Whether there is something to ask for, once other crawls of this machine leave a slot.
-    fn waits_for_slot(&self) -> bool {
-        self.slots.as_ref().is_some_and(Slots::is_waiting)
     }
 
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {

@@ -23,9 +23,7 @@ impl Run<'_> {
     pub(super) fn hand_out(&mut self, now: Instant) -> Result<(), CrawlError> {
         while self.under_way < self.operation.workers && !self.robots_are_spent() {
             self.frontier.set_floor(if self.is_full() { LEVEL_REQUISITE } else { 0 });
-            if let Some(slots) = &mut self.slots
-                && !slots.may_ask(self.frontier.best_level(now))
-            {
+            if !self.has_slot(now) {
                 return Ok(());
             }
             let Some(pick) = self.frontier.next(now) else { return Ok(()) };

@@ -82,10 +82,8 @@ impl Vacancies {
             view.is_over &= status.is_some_and(|status| has_had_enough(&status.activity));
             if let Some(is_sure) = is_vacant(epoch, status, is_silent) {
                 let is_promised = asked_bytes > 0 && now.saturating_duration_since(pulse.1) < HEIR_TIME;
-                let heir = match is_promised {
-                    true => remote::runtime()?.block_on(shared.heir(number, epoch))?,
-                    false => None,
-                };
+                let heir =
+                    if is_promised { remote::runtime()?.block_on(shared.heir(number, epoch))? } else { None };
                 view.vacant.push(Vacancy { number, epoch, published, is_sure, heir });
             }
         }

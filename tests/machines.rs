@@ -155,6 +155,16 @@ fn a_machine_has_no_more_requests_under_way_than_it_may_and_its_crawls_end_with_
     }
 }
 
+#[test]
+fn options_that_no_crawl_understands_end_a_machine() {
+    let served = TestWeb::start(still(420, 20, 0));
+    let only = Machines::new(&served, 2).begin(0, &[], &["--memory", "1KiB"]).wait();
+    only.refused(
+        1,
+        &["it has to be at least", "the crawl of partition", "does not take the options after --"],
+    );
+}
+
 fn is_begun(archive: &Path) -> bool {
     archive.join("state").exists()
 }
@@ -176,7 +186,7 @@ fn runs_to_the_end(lines: &[String]) {
             word => word.trim_matches('\'').replace("s3://crawl/", &url),
         });
         let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
-        start(command.args(words).args(everything(&served)))
+        start(command.args(words).args(served.at_once()))
     });
     for finished in running.collect::<Vec<_>>().into_iter().map(Running::wait) {
         assert!(finished.succeeded().errors.contains("nothing left to fetch"));

@@ -15,7 +15,7 @@ use archive::ledger::Credits;
 use archive::recorder::Control;
 use archive_storage::Store;
 
-use super::{EXIT_STOPPED, interrupt, output};
+use super::{EXIT_STOPPED, EXIT_USAGE, interrupt, output};
 
 /// Crawl the partitions of a cluster that have no node, each as `archive crawl` does, in a process and a folder of its own.
 ///
@@ -134,6 +134,11 @@ impl Machine<'_> {
             let rest = if status.success() { REST_AT_EASE } else { REST };
             self.resting.insert(number, Instant::now() + rest);
             output::note(format_args!("the crawl of partition {number} has ended: {status}"));
+            if status.code() == Some(i32::from(EXIT_USAGE)) {
+                anyhow::bail!(
+                    "the crawl of partition {number} does not take the options after --; its message is above"
+                );
+            }
         }
         Ok(())
     }

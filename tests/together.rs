@@ -248,8 +248,9 @@ fn a_sheet_for_review_has_the_sites_of_all_archives_in_one_order() {
 #[test]
 fn a_budget_is_planned_for_all_archives_together() {
     let two = archives(&sites(), 2);
+    let arguments = ["--budget", "40", "--days", "90", "--clock", "2026-06-01T00:00:00Z"];
     let both = paths(&two);
-    let plan = |archives: &[&Path]| ask("plan", archives, &["--budget", "40", "--days", "90"]);
+    let plan = |archives: &[&Path]| ask("plan", archives, &arguments);
     let fresh = |plan: &[Value]| plan[0]["freshness_unweighted"].as_f64().unwrap();
     let pages = |archive: &Path| {
         ask("query", &[archive], &["count pages captures > 0"])[0]["count"].as_f64().unwrap()
@@ -267,7 +268,6 @@ fn a_budget_is_planned_for_all_archives_together() {
     assert!(alone.iter().all(|one| freshness(one) > freshness(&all)), "{all:?} {alone:?}");
 
     let nowhere = two[0].folder().join("nowhere");
-    let arguments = ["--budget", "40", "--days", "90"];
     let partly = start(command("plan", &[both[0], &nowhere]).args(arguments)).wait();
     assert!(partly.code == Some(4) && partly.errors.contains("nowhere is missing from this answer"));
     let again = archives(&sites()[..1], 1);

@@ -40,30 +40,30 @@ const TAKEOVER_MAX: Duration = Duration::from_secs(20);
 const LOST_DISKS: u64 = 2;
 
 /// A web of many sites that always gives the same answers.
-fn still(seed: u64, pages: u64, latency_ms: u64) -> Config {
+pub(crate) fn still(seed: u64, pages: u64, latency_ms: u64) -> Config {
     let latency = Duration::from_millis(latency_ms);
     Config { noise_share: 0.0, latency, sites: 16, ..lively(seed, 32, pages) }
 }
 
 /// Nodes that crawl one web together, each with its archive.
-struct Nodes<'a> {
-    served: &'a TestWeb,
-    seeds: Vec<String>,
+pub(crate) struct Nodes<'a> {
+    pub(crate) served: &'a TestWeb,
+    pub(crate) seeds: Vec<String>,
     store: tempfile::TempDir,
-    archives: Vec<Archive>,
+    pub(crate) archives: Vec<Archive>,
     mode: &'static str,
     /// The server of the object store, and the nodes' way to it, if it is not a folder.
     s3: Option<(SocketAddr, Proxy)>,
 }
 
 impl<'a> Nodes<'a> {
-    fn new(served: &'a TestWeb, count: usize) -> Self {
+    pub(crate) fn new(served: &'a TestWeb, count: usize) -> Self {
         let archives = (0..count).map(|_| Archive::new()).collect();
         let store = tempfile::tempdir().unwrap();
         Self { served, seeds: served.web.seeds(2), store, archives, mode: "exchange", s3: None }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         match self.s3 {
             Some(_) => format!("s3://{BUCKET}/cluster"),
             None => format!("file://{}", self.store.path().display()),
@@ -94,7 +94,7 @@ impl<'a> Nodes<'a> {
         running.into_iter().map(|node| node.wait().succeeded()).collect()
     }
 
-    fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
         command.args(["cluster", "status", "--json", "--cluster", &self.url()]);
         if let Some((server, _)) = self.s3 {
@@ -133,7 +133,7 @@ impl<'a> Nodes<'a> {
     }
 }
 
-fn union<'a>(archives: impl Iterator<Item = &'a Path>) -> (BTreeMap<String, [u8; 16]>, u64) {
+pub(crate) fn union<'a>(archives: impl Iterator<Item = &'a Path>) -> (BTreeMap<String, [u8; 16]>, u64) {
     let (mut digests, mut overlap) = (BTreeMap::new(), 0);
     for archive in archives {
         for (url, captures) in captures(archive).0 {
@@ -145,7 +145,7 @@ fn union<'a>(archives: impl Iterator<Item = &'a Path>) -> (BTreeMap<String, [u8;
 }
 
 /// What one node captures undisturbed.
-fn alone(served: &TestWeb) -> BTreeMap<String, [u8; 16]> {
+pub(crate) fn alone(served: &TestWeb) -> BTreeMap<String, [u8; 16]> {
     alone_in(&Archive::new(), served)
 }
 
@@ -158,7 +158,7 @@ fn alone_in(archive: &Archive, served: &TestWeb) -> BTreeMap<String, [u8; 16]> {
 }
 
 /// Fails unless the nodes together have what one has.
-fn assert_union(found: &(BTreeMap<String, [u8; 16]>, u64), expected: &BTreeMap<String, [u8; 16]>) {
+pub(crate) fn assert_union(found: &(BTreeMap<String, [u8; 16]>, u64), expected: &BTreeMap<String, [u8; 16]>) {
     let urls = |digests: &BTreeMap<String, _>| digests.keys().cloned().collect::<BTreeSet<_>>();
     assert_same(&urls(&found.0), &urls(expected), "captured together");
     assert_eq!(found.0, *expected, "payload digests");
@@ -616,39 +616,4 @@ fn a_node_that_cannot_copy_reports_nothing_to_the_others_and_says_so() {
     start(nodes.crawl(1).args(["--copy-to", &place, "--limit", "10"]))
         .wait()
         .refused(1, &["has copies that this archive does not know of"]);
-}
-
-#[test]
-fn machines_share_partitions_and_continue_those_of_one_that_leaves() {
-    let served = TestWeb::start(still(416, 1500, 20));
-    let expected = alone(&served);
-    let nodes = Nodes::new(&served, 3);
-    let copies = tempfile::tempdir().unwrap();
-    let machines = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let seeds = nodes.archives[0].seeds(&nodes.seeds);
-    let begin = |folder: &Path| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
-        command.args(["node", "--cluster", &nodes.url(), "--partitions", "3", "--archives"]).arg(folder);
-        command
-            .args(["--copies", &format!("file://{}", copies.path().display()), "--", "--seeds"])
-            .arg(&seeds);
-        start(command.args(everything(&served)).args(["--workers", "2"]))
-    };
-    let archive = |folder: &Path, number: usize| folder.join(format!("{number}.archive"));
-    let [stays, leaves] = &machines;
-    let from = served.server.requests();
-    let (first, mut second) = (begin(stays.path()), begin(leaves.path()));
-    let has_begun = || (1..=3).any(|number| archive(leaves.path(), number).join("state").exists());
-    assert!(second.wait_until(|| has_begun() && served.server.requests() > from + 300));
-    second.signal("-TERM");
-    let second = second.wait();
-    assert_eq!(second.code, Some(4), "{}", second.errors);
-    assert!(second.errors.contains("left to another node"), "{}", second.errors);
-    let first = first.wait().succeeded();
-    println!("{}", first.errors);
-    let all: Vec<PathBuf> = (1..=3).map(|number| archive(stays.path(), number)).collect();
-    assert_union(&union(all.iter().map(PathBuf::as_path)), &expected);
-    let status = nodes.status();
-    assert_eq!((&status["is_exact"], &status["found"]), (&true.into(), &status["expected"]), "{status}");
-    all.iter().for_each(|path| ledger_balances(path));
 }

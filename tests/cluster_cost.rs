@@ -6,14 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use archive::cluster::{Mode, Partition};
 use archive_storage::Store;
+use archive_storage::address::site_of;
 use archive_testweb::Config;
 use serde_json::Value;
+use url::Url;
 
 use crate::crawl::lively;
 use crate::support::program::{Finished, Usage, start};
@@ -34,19 +37,14 @@ const SPAN: &str = "60s";
 
 /// How much faster several nodes must be together.
 const SPEED_UP_MIN: [(usize, f64); 2] = [(2, 1.95), (4, 3.8)];
-/// Capped nodes cannot turn to the partition with the most important pages together, as one node does.
+/// Of one web, in which the places of a few important pages move this by several percent.
 const QUALITY_MIN: f64 = 0.85;
+const PARTITIONS_A_MACHINE: usize = 8;
 const BYTES_A_PAGE_MAX: f64 = 1024.0;
 
 /// A web of many sites of similar sizes, so that partitions are of similar sizes, too.
-fn many_sites(pages: u64) -> Config {
-    Config {
-        noise_share: 0.0,
-        latency: LATENCY,
-        sites: 256,
-        host_size_exponent: 0.3,
-        ..lively(415, 256, pages)
-    }
+fn many_sites(seed: u64, pages: u64, latency: Duration) -> Config {
+    Config { noise_share: 0.0, latency, sites: 256, host_size_exponent: 0.3, ..lively(seed, 256, pages) }
 }
 
 /// What nodes have done together.
@@ -96,18 +94,82 @@ impl Measured {
         marks.map(|mark| mark[figure].as_u64().unwrap() as f64).sum()
     }
 
-    /// The share of all importance that has been found, added up over the first `count` fetches.
-    fn recall(&self, importance: &BTreeMap<String, f64>, count: usize) -> f64 {
-        let (mut seen, mut found, mut sum) = (BTreeSet::new(), 0.0, 0.0);
-        for at in 0..count {
-            if let Some((_, url, _)) = self.fetched.get(at)
-                && seen.insert(url)
-            {
-                found += importance.get(url).copied().unwrap_or(0.0);
-            }
-            sum += found;
+    /// The order in which everything was fetched.
+    fn order(&self) -> Vec<&str> {
+        self.fetched.iter().map(|(_, url, _)| url.as_str()).collect()
+    }
+}
+
+/// What a node has learned of all that it has fetched.
+fn importance(archive: &Archive) -> BTreeMap<String, f64> {
+    let rows = archive.json("query", &["page captures > 0 select url, importance"]);
+    let importance = |row: &Value| row["importance"].as_f64().unwrap_or(0.0);
+    rows.iter().map(|row| (row["url"].as_str().unwrap().to_owned(), importance(row))).collect()
+}
+
+/// The importance that has been found, added up over the first `count` fetches in an order.
+fn recall(order: &[&str], importance: &BTreeMap<String, f64>, count: usize) -> f64 {
+    let (mut seen, mut found, mut sum) = (BTreeSet::new(), 0.0, 0.0);
+    for at in 0..count {
+        if let Some(url) = order.get(at)
+            && seen.insert(url)
+        {
+            found += importance.get(*url).copied().unwrap_or(0.0);
         }
-        sum
+        sum += found;
+    }
+    sum
+}
+
+/// The same pages in the same order, but each node fetches its own, all of them at the same pace: what is lost by that alone.
+fn at_one_pace<'a>(order: &[&'a str], node_of: &BTreeMap<&str, usize>) -> Vec<&'a str> {
+    let mut own: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    order.iter().for_each(|url| own.entry(node_of[url]).or_default().push(url));
+    let longest = own.values().map(Vec::len).max().unwrap_or(0);
+    (0..longest).flat_map(|at| own.values().filter_map(move |own| own.get(at).copied())).collect()
+}
+
+/// Which node has each page, if that many partitions are dealt out to two nodes so that both have as much importance.
+fn dealt<'a>(
+    order: &[&'a str],
+    importance: &BTreeMap<String, f64>,
+    partitions: u16,
+) -> BTreeMap<&'a str, usize> {
+    let all = Partition { cluster: String::new(), number: 1, count: partitions, mode: Mode::Exchange };
+    let of = |url: &str| {
+        let host = Url::parse(url).unwrap().host_str().unwrap().to_owned();
+        all.of_site(site_of(&host))
+    };
+    let mut weights: BTreeMap<u16, f64> = BTreeMap::new();
+    importance.iter().for_each(|(url, one)| *weights.entry(of(url)).or_default() += one);
+    let mut weights: Vec<(u16, f64)> = weights.into_iter().collect();
+    weights.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (mut loads, mut nodes) = ([0.0; 2], BTreeMap::new());
+    for (partition, weight) in weights {
+        let lighter = usize::from(loads[1] < loads[0]);
+        loads[lighter] += weight;
+        nodes.insert(partition, lighter);
+    }
+    let share = loads[0] / (loads[0] + loads[1]);
+    println!("{partitions} partitions on two nodes: {share:.3} and {:.3} of all importance", 1.0 - share);
+    order.iter().map(|url| (*url, nodes.get(&of(url)).copied().unwrap_or(0))).collect()
+}
+
+/// What orders would reach that know the importance of every page from the start, and the order of one node at the pace of two.
+fn print_bounds(one: &Measured, importance: &BTreeMap<String, f64>) {
+    let (order, count) = (one.order(), one.fetched.len());
+    let mut best = order.clone();
+    let of = |url: &str| importance.get(url).copied().unwrap_or(0.0);
+    best.sort_by(|a, b| of(b).total_cmp(&of(a)));
+    let quality = |order: &[&str]| recall(order, importance, count) / recall(&one.order(), importance, count);
+    println!("the best order that there is: {:.4}", quality(&best));
+    for partitions in [2, 4, 8, 16, 64, 256] {
+        let nodes = dealt(&order, importance, partitions);
+        println!(
+            "{partitions} partitions on two nodes at one pace: the order of one node {:.4}, the best order {:.4}",
+            quality(&at_one_pace(&order, &nodes)),
+            quality(&at_one_pace(&best, &nodes)),
+        );
     }
 }
 
@@ -134,12 +196,52 @@ fn crawl(served: &TestWeb, archives: &[Archive], mode: &str, more: &[&str]) -> M
         usage
     });
     let usages = usages.collect();
-    let status = (count > 1).then(|| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
-        let status = start(command.args(["cluster", "status", "--json", "--cluster", &url])).wait();
-        status.succeeded().json().remove(0)
-    });
+    let status = (count > 1).then(|| status_of(&url));
     Measured::of(archives.iter().map(|archive| archive.path.as_path()), usages, status)
+}
+
+/// Lets as many machines as there are folders share partitions, each with the slots of one node.
+fn crawl_on_machines(served: &TestWeb, folders: &[Archive], partitions: usize, more: &[&str]) -> Measured {
+    let store = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", store.path().display());
+    let (partitions_of_all, each) = (partitions.to_string(), partitions.div_ceil(folders.len()).to_string());
+    let machines = folders.iter().zip(1..).map(|(folder, number)| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+        command.args([
+            "node",
+            "--cluster",
+            &url,
+            "--partitions",
+            &partitions_of_all,
+            "--partitions-max",
+            &each,
+        ]);
+        command.args(["--workers", WORKERS, "--node", &format!("machine {number}"), "--archives"]);
+        command.arg(folder.folder()).args(["--", "--seeds"]).arg(folder.seeds(&served.web.seeds(32)));
+        command.args(served.at_once()).args(["--scope", "any", "--no-full-text"]);
+        start(command.args(more))
+    });
+    let machines: Vec<_> = machines.map(|machine| thread::spawn(move || machine.measure())).collect();
+    let ended: Vec<(Finished, Usage)> = machines.into_iter().map(|machine| machine.join().unwrap()).collect();
+    let usages = ended.into_iter().map(|(finished, usage)| {
+        finished.succeeded();
+        usage
+    });
+    let (usages, status) = (usages.collect(), status_of(&url));
+    let all = (1..=partitions).map(|number| format!("{number}.archive"));
+    let places = folders.iter().map(|folder| folder.folder().to_owned());
+    let archives: Vec<PathBuf> = all
+        .flat_map(|name| places.clone().map(move |place| place.join(&name)))
+        .filter(|archive| archive.join("state").exists())
+        .collect();
+    assert_eq!(archives.len(), partitions);
+    Measured::of(archives.iter().map(PathBuf::as_path), usages, Some(status))
+}
+
+fn status_of(cluster: &str) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+    let status = start(command.args(["cluster", "status", "--json", "--cluster", cluster])).wait();
+    status.succeeded().json().remove(0)
 }
 
 /// Bytes of all files below a folder.
@@ -158,15 +260,10 @@ fn archives(count: usize) -> Vec<Archive> {
 #[ignore = "measures; prints the table of docs/cluster.md and takes eight minutes"]
 fn what_several_nodes_cost_and_find() {
     let pages = env::var("ARCHIVE_PAGES").map_or(PAGES, |pages| pages.parse().unwrap());
-    let served = TestWeb::start(many_sites(pages));
+    let served = TestWeb::start(many_sites(415, pages, LATENCY));
     let alone = archives(1);
     let one = crawl(&served, &alone, "", &CHECKPOINT_EVERY);
-    let asked = "page captures > 0 select url, importance";
-    let importance: BTreeMap<String, f64> = alone[0]
-        .json("query", &[asked])
-        .iter()
-        .map(|row| (row["url"].as_str().unwrap().to_owned(), row["importance"].as_f64().unwrap_or(0.0)))
-        .collect();
+    let importance = importance(&alone[0]);
     let (expected, count) = (one.distinct(), one.fetched.len());
     println!("{count} captures, {:.0} bytes each on average", one.bytes() / one.count());
     let urls = f64::from(Store::read_only(&alone[0].path).unwrap().state().url_count());
@@ -182,7 +279,7 @@ fn what_several_nodes_cost_and_find() {
     let row = |mode: &str, nodes: usize, of: &Measured| {
         let distinct = of.distinct();
         let (found, bytes) = (distinct.len() as f64, of.sent("bytes"));
-        let quality = of.recall(&importance, count) / one.recall(&importance, count);
+        let quality = recall(&of.order(), &importance, count) / recall(&one.order(), &importance, count);
         println!(
             "| {mode} | {nodes} | {:.3} | {:.3} | {quality:.4} | {:.1} | {:.3} % | {:.1} | {:.2} |",
             (of.count() - found) / found,
@@ -192,13 +289,19 @@ fn what_several_nodes_cost_and_find() {
             of.elapsed(),
             of.processor() / of.count() / (one.processor() / one.count()),
         );
-        if mode == "exchange" {
+        if mode.starts_with("exchange") {
             assert_eq!((distinct.len() as u64, distinct == expected), (of.fetched.len() as u64, true));
             assert!(quality >= QUALITY_MIN, "{quality}");
             assert!(bytes / of.count() <= BYTES_A_PAGE_MAX);
         }
     };
     row("one node", 1, &one);
+    print_bounds(&one, &importance);
+    for nodes in [2, 4] {
+        let partitions = nodes * PARTITIONS_A_MACHINE;
+        let shared = crawl_on_machines(&served, &archives(nodes), partitions, &CHECKPOINT_EVERY);
+        row("exchange, shared", nodes, &shared);
+    }
     for nodes in [4, 2] {
         for mode in ["exchange", "crossover", "firewall"] {
             row(mode, nodes, &crawl(&served, &archives(nodes), mode, &CHECKPOINT_EVERY));
@@ -206,10 +309,72 @@ fn what_several_nodes_cost_and_find() {
     }
 }
 
+/// Webs of which the mean is taken: where a few important pages are found makes several percent in one.
+const WEBS: u64 = 6;
+const WEBS_AT_ONCE: usize = 3;
+
+#[test]
+#[ignore = "measures; prints a table and takes ten minutes with a release build"]
+fn several_nodes_find_importance_as_soon_as_one() {
+    let webs = env::var("ARCHIVE_WEBS").map_or(WEBS, |webs| webs.parse().unwrap());
+    let pages = env::var("ARCHIVE_PAGES").map_or(PAGES, |pages| pages.parse().unwrap());
+    let of_web = |web: u64| {
+        let served = TestWeb::start(many_sites(415 + web, pages, LATENCY / 2));
+        let alone = archives(1);
+        let one = crawl(&served, &alone, "", &["--checkpoint-every", "1s"]);
+        let importance = importance(&alone[0]);
+        let (order, count) = (one.order(), one.fetched.len());
+        let quality =
+            |order: &[&str]| recall(order, &importance, count) / recall(&one.order(), &importance, count);
+        let again = crawl(&served, &archives(1), "", &["--checkpoint-every", "1s"]);
+        let mut row =
+            vec![quality(&again.order()), quality(&at_one_pace(&order, &dealt(&order, &importance, 2)))];
+        for every in ["4s", "1s", "250ms"] {
+            let two = crawl(&served, &archives(2), "exchange", &["--checkpoint-every", every]);
+            row.push(quality(&two.order()));
+        }
+        for every in ["1s", "250ms"] {
+            let two = crawl_on_machines(
+                &served,
+                &archives(2),
+                2 * PARTITIONS_A_MACHINE,
+                &["--checkpoint-every", every],
+            );
+            row.push(quality(&two.order()));
+        }
+        println!("web {web}, {count} captures: {row:.4?}");
+        row
+    };
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    for first in (0..webs).step_by(WEBS_AT_ONCE) {
+        let some = first..webs.min(first + WEBS_AT_ONCE as u64);
+        rows.extend(thread::scope(|scope| {
+            let some: Vec<_> = some.map(|web| scope.spawn(move || of_web(web))).collect();
+            some.into_iter().map(|web| web.join().unwrap()).collect::<Vec<_>>()
+        }));
+    }
+    let names = [
+        "one node again",
+        "its order at one pace",
+        "two, 4 s",
+        "two, 1 s",
+        "two, 250 ms",
+        "machines, 1 s",
+        "machines, 250 ms",
+    ];
+    for (at, name) in names.iter().enumerate() {
+        let all: Vec<f64> = rows.iter().map(|row| row[at]).collect();
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        let square = all.iter().map(|one| (one - mean).powi(2)).sum::<f64>();
+        let error = (square / (all.len() as f64 - 1.0) / all.len() as f64).sqrt();
+        println!("| {name} | {mean:.4} | {error:.4} |");
+    }
+}
+
 #[test]
 #[ignore = "measures; prints a table and takes three minutes"]
 fn capped_nodes_add_up() {
-    let served = TestWeb::start(many_sites(40_000));
+    let served = TestWeb::start(many_sites(415, 40_000, LATENCY));
     let mut of_one = None;
     println!("| nodes | pages a second | times one node | processor time a page | bytes sent a page |");
     println!("|---|---|---|---|---|");

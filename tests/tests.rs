@@ -33,6 +33,7 @@ mod kill;
 mod kill_import;
 mod kill_repair;
 mod long_bodies;
+mod machines;
 mod nodes;
 mod operation;
 mod orders;

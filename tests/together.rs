@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::imports::import;
-use crate::support::program::start;
+use crate::support::program::{Finished, start};
 use crate::support::warc::answer;
 use crate::support::{Archive, Dice};
 
@@ -211,6 +211,69 @@ fn searches_and_queries_over_two_and_four_archives_are_answered_as_by_one() {
     };
     assert!(meant(&four).contains("did you mean \"orchid\"?"), "{}", meant(&four));
     assert_eq!(meant(&four), meant(&one));
+}
+
+#[test]
+fn a_sheet_for_review_has_the_sites_of_all_archives_in_one_order() {
+    let sites = sites();
+    let [one, four] = [1, 4].map(|count| archives(&sites, count));
+    let sheet = |archives: &[&Path], query: &str| {
+        let arguments = ["--format", "csv", "--query", query];
+        start(
+            command("review", &[])
+                .arg("export")
+                .args(archives.iter().flat_map(|path| [Path::new("--archive"), path]))
+                .args(arguments),
+        )
+        .wait()
+    };
+    // Importance is what each archive has learned: all other columns are equal.
+    let query = "site captures > 0 order by html desc, site limit 6";
+    let first = |finished: Finished| {
+        finished
+            .text()
+            .lines()
+            .map(|line| line.split([',', ';']).next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let expected = first(sheet(&paths(&one), query).succeeded());
+    assert_eq!(expected.len(), 1 + 6);
+    assert_eq!(first(sheet(&paths(&four), query).succeeded()), expected);
+    let nowhere = one[0].folder().join("nowhere");
+    let partly = sheet(&[&four[0].path, &nowhere], query);
+    assert!(partly.code == Some(4) && partly.errors.contains("nowhere is missing from this answer"));
+    assert!(partly.text().lines().count() > 1);
+}
+
+#[test]
+fn a_budget_is_planned_for_all_archives_together() {
+    let two = archives(&sites(), 2);
+    let arguments = ["--budget", "40", "--days", "90", "--clock", "2026-06-01T00:00:00Z"];
+    let both = paths(&two);
+    let plan = |archives: &[&Path]| ask("plan", archives, &arguments);
+    let fresh = |plan: &[Value]| plan[0]["freshness_unweighted"].as_f64().unwrap();
+    let pages = |archive: &Path| {
+        ask("query", &[archive], &["count pages captures > 0"])[0]["count"].as_f64().unwrap()
+    };
+    let (all, alone) = (plan(&both), both.iter().map(|one| plan(&[*one])).collect::<Vec<_>>());
+    // Without a budget each page stays what it is in its archive.
+    assert_eq!(all[0]["budget"], 0);
+    let counts = [pages(both[0]), pages(both[1])];
+    let expected = (0..2).map(|at| fresh(&alone[at]) * counts[at]).sum::<f64>() / (counts[0] + counts[1]);
+    assert!((fresh(&all) - expected).abs() < 1e-9, "{} {expected}", fresh(&all));
+    // With one, as many pages are fetched of both together as of one alone, which is a smaller share of them.
+    let asked = |plan: &[Value]| plan.iter().find(|row| row["asked"] == true).unwrap().clone();
+    assert_eq!(asked(&all)["fetches"], asked(&alone[0])["fetches"]);
+    let freshness = |plan: &[Value]| asked(plan)["freshness"].as_f64().unwrap();
+    assert!(alone.iter().all(|one| freshness(one) > freshness(&all)), "{all:?} {alone:?}");
+
+    let nowhere = two[0].folder().join("nowhere");
+    let partly = start(command("plan", &[both[0], &nowhere]).args(arguments)).wait();
+    assert!(partly.code == Some(4) && partly.errors.contains("nowhere is missing from this answer"));
+    let again = archives(&sites()[..1], 1);
+    start(command("plan", &[both[0], again[0].path.as_path()]).args(arguments))
+        .wait()
+        .refused(1, &["have both captured pages of s0.test"]);
 }
 
 #[test]

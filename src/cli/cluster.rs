@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::cluster::{
-    Activity, Asked, Audit, Drained, InFlight, Member, Mode, PARTITIONS_MAX, Status, audit, drain,
+    Activity, Asked, Audit, Drained, InFlight, Member, Mode, PARTITIONS_MAX, Status, audit, drain, moved,
+    plan,
 };
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
@@ -17,6 +18,7 @@ use super::output;
 pub(crate) enum Command {
     Status(StatusArgs),
     Drain(DrainArgs),
+    Balance(BalanceArgs),
 }
 
 /// Ask the node of a partition to end, so that another one can take the partition.
@@ -33,9 +35,37 @@ pub(crate) struct DrainArgs {
     /// The object store that the nodes share
     #[arg(long, value_name = "URL")]
     cluster: String,
+    /// Leave it to this node of `archive node`, which has a minute to take it
+    #[arg(long, value_name = "NODE")]
+    to: Option<String>,
     /// How long the node may take
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
     wait: Duration,
+}
+
+/// Move partitions between the machines of `archive node`, so that no one has more waiting importance than another.
+///
+/// One after the other is drained, as by `archive cluster drain --to`, and continued by its next machine from its copy: all machines
+/// need --copies.
+#[derive(clap::Args)]
+#[command(after_help = "Example, after a machine was added:
+  archive cluster balance --cluster s3://crawl/cluster --node machine9")]
+pub(crate) struct BalanceArgs {
+    /// The object store that the nodes share
+    #[arg(long, value_name = "URL")]
+    cluster: String,
+    /// A node that has no partition yet; give it once for each
+    #[arg(long = "node", value_name = "NODE")]
+    nodes: Vec<String>,
+    /// Move nothing, only say what would be moved
+    #[arg(long)]
+    dry_run: bool,
+    /// How long a node may take to leave a partition, and the next one to take it
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
+    wait: Duration,
+    /// One JSON object: what waits at each node before and after, and the moves
+    #[arg(long)]
+    json: bool,
 }
 
 /// Show each partition's progress, the batches in flight, and whether all cash is accounted for
@@ -73,6 +103,9 @@ pub(crate) struct ClusterArgs {
     /// The name of this node [default: the machine's name]
     #[arg(long, value_name = "NAME", requires = "cluster")]
     node: Option<String>,
+    /// Ask the process that began this one, over standard input, before each request (`archive node`)
+    #[arg(long, requires = "cluster", hide = true)]
+    pub(crate) slots: bool,
 }
 
 impl ClusterArgs {
@@ -97,11 +130,45 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Status(args) => status(args),
         Command::Drain(args) => leave(args),
+        Command::Balance(args) => balance(args),
     }
 }
 
+fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
+    let balance = plan(&args.cluster, &args.nodes)?;
+    if args.json {
+        output::json_line(&balance)?;
+    } else {
+        let mut table = output::table(&["node", "share of what waits", "then"]);
+        output::align(&mut table, &[1, 2], CellAlignment::Right);
+        let all = balance.before.values().sum::<u64>().max(1) as f64 / 100.0;
+        for ((node, before), after) in balance.before.iter().zip(balance.after.values()) {
+            let share = |units: u64| format!("{:.1} %", units as f64 / all);
+            table.add_row([output::visible(node).into_owned(), share(*before), share(*after)]);
+        }
+        output::print(&table)?;
+    }
+    let mut is_done = true;
+    for one in &balance.moves {
+        let (partition, to) = (one.partition, output::visible(&one.to));
+        if !args.json {
+            output::line(&format!("partition {partition}: '{}' to '{to}'", output::visible(&one.from)))?;
+        }
+        if !args.dry_run {
+            drain(&args.cluster, partition, Some(&one.to), args.wait)?;
+            let node = moved(&args.cluster, one, args.wait)?;
+            if node != one.to {
+                is_done = false;
+                let node = output::visible(&node);
+                output::note(format_args!("'{node}' has taken partition {partition}, not '{to}'"));
+            }
+        }
+    }
+    Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 fn leave(args: &DrainArgs) -> anyhow::Result<ExitCode> {
-    let Drained { status, had_ended } = drain(&args.cluster, args.partition, args.wait)?;
+    let Drained { status, had_ended } = drain(&args.cluster, args.partition, args.to.as_deref(), args.wait)?;
     let (node, partition) = (output::visible(&status.node), args.partition);
     output::line(&if had_ended {
         format!("the node '{node}' had already left partition {partition}; another one can take it")

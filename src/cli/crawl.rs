@@ -190,6 +190,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.cash.check(&args.archive.path)?;
     options.checkpoint_every = args.checkpoint_every;
     options.cluster = args.cluster.member()?;
+    options.has_slots = args.cluster.slots;
     let copy_to = |url: &String| CopyTo { url: url.clone(), keep: args.copy_keep };
     options.copies = args.copy_to.as_ref().map(copy_to);
     let stop = interrupt::install()?;

@@ -1,9 +1,9 @@
 //! `archive freshness`: how fresh the copies are.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use archive::access::Access;
 use archive::ledger::Credits;
 use archive::query;
 use archive::selection::freshness::{self, Expected, Observed, PageModel};
@@ -69,7 +69,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(UsageError("--alpha is a probability, from 0 to 1".to_owned()).into());
     }
     let now = args.clock.clock().now();
-    let (store, copies) = copies(&args.archive.path, &args.reader, &args.query, now)?;
+    let store = Store::read_only(&args.archive.path)?;
+    let copies = copies(&store, args.reader.access(&args.archive.path)?, &args.query, now)?;
+    say_if_none(&copies, &args.query);
     let betas: Vec<f64> = match args.beta.as_slice() {
         [] => BETAS_USUAL.to_vec(),
         given => given.iter().map(|beta| beta.as_secs_f64() / SECONDS_PER_DAY).collect(),
@@ -92,25 +94,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// The copies of an archive, or of the pages that fit a query.
 pub(crate) fn copies(
-    archive: &Path,
-    reader: &ReaderArgs,
+    store: &Store,
+    access: Access,
     words: &[String],
     now: DateTime<Utc>,
-) -> anyhow::Result<(Store, Vec<PageModel>)> {
-    let store = Store::read_only(archive)?;
+) -> anyhow::Result<Vec<PageModel>> {
     let selection = if words.is_empty() {
         None
     } else {
-        Some(query::select(&store, reader.access(archive)?, &words.join(" "))?.into_iter().collect())
+        Some(query::select(store, access, &words.join(" "))?.into_iter().collect())
     };
     let credits = Credits::open(store.state())?;
-    let weights = Weights::read(archive, &RefreshRules::kept(store.state())?.weight)?;
-    let copies = freshness::copies(store.state(), &credits, &weights, selection.as_ref(), now)?;
+    let weights = Weights::read(store.path(), &RefreshRules::kept(store.state())?.weight)?;
+    Ok(freshness::copies(store.state(), &credits, &weights, selection.as_ref(), now)?)
+}
+
+/// Says so if there are no copies.
+pub(crate) fn say_if_none(copies: &[PageModel], words: &[String]) {
     if copies.is_empty() {
         let which = if words.is_empty() { "no page" } else { "no page that matches the query" };
         output::note(format_args!("{which} has a copy yet"));
     }
-    Ok((store, copies))
 }
 
 fn print(report: &Report) -> anyhow::Result<()> {

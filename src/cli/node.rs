@@ -8,13 +8,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use archive::cluster::{Asked, Member, Mode, PARTITIONS_MAX, Vacancies, Vacancy};
+use archive::cluster::{Asked, Member, Mode, PARTITIONS_MAX, SlotsOfMachine, Vacancies, Vacancy};
+use archive::crawl::WORKERS_MAX;
 use archive::exchange::copy::{self, Remote};
 use archive::ledger::Credits;
 use archive::recorder::Control;
 use archive_storage::Store;
 
-use super::{EXIT_STOPPED, interrupt, output};
+use super::{EXIT_STOPPED, EXIT_USAGE, interrupt, output};
 
 /// Crawl the partitions of a cluster that have no node, each as `archive crawl` does, in a process and a folder of its own.
 ///
@@ -49,13 +50,17 @@ pub(crate) struct Args {
     /// Copy each archive there after each checkpoint (crawl --copy-to), and take over partitions of others from their copies
     #[arg(long, value_name = "URL")]
     copies: Option<String>,
+    /// Requests under way at the same time, of all partitions of this machine together: each is for the most important page of all
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
+    workers: u16,
     /// Options of the crawls, after --
     #[arg(last = true, required = true, value_name = "CRAWL OPTIONS")]
     crawl: Vec<String>,
 }
 
-/// How often the cluster and the crawls are checked.
+/// How often the cluster and the crawls are checked, and how soon after a crawl was begun.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// How long a partition is left alone after a crawl that failed, and after one that ended well, to let others have it first.
 const REST: Duration = Duration::from_secs(5);
@@ -63,7 +68,9 @@ const REST_AT_EASE: Duration = Duration::from_secs(60);
 
 struct Machine<'a> {
     args: &'a Args,
+    name: String,
     vacancies: Vacancies,
+    slots: SlotsOfMachine,
     crawls: BTreeMap<u16, Child>,
     /// Partitions that are left alone until then.
     resting: BTreeMap<u16, Instant>,
@@ -79,10 +86,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         mode: args.cluster_mode,
         node: args.node.clone(),
     };
-    let vacancies = Vacancies::of(&Member::find(&asked)?);
-    let mut machine = Machine { args, vacancies, crawls: BTreeMap::new(), resting: BTreeMap::new() };
+    let member = Member::find(&asked)?;
+    let vacancies = Vacancies::of(&member);
+    let slots = SlotsOfMachine::new(usize::from(args.workers));
+    let (crawls, resting) = (BTreeMap::new(), BTreeMap::new());
+    let mut machine = Machine { args, name: member.node, vacancies, slots, crawls, resting };
     let mut is_leaving = false;
     loop {
+        let mut pause = LOOK_EVERY;
         machine.check_crawls()?;
         if control.is_stopped() {
             if machine.crawls.is_empty() {
@@ -91,14 +102,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             if !is_leaving {
                 is_leaving = machine.leave();
             }
-        } else if machine.step(&control)? {
-            return Ok(ExitCode::SUCCESS);
+        } else {
+            match machine.step(&control)? {
+                Step::Over => return Ok(ExitCode::SUCCESS),
+                Step::Begun => pause = LOOK_AGAIN,
+                Step::Nothing => {}
+            }
         }
         let looked = Instant::now();
-        while looked.elapsed() < LOOK_EVERY && (is_leaving || !control.is_stopped()) {
-            thread::sleep(LOOK_EVERY / 10);
+        while looked.elapsed() < pause && (is_leaving || !control.is_stopped()) {
+            thread::sleep(LOOK_AGAIN);
         }
     }
+}
+
+enum Step {
+    /// Nothing is left to do on any machine.
+    Over,
+    /// The crawl of a partition was begun.
+    Begun,
+    Nothing,
 }
 
 impl Machine<'_> {
@@ -111,43 +134,53 @@ impl Machine<'_> {
             let rest = if status.success() { REST_AT_EASE } else { REST };
             self.resting.insert(number, Instant::now() + rest);
             output::note(format_args!("the crawl of partition {number} has ended: {status}"));
+            if status.code() == Some(i32::from(EXIT_USAGE)) {
+                anyhow::bail!(
+                    "the crawl of partition {number} does not take the options after --; its message is above"
+                );
+            }
         }
         Ok(())
     }
 
-    /// Begins the crawl of a partition, if one is vacant; returns whether nothing is left to do on any machine.
-    fn step(&mut self, control: &Control) -> anyhow::Result<bool> {
-        let view = match self.vacancies.look(Instant::now()) {
+    /// Begins the crawl of a partition, if one is vacant.
+    fn step(&mut self, control: &Control) -> anyhow::Result<Step> {
+        let now = Instant::now();
+        let view = match self.vacancies.look(now) {
             Err(error) if error.is_passing() => {
                 output::note(format_args!("{error}; looking again in {} s", LOOK_EVERY.as_secs()));
-                return Ok(false);
+                return Ok(Step::Nothing);
             }
             view => view?,
         };
         if view.is_over && self.crawls.is_empty() {
-            return Ok(true);
+            return Ok(Step::Over);
         }
         if self.crawls.len() >= usize::from(self.args.partitions_max) {
-            return Ok(false);
+            return Ok(Step::Nothing);
         }
-        let now = Instant::now();
         let mut vacant: Vec<Vacancy> = view.vacant;
+        vacant.retain(|one| one.heir.as_ref().is_none_or(|heir| *heir == self.name));
         // Machines that begin together try different partitions first.
         fastrand::shuffle(&mut vacant);
+        vacant.sort_by_key(|one| one.heir.is_none());
         for vacancy in vacant {
-            let is_resting = self.resting.get(&vacancy.number).is_some_and(|until| now < *until);
+            let is_resting =
+                vacancy.heir.is_none() && self.resting.get(&vacancy.number).is_some_and(|until| now < *until);
             if !is_resting && !self.crawls.contains_key(&vacancy.number) && self.take(&vacancy, control) {
-                break;
+                return Ok(Step::Begun);
             }
         }
-        Ok(false)
+        Ok(Step::Nothing)
     }
 
     /// Begins the crawl of a partition if it can continue here; returns whether it was begun.
     fn take(&mut self, vacancy: &Vacancy, control: &Control) -> bool {
         match self.make_ready(vacancy, control).and_then(|is_ready| {
             if is_ready {
-                let crawl = self.command(vacancy.number).spawn().context("cannot begin a crawl")?;
+                let slots = self.slots.join().context("cannot begin a crawl")?;
+                let mut command = self.command(vacancy.number);
+                let crawl = command.stdin(slots).spawn().context("cannot begin a crawl")?;
                 self.crawls.insert(vacancy.number, crawl);
             }
             Ok(is_ready)
@@ -172,10 +205,11 @@ impl Machine<'_> {
     /// Makes sure that the archive to continue is here; returns whether it is.
     fn make_ready(&self, vacancy: &Vacancy, control: &Control) -> anyhow::Result<bool> {
         let folder = self.folder(vacancy.number);
-        let known = if folder.join("state").exists() {
-            Some(Credits::epoch(Store::read_only(&folder)?.state())?)
-        } else {
-            None
+        let known = match Store::read_only(&folder) {
+            Ok(store) => Some(Credits::epoch(store.state())?),
+            // A crawl that lost a partition to another machine while it began leaves a folder with no archive in it.
+            Err(error) if error.is_missing() => folder.exists().then_some(0),
+            Err(error) => return Err(error.into()),
         };
         match known {
             // It was this machine's, and no node has taken it since: the lock of its folder shows whether it still is.
@@ -204,7 +238,7 @@ impl Machine<'_> {
         let mut command = Command::new(program);
         command.arg("crawl").args(&self.args.crawl).arg("--archive").arg(self.folder(number));
         command.args(["--cluster", &self.args.cluster, "--partition"]);
-        command.arg(format!("{number}/{}", self.args.partitions));
+        command.arg(format!("{number}/{}", self.args.partitions)).arg("--slots");
         if let Some(place) = self.place(number) {
             command.args(["--copy-to", &place]);
         }

@@ -3,15 +3,18 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
+use archive::ledger;
 use archive::refresh::policies::PolicyName;
 use archive::selection::RefreshRules;
 use archive::selection::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample};
+use archive_storage::State;
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::freshness::copies;
-use super::options::{ArchiveArgs, ClockArgs, ReaderArgs, duration};
+use super::freshness::{copies, say_if_none};
+use super::options::{ArchivesArgs, ClockArgs, ReaderArgs, duration};
 use super::{UsageError, output};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
@@ -23,13 +26,15 @@ const CURVE: [f64; 8] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 ///
 /// The budget is that of `archive refresh --budget`, for one run; --every is the time between two runs. Fresh copies have missed
 /// no change of their page; "out of date" is the time since the first missed change. Numbers are averages over the coming days,
-/// weighted by importance.
+/// weighted by importance. Several archives, as the partitions of a cluster, are planned as one that has all their pages: the budget is
+/// for all of them together.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive plan --budget 5000 --days 30
   archive plan --budget 500 --days 30 --every 1h
   archive plan --budget 5000 --days 30 --target 0.9       # which budget makes 90 % fresh?
   archive plan --budget 5000 --days 30 --policy uniform    # what another policy would keep fresh
+  archive plan --budget 5000 --days 30 --archive A1 --archive A2     # partitions of a cluster, as one
   archive plan --budget 5000 --days 30 'page site = \"example.org\"'   # as if only these were refreshed")]
 pub(crate) struct Args {
     /// Pages a run fetches, at most
@@ -42,7 +47,7 @@ pub(crate) struct Args {
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
     /// Time between two runs
@@ -93,9 +98,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(UsageError(text).into());
     }
     let now = args.clock.clock().now();
-    let (store, copies) = copies(&args.archive.path, &args.reader, &args.query, now)?;
-    let sample = Sample::of(&copies);
-    let ranking = ranking(args, &RefreshRules::kept(store.state())?)?;
+    let answering = args.archives.open(&args.reader)?;
+    let archives = answering.archives();
+    let states: Vec<&State> = archives.iter().map(|(store, _)| store.state()).collect();
+    // A page of two archives would be planned twice.
+    ledger::answering(&states).context("these archives cannot be planned as one")?;
+    let (mut all, mut ranking) = (Vec::new(), None);
+    for (store, access) in archives {
+        all.extend(copies(store, access, &args.query, now)?);
+        let rules = RefreshRules::kept(store.state())?;
+        let own = self::ranking(args, &rules)?;
+        if *ranking.get_or_insert(own) != own {
+            let text =
+                "these archives were last refreshed by different policies or intervals; plan each alone";
+            return Err(UsageError(text.to_owned()).into());
+        }
+    }
+    say_if_none(&all, &args.query);
+    let sample = Sample::of(&all);
+    let ranking = ranking.ok_or_else(|| UsageError("there is no archive".to_owned()))?;
     let runs = Runs { budget: args.budget as f64, every, days: args.days };
     let mut rows: Vec<Row> = budgets(args.budget, sample.len())
         .into_iter()
@@ -125,7 +146,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             100.0 * target
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(answering.exit_code())
 }
 
 /// How runs will choose: as the last refresh did, or as was asked for.

@@ -20,7 +20,7 @@ use chrono::Utc;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ReaderArgs};
+use super::options::{ArchiveArgs, ArchivesArgs, ReaderArgs};
 use super::{UsageError, open, output};
 
 /// What is exported unless said otherwise: every site of which something was captured.
@@ -52,6 +52,7 @@ pub(crate) enum Command {
 #[command(after_help = "Examples:
   archive review export --output review.html
   archive review export --format csv --query 'site importance > 1' --output review.csv
+  archive review export --archive A1 --archive A2 --output review.html     # partitions of a cluster, on one sheet
 
 The HTML file needs nothing else: open it in a browser, rate, download the ratings as CSV.")]
 pub(crate) struct ExportArgs {
@@ -68,7 +69,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, default_value_t = SITES_USUAL, value_name = "N")]
     limit: usize,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
 }
@@ -96,7 +97,7 @@ enum Format {
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Export(args) => export(args)?,
+        Command::Export(args) => return export(args),
         Command::Check(args) => check(args)?,
         Command::Import(args) => decide::import(args)?,
         Command::Set(args) => decide::set(args)?,
@@ -112,40 +113,46 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 
 /// Writes the usual sheet of an archive as a page.
 pub(crate) fn write_html(archive: &Path, file: &Path) -> anyhow::Result<()> {
-    let sheet = sheet(archive, Access::read(archive)?, SELECTION_USUAL, SITES_USUAL)?;
-    write_file(archive, file, &sheet, Format::Html)
+    let store = Store::read_only(archive)?;
+    let sheet = sheet(vec![(&store, Access::read(archive)?)], SELECTION_USUAL, SITES_USUAL)?;
+    write_file(&[archive.to_owned()], file, &sheet, Format::Html)
 }
 
-fn export(args: &ExportArgs) -> anyhow::Result<()> {
-    let access = args.reader.access(&args.archive.path)?;
-    let sheet = sheet(&args.archive.path, access, &args.query, args.limit)?;
+fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
+    let answering = args.archives.open(&args.reader)?;
+    let sheet = sheet(answering.archives(), &args.query, args.limit)?;
     let file = args.output.as_deref().unwrap_or(Path::new("-"));
     let is_csv = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
     let format = args.format.unwrap_or(if is_csv { Format::Csv } else { Format::Html });
     if is_standard_output(file) {
         let mut bytes = Vec::new();
         write(&mut bytes, &sheet, format)?;
-        return output::text(&String::from_utf8_lossy(&bytes));
+        output::text(&String::from_utf8_lossy(&bytes))?;
+    } else {
+        write_file(args.archives.paths(), file, &sheet, format)?;
+        output::note(format_args!("{} sites in {}", sheet.entries.len(), file.display()));
     }
-    write_file(&args.archive.path, file, &sheet, format)?;
-    output::note(format_args!("{} sites in {}", sheet.entries.len(), file.display()));
-    Ok(())
+    Ok(answering.exit_code())
 }
 
-fn sheet(archive: &Path, access: Access, selection: &str, limit: usize) -> anyhow::Result<Sheet> {
-    let store = Store::read_only(archive)?;
-    let mut question = Question::new(&store, access, selection, Utc::now())?;
+/// The sites of one or several archives, as of one that has everything.
+fn sheet(archives: Vec<(&Store, Access)>, selection: &str, limit: usize) -> anyhow::Result<Sheet> {
+    let name = |store: &Store| {
+        let path = store.path().canonicalize().unwrap_or_else(|_| store.path().to_owned());
+        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    };
+    let names: Vec<String> = archives.iter().map(|(store, _)| name(store)).collect();
+    let mut question = Question::of(archives, selection, Utc::now())?;
     if !question.plan.asks_for_sites() {
         return Err(UsageError("--query has to ask for sites: 'site importance > 1'".to_owned()).into());
     }
     question.plan.limit_if_unlimited(limit);
-    let path = archive.canonicalize().unwrap_or_else(|_| archive.to_owned());
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    Ok(Sheet::collect(&question.plan, &question.rows, name, selection.to_owned(), Utc::now())?)
+    let selection = selection.to_owned();
+    Ok(Sheet::collect(&question.plan, &question.rows, names.join(", "), selection, Utc::now())?)
 }
 
-fn write_file(archive: &Path, file: &Path, sheet: &Sheet, format: Format) -> anyhow::Result<()> {
-    open::check_output(archive, file)?;
+fn write_file(archives: &[PathBuf], file: &Path, sheet: &Sheet, format: Format) -> anyhow::Result<()> {
+    archives.iter().try_for_each(|archive| open::check_output(archive, file))?;
     let save = || {
         let mut out = BufWriter::new(Output::open(file)?);
         write(&mut out, sheet, format)?;

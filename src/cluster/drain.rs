@@ -22,11 +22,16 @@ pub struct Drained {
 /// Asks the node that has a partition to end, and waits until it has published its last status.
 ///
 /// The node makes everything durable and sends what is left to send; the next one need not wait for a lease. All others wait for
-/// the next one.
+/// the next one: for a minute they leave the partition to `heir`, if one is named.
 ///
 /// # Errors
 /// When the store fails, there is no cluster, no node has the partition, or its node does not end within `patience`.
-pub fn drain(url: &str, partition: u16, patience: Duration) -> Result<Drained, ClusterError> {
+pub fn drain(
+    url: &str,
+    partition: u16,
+    heir: Option<&str>,
+    patience: Duration,
+) -> Result<Drained, ClusterError> {
     let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
     remote::runtime()?.block_on(async {
         let cluster = shared.cluster().await?.ok_or_else(|| ClusterError::None(url.to_owned()))?;
@@ -41,7 +46,7 @@ pub fn drain(url: &str, partition: u16, patience: Duration) -> Result<Drained, C
         if let Some(status) = shared.status(partition).await?.filter(has_ended) {
             return Ok(Drained { status, had_ended: true });
         }
-        shared.ask_to_end(partition, epoch).await?;
+        shared.ask_to_end(partition, epoch, heir).await?;
         let asked = Instant::now();
         while asked.elapsed() < patience {
             shared.time.sleep(LOOK_EVERY).await;

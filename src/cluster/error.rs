@@ -63,6 +63,17 @@ pub enum ClusterError {
         /// How long the request was waited for.
         waited: Duration,
     },
+    /// A partition has no node after its last one was asked to end.
+    #[error(
+        "no node has taken partition {partition} within {} s; `archive node` takes it on any machine that has its archive or a copy of it",
+        .waited.as_secs()
+    )]
+    NotTaken {
+        /// Which partition.
+        partition: u16,
+        /// How long was waited.
+        waited: Duration,
+    },
     /// An object cannot be read.
     #[error("{name} is damaged: {why}")]
     Damaged {

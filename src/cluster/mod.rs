@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | `cluster.json` | once, by the first node | how many partitions there are, and the mode |
 //! | `epochs/P/E` | once, by the node that takes partition P over | who that is |
-//! | `epochs/P/E.drain` | by any program that asks that node to end | nothing; see [`drain`] |
+//! | `epochs/P/E.drain` | by any program that asks that node to end | the name of the node that is to be next, or nothing; see [`drain`] |
 //! | `status/P/E/N` | again and again, by that node | how far it is: the highest number counts; see [`Status`] |
 //! | `addresses/P/E/N` | again and again, by that node | hashes of the N addresses that it asks, ever more; see [`Turns`] |
 //! | `exchange/TO/FROM/N` | once, by the owner of FROM | links and cash for TO; see [`Batch`] |
@@ -26,6 +26,7 @@
 //! This room knows nothing of states and books: the ledger makes batches and applies them.
 
 mod audit;
+mod balance;
 mod batch;
 mod drain;
 mod error;
@@ -34,6 +35,7 @@ mod node;
 mod shared;
 #[cfg(test)]
 mod simulation;
+mod slots;
 mod standing;
 mod status;
 mod turns;
@@ -50,11 +52,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::importance::Cash;
 
 pub use audit::{Audit, InFlight, audit};
+pub use balance::{Balance, Move, moved, plan};
 pub use batch::{BATCH_BYTES_MAX, BATCH_PAGES_MAX, Batch, BatchError, Named, PART_MAX, Route};
 pub use drain::{Drained, drain};
 pub use error::ClusterError;
 pub use member::{Asked, Member};
 pub use node::{Commit, Event, Node};
+pub use slots::{Slots, SlotsOfMachine};
 pub use standing::{ExchangeState, Rest};
 pub use status::{Activity, Progress, Status};
 pub use turns::{ADDRESS_DELAY_MAX, Clock, Look, Turns};

@@ -156,22 +156,35 @@ impl Shared {
         Ok((newest, names.iter().any(|(name, _)| *name == asked)))
     }
 
-    /// Asks the node that has an epoch to end.
-    pub(super) async fn ask_to_end(&self, partition: u16, epoch: u64) -> Result<(), ClusterError> {
-        self.put(&format!("{}{DRAIN}", epoch_name(partition, epoch)), Bytes::new()).await
+    /// Asks the node that has an epoch to end, so that another one, maybe a certain one, can have the partition.
+    pub(super) async fn ask_to_end(
+        &self,
+        partition: u16,
+        epoch: u64,
+        heir: Option<&str>,
+    ) -> Result<(), ClusterError> {
+        let name = format!("{}{DRAIN}", epoch_name(partition, epoch));
+        self.put(&name, Bytes::copy_from_slice(heir.unwrap_or_default().as_bytes())).await
     }
 
-    /// The newest epochs of all partitions that were ever taken.
-    pub(super) async fn newest_epochs(&self) -> Result<BTreeMap<u16, u64>, ClusterError> {
+    /// The newest epochs of all partitions that were ever taken, with the bytes of the request to end it, if there is one.
+    pub(super) async fn newest_epochs(&self) -> Result<BTreeMap<u16, (u64, u64)>, ClusterError> {
         let mut newest = BTreeMap::new();
-        for (name, _) in self.list("epochs").await? {
+        for (name, bytes) in self.list("epochs").await? {
             let Some((partition, number)) = name.split_once('/') else { continue };
+            let (number, bytes) = number.strip_suffix(DRAIN).map_or((number, 0), |number| (number, bytes));
             if let (Ok(partition), Ok(number)) = (partition.parse(), number.parse::<u64>()) {
                 let most = newest.entry(partition).or_default();
-                *most = number.max(*most);
+                *most = (number, bytes).max(*most);
             }
         }
         Ok(newest)
+    }
+
+    /// The node that is to have a partition after the one that was asked to end.
+    pub(super) async fn heir(&self, partition: u16, epoch: u64) -> Result<Option<String>, ClusterError> {
+        let asked = self.read(&format!("{}{DRAIN}", epoch_name(partition, epoch)), SMALL_BYTES_MAX).await?;
+        Ok(asked.map(|name| String::from_utf8_lossy(&name).into_owned()).filter(|name| !name.is_empty()))
     }
 
     pub(super) async fn epoch(&self, partition: u16, number: u64) -> Result<Option<Epoch>, ClusterError> {

@@ -39,6 +39,9 @@ impl Activity {
 pub struct Progress {
     /// URLs of the partition that wait.
     pub waiting: u64,
+    /// Their cash in units, about.
+    #[serde(default)]
+    pub waiting_cash: u64,
     /// Pages that this run has fetched.
     pub pages: u64,
     /// Captures in the archive.

@@ -11,8 +11,11 @@ use crate::remote::{self, MachineTime};
 /// A node that has published nothing for this long is gone: once begun, each publishes its status at least every 30 seconds.
 pub const SILENT_AFTER: Duration = Duration::from_secs(120);
 
+/// For so long a partition is left to the node that is to have it.
+const HEIR_TIME: Duration = Duration::from_secs(60);
+
 /// A partition that a node may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vacancy {
     /// Its number.
     pub number: u16,
@@ -22,6 +25,8 @@ pub struct Vacancy {
     pub published: u64,
     /// Whether the last node is surely gone; if not, only a node that knows it from elsewhere may take the partition.
     pub is_sure: bool,
+    /// The node that is to have it, for some time.
+    pub heir: Option<String>,
 }
 
 /// What was seen of the partitions of a cluster.
@@ -63,7 +68,7 @@ impl Vacancies {
         })?;
         let mut view = View { vacant: Vec::new(), is_over: true };
         for number in 1..=*count {
-            let epoch = epochs.get(&number).copied().unwrap_or(0);
+            let (epoch, asked_bytes) = epochs.get(&number).copied().unwrap_or((0, 0));
             let last = known.get(&number);
             let published = last.map_or(0, |((epoch, _), _)| *epoch);
             let last = last.filter(|_| published == epoch);
@@ -76,7 +81,10 @@ impl Vacancies {
             let is_silent = now.saturating_duration_since(pulse.1) >= SILENT_AFTER;
             view.is_over &= status.is_some_and(|status| has_had_enough(&status.activity));
             if let Some(is_sure) = is_vacant(epoch, status, is_silent) {
-                view.vacant.push(Vacancy { number, epoch, published, is_sure });
+                let is_promised = asked_bytes > 0 && now.saturating_duration_since(pulse.1) < HEIR_TIME;
+                let heir =
+                    if is_promised { remote::runtime()?.block_on(shared.heir(number, epoch))? } else { None };
+                view.vacant.push(Vacancy { number, epoch, published, is_sure, heir });
             }
         }
         Ok(view)
@@ -89,7 +97,7 @@ impl Vacancies {
     pub fn ask_to_end(&self, partition: u16) -> Result<(), ClusterError> {
         remote::runtime()?.block_on(async {
             let (epoch, _) = self.shared.newest_epoch(partition).await?;
-            self.shared.ask_to_end(partition, epoch).await
+            self.shared.ask_to_end(partition, epoch, None).await
         })
     }
 }

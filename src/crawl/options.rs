@@ -78,6 +78,8 @@ pub struct Options {
     pub has_spare_time: Option<bool>,
     /// The place of a crawl among several nodes that crawl together.
     pub cluster: Option<Member>,
+    /// Whether the process that began this one says, over standard input, when it may ask for something ([`crate::cluster::Slots`]).
+    pub has_slots: bool,
     /// Where the archive is copied to after each checkpoint, if it is.
     pub copies: Option<CopyTo>,
 }
@@ -119,6 +121,7 @@ impl Default for Options {
             repack: None,
             has_spare_time: None,
             cluster: None,
+            has_slots: false,
             copies: None,
         }
     }

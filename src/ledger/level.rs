@@ -19,9 +19,22 @@ pub(super) fn level_of(units: u64) -> u8 {
     (bits * 4 + fraction as u32 - 8).min(u32::from(LEVEL_PAGE_MAX)) as u8
 }
 
+/// The least cash of a page on a level, in units: what [`level_of`] is for.
+#[must_use]
+pub const fn units_of(level: u8) -> u64 {
+    let quarters = level as u32 + 8;
+    if level < 4 || level > LEVEL_PAGE_MAX {
+        return 0;
+    }
+    match (4 + quarters as u64 % 4).checked_shl(quarters / 4 - 3) {
+        Some(units) if quarters / 4 <= 64 => units,
+        _ => u64::MAX,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{LEVEL_PAGE_MAX, level_of};
+    use super::{LEVEL_PAGE_MAX, level_of, units_of};
 
     #[test]
     fn levels_rise_with_cash() {
@@ -32,5 +45,9 @@ mod tests {
             last = level;
         }
         assert_eq!(level_of(1 << 40) + 4, level_of(1 << 41));
+        for level in 4..=level_of(u64::MAX) {
+            let units = units_of(level);
+            assert_eq!((level_of(units), level_of(units - 1)), (level, level - 1));
+        }
     }
 }

@@ -33,7 +33,7 @@ pub use answering::{Answering, AnsweringError, answering, captured_sites};
 pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;
-pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED};
+pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, units_of};
 pub use link_code::LinkCode;
 pub use near_duplicates::NearDuplicates;
 pub use outcome::{Erasure, Facts, OutLink, Outcome, canonical_of};

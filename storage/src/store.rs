@@ -74,6 +74,12 @@ impl StoreError {
         matches!(self, Self::State(StateError::Locked { .. }))
     }
 
+    /// Whether a reader found no archive.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::State(StateError::Missing { .. }))
+    }
+
     /// Whether the record that was to be read is lost: its segment is missing or damaged.
     #[must_use]
     pub fn is_lost(&self) -> bool {

@@ -208,7 +208,7 @@ impl Running {
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) elapsed: Duration,
-    /// Of all its threads, in the system as well.
+    /// Of all its threads and of the processes that it has begun and waited for, in the system as well.
     pub(crate) cpu_seconds: f64,
     /// Most memory at any time.
     pub(crate) peak_mib: u64,
@@ -221,9 +221,9 @@ impl Usage {
         if let Ok(text) = fs::read_to_string(process.join("stat"))
             && let Some((_, fields)) = text.rsplit_once(") ")
         {
-            // The 14th and 15th field of the line; what is left begins with the third.
+            // The 14th to 17th field of the line; what is left begins with the third.
             let ticks: u64 =
-                fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+                fields.split(' ').skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
             self.cpu_seconds = self.cpu_seconds.max(ticks as f64 / TICKS_PER_SECOND);
         }
         let status = fs::read_to_string(process.join("status")).unwrap_or_default();

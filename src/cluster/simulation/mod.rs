@@ -232,7 +232,7 @@ impl Scenario {
                 self.tasks.begin(async move {
                     // The store may be down.
                     if let Ok((epoch, _)) = shared.newest_epoch(number).await {
-                        drop(shared.ask_to_end(number, epoch).await);
+                        drop(shared.ask_to_end(number, epoch, None).await);
                     }
                 });
             }

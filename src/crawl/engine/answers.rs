@@ -16,6 +16,7 @@ use super::super::robots_cache::Rules;
 use super::super::timings::Stage;
 use super::operation::Held;
 use super::{CrawlError, Run};
+use crate::cluster::Slots;
 use crate::fetch::FetchError;
 use crate::ledger::{
     Candidate, Credits, LEVEL_PAGE_MAX, LEVEL_REQUISITE, NearDuplicates, Refusal, is_own_robots_txt,
@@ -36,6 +37,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 impl Run<'_> {
     pub(super) fn complete(&mut self, done: Done) -> Result<(), CrawlError> {
         self.under_way -= 1;
+        self.slots.iter_mut().for_each(Slots::give_back);
         let now = Instant::now();
         self.watch.start();
         match done {

@@ -13,6 +13,7 @@ mod operation;
 mod peers;
 mod requests;
 mod robots;
+mod slots;
 mod spare_time;
 
 use std::collections::HashMap;
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Store, UrlId};
-use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
+use crossbeam::channel::{Receiver, bounded};
 
 use self::account::Account;
 use self::copies::Copies;
@@ -40,7 +41,7 @@ use super::robots_cache::{RobotsCache, Rules};
 use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use super::traps::Variations;
-use crate::cluster::ClusterError;
+use crate::cluster::{ClusterError, Slots};
 use crate::decisions::Decisions;
 use crate::erased::Erased;
 use crate::exchange::copy::CopyError;
@@ -200,6 +201,7 @@ pub fn run(
             pace: Pace::default(),
             account: Account::default(),
             peers: None,
+            slots: options.has_slots.then(Slots::from_stdin).transpose()?,
             copies: None,
         };
         run.join_peers(&plan)?;
@@ -271,6 +273,8 @@ struct Run<'a> {
     account: Account,
     /// The other nodes of the cluster, if there is one.
     peers: Option<Peers>,
+    /// What other crawls of this machine leave to this one, if it has to ask.
+    slots: Option<Slots>,
     /// The copies of the archive, if any are made.
     copies: Option<Copies>,
 }
@@ -404,14 +408,20 @@ impl Run<'_> {
             self.watch.start();
             if ending.is_none() {
                 ending = self.should_end().map(|end| (end, now));
-                if ending.is_none() && !is_paused {
-                    self.hand_out(now)?;
-                }
+            }
+            if ending.is_none() && !is_paused {
+                self.hand_out(now)?;
+            } else {
+                self.leave_slots();
             }
             self.watch.lap(Stage::Pick);
             match ending {
                 Some((end, since)) if self.under_way == 0 || now - since > self.grace() => return Ok(end),
-                None if self.under_way == 0 && !is_paused && !self.wake_later()? => {
+                None if self.under_way == 0
+                    && !is_paused
+                    && !self.waits_for_slot()
+                    && !self.wake_later()? =>
+                {
                     if self.nothing_waits_anywhere()? {
                         return Ok(End::Complete);
                     }
@@ -421,17 +431,13 @@ impl Run<'_> {
             let wake = self.frontier.next_wake().filter(|_| ending.is_none() && !is_paused);
             let wait =
                 wake.map_or(REPORT_EVERY, |time| time.saturating_duration_since(now).min(REPORT_EVERY));
-            match self.done.recv_timeout(wait) {
-                Ok(first) => {
-                    self.complete(first)?;
-                    // Everything else that has arrived is handled before the next look at the clock.
-                    for _ in 0..self.options.workers {
-                        let Ok(next) = self.done.try_recv() else { break };
-                        self.complete(next)?;
-                    }
+            if let Some(first) = self.next_done(wait)? {
+                self.complete(first)?;
+                // Everything else that has arrived is handled before the next look at the clock.
+                for _ in 0..self.options.workers {
+                    let Ok(next) = self.done.try_recv() else { break };
+                    self.complete(next)?;
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(CrawlError::ThreadEnded),
             }
             self.watch.start();
             let counted = self.status.captures;
@@ -478,7 +484,7 @@ impl Run<'_> {
 
     fn should_end(&self) -> Option<End> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
-        if self.control.is_stopped() {
+        if self.control.is_stopped() || self.slots.as_ref().is_some_and(Slots::is_over) {
             Some(End::Stopped)
         } else if self.is_drained() {
             Some(End::Drained)

@@ -215,6 +215,7 @@ impl Run<'_> {
         let Some(peers) = peers.as_mut() else { return Ok(()) };
         let progress = Progress {
             waiting: frontier.queued(),
+            waiting_cash: frontier.waiting_cash(),
             pages: status.pages,
             captures: recorder.state().totals().captures,
         };

@@ -12,6 +12,7 @@ use super::super::previous;
 use super::super::process::{FetchTag, Tag};
 use super::super::traps::endless_path;
 use super::{CrawlError, Run};
+use crate::cluster::Slots;
 use crate::decisions::Verdict;
 use crate::fetch::robots::ROBOTS_BYTES_MAX;
 use crate::fetch::{Endpoint, Job, Request, Task};
@@ -22,6 +23,9 @@ impl Run<'_> {
     pub(super) fn hand_out(&mut self, now: Instant) -> Result<(), CrawlError> {
         while self.under_way < self.operation.workers && !self.robots_are_spent() {
             self.frontier.set_floor(if self.is_full() { LEVEL_REQUISITE } else { 0 });
+            if !self.has_slot(now) {
+                return Ok(());
+            }
             let Some(pick) = self.frontier.next(now) else { return Ok(()) };
             let job = match pick {
                 Pick::Resolve(host) => self.resolve_job(host)?,
@@ -30,6 +34,7 @@ impl Run<'_> {
             };
             if let Some(job) = job {
                 self.under_way += 1;
+                self.slots.iter_mut().for_each(Slots::take);
                 self.fetcher.submit(job).map_err(|_| CrawlError::ThreadEnded)?;
             }
         }

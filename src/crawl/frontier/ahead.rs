@@ -65,7 +65,7 @@ impl Frontier {
     /// The host that is to be resolved now, if one is.
     pub(super) fn next_unresolved(&mut self) -> Option<HostId> {
         let ready = self.ready_level();
-        while self.ahead.resolving < RESOLVING_MAX && self.ahead.hosts < AHEAD_MAX {
+        while self.unresolved_level().is_some() {
             let &(level, _, host) = self.unresolved.peek()?;
             let is_next = ready.is_none_or(|ready| ready < level);
             if level < self.floor || !(is_next || self.ahead.hosts < STOCK) {
@@ -84,6 +84,12 @@ impl Frontier {
             }
         }
         None
+    }
+
+    /// The level of the best host that may be resolved now.
+    pub(super) fn unresolved_level(&self) -> Option<u8> {
+        let may_resolve = self.ahead.resolving < RESOLVING_MAX && self.ahead.hosts < AHEAD_MAX;
+        self.unresolved.peek().filter(|_| may_resolve).map(|(level, ..)| *level)
     }
 
     /// Says of which site a host is that was picked to be resolved, and whether that is to be done now. If not, it will be

@@ -31,7 +31,7 @@ use self::ahead::{Ahead, Unresolved};
 use self::host_queue::HostQueue;
 use self::spill::Spill;
 use crate::cluster::Turns;
-use crate::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal};
+use crate::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, units_of};
 
 /// URLs of one host in memory before some go to disk: at least, however many hosts there are, and at most.
 const SHARE_MIN: usize = 32;
@@ -262,6 +262,15 @@ impl Frontier {
     #[must_use]
     pub fn requisites(&self) -> u64 {
         self.requisites
+    }
+
+    /// The cash of the ordinary pages that wait, in units, by their levels: a seventh too little on average.
+    #[must_use]
+    pub fn waiting_cash(&self) -> u64 {
+        let mut pages = [0_u64; 1 + u8::MAX as usize];
+        self.level_of.iter().for_each(|level| pages[usize::from(*level)] += 1);
+        let levels = pages.iter().zip(0..=u8::MAX);
+        levels.fold(0, |sum, (pages, level)| sum.saturating_add(pages.saturating_mul(units_of(level))))
     }
 
     /// Lets only URLs of this level and above be picked.

@@ -67,6 +67,14 @@ impl Frontier {
         None
     }
 
+    /// The level of what [`Frontier::next`] would pick; 0 if it would pick nothing. It may be too high while the best entry is out
+    /// of date.
+    pub fn best_level(&mut self, now: Instant) -> u8 {
+        self.wake_addresses(now);
+        let best = self.ready_level().max(self.unresolved_level());
+        best.filter(|level| *level >= self.floor).unwrap_or(0)
+    }
+
     /// Moves addresses whose time has come from the waiting to the ready.
     pub(super) fn wake_addresses(&mut self, now: Instant) {
         while let Some(Reverse((time, number))) = self.waiting.peek().copied() {

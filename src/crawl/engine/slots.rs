@@ -1,0 +1,45 @@
+//! A run whose requests are shared with other crawls of the machine.
+
+use std::time::{Duration, Instant};
+
+use crossbeam::channel::never;
+use crossbeam::select;
+
+use super::super::process::Done;
+use super::{CrawlError, Run};
+use crate::cluster::Slots;
+
+impl Run<'_> {
+    /// Whether one more request may be sent, as far as the other crawls are concerned.
+    pub(super) fn has_slot(&mut self, now: Instant) -> bool {
+        let Some(slots) = &mut self.slots else { return true };
+        slots.may_ask(self.frontier.best_level(now))
+    }
+
+    /// Leaves unused slots to the other crawls.
+    pub(super) fn leave_slots(&mut self) {
+        if let Some(slots) = &mut self.slots {
+            slots.may_ask(0);
+        }
+    }
+
+    /// The next thing that is done, unless something else is to be done first.
+    pub(super) fn next_done(&mut self, wait: Duration) -> Result<Option<Done>, CrawlError> {
+        let none = never();
+        let slots = self.slots.as_ref().filter(|slots| !slots.is_over());
+        let granted = slots.map_or(&none, |slots| &slots.granted);
+        select! {
+            recv(self.done) -> done => done.map(Some).map_err(|_| CrawlError::ThreadEnded),
+            recv(granted) -> granted => {
+                self.slots.iter_mut().for_each(|slots| slots.heard(granted.is_ok()));
+                Ok(None)
+            }
+            default(wait) => Ok(None),
+        }
+    }
+
+    /// Whether there is something to ask for, once other crawls of this machine leave a slot.
+    pub(super) fn waits_for_slot(&self) -> bool {
+        self.slots.as_ref().is_some_and(Slots::is_waiting)
+    }
+}

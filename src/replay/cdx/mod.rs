@@ -105,3 +105,14 @@ pub(super) fn host_asked(query: &str) -> Result<(String, bool), String> {
 fn mistake(problem: &str) -> Response {
     Response::text(400, "text/plain; charset=utf-8", format!("{problem}\n"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ROWS_MAX, Values, merged};
+
+    #[test]
+    fn rows_of_several_archives_have_a_limit_together() {
+        let status = |count| merged("url=*.org&limit=1", vec![Values::default(); count]).unwrap().status;
+        assert_eq!((status(ROWS_MAX), status(ROWS_MAX + 1)), (200, 400));
+    }
+}

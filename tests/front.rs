@@ -150,6 +150,32 @@ fn archives_served_as_one_answer_as_one_and_lead_to_the_one_that_has_a_page() {
         }
     }
 
+    // What is about several sites is merged from all archives.
+    let whole = Served::of(&one[0]);
+    for query in [
+        "url=test&matchType=domain",
+        "url=*.test&output=json&fl=urlkey,timestamp,original,digest,status",
+        "url=*.test&output=text&fl=urlkey,timestamp,url,mime&sort=reverse&limit=50",
+        "url=*.test&output=text&fl=urlkey,timestamp&closest=20260101000000&limit=30",
+        "url=*.test&output=text&fl=urlkey&filter=mime:html&collapse=urlkey:7",
+        "url=*.test&output=text&fl=urlkey,status&page=2&pageSize=70",
+        "url=*.test&showNumPages=true&pageSize=70",
+        "url=*.nowhere",
+    ] {
+        // Where records lie is each archive's own.
+        let query = if query.contains("fl=") || query.contains("Num") {
+            query.to_owned()
+        } else {
+            format!("{query}&fl=url")
+        };
+        let (merged, alone) =
+            [&front.replay, &whole.replay].map(|at| get(at, &format!("/cdx?{query}"))).into();
+        assert_eq!(merged.status, 200, "{query}");
+        assert_eq!(String::from_utf8_lossy(&merged.body), String::from_utf8_lossy(&alone.body), "{query}");
+        assert_eq!(merged.get("content-type"), alone.get("content-type"), "{query}");
+        assert_eq!(merged.body.is_empty(), query.contains("nowhere"), "{query}");
+    }
+
     // Only what was named is asked or led to.
     let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
     stranger.set_nonblocking(true).unwrap();

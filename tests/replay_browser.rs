@@ -30,6 +30,22 @@ addEventListener("message", event => say(event.data));
 navigator.serviceWorker.register("/web/2014js_/http://b.org/late").then(() => say("worker: taken"), () => say("worker: refused"));
 ServiceWorkerContainer.prototype.register.call(navigator.serviceWorker, "/web/2014js_/http://b.org/late")
   .then(() => say("worker itself: taken"), () => say("worker itself: refused"));
+const blob = (text, type) => URL.createObjectURL(new Blob([text], {type}));
+const made = document.createElement("iframe");
+made.src = blob("<img src=http://live.example/blob.png><script>parent.postMessage('frame of a blob', '*')</scr" + "ipt>", "text/html");
+document.body.append(made);
+const second = document.createElement("iframe"); second.setAttribute("src", blob("<img src=http://live.example/other.png>", "application/xhtml+xml"));
+document.body.append(second);
+open(blob("<img src=http://live.example/window.png>", "text/html"));
+const empty = document.createElement("iframe"); document.body.append(empty);
+empty.contentDocument.body.innerHTML = "<img src=http://live.example/empty.png>";
+empty.contentWindow.fetch("http://live.example/empty").catch(failed("empty frame"));
+const waiting = document.createElement("iframe"); document.body.append(waiting);
+const markup = "<script src=http://live.example/written></scr" + "ipt><script src=http://b.org/late></scr" + "ipt>";
+waiting.contentDocument.write(markup); waiting.contentDocument.close();
+const shown = open("about:blank"); if (shown) shown.document.write("<img src=http://live.example/opened.png>");
+new Worker(blob("fetch('http://b.org/data').then(a => a.text()).then(postMessage)")).onmessage = event => say("worker of a blob: " + event.data);
+fetch("/data?_=" + Date.now()).then(report("number"), failed("number"));
 for (const url of ["ws://live.example/", "wss://live.example/"]) try { new WebSocket(url); } catch {}
 new EventSource("http://live.example/events");
 navigator.sendBeacon("http://live.example/beacon", "x");
@@ -39,6 +55,9 @@ const form = document.createElement("form"); form.action = "http://live.example/
 form.target = "other"; form.submit();
 const link = document.createElement("a"); link.href = "http://live.example/link"; link.target = "_blank"; link.click();
 open("http://live.example/open");
+history.pushState({}, "", "/deep/er");
+fetch("../data").then(report("pushed"), failed("pushed"));
+history.replaceState({}, "", "http://a.org/");
 addEventListener("load", () => setTimeout(() =>
   say(document.querySelector("archive-banner").shadowRoot.querySelector("p").textContent), 50));
 setTimeout(() => { location.href = "http://live.example/away"; }, 100);
@@ -96,6 +115,11 @@ fn scripts_get_what_they_ask_for_and_nothing_leaves() {
         "https://live.example/none: 404 ",
         "late: ran",
         "frame: of b",
+        "frame of a blob",
+        "empty frame: failed",
+        "worker of a blob: of b",
+        "number: 200 of a",
+        "pushed: 200 of a",
         "worker: refused",
         "worker itself: refused",
         "Archived 2014-01-03 03:03:21 UTC · 1 capture · parts of it up to 10 days apart",

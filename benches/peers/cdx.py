@@ -8,20 +8,15 @@ pages of blocks of a compressed index alone: what must come of these is made her
 answers differ, then sums as JSON. Wants pywb in VENV.
 """
 
-import argparse
 import collections
 import itertools
 import json
 import random
-import shutil
-import subprocess
-import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
-from pathlib import Path
 
-from fidelity import free, reached
+from beside_pywb import arguments, served
 
 FIELDS = ["urlkey", "timestamp", "url", "mime", "status", "digest", "length", "offset", "filename"]
 # pywb says in which of its indexes a line is, and that it may be shown.
@@ -73,56 +68,41 @@ def get(address, parameters):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("archive", type=Path)
-    parser.add_argument("--pywb", type=lambda text: Path(text).absolute(), required=True, help="folder of pywb's programs")
-    parser.add_argument("--program", default="target/release/archive")
+    parser = arguments(__doc__)
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp())
-    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    archive, program = given.archive.resolve(), shutil.which(given.program) or str(Path(given.program).resolve())
-    subprocess.run([given.pywb / "wb-manager", "init", "archive"], check=True, **quiet)
-    index = folder / "collections/archive/indexes/index.cdxj"
-    subprocess.run([program, "export", "--archive", archive, "cdxj", "--output", index], check=True, **quiet)
-    ours, other, theirs = free(), free(), free()
-    serve = [program, "serve", "--archive", archive, "--listen", f"127.0.0.1:{other}", "--replay-listen", f"127.0.0.1:{ours}"]
-    servers = [subprocess.Popen(serve, **quiet), subprocess.Popen([given.pywb / "wayback", "-p", str(theirs)], **quiet)]
-    reached(ours), reached(theirs)
-    dice, lines, sums = random.Random(given.seed), index.read_text().splitlines(), collections.Counter()
-    for _ in range(given.queries):
-        asked, beside = drawn(dice, lines)
-        pywb = lambda query: get(f"http://127.0.0.1:{theirs}/archive/cdx", query + [("allowFuzzy", "0")]).replace(OF_ITS_OWN, "")
-        us = lambda query: get(f"http://127.0.0.1:{ours}/cdx", query)
-        expected = pywb(asked)
-        if beside == "page":
-            size = dice.choice([1, 3, 10, 100])
-            paged = asked + [("pageSize", str(size))]
-            pages = json.loads(us(paged + [("showNumPages", "true")]))["pages"]
-            # All of up to twelve pages, else their ends.
-            numbers = range(pages) if pages <= 12 else [0, 1, pages // 2, pages - 1]
-            found = "".join(us(paged + [("page", str(page))]) for page in numbers)
-            rows = expected.splitlines(keepends=True)
-            expected = "".join(row for page in numbers for row in rows[page * size : (page + 1) * size])
-            if pages != max(1, -(-len(rows) // size)):
-                found = f"{pages} pages of {len(rows)} lines"
-        elif beside == "collapse":
-            field, length = dice.choice(["urlkey", "digest", "timestamp", "status", "mime"]), dice.choice([None, 1, 4, 10])
-            found = us(asked + [("collapse", field if length is None else f"{field}:{length}")])
-            whole = [json.loads(row) for row in pywb([it for it in asked if it[0] not in ("output", "fl")] + [("output", "json")]).splitlines()]
-            alike = itertools.groupby(range(len(whole)), lambda place: whole[place].get(field, "")[:length])
-            rows = expected.splitlines(keepends=True)
-            expected = "".join(rows[next(places)] for _, places in alike)
-        else:
-            found = us(asked)
-        sums.update({"queries": 1, "equal": found == expected, "lines": expected.count("\n"), beside or "plain": 1, "empty": not expected})
-        if found != expected:
-            print(beside, urllib.parse.urlencode(asked), found[:300], expected[:300], sep="\n  ", flush=True)
-    print(json.dumps(sums))
-    for server in servers:
-        server.kill()
-    shutil.rmtree(folder)
+    with served(given) as (index, ours, theirs):
+        dice, lines, sums = random.Random(given.seed), index.read_text().splitlines(), collections.Counter()
+        for _ in range(given.queries):
+            asked, beside = drawn(dice, lines)
+            pywb = lambda query: get(f"http://127.0.0.1:{theirs}/archive/cdx", query + [("allowFuzzy", "0")]).replace(OF_ITS_OWN, "")
+            us = lambda query: get(f"http://127.0.0.1:{ours}/cdx", query)
+            expected = pywb(asked)
+            if beside == "page":
+                size = dice.choice([1, 3, 10, 100])
+                paged = asked + [("pageSize", str(size))]
+                pages = json.loads(us(paged + [("showNumPages", "true")]))["pages"]
+                # All of up to twelve pages, else their ends.
+                numbers = range(pages) if pages <= 12 else [0, 1, pages // 2, pages - 1]
+                found = "".join(us(paged + [("page", str(page))]) for page in numbers)
+                rows = expected.splitlines(keepends=True)
+                expected = "".join(row for page in numbers for row in rows[page * size : (page + 1) * size])
+                if pages != max(1, -(-len(rows) // size)):
+                    found = f"{pages} pages of {len(rows)} lines"
+            elif beside == "collapse":
+                field, length = dice.choice(["urlkey", "digest", "timestamp", "status", "mime"]), dice.choice([None, 1, 4, 10])
+                found = us(asked + [("collapse", field if length is None else f"{field}:{length}")])
+                whole = [json.loads(row) for row in pywb([it for it in asked if it[0] not in ("output", "fl")] + [("output", "json")]).splitlines()]
+                alike = itertools.groupby(range(len(whole)), lambda place: whole[place].get(field, "")[:length])
+                rows = expected.splitlines(keepends=True)
+                expected = "".join(rows[next(places)] for _, places in alike)
+            else:
+                found = us(asked)
+            sums.update({"queries": 1, "equal": found == expected, "lines": expected.count("\n"), beside or "plain": 1, "empty": not expected})
+            if found != expected:
+                print(beside, urllib.parse.urlencode(asked), found[:300], expected[:300], sep="\n  ", flush=True)
+        print(json.dumps(sums))
 
 
 if __name__ == "__main__":

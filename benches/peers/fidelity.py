@@ -1,51 +1,32 @@
 #!/usr/bin/env python3
 """Replay pages of a crawl in Chromium, by this program and by pywb from the same WARC files, beside the live pages.
 
-    archive crawl --archive A --codec gzip …             # of servers that answer the same still
+    archive crawl --archive A --codec gzip …             # of servers that answer the same still, `scripted.py` among them
     benches/peers/fidelity.py A --pywb VENV/bin [--program PROGRAM] [--limit N]
 
-Of every HTML page with status 200: whether the visible text is the live page's, whether all requisites are there that the live page
+Of every HTML page and redirect: whether the visible text is the live page's, whether all requisites are there that the live page
 loaded, the share of pixels that differ (1200 × 2000, a channel by more than 16), and what was asked of the live web, which a proxy
 that answers nothing counts. A line for each page where something differs, then sums as JSON.
 
     apt-get install chromium chromium-driver; pip install pillow
 """
 
-import argparse
 import base64
 import collections
 import io
 import json
-import os
 import re
-import shutil
 import socket
 import subprocess
-import sys
-import tempfile
 import threading
 import time
+import urllib.parse
 import urllib.request
-from pathlib import Path
 
+from beside_pywb import arguments, free, reached, served
 from PIL import Image, ImageChops
 
 WIDTH, HEIGHT, CHANNEL, PIXELS, SETTLED, PATIENCE = 1200, 2000, 16, 0.01, 0.3, 15
-
-
-def free():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def reached(port):
-    for _ in range(600):
-        try:
-            return socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            time.sleep(0.05)
-    sys.exit(f"nothing answers at port {port}")
 
 
 class Nowhere(threading.Thread):
@@ -131,73 +112,59 @@ def differing(a, b):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("archive", type=Path)
-    parser.add_argument("--pywb", type=lambda text: Path(text).absolute(), required=True, help="folder of pywb's programs")
-    parser.add_argument("--program", default="target/release/archive")
+    parser = arguments(__doc__)
     parser.add_argument("--limit", type=int, default=300)
     given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp())
-    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    archive, program = given.archive.resolve(), shutil.which(given.program) or str(Path(given.program).resolve())
-    subprocess.run([given.pywb / "wb-manager", "init", "archive"], check=True, **quiet)
-    index = folder / "collections/archive/indexes/index.cdxj"
-    subprocess.run([program, "export", "--archive", archive, "cdxj", "--output", index], check=True, **quiet)
-    for segment in archive.glob("segments/*.warc.gz"):
-        os.symlink(segment, folder / "collections/archive/archive" / segment.name)
-    # Pages without frame and banner, as they are compared with live ones.
-    (folder / "config.yaml").write_text("framed_replay: false\n")
-    (folder / "templates").mkdir(exist_ok=True)
-    (folder / "templates/banner.html").write_text("")
-    (folder / "templates/frame_insert.html").write_text("")
-    ours, other, theirs = free(), free(), free()
-    serve = [program, "serve", "--archive", archive, "--listen", f"127.0.0.1:{other}", "--replay-listen", f"127.0.0.1:{ours}"]
-    servers = [subprocess.Popen(serve, **quiet), subprocess.Popen([given.pywb / "wayback", "-p", str(theirs)], **quiet)]
-    reached(ours), reached(theirs)
-    nowhere = Nowhere()
-    beside = f"--proxy-bypass-list=<-loopback>;127.0.0.1:{ours};127.0.0.1:{theirs}"
-    live, replay = Browser(), Browser(f"--proxy-server=127.0.0.1:{nowhere.port}", beside)
-    pages, archived = [], set()
-    for line in index.open():
-        _, stamp, fields = line.split(" ", 2)
-        fields = json.loads(fields)
-        archived.add(fields["url"])
-        if fields.get("status") == "200" and fields["mime"] == "text/html":
-            pages.append((stamp, fields["url"]))
-    pages = pages[:: max(1, len(pages) // given.limit)][: given.limit]
-    sides = {
-        "ours": lambda stamp, url: f"http://127.0.0.1:{ours}/web/{stamp}if_/{url}",
-        "pywb": lambda stamp, url: f"http://127.0.0.1:{theirs}/archive/{stamp}mp_/{url}",
-    }
-    # The first page of a reader is loaded twice: see docs/replay.md.
-    replay.show(sides["ours"](*pages[0]))
-    original = re.compile(r"http://127\.0\.0\.1:\d+/(?:web|archive)/\d+[a-z]*_?/(.*)")
-    plain = lambda url: original.sub(r"\1", url)
-    sums = {side: collections.Counter() for side in sides}
-    for stamp, url in pages:
-        text, loaded, picture = live.show(url)
-        # What a script put together was never captured: nobody can show it.
-        uncaptured = loaded - archived
-        for side, address in sides.items():
-            asked = len(nowhere.asked)
-            shown, found, drawn = replay.show(address(stamp, url))
-            missing = loaded - uncaptured - {plain(one) for one in found}
-            pixels = differing(picture, drawn)
-            left = [one for one in nowhere.asked[asked:] if url.split("/")[2] in one]
-            faults = {"text": shown != text, "requisites": bool(missing), "pixels": pixels >= PIXELS, "left": bool(left)}
-            if uncaptured and any(faults.values()):
-                faults["not captured"] = True
-            sums[side].update(name for name, is_so in faults.items() if is_so)
-            sums[side].update(pages=1, good=not any(faults.values()), loaded=len(loaded & archived))
-            if any(faults.values()):
-                said = [name for name, is_so in faults.items() if is_so]
-                print(side, url, *said, f"{pixels:.4f}", sorted(missing | uncaptured)[:3], left[:3], len(shown), len(text), flush=True)
-    print(json.dumps(sums))
-    for browser in (live, replay):
-        browser.end()
-    for server in servers:
-        server.kill()
-    shutil.rmtree(folder)
+    with served(given) as (index, ours, theirs):
+        nowhere = Nowhere()
+        beside = f"--proxy-bypass-list=<-loopback>;127.0.0.1:{ours};127.0.0.1:{theirs}"
+        live, replay = Browser(), Browser(f"--proxy-server=127.0.0.1:{nowhere.port}", beside)
+        pages, archived = [], set()
+        for line in index.open():
+            _, stamp, fields = line.split(" ", 2)
+            fields = json.loads(fields)
+            archived.add(fields["url"])
+            if fields.get("status") in ("200", "301", "302") and fields["mime"] == "text/html":
+                pages.append((stamp, fields["url"]))
+        hosts = {url.split("/")[2] for url in archived if "//" in url}
+        count = min(given.limit, len(pages))
+        pages = [pages[place * len(pages) // count] for place in range(count)]
+        sides = {
+            "ours": lambda stamp, url: f"http://127.0.0.1:{ours}/web/{stamp}if_/{url}",
+            "pywb": lambda stamp, url: f"http://127.0.0.1:{theirs}/archive/{stamp}mp_/{url}",
+        }
+        # The first page of a reader is loaded twice: see docs/replay.md.
+        replay.show(sides["ours"](*pages[0]))
+        original = re.compile(r"http://127\.0\.0\.1:\d+/(?:web|archive)/\d+[a-z]*_?/(.*)")
+        at_root = re.compile(rf"http://127\.0\.0\.1:(?:{ours}|{theirs})(?=/)")
+
+        def plain(url, page):
+            """What a replayed URL stands for: one at the root of the replay, which a worker mapped, is of the page's host."""
+            found = original.sub(r"\1", url)
+            return urllib.parse.urljoin(page, found if found != url else at_root.sub("", url))
+
+        sums = {side: collections.Counter() for side in sides}
+        for stamp, url in pages:
+            text, loaded, picture = live.show(url)
+            # What a script put together was never captured: nobody can show it.
+            uncaptured = loaded - archived
+            for side, address in sides.items():
+                asked = len(nowhere.asked)
+                shown, found, drawn = replay.show(address(stamp, url))
+                missing = loaded - uncaptured - {plain(one, url) for one in found}
+                pixels = differing(picture, drawn)
+                left = [one for one in nowhere.asked[asked:] if any(host in one for host in hosts)]
+                faults = {"text": shown != text, "requisites": bool(missing), "pixels": pixels >= PIXELS, "left": bool(left)}
+                if uncaptured and any(faults.values()):
+                    faults["not captured"] = True
+                sums[side].update(name for name, is_so in faults.items() if is_so)
+                sums[side].update(pages=1, good=not any(faults.values()), loaded=len(loaded & archived))
+                if any(faults.values()):
+                    said = [name for name, is_so in faults.items() if is_so]
+                    print(side, url, *said, f"{pixels:.4f}", sorted(missing | uncaptured)[:3], left[:3], len(shown), len(text), flush=True)
+        print(json.dumps(sums))
+        for browser in (live, replay):
+            browser.end()
 
 
 if __name__ == "__main__":

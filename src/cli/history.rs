@@ -119,7 +119,7 @@ const fn changed(capture: &Capture) -> Option<&'static str> {
 const fn kind_name(kind: CaptureKind) -> &'static str {
     match kind {
         CaptureKind::Response => "response",
-        CaptureKind::Identical => "same as before",
+        CaptureKind::Identical => "seen before",
         CaptureKind::NotModified => "not modified",
         CaptureKind::Resource => "resource",
         CaptureKind::Failed => "no answer",

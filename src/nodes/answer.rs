@@ -8,6 +8,7 @@ use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
 use crate::access::Access;
 use crate::ledger::{Credits, captured_sites};
 use crate::query::{self, Plan, Question, Rows as _, Together};
+use crate::replay;
 
 /// Receives lines as they come.
 type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
@@ -96,6 +97,10 @@ pub fn answer(store: &Store, access: &Access, ask: &Ask, take: &mut Take<'_>) ->
         Ask::FindShown { wanted, words, pages } => {
             let shown = wanted.shown(store, access, words, pages)?;
             shown.into_iter().try_for_each(|shown| take(Line::Shown(shown)))?;
+        }
+        Ask::Captures { query } => {
+            let sent = replay::sent(store, access, query, |values| take(Line::Capture(values)));
+            sent?.map_err(AskError::Wrong)?;
         }
         Ask::Targets { urls } | Ask::Known { urls } if urls.len() > URLS_MAX => {
             return Err(AskError::Wrong(format!("more than {URLS_MAX} URLs cannot be looked up at once")));

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
 
@@ -20,6 +20,7 @@ use crate::access::Access;
 use crate::cluster::Partition;
 use crate::ledger::{Answering, AnsweringError};
 use crate::query::{Answer, Doubt, Plan, Taken, Value};
+use crate::replay::{self, Values};
 use crate::search::Statistics;
 
 /// Bytes of URLs of the pages that a relation names.
@@ -200,6 +201,24 @@ impl<'a> Asked<'a> {
         let is_cut = limit.is_some_and(|limit| plan.limit_if_unlimited(limit));
         let query = Asking { query: text, now: now.timestamp_micros(), limit };
         Ok((self.insist(|asked| asked.answer(&plan, query, &[]))?, is_cut))
+    }
+
+    /// The answer to a query for captures (`/cdx`).
+    ///
+    /// # Errors
+    /// When the query is wrong, no archive answers, or a folder cannot be read.
+    pub fn captures(&mut self, query: &str) -> Result<replay::Response, AskError> {
+        let ask = Ask::Captures { query: query.to_owned() };
+        self.insist(|asked| {
+            let count = AtomicUsize::new(0);
+            let shares = asked.gather(&ask, |_, rows: &mut Vec<Values>, line| {
+                let Line::Capture(values) = line else { return false };
+                // One too many, and the answer is that there are too many.
+                rows.extend((count.fetch_add(1, Relaxed) <= replay::ROWS_MAX).then_some(values));
+                true
+            })?;
+            Ok(replay::merged(query, shares.into_iter().flatten().collect())?)
+        })
     }
 
     /// Tries something, and again without the nodes that fail.

@@ -26,6 +26,7 @@ pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VER
 use crate::find::FindError;
 use crate::ledger::{AnsweringError, CreditError};
 use crate::query::{self, ArchiveRowsError, RowsError};
+use crate::replay;
 use archive_storage::StateError;
 
 /// Archives that are asked as one.
@@ -90,6 +91,9 @@ pub enum AskError {
     /// A folder cannot be searched.
     #[error(transparent)]
     Find(#[from] FindError),
+    /// A folder's captures cannot be read.
+    #[error(transparent)]
+    Replay(#[from] replay::Error),
     /// What was asked for is impossible.
     #[error("{0}")]
     Wrong(String),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Partition;
 use crate::find::{Best, Linked, Shown, Wanted, Words};
 use crate::query::Portion;
+use crate::replay::Values;
 use crate::search::{Fit, Statistics};
 
 /// The version of requests and answers: others are refused.
@@ -93,6 +94,11 @@ pub enum Ask {
         /// Their numbers.
         pages: Vec<u32>,
     },
+    /// Its rows of the answer to a query for captures.
+    Captures {
+        /// Parameters of the CDX server.
+        query: String,
+    },
     /// Which of some URLs belong to pages that it shows.
     Known {
         /// The URLs, [`URLS_MAX`] at most.
@@ -145,6 +151,8 @@ pub enum Line {
     Shown(Shown),
     /// The URL of a page that is linked to.
     Target(String),
+    /// A capture, in the order of keys and times.
+    Capture(Values),
     /// The place in the request of a URL that is known.
     Known(u32),
     /// The last one, with how many rows match besides those in doubt.

@@ -7,7 +7,7 @@ use url::Url;
 /// Digits of a whole timestamp: `YYYYMMDDhhmmss`.
 pub(super) const STAMP_DIGITS: usize = 14;
 
-/// What a captured URL is wanted as. It stands behind the timestamp and decides how the answer is written.
+/// What a captured URL is wanted as. It follows the timestamp and decides how the answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Modifier {
     /// A page in the window: with the banner.

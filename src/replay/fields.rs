@@ -10,7 +10,7 @@ use super::rewrite::html::refreshed;
 use crate::parse::headers::{parameter, split_link};
 use crate::parse::html::kind_of_relation;
 
-/// What the names of an original's fields are put behind.
+/// What stands before the names of an original's fields.
 const PREFIX: &str = "X-Archive-Orig-";
 
 /// Fields of an original that are repeated, and bytes of each value. Clients give up at about a hundred.

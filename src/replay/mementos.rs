@@ -25,6 +25,10 @@ const ESCAPED_OR_NOT: [(&str, &str); 5] =
 /// Spellings of a URL that are looked up.
 const SPELLINGS_MAX: usize = 32;
 
+/// Parameters that scripts add to get past caches, and digits of the times that are their values.
+const AGAINST_CACHES: [&str; 7] = ["_", "cb", "t", "ts", "time", "timestamp", "nocache"];
+const TIME_DIGITS: usize = 10;
+
 /// A capture that has, or stands for, content.
 #[derive(Clone, Debug)]
 pub(super) struct Memento {
@@ -41,7 +45,7 @@ pub(super) struct Mementos {
     pub list: Vec<Memento>,
 }
 
-/// The URLs that are the same to whoever reads: the first is the one asked for.
+/// The URLs that are one page to readers: the first is the one asked for.
 pub(super) fn same(url: &str) -> Vec<String> {
     let mut all = vec![url.to_owned()];
     let Some((scheme, rest)) =
@@ -111,6 +115,20 @@ fn put_together(url: &str) -> Vec<String> {
         }
     }
     all
+}
+
+/// A URL without the number by which scripts keep caches from answering (`_=1700000000000`); nothing where it has none.
+pub(super) fn without_number(url: &str) -> Option<String> {
+    let (rest, query) = url.split_once('?')?;
+    let is_number = |pair: &&str| {
+        pair.split_once('=').is_some_and(|(name, value)| {
+            let is_time = value.len() >= TIME_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit());
+            is_time && AGAINST_CACHES.contains(&name)
+        })
+    };
+    let kept: Vec<&str> = query.split('&').filter(|pair| !is_number(pair)).collect();
+    let query = if kept.is_empty() { String::new() } else { format!("?{}", kept.join("&")) };
+    Some(format!("{rest}{query}")).filter(|without| without.len() < url.len())
 }
 
 /// Whether two URLs differ at most in what they escape.
@@ -222,7 +240,7 @@ impl Mementos {
 
 #[cfg(test)]
 mod tests {
-    use super::{SPELLINGS_MAX, is_spelled_alike, put_together, same, spellings};
+    use super::{SPELLINGS_MAX, is_spelled_alike, put_together, same, spellings, without_number};
 
     #[test]
     fn spellings_of_one_url() {
@@ -247,6 +265,20 @@ mod tests {
         let paths = ["b(c)=d", "b(c)%3Dd", "b%28c%29=d", "b%28c%29%3Dd"];
         assert_eq!(all, paths.map(|path| format!("http://a.org/{path}{query}")));
         assert_eq!(put_together("http://a.org")[0], "http://a.org");
+    }
+
+    #[test]
+    fn numbers_against_caches_are_taken_off() {
+        for (url, without) in [
+            ("http://a.org/b?_=1700000000000", Some("http://a.org/b")),
+            ("http://a.org/b?c=d&_=1700000000&e", Some("http://a.org/b?c=d&e")),
+            ("http://a.org/b?ts=170000000", None),
+            ("http://a.org/b?id=1700000000000", None),
+            ("http://a.org/b?", None),
+            ("http://a.org/b", None),
+        ] {
+            assert_eq!(without_number(url).as_deref(), without, "{url}");
+        }
     }
 
     #[test]

@@ -21,8 +21,10 @@ use archive_storage::{StateError, Store, StoreError};
 use bytes::Bytes;
 use url::Url;
 
+pub use self::cdx::{ROWS_MAX, Values, merged, sent};
+
 use self::address::{Modifier, Target, When, requested_url};
-use self::mementos::{Mementos, is_spelled_alike};
+use self::mementos::{Mementos, is_spelled_alike, without_number};
 use crate::access::Access;
 use crate::texts::Language;
 
@@ -48,7 +50,7 @@ pub struct Request<'a> {
     pub application: Option<&'a str>,
     /// The language of the banner and of pages that are not archived.
     pub language: Language,
-    /// TimeGates of other archives, to which what is missing here is linked: a URL is put behind each.
+    /// TimeGates of other archives, to which missing pages are linked: the URL is appended to each.
     pub timegates: &'a [String],
 }
 
@@ -154,11 +156,11 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
     Ok(response)
 }
 
-/// The site of the URL that a path names; none where it names no URL.
+/// The site of the URL that a path names, and the query for captures if it may be about several sites; no site where it names no URL.
 ///
 /// # Errors
 /// The mistake in a query for captures.
-pub fn site_asked(path: &str) -> Result<Option<String>, String> {
+pub fn site_asked(path: &str) -> Result<(Option<String>, Option<&str>), String> {
     let url = if let Some(rest) = path.strip_prefix("/web/") {
         Target::parse(rest).url
     } else if let Some(rest) = path.strip_prefix("/timegate/") {
@@ -166,18 +168,19 @@ pub fn site_asked(path: &str) -> Result<Option<String>, String> {
     } else if let Some(rest) = path.strip_prefix("/timemap/") {
         requested_url(timemap::named(rest).2)
     } else if let Some(query) = path.strip_prefix("/cdx?") {
-        return cdx::host_asked(query).map(|host| Some(site_of(&host).to_owned()));
+        let (host, is_range) = cdx::host_asked(query)?;
+        return Ok((Some(site_of(&host).to_owned()), is_range.then_some(query)));
     } else {
-        return Ok(None);
+        return Ok((None, None));
     };
-    Ok(Url::parse(&url).ok().map(|url| site_of(&host_key(&url)).to_owned()))
+    Ok((Url::parse(&url).ok().map(|url| site_of(&host_key(&url)).to_owned()), None))
 }
 
 impl Asked<'_> {
     fn route(&self) -> Result<Response, Error> {
         let path = self.request.path;
         let (bare, query) = path.split_once('?').unwrap_or((path, ""));
-        // A page's own worker would stand between its captures and whoever reads them.
+        // A page's own worker would stand between its captures and their readers.
         if self.request.destination == Some("serviceworker") && bare != "/static/worker.js" {
             return Ok(self.problem(404, "There are no workers here but the replay's own."));
         }
@@ -215,13 +218,21 @@ impl Asked<'_> {
         if target.when == When::Newest && self.request.accept_datetime.is_some() {
             return self.timegate(&target.url);
         }
-        let found = Mementos::of(self.store, self.access, &target.url)?;
+        let mut found = Mementos::of(self.store, self.access, &target.url)?;
+        // What a script asks for with a number of its own was captured without it.
+        let is_exact = target.modifier.is_document() || target.modifier == Modifier::Identity;
+        if found.list.is_empty()
+            && !is_exact
+            && let Some(url) = without_number(&target.url)
+        {
+            found = Mementos::of(self.store, self.access, &url)?;
+        }
         let Some(place) = found.choose(self.store, target.when)? else { return self.missing(&target) };
         let memento = &found.list[place];
         if target.modifier.is_document() {
             let stamp = address::stamp(memento.capture.time);
             let is_exact = matches!(target.when, When::Second(time) if address::stamp(time) == stamp);
-            // Of one that is only spelled otherwise there is no redirect: whoever spelled it so may do it again.
+            // Of one that is only spelled otherwise there is no redirect: the client may spell it so again.
             if !is_exact || !is_spelled_alike(found.url(memento), &target.url) {
                 return Ok(Response::redirect(&found.path(memento, target.modifier.as_str())));
             }

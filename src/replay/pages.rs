@@ -1,4 +1,4 @@
-//! The replay's own few pages, and what it adds to those of others.
+//! The replay's own few pages, and what it adds to archived ones.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -48,7 +48,7 @@ impl Asked<'_> {
         Response::text(status, "text/html; charset=utf-8", whole.into_string())
     }
 
-    /// What went wrong, in a sentence.
+    /// A page for an error, in a sentence.
     pub(super) fn problem(&self, status: u16, sentence: &'static str) -> Response {
         let title = match status {
             400 => "This cannot be asked",
@@ -58,7 +58,7 @@ impl Asked<'_> {
         self.page(status, title, &html! { p { (self.request.language.say(sentence)) } })
     }
 
-    /// What is here.
+    /// The start page.
     pub(super) fn start(&self) -> Response {
         let ways = ["/web/<timestamp>/<url>", "/web/*/<url>"].map(|way| html! { code { (way) } });
         let what = "This address replays archived pages: {}, or {} for all captures of one.";
@@ -92,7 +92,7 @@ impl Asked<'_> {
         self.page(200, "Captures", &content)
     }
 
-    /// What is not there, with the nearest that is.
+    /// The page for a missing capture, with the nearest one there is.
     pub(super) fn missing(&self, target: &Target) -> Result<Response, Error> {
         if !target.modifier.is_document() {
             let problem = self.problem(404, "There is no capture of this URL.");

@@ -11,8 +11,8 @@
 /// What scripts, pictures and styles of a page may come from.
 const OWN: &str = "'self' data: blob: 'unsafe-inline' 'unsafe-eval'";
 
-/// What no page may do, and what no worker sees.
-const ALWAYS: &str = "frame-src 'self' blob:; object-src 'self'; manifest-src 'self'; worker-src 'self' blob:; \
+/// What no page may do, and what no worker sees: frames of blobs are among it.
+const ALWAYS: &str = "frame-src 'self'; object-src 'self'; manifest-src 'self'; worker-src 'self' blob:; \
                       form-action 'self'; base-uri 'self'; webrtc 'block'";
 
 /// A page may not move the window that frames it.
@@ -27,8 +27,8 @@ pub(super) fn of_answer(application: Option<&str>, media_type: &str) -> String {
     format!("default-src {OWN}; {ALWAYS}; {}{sandbox}", ancestors(application))
 }
 
-/// The policy of a page that the worker hands out. On a secure origin a browser refuses what is not, before it asks the worker; so it
-/// asks for all as secure, which is the same to the archive.
+/// The policy of a page that the worker hands out. On a secure origin a browser refuses insecure requests before it asks the worker; so all
+/// are upgraded, which makes no difference to the archive.
 pub(super) fn under_worker(application: Option<&str>, base: &str) -> String {
     let upgrade = if base.starts_with("https:") { "; upgrade-insecure-requests" } else { "" };
     format!("default-src http: https: {OWN}; {ALWAYS}; {}; {SANDBOX}{upgrade}", ancestors(application))

@@ -87,7 +87,7 @@ impl Asked<'_> {
             }
         }
         let status = head.status().filter(|status| (200..600).contains(status)).unwrap_or(200);
-        // Parts of ranges are stored as answers of their own: what there is, is all there is.
+        // Parts of ranges are stored as answers of their own: there is no more than that.
         let status = if matches!(status, 206 | 304) { 200 } else { status };
         Ok(Some(Recorded { head, status, body: record.payload() }))
     }
@@ -142,7 +142,7 @@ impl Asked<'_> {
 
     /// How a body is rewritten: by what it is asked for as, then by its type.
     fn way(&self, media: &str, body: &[u8], modifier: Modifier) -> Written {
-        // The worker hands a page on that it was asked for as `empty`; what scripts ask for comes from it as `mp_`.
+        // The worker requests pages as `empty`, and what scripts ask for as `mp_`.
         let is_page = self.request.destination.is_none_or(|destination| match destination {
             "document" | "iframe" | "frame" | "object" | "embed" => true,
             destination => destination == "empty" && modifier.is_document(),
@@ -191,7 +191,7 @@ fn plain(recorded: &Recorded) -> Option<Cow<'_, [u8]>> {
     (!is_left).then_some(decoded.body)
 }
 
-/// A document with other addresses, and its media type with the encoding that it is in: what is put into the head may push
+/// A document with other addresses, and its media type with the encoding that it is in: additions to the head may push
 /// a declaration beyond where browsers look for one.
 fn markup(
     body: &[u8],

@@ -16,16 +16,16 @@ use crate::nodes::{self, ANSWERS_BYTES_MAX, Ask, AskError, Head, REQUEST_BYTES_M
 /// Where they ask.
 pub(super) const PATH: &str = "/ask";
 
-/// So long a request may take to come.
+/// How long a request may take to arrive.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// An answer that takes longer to be made is given up.
+/// How long making an answer may take.
 const TIME_MAX: Duration = Duration::from_secs(50);
 
-/// Reads a request. Of other web pages browsers send none in JSON without asking first.
+/// Reads a request. Browsers send no JSON for other web pages without a preflight.
 ///
 /// # Errors
-/// The answer to what is none.
+/// The answer to an invalid request.
 pub(super) async fn read(head: &HeaderMap, body: Incoming) -> Result<Bytes, Reply> {
     let kind = head.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.starts_with("application/json") {

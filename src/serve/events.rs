@@ -1,4 +1,4 @@
-//! Answers that last: runs followed by server-sent events, each with what there is to see of the run now, and files.
+//! Answers that take long: runs as server-sent events, each with the current state of the run, and files.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -17,13 +17,13 @@ use super::Shared;
 use super::page::{Reply, Speech, Which, report};
 use crate::access::Role;
 
-/// How often it is looked whether there is news.
+/// How often to look for news.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Without news something is sent after this time, so that a client that is gone is found out.
+/// Without news something is sent after this time, to find out that a client is gone.
 const SIGN_EVERY: Duration = Duration::from_secs(15);
 
-/// A client that does not read for so long is given up.
+/// A client that does not read for this time is dropped.
 const UNREAD_MAX: Duration = Duration::from_secs(10);
 
 /// A client is served for this long; browsers then ask again by themselves.
@@ -129,7 +129,7 @@ async fn follow(
     }
 }
 
-/// What is to be seen of a run now, and whether that is all there will be; nothing if it cannot be said.
+/// The current state of a run, and whether it is the last one; nothing if it cannot be read.
 async fn look(shared: &Arc<Shared>, which: Which, t: Speech, role: Option<Role>) -> Option<(String, bool)> {
     let _place = shared.limits.answering.acquire().await.ok()?;
     let shared = Arc::clone(shared);

@@ -1,5 +1,5 @@
 //! Several archives, folders of this server and nodes, asked as one ([`crate::nodes`]). Only those are asked that were named when the
-//! server began; whoever wants a page is led to the archive that has it, and nothing is passed through.
+//! server began; a request for a page is redirected to the archive that has it, and nothing is passed through.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use crate::access::Role;
 use crate::cluster::Partition;
 use crate::nodes::{AskError, Asked, Http, Known, Missing, Node, Source};
 
-/// So long it counts which archives answer, and for which sites: a node that does not answer is left alone for that time.
+/// How long it is remembered which archives answer, and for which sites: a node that does not answer is left alone for that time.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
 
-/// An answer that takes longer is given up; what has come by then is a part.
+/// How long an answer may take; then archives that have not answered are missing.
 const TIME_MAX: Duration = Duration::from_secs(50);
 
 /// Bytes of all answers of nodes in one round.
@@ -86,7 +86,7 @@ impl Front {
         known.since().is_some_and(|since| since.elapsed() < KNOWN_FOR).then_some(known)
     }
 
-    /// What archives said of themselves a moment ago.
+    /// What archives reported about themselves a moment ago.
     pub(super) fn known(&self, role: Option<Role>) -> Result<Known, AskError> {
         match self.kept() {
             Some(known) => Ok(known),

@@ -1,7 +1,7 @@
-//! Who may come in: what a request says of who sends it, and where those go who have not said it.
+//! Who may come in: how a request shows who sends it, and where requests without that are sent.
 //!
 //! With accounts a browser has a cookie for each of the two origins. That of the application is given for a password. That of archived
-//! pages is given for a ticket, which the application hands to whoever is logged in there by leading them to the other origin: it is good
+//! pages is given for a ticket, which the application gives to people who are logged in there, by a redirect to the other origin: it is good
 //! once, for some seconds and for one address, and archived pages, which may not ask the application anything, never see it. The
 //! second cookie opens archived pages and nothing else, and scripts read neither. Programs send their password with each request.
 
@@ -17,7 +17,7 @@ use super::page::{Reply, Speech, wants_json};
 use super::people::{Event, People, Refused, What, Who};
 use crate::access::Role;
 
-/// Where people log in and out, and where the two origins hand them to each other.
+/// Where people log in and out, and where the two origins pass them to each other.
 const LOGIN: &str = "/login";
 const LOGOUT: &str = "/logout";
 const PASS: &str = "/pass";
@@ -26,11 +26,11 @@ const PASSED: &str = "/static/pass";
 /// Cookies of a request that are looked at.
 const COOKIES_MAX: usize = 32;
 
-/// Bytes of a path that are written down.
+/// Bytes of a path in the audit log.
 const PATH_TOLD: usize = 100;
 
-/// What costs much: other web pages may lead people there, and not ask for it themselves.
-const DEAR: [&str; 5] = ["/wacz", "/query", "/pictures", "/compare", super::ask::PATH];
+/// Pages that cost much: other web pages may link to them, but not request them themselves.
+const COSTLY: [&str; 5] = ["/wacz", "/query", "/pictures", "/compare", super::ask::PATH];
 
 /// A request at the gate.
 pub(super) struct Request<'a> {
@@ -46,7 +46,7 @@ pub(super) struct Request<'a> {
     pub(super) form: Option<&'a Bytes>,
 }
 
-/// Whether a form may be sent to an address for the sake of accounts.
+/// Whether an address takes a form for accounts.
 pub(super) fn takes_form(path: &str) -> bool {
     matches!(bare(path), LOGIN | LOGOUT)
 }
@@ -63,9 +63,11 @@ impl Request<'_> {
     /// Finds out who asks.
     ///
     /// # Errors
-    /// The answer for whoever does not come in, or comes to log in or out.
+    /// The answer to a client that may not come in, or that logs in or out.
     pub(super) async fn enter(&self, shared: &Shared) -> Result<Who, Reply> {
-        if self.origin == Origin::Application && DEAR.contains(&bare(self.path)) && self.is_of_another_page()
+        if self.origin == Origin::Application
+            && COSTLY.contains(&bare(self.path))
+            && self.is_of_another_page()
         {
             let what = "Another web page may not ask for this; follow a link, or type the address.";
             return Err(self.refusal(403, what));
@@ -139,15 +141,15 @@ impl Request<'_> {
         Ok(who)
     }
 
-    /// What everybody gets.
+    /// What everybody may get.
     fn is_open(&self) -> bool {
         self.origin == Origin::Application && matches!(bare(self.path), "/health" | "/style.css")
     }
 
-    /// Where they are. A web server on this machine that stands before this one is believed.
+    /// The client's address. A web server in front, on this machine, is believed.
     fn address(&self, shared: &Shared) -> IpAddr {
         let named = || {
-            // Whoever asks may have sent others; that server adds its own at the end.
+            // The client may have sent others; that server adds its own at the end.
             let last = self.head.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
             last.rsplit(',').next()?.trim().parse().ok()
         };
@@ -188,13 +190,13 @@ impl Request<'_> {
         form_urlencoded::parse(sent).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
     }
 
-    /// Where somebody wanted to go: an address of this server, for it is put behind one of its origins.
+    /// Where somebody wanted to go: an address of this server, for one of its origins is put before it.
     fn aim(&self) -> String {
         let is_path = |to: &String| to.starts_with('/') && to.bytes().all(|byte| byte.is_ascii_graphic());
         self.parameter("to").filter(is_path).unwrap_or_else(|| "/".to_owned())
     }
 
-    /// The answer to whoever has not said who they are: people are led to where they can.
+    /// The answer to a client without a session: people are redirected to the login.
     fn unknown(&self) -> Reply {
         let is_page = match self.field("sec-fetch-mode") {
             Some(mode) => mode == "navigate",
@@ -263,7 +265,7 @@ impl Request<'_> {
         reply
     }
 
-    /// Leads somebody to an archived page with a ticket.
+    /// Redirects to an archived page with a ticket.
     fn pass(&self, people: &People, who: &Who) -> Reply {
         match people.ticket(who, &self.aim()) {
             Some(ticket) => Reply::see_other(&format!("{}{PASSED}?ticket={ticket}", self.replay)),
@@ -282,7 +284,7 @@ impl Request<'_> {
     }
 }
 
-/// What somebody has to be for a page of the application.
+/// The role that a page of the application needs.
 fn needed(path: &str) -> Role {
     match path.split('/').nth(1) {
         Some("runs" | "runs.js" | "metrics" | "settings") => Role::Operator,

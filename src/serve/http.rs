@@ -27,7 +27,7 @@ use super::pings::{self, Pings};
 use super::{Held, OpenError, Place, Shared};
 use crate::replay;
 
-/// A client has this long to send the head of a request; so long an idle connection stays, too.
+/// How long a client may take to send the head of a request, and how long an idle connection stays.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Longest head of a request, and its fields.
@@ -37,10 +37,10 @@ const FIELDS_MAX: usize = 100;
 /// Longest form that is sent.
 const FORM_BYTES_MAX: usize = 32 << 10;
 
-/// An answer that takes longer is given up.
+/// How long an answer may take.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// After a listener failed (no more files), it is asked again.
+/// The pause after a listener failed (no more files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What the application's pages may load and do: their own style, pictures, forms.
@@ -61,7 +61,7 @@ pub(super) struct Connections(GracefulShutdown);
 impl Connections {
     /// Lets requests that have begun end, within a time.
     pub(super) async fn finish(self, time: Duration) {
-        // Those that are still there then are cut off.
+        // Connections that are still open then are cut off.
         let _ = tokio::time::timeout(time, self.0.shutdown()).await;
     }
 }
@@ -86,17 +86,17 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
             .serve_connection(TokioIo::new(stream), service);
         let connection = all.0.watch(connection);
         tokio::spawn(async move {
-            // A client that breaks off, or speaks no HTTP, has had its answer.
+            // Nothing is left to do for a client that breaks off, or speaks no HTTP.
             let _ = connection.await;
             drop(place);
         });
     }
 }
 
-/// What is kept of a request for the thread that answers it.
+/// The parts of a request that the answering thread needs.
 struct Received {
     origin: Origin,
-    /// The origins of the two, as whoever asks knows them.
+    /// The origins of the two, as the client knows them.
     application: String,
     replay: String,
     host: String,
@@ -112,7 +112,7 @@ struct Received {
     destination: Option<String>,
     /// What was sent with a form.
     form: Option<Bytes>,
-    /// What a program asks that asks other archives, too.
+    /// The question of a program that asks several archives.
     ask: Option<Bytes>,
 }
 
@@ -150,7 +150,7 @@ async fn answer(
         return Ok(response(origin, reply));
     }
     let [application, replay] = shared.place.origins(&host);
-    // Browsers say of every form where it comes from; those of other pages are none of ours.
+    // Browsers send the origin of every form; forms of other pages are refused.
     if sends && field("origin").as_deref() != Some(&application) {
         let wants_json = page::wants_json(field("accept").as_deref());
         return Ok(response(
@@ -177,7 +177,7 @@ async fn answer(
         Ok(who) => who,
         Err(reply) => return Ok(response(origin, reply)),
     };
-    // Nobody's request is read before it is known who asks, and not more of them than are answered.
+    // No request body is read before the client is known, and no more of them than are answered at once.
     let (mut ask, mut asking) = (None, None);
     if let Some(body) = unread.filter(|_| asks) {
         asking = Arc::clone(&shared.limits.asking).acquire_owned().await.ok();
@@ -333,13 +333,13 @@ impl Shared {
     }
 }
 
-/// An answer with the fields that all have.
+/// An answer with the fields that every answer has.
 fn response(origin: Origin, reply: Reply) -> Response<Either<Full<Bytes>, Events>> {
     let mut response = Response::new(Either::Left(Full::new(reply.body)));
     *response.status_mut() = reply.status.try_into().unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     let fields = response.headers_mut();
     for (name, value) in &reply.headers {
-        // What cannot be a field is none; of the web's own fields replay renames those that it keeps.
+        // Values that cannot be in a field are left out; replay has renamed the archived page's own fields.
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
             fields.append(name, value);
         }

@@ -1,8 +1,8 @@
 //! The archive as requests read it: opened for a moment, shared by all requests of that moment.
 //!
-//! A checkpoint of a crawl waits until no reader is there. So what is opened is shared for a quarter of a second and let go then, also
-//! when nobody asks, and for a moment nobody has it: a crawl beside the server loses no checkpoint, and the next
-//! request sees it. While there is none, indexes, open segments and dictionaries stay.
+//! A checkpoint of a crawl waits until there is no reader. So what is opened is shared for a quarter of a second and then released, even
+//! if nobody asks, and for a moment nobody has it open: a crawl beside the server loses no checkpoint, and the next
+//! request sees it. Between checkpoints, indexes, open segments and dictionaries are kept.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,16 +14,16 @@ use archive_storage::{Store, StoreError};
 use super::lately::Lately;
 use crate::access::{Access, AccessError};
 
-/// So long requests share what is opened: also the age of access rules at most.
+/// How long requests share what is opened: also the greatest age of access rules.
 const SHARED: Duration = Duration::from_millis(250);
 
-/// So long nobody has the archive then: twice as long as a waiting checkpoint needs to look again.
+/// How long nobody has the archive open then: twice as long as a waiting checkpoint needs to look again.
 const GAP: Duration = Duration::from_millis(10);
 
-/// So long what was opened stays when nobody asks: files that were erased must not stay open.
+/// How long it stays open when nobody asks: erased files must not stay open.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// So long a new request waits for those before it to end, for a checkpoint's sake.
+/// How long a new request waits for earlier ones to end, so that a checkpoint can happen.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// How often waiting requests look again.
@@ -48,11 +48,11 @@ pub(super) struct Opened {
     pub(super) access: Access,
 }
 
-/// The same for whoever asks.
+/// The same for one request: what its role may see.
 pub(super) struct Seen<'a> {
     pub(super) store: &'a Store,
     pub(super) access: Access,
-    /// What was found in it lately.
+    /// Recent answers.
     pub(super) lately: &'a Lately,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Seen<'a> {
 pub(super) struct Archive {
     path: PathBuf,
     current: Mutex<Option<Current>>,
-    /// What was found in it lately.
+    /// Recent answers.
     pub(super) lately: Lately,
 }
 
@@ -119,7 +119,7 @@ impl Archive {
         Ok(Arc::new(Opened { store: Store::read_only(&self.path)?, access: Access::read(&self.path)? }))
     }
 
-    /// The archive once more, after a moment in which nobody had it. While there was no checkpoint, what was read of it counts.
+    /// The archive once more, after a moment in which nobody had it open. Without a checkpoint since, what was read of it stays valid.
     fn anew(&self, mut earlier: Current) -> Result<Store, OpenError> {
         let begun = Instant::now();
         earlier.pause()?;
@@ -135,9 +135,9 @@ impl Archive {
         Ok(store)
     }
 
-    /// Lets checkpoints happen when a moment is over, and gives up what nobody asks for.
+    /// Lets checkpoints happen when the shared time is over, and closes what nobody asks for.
     pub(super) fn look(&self) {
-        // Whoever holds the lock looks itself.
+        // The request that holds the lock does this itself.
         let Ok(mut current) = self.current.try_lock() else { return };
         let is_over = current.as_mut().is_some_and(|now| {
             let is_kept = now.since.elapsed() < SHARED || now.pause().is_ok();

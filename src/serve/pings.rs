@@ -1,6 +1,6 @@
 //! Notices that strangers send: IndexNow, sitemap pings, WebSub hubs. Switched on by `archive serve --pings`.
 //!
-//! Nothing is fetched for them. What is of a host that the archive holds, and of its scope, waits on disk for the next run
+//! Nothing is fetched for them. Notices about hosts that the archive holds, within its scope, wait on disk for the next run
 //! ([`crate::publish::Notice`]); all else gets the same answer, is dropped and counted, so that nobody learns what is held.
 
 use std::collections::HashMap;
@@ -46,11 +46,11 @@ const PING_TIME_MAX: Duration = Duration::from_secs(10);
 pub(super) enum Fate {
     /// It waits for the next run.
     Queued,
-    /// The same waited already.
+    /// The same was waiting already.
     Waiting,
-    /// It is of a host or of pages that are none of this archive.
+    /// It is about hosts or pages that are not in this archive.
     Dropped,
-    /// It says nothing that could be understood.
+    /// It could not be understood.
     Wrong,
     /// There were too many.
     Refused,
@@ -137,7 +137,7 @@ impl Pings {
     fn admits(&self, headers: &HeaderMap) -> bool {
         let client = self.client_field.as_ref().and_then(|field| headers.get(field)?.to_str().ok());
         let mut span = self.span.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of a longer name as much as one address and a port take.
+        // Longer names are cut to what an address and a port take.
         let client = client.map_or("", |client| client.get(..CLIENT_BYTES_MAX).unwrap_or(client));
         span.admits(client, Instant::now())
     }
@@ -187,7 +187,7 @@ pub(super) async fn answer(
         match (callback(&path), work.archive()) {
             (Some((id, query)), Some(archive)) => take_of_hub(archive, id, query, body, signature.as_deref()),
             (None, Some(archive)) => take(archive, &path, body),
-            // Of several as one there are no pings.
+            // A front takes no notices.
             (_, None) => not_kept(),
         }
     };
@@ -215,7 +215,7 @@ fn take(archive: &Archive, path: &str, body: Option<&Bytes>) -> (Fate, Said) {
     }
 }
 
-/// Answers a hub that asks back, and takes what it sends. What is not signed as agreed gets the answer that all else gets.
+/// Answers a hub that asks back, and takes what it sends. Messages without the right signature get the same answer as everything else.
 fn take_of_hub(
     of: &Archive,
     id: &str,
@@ -291,14 +291,14 @@ fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, Said> {
     })
 }
 
-/// What of a notice is of hosts that the archive holds and of its scope, if anything is.
+/// The part of a notice that is about hosts that the archive holds and within its scope, if any.
 fn of_this_archive(archive: &Archive, mut notice: Notice) -> Result<Option<Notice>, String> {
     let opened = archive.open().map_err(|error| error.to_string())?;
     let state = opened.store.state();
     let credits = Credits::open(state).map_err(|error| error.to_string())?;
     let mut heard = Vec::new();
     for url in notice.urls {
-        // Of a stranger's word nothing becomes known that was not.
+        // A stranger's notice must not reveal or add anything.
         let is_known = notice.kind == NoticeKind::IndexNow
             || state.find(&url).map_err(|error| error.to_string())?.is_some();
         if is_known && credits.hears_of(state, &url).map_err(|error| error.to_string())? {

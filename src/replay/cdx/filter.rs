@@ -4,6 +4,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::field::Field;
 use super::rows::{Row, Rows};
+use super::table::Table as _;
 use crate::replay::Error;
 
 /// Bytes of a regular expression when it is made ready.

@@ -1,21 +1,27 @@
 //! The CDX server: which captures there are, as lines for programs. Parameters and their meaning are those of pywb and OpenWayback.
 //!
-//! One URL is looked up; `prefix`, `host` and `domain` take a pass over the names of all URLs.
+//! One URL is looked up; `prefix`, `host` and `domain` take a pass over the names of all URLs. Several archives answer as one
+//! ([`sent`], [`merged`]): each sends the rows that it means, and one merges them.
 
 mod field;
 mod filter;
 mod query;
 mod rows;
+mod table;
 
-use serde_json::json;
+use archive_storage::Store;
 
 use self::field::Field;
-use self::query::{Order, Output, Query};
+use self::query::{Keys, Query};
 use self::rows::{Row, Rows};
+use self::table::{Sent, Table as _, answer, too_many};
 use super::{Asked, Error, Response};
+use crate::access::Access;
+
+pub use self::table::Values;
 
 /// Captures that one query may look at.
-pub(super) const ROWS_MAX: usize = 250_000;
+pub const ROWS_MAX: usize = 250_000;
 
 /// Captures of one answer, and of a page if no size is asked for.
 pub(super) const ANSWER_MAX: usize = 100_000;
@@ -29,126 +35,84 @@ impl Asked<'_> {
             Err(problem) => return Ok(mistake(&problem)),
         };
         let rows = Rows::new(self.store, self.access, ROWS_MAX);
-        let Some(found) = rows.gather(&query)? else {
-            return Ok(mistake(&format!(
-                "there are more than {ROWS_MAX} captures; ask for fewer with from, to or a longer prefix"
-            )));
-        };
-        let mut kept = Vec::new();
-        for row in found {
-            let mut passes = true;
-            for filter in &query.filters {
-                passes = passes && filter.passes(&rows, &row)?;
-            }
-            if passes {
-                kept.push(row);
-            }
+        match meant(&rows, &query)? {
+            Some(found) => answer(&rows, &query, found),
+            None => Ok(mistake(&too_many())),
         }
-        let kept = collapse(&rows, &query, kept)?;
-        let kept = order(&query, kept);
-        if query.counts_pages {
-            let pages = kept.len().div_ceil(query.page_rows).max(1);
-            let counted = json!({ "pages": pages, "pageSize": query.page_rows, "blocks": pages });
-            return Ok(Response::text(200, "application/json", format!("{counted}\n")));
-        }
-        let (skipped, count) = match query.page {
-            Some(page) => (page.saturating_mul(query.page_rows), query.page_rows),
-            None => (0, ANSWER_MAX),
-        };
-        let shown = kept.iter().take(query.limit).skip(skipped).take(count.min(ANSWER_MAX));
-        let mut text = String::new();
-        for row in shown {
-            line(&rows, &query, row, &mut text)?;
-        }
-        let media_type = match query.output {
-            Output::Json => "text/x-ndjson; charset=utf-8",
-            Output::Cdxj => "text/x-cdxj; charset=utf-8",
-            Output::Text => "text/plain; charset=utf-8",
-        };
-        Ok(Response::text(200, media_type, text))
     }
 }
 
-/// The host that a query for captures is about.
-pub(super) fn host_asked(query: &str) -> Result<String, String> {
-    Query::parse(query).map(|query| query.host)
+/// The rows of a query, by key and time; nothing when there are too many.
+fn meant(rows: &Rows<'_>, query: &Query) -> Result<Option<Vec<Row>>, Error> {
+    let Some(found) = rows.gather(query)? else { return Ok(None) };
+    let mut kept = Vec::new();
+    for row in found {
+        let mut passes = true;
+        for filter in &query.filters {
+            passes = passes && filter.passes(rows, &row)?;
+        }
+        if passes {
+            kept.push(row);
+        }
+    }
+    Ok(Some(kept))
+}
+
+/// Gives `take` the rows of an archive that a query of several means, by key and time; or returns the mistake in the query.
+///
+/// # Errors
+/// When the archive cannot be read, and what `take` reports.
+pub fn sent<E: From<Error>>(
+    store: &Store,
+    access: &Access,
+    query: &str,
+    mut take: impl FnMut(Values) -> Result<(), E>,
+) -> Result<Result<(), String>, E> {
+    let query = match Query::parse(query) {
+        Ok(query) => query,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let rows = Rows::new(store, access, ROWS_MAX);
+    let Some(found) = meant(&rows, &query)? else { return Ok(Err(too_many())) };
+    for row in found.iter().take(query.rows_wanted().unwrap_or(found.len())) {
+        let mut values = Values::default();
+        for (value, field) in values.iter_mut().zip(Field::CDX) {
+            *value = rows.value(row, field)?.map(Into::into);
+        }
+        take(values)?;
+    }
+    Ok(Ok(()))
+}
+
+/// The answer to a query from the rows that archives have sent; of each its own stand by key and time.
+///
+/// # Errors
+/// Those of an answer from one archive.
+pub fn merged(query: &str, mut sent: Vec<Values>) -> Result<Response, Error> {
+    // Stable: what one archive has of one second stays as it is.
+    sent.sort_by(|a, b| a[..2].cmp(&b[..2]));
+    match Query::parse(query) {
+        Ok(query) => answer(&Sent, &query, sent),
+        Err(problem) => Ok(mistake(&problem)),
+    }
+}
+
+/// The host that a query for captures is about, and whether it may be about several.
+pub(super) fn host_asked(query: &str) -> Result<(String, bool), String> {
+    Query::parse(query).map(|query| (query.host, matches!(query.keys, Keys::Range(..))))
 }
 
 fn mistake(problem: &str) -> Response {
     Response::text(400, "text/plain; charset=utf-8", format!("{problem}\n"))
 }
 
-/// Only the first of neighbours that are alike.
-fn collapse(rows: &Rows<'_>, query: &Query, found: Vec<Row>) -> Result<Vec<Row>, Error> {
-    if query.collapses.is_empty() {
-        return Ok(found);
-    }
-    let (mut kept, mut last) = (Vec::new(), None);
-    for row in found {
-        let mut token = Vec::new();
-        for (field, length) in &query.collapses {
-            let value = rows.value(&row, *field)?.unwrap_or_default();
-            token.push(value.chars().take(*length).collect::<String>());
-        }
-        if last.as_ref() != Some(&token) {
-            last = Some(token);
-            kept.push(row);
-        }
-    }
-    Ok(kept)
-}
+#[cfg(test)]
+mod tests {
+    use super::{ROWS_MAX, Values, merged};
 
-fn order(query: &Query, mut rows: Vec<Row>) -> Vec<Row> {
-    match query.order {
-        Order::Key => {}
-        Order::Reverse => rows.reverse(),
-        // Stable: of two as near the older one first.
-        Order::Closest(time) => rows.sort_by_key(|row| (row.capture.time.div_euclid(1_000_000) - time).abs()),
-    }
-    rows
-}
-
-/// One line of an answer.
-fn line(rows: &Rows<'_>, query: &Query, row: &Row, text: &mut String) -> Result<(), Error> {
-    match query.output {
-        Output::Text => {
-            let fields = query.fields.as_deref().unwrap_or(&Field::CDX);
-            let mut values = Vec::with_capacity(fields.len());
-            for field in fields {
-                values.push(rows.value(row, *field)?.unwrap_or("-".into()));
-            }
-            text.push_str(&values.join(" "));
-        }
-        Output::Json => {
-            text.push_str(&object(rows, row, query.fields.as_deref().unwrap_or(&Field::CDX).iter())?);
-        }
-        Output::Cdxj => text.push_str(&rows.cdxj(row, query.fields.as_deref())?),
-    }
-    text.push('\n');
-    Ok(())
-}
-
-/// The fields of a row that there are, as a JSON object in their order.
-fn object<'f>(rows: &Rows<'_>, row: &Row, fields: impl Iterator<Item = &'f Field>) -> Result<String, Error> {
-    let mut object = "{".to_owned();
-    for field in fields {
-        if let Some(value) = rows.value(row, *field)? {
-            object.push_str(if object.len() > 1 { ", " } else { "" });
-            push_text(&mut object, field.name());
-            object.push_str(": ");
-            push_text(&mut object, &value);
-        }
-    }
-    object.push('}');
-    Ok(object)
-}
-
-/// Adds a text as JSON has it.
-fn push_text(json: &mut String, text: &str) {
-    // Nearly all are plain, and some hundred thousand of them in one answer.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')) {
-        json.extend(["\"", text, "\""]);
-    } else {
-        json.push_str(&json!(text).to_string());
+    #[test]
+    fn rows_of_several_archives_have_a_limit_together() {
+        let status = |count| merged("url=*.org&limit=1", vec![Values::default(); count]).unwrap().status;
+        assert_eq!((status(ROWS_MAX), status(ROWS_MAX + 1)), (200, 400));
     }
 }

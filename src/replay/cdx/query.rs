@@ -28,7 +28,7 @@ pub(super) enum Output {
     Cdxj,
 }
 
-/// Which keys are meant.
+/// Which keys a query is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
     /// This one, of this URL.
@@ -39,7 +39,7 @@ pub(super) enum Keys {
 
 pub(super) struct Query {
     pub keys: Keys,
-    /// Text that is in the host of every URL that is meant; empty where there is none.
+    /// A text that every host of the answer contains; may be empty.
     pub host: String,
     /// Timestamps, compared as texts.
     pub from: Option<String>,
@@ -122,7 +122,13 @@ impl Query {
         })
     }
 
-    /// Whether a capture is of the time that is meant, and has something to show.
+    /// How many of the first rows are enough for the answer; none where it needs all.
+    pub(super) fn rows_wanted(&self) -> Option<usize> {
+        let in_order = self.order == Order::Key && self.collapses.is_empty() && !self.counts_pages;
+        in_order.then_some(if self.page.is_none() { self.limit.min(ANSWER_MAX) } else { self.limit })
+    }
+
+    /// Whether a capture is in the query's time, and has something to show.
     pub(super) fn takes(&self, capture: &Capture) -> bool {
         let is_early = self.from.as_ref().is_some_and(|from| stamp(capture.time) < *from);
         let is_late = self.to.as_ref().is_some_and(|to| stamp(capture.time) > *to);
@@ -134,7 +140,7 @@ fn digits(stamp: &str) -> String {
     stamp.chars().filter(char::is_ascii_digit).collect()
 }
 
-/// A timestamp filled up to fourteen digits, whatever date that is.
+/// A timestamp filled up to fourteen digits, even if that is no date.
 fn padded(stamp: &str, filling: &str) -> String {
     let stamp = digits(stamp);
     filling.get(stamp.len()..).map_or_else(|| stamp.clone(), |rest| format!("{stamp}{rest}"))
@@ -221,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_named() {
         for (query, problem) in [
             ("", "url="),
             ("url=a&matchType=none", "matchType"),

@@ -1,4 +1,4 @@
-//! The captures that a query means, and the values of their fields.
+//! The captures of a query, and the values of their fields.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -11,8 +11,8 @@ use archive_storage::{Capture, CaptureId, Page, State, StateError, Store, UrlId,
 use rayon::prelude::*;
 
 use super::field::Field;
-use super::object;
 use super::query::{Keys, Query};
+use super::table::Table;
 use crate::access::Access;
 use crate::replay::Error;
 use crate::replay::address::{requested_url, stamp, uri};
@@ -43,7 +43,7 @@ struct Indexed {
     has_status: bool,
 }
 
-/// A URL that is meant.
+/// A URL of the answer.
 struct Captured {
     key: String,
     url: UrlId,
@@ -94,7 +94,7 @@ impl<'a> Rows<'a> {
     /// Adds the captures of all URLs whose keys are from one to before another; says whether these are all.
     fn add_between(&self, query: &Query, first: &str, end: &str, rows: &mut Vec<Row>) -> Result<bool, Error> {
         let state = self.store.state();
-        // Names of URLs are read only where the host has what is in the host that is meant.
+        // URLs are read only where the host contains the query's host.
         let host = memchr::memmem::Finder::new(&query.host);
         let hosts = state.hosts().map(|found| Ok(host.find(found?.1.as_bytes()).is_some()));
         let hosts = hosts.collect::<Result<Vec<bool>, StateError>>()?;
@@ -151,7 +151,7 @@ impl<'a> Rows<'a> {
         Ok(true)
     }
 
-    /// Captures of one second stand as their lines do in a sorted file.
+    /// Captures of one second are ordered as their lines in a sorted file.
     fn order_as_lines(&self, rows: &mut [Row]) -> Result<(), Error> {
         let mut lines = HashMap::new();
         for row in &*rows {
@@ -159,31 +159,6 @@ impl<'a> Rows<'a> {
         }
         rows.sort_by(|a, b| lines.get(&a.id).cmp(&lines.get(&b.id)));
         Ok(())
-    }
-
-    /// The value of a field, if there is one.
-    pub(super) fn value<'r>(&'r self, row: &'r Row, field: Field) -> Result<Option<Cow<'r, str>>, Error> {
-        let (capture, state) = (&row.capture, self.store.state());
-        Ok(match field {
-            Field::UrlKey => Some(Cow::Borrowed(&*row.key)),
-            Field::Timestamp => Some(stamp(capture.time).into()),
-            Field::Url => Some(self.indexed(row)?.url.as_str().into()),
-            Field::Digest => self.indexed(row)?.digest.as_deref().map(Cow::Borrowed),
-            Field::Mime => Some(Cow::Borrowed(if !capture.kind.has_payload() {
-                REVISIT
-            } else {
-                Some(state.mime(capture.mime)).filter(|mime| !mime.is_empty()).unwrap_or(UNKNOWN)
-            })),
-            // One that has no head is described by its original's, which is not its own.
-            Field::Status if !capture.kind.has_payload() && !self.indexed(row)?.has_status => None,
-            Field::Status => (capture.status != 0).then(|| capture.status.to_string().into()),
-            Field::Length => Some(capture.location.length.to_string().into()),
-            Field::Offset => Some(capture.location.offset.to_string().into()),
-            Field::FileName => {
-                state.segment(capture.location.segment).map(|entry| Cow::Borrowed(entry.file.as_str()))
-            }
-            Field::Redirect | Field::RobotFlags | Field::Unknown => None,
-        })
     }
 
     fn indexed<'r>(&self, row: &'r Row) -> Result<&'r Indexed, Error> {
@@ -206,16 +181,41 @@ impl<'a> Rows<'a> {
         let has_status = header.content_length() != Some(0);
         Ok(row.indexed.get_or_init(|| Indexed { url, digest, has_status }))
     }
+}
 
-    /// The line of a CDXJ file; `fields` of its object, but for the two that stand before it.
-    pub(super) fn cdxj(&self, row: &Row, fields: Option<&[Field]>) -> Result<String, Error> {
-        let fields = fields.unwrap_or(&Field::CDX).iter();
-        let fields = fields.filter(|field| !matches!(field, Field::UrlKey | Field::Timestamp));
-        Ok(format!("{} {} {}", row.key, stamp(row.capture.time), object(self, row, fields)?))
+impl Table for Rows<'_> {
+    type Row = Row;
+
+    fn value<'r>(&'r self, row: &'r Row, field: Field) -> Result<Option<Cow<'r, str>>, Error> {
+        let (capture, state) = (&row.capture, self.store.state());
+        Ok(match field {
+            Field::UrlKey => Some(Cow::Borrowed(&*row.key)),
+            Field::Timestamp => Some(stamp(capture.time).into()),
+            Field::Url => Some(self.indexed(row)?.url.as_str().into()),
+            Field::Digest => self.indexed(row)?.digest.as_deref().map(Cow::Borrowed),
+            Field::Mime => Some(Cow::Borrowed(if !capture.kind.has_payload() {
+                REVISIT
+            } else {
+                Some(state.mime(capture.mime)).filter(|mime| !mime.is_empty()).unwrap_or(UNKNOWN)
+            })),
+            // A capture without a head is described by its original's, but has no status of its own.
+            Field::Status if !capture.kind.has_payload() && !self.indexed(row)?.has_status => None,
+            Field::Status => (capture.status != 0).then(|| capture.status.to_string().into()),
+            Field::Length => Some(capture.location.length.to_string().into()),
+            Field::Offset => Some(capture.location.offset.to_string().into()),
+            Field::FileName => {
+                state.segment(capture.location.segment).map(|entry| Cow::Borrowed(entry.file.as_str()))
+            }
+            Field::Redirect | Field::RobotFlags | Field::Unknown => None,
+        })
+    }
+
+    fn second(&self, row: &Row) -> i64 {
+        second(row)
     }
 }
 
-/// The captures of URLs that have one, as most have: many are read for little more than one.
+/// The captures of URLs that have only one, as most do: reading many at once costs little more than one.
 fn captured(state: &State, urls: Vec<(String, UrlId)>) -> Result<Vec<Captured>, StateError> {
     let only = |visit: Visit| Some(visit).filter(|visit| visit.captures == 1)?.last_capture;
     let visits = state.visits_of(urls.iter().map(|(_, id)| *id));

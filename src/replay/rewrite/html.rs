@@ -1,8 +1,8 @@
-//! HTML and XHTML: every attribute that loads or leads somewhere, style sheets inside the document, and what would work against
-//! its being replayed. Everything else stays byte for byte.
+//! HTML and XHTML: every attribute that loads or links, style sheets inside the document, and what would prevent
+//! its replay. Everything else stays byte for byte.
 //!
-//! The tokenizer by which links are found finds the places; new values are put into them. Of an encoding other than UTF-8, or of damaged
-//! UTF-8, each byte is taken for a character while that is done, so that all that is not replaced comes back as it was.
+//! The tokenizer that finds links finds the places; new values are put into them. In encodings other than UTF-8, and in damaged
+//! UTF-8, each byte is treated as a character meanwhile, so that everything else comes back unchanged.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -64,13 +64,13 @@ struct Document<'a> {
 /// What the replay has to do with an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
-    /// What it stands for holds for the original's bytes and origin.
+    /// It is about the original's bytes or origin.
     Away,
     /// A document of no origin is under no worker, and it has the policy of its page.
     Sandbox,
     Inside,
     References(Form, LinkKind),
-    /// Where a reader goes.
+    /// A place that a reader may go to.
     Page,
     /// The same by a link, which stays as it is where it can.
     Followed,
@@ -160,7 +160,7 @@ impl<'a> Document<'a> {
             self.splice.replace(tag.whole, "");
             return;
         }
-        // Of several with one name the first counts.
+        // Of several with the same name the first counts.
         let mut seen: Vec<&str> = Vec::new();
         let leads_nowhere = element == Element::Link && is_connection_only(tag);
         for attribute in tag.attributes {

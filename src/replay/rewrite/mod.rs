@@ -1,4 +1,4 @@
-//! Rewriting: whatever a document loads or leads to gets an address in the archive, of the document's own time.
+//! Rewriting: everything that a document loads or links to gets an address in the archive, of the document's own time.
 
 pub(super) mod css;
 pub(super) mod html;
@@ -125,7 +125,7 @@ fn directory(path: &str) -> &str {
     &path[..path.rfind('/').map_or(0, |slash| slash + 1)]
 }
 
-/// Bytes that a document may come to; of one that would be longer nothing is rewritten.
+/// Bytes of a document after rewriting; one that would be longer is not rewritten.
 pub(super) const WRITTEN_BYTES_MAX: usize = 64 << 20;
 
 /// A text with some of its parts replaced; nothing when none was, or when it would be too long.
@@ -142,7 +142,7 @@ impl<'a> Splice<'a> {
         Self { text, written: String::new(), from: 0, is_too_long: false }
     }
 
-    /// Puts something in the place of `part`, a slice of the text behind the last one that was replaced.
+    /// Puts something in the place of `part`, a slice of the text after the last one that was replaced.
     pub(super) fn replace(&mut self, part: &str, with: &str) {
         let Some(place) = self.place(part).filter(|place| !place.is_empty() || !with.is_empty()) else {
             return;

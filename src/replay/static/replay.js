@@ -19,6 +19,20 @@
   };
   const page = where[2] || "";
 
+  // Documents made of blobs are under no worker. A frame has such a one as its own text instead; no window has it.
+  const isBlob = (url) => /^\s*blob:/i.test(url);
+  const blobs = new Map();
+  const { createObjectURL, revokeObjectURL } = URL;
+  URL.createObjectURL = (object) => {
+    const url = createObjectURL.call(URL, object);
+    if (object instanceof Blob && /^text\/html/i.test(object.type)) blobs.set(url, object);
+    return url;
+  };
+  URL.revokeObjectURL = (url) => {
+    blobs.delete(url);
+    revokeObjectURL.call(URL, url);
+  };
+
   // The worker has the page from its next loading on: so a page that is the first of its reader is loaded once more.
   const workers = navigator.serviceWorker;
   if (workers && !workers.controller) {
@@ -42,18 +56,26 @@
   if (window.navigation) {
     navigation.addEventListener("navigate", (event) => {
       const to = event.cancelable && !event.downloadRequest && mapped(event.destination.url, page);
-      if (!to || event.hashChange) return;
+      const isOutside = isBlob(event.destination.url) && !event.downloadRequest;
+      if ((!to && !isOutside) || event.hashChange) return;
       event.preventDefault();
-      location.assign(to);
+      if (to) location.assign(to);
     });
   }
   document.addEventListener("click", (event) => {
     const link = event.target.closest && event.target.closest("a[href], area[href]");
+    if (link && isBlob(link.href) && !link.hasAttribute("download")) event.preventDefault();
     const to = link && mapped(link.href, page);
     if (to) link.href = to;
   }, true);
   const { open } = window;
-  window.open = (url, ...rest) => open.call(window, (url && mapped(url, page)) || url, ...rest);
+  window.open = (url, ...rest) => (isBlob(url) ? null : adopt(open.call(window, (url && mapped(url, page)) || url, ...rest)));
+  for (const name of ["pushState", "replaceState"]) {
+    const given = History.prototype[name];
+    History.prototype[name] = function (state, title, url) {
+      given.call(this, state, title, (url && mapped(url, page)) || url);
+    };
+  }
   const { click } = HTMLElement.prototype;
   HTMLElement.prototype.click = function () {
     const to = this.nodeName === "A" && this.hasAttribute("href") && mapped(this.href, page);
@@ -70,7 +92,12 @@
   const kinds = { IFRAME: ["src", "if_"], FRAME: ["src", "fr_"], OBJECT: ["data", "oe_"], EMBED: ["src", "oe_"], LINK: ["href", "mp_"] };
   const wanted = (element, name, value) => {
     const [known, modifier] = kinds[element.nodeName] || [];
-    return (known === String(name).toLowerCase() && mapped(value, modifier)) || value;
+    if (known !== String(name).toLowerCase()) return value;
+    if (/^\s*javascript:/i.test(value)) return "about:blank";
+    const blob = element.nodeName === "IFRAME" && blobs.get(String(value));
+    if (!blob) return mapped(value, modifier) || value;
+    blob.text().then((text) => { element.srcdoc = text; });
+    return "about:blank";
   };
   for (const kind of [HTMLIFrameElement, HTMLFrameElement, HTMLObjectElement, HTMLEmbedElement, HTMLLinkElement]) {
     for (const name of ["src", "data", "href"]) {
@@ -87,15 +114,48 @@
     const value = name && element.getAttribute(name);
     if (value && wanted(element, name, value) !== value) element.setAttribute(name, value);
   };
-  new MutationObserver((records) => {
+  // Has `each` look at elements of some kinds that are put into a document.
+  const watch = (root, names, each) => new MutationObserver((records) => {
     for (const { addedNodes } of records) {
       for (const node of addedNodes) {
         if (node.nodeType !== Node.ELEMENT_NODE) continue;
-        mend(node);
-        node.querySelectorAll("iframe, frame, object, embed, link").forEach(mend);
+        if (names[node.nodeName]) each(node);
+        node.querySelectorAll(Object.keys(names).join()).forEach(each);
       }
     }
-  }).observe(document, { subtree: true, childList: true });
+  }).observe(root, { subtree: true, childList: true });
+
+  // An empty frame or window that a script fills is under no worker, but has the policy of a page that is under one. So it is given
+  // one as without a worker, and its pictures and the like are mapped when they are there.
+  const parts = { IMG: ["src", "im_"], INPUT: ["src", "im_"], SCRIPT: ["src", "js_"], AUDIO: ["src", "oe_"], VIDEO: ["src", "oe_"], SOURCE: ["src", "oe_"], ...kinds };
+  const adopted = new WeakSet();
+  const adopt = (view) => {
+    let inner;
+    try { inner = view && /^about:blank/.test(view.location.href) && view.document; } catch { return view; }
+    if (!inner || adopted.has(inner) || !inner.head) return view;
+    adopted.add(inner);
+    const policy = inner.createElement("meta");
+    policy.httpEquiv = "Content-Security-Policy";
+    policy.content = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; form-action 'self'; base-uri 'self'";
+    inner.head.append(policy);
+    watch(inner, parts, (element) => {
+      const [name, modifier] = parts[element.nodeName.toUpperCase()];
+      const to = element.hasAttribute(name) && mapped(element.getAttribute(name), modifier);
+      if (to) setAttribute.call(element, name, to);
+    });
+    return view;
+  };
+  for (const kind of [HTMLIFrameElement, HTMLFrameElement]) {
+    const view = Object.getOwnPropertyDescriptor(kind.prototype, "contentWindow").get;
+    for (const name of ["contentWindow", "contentDocument"]) {
+      const given = Object.getOwnPropertyDescriptor(kind.prototype, name);
+      Object.defineProperty(kind.prototype, name, { ...given, get() { adopt(view.call(this)); return given.get.call(this); } });
+    }
+  }
+  watch(document, kinds, (element) => {
+    if (element.nodeName === "IFRAME" || element.nodeName === "FRAME") adopt(element.contentWindow);
+    mend(element);
+  });
 
   // How far from the page's date its parts were captured, as each answer says.
   addEventListener("load", () => {

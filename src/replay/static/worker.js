@@ -35,10 +35,18 @@ async function page(request) {
 async function mapped(event, url) {
   const { request } = event;
   const client = event.clientId && (await self.clients.get(event.clientId));
-  const where = [client && client.url, request.referrer].map(parsed).find((found) => found);
+  const where = [client && client.url, request.referrer].map(parsed).find((found) => found) || (await onlyPage());
   if (!where) return new Response("", { status: 404 });
   const target = url.origin === self.location.origin ? new URL(url.pathname + url.search, where.page).href : url.href;
   return asked(request, where.time, target);
+}
+
+// The page of a client that has no address in the archive (a worker made of a blob), as long as pages of only one host and time are open.
+async function onlyPage() {
+  const windows = (await self.clients.matchAll({ type: "window" })).filter(({ url }) => parsed(url));
+  const outer = windows.filter(({ frameType }) => frameType !== "nested");
+  const pages = (outer.length ? outer : windows).map(({ url }) => parsed(url));
+  return new Set(pages.map(({ time, page }) => time + page.origin)).size === 1 ? pages[0] : null;
 }
 
 // A requisite as it was at a time.

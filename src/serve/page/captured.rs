@@ -228,7 +228,7 @@ fn history(t: Speech, data: &Page) -> Markup {
                             @if can_compare { (choice("from", "Compare from {}", row, from == Some(place))) (choice("to", "Compare to {}", row, to == Some(place))) }
                             th scope="row" { a href=(row.replay) { (t.moment(row.time)) } }
                             td { @if let Some(status) = row.status { (status) } @else { "–" } }
-                            td { (t.say(row.kind)) }
+                            td { (t.say(shown_kind(row.kind))) }
                             td { @if let Some(changed) = row.changed { (t.say(changed)) } @else { "–" } }
                             td { (row.content_type) }
                             td .number { @if let Some(bytes) = row.bytes { (t.count(bytes.into())) } @else { "–" } }
@@ -243,6 +243,11 @@ fn history(t: Speech, data: &Page) -> Markup {
             } }
         }
     }
+}
+
+/// What a capture is, for people: one "identical" to a capture long ago may still be a change.
+fn shown_kind(kind: &'static str) -> &'static str {
+    if kind == "identical" { "seen before" } else { kind }
 }
 
 /// Which of the captures are compared unless others are chosen: the one before the newest change, and the newest. None where

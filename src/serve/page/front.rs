@@ -29,7 +29,7 @@ struct Archive<'a> {
     application: Option<String>,
 }
 
-/// A page; whoever asks knows this server by `host`.
+/// A page, for a client that knows this server by `host`.
 pub(super) fn page(
     front: &Front,
     asked: &Request<'_>,
@@ -69,16 +69,27 @@ pub(super) fn page(
     Some(site.and_then(|site| lead(front, asked, (host, role), &site, 0)))
 }
 
-/// Leads whoever asks at the origin of the replay to the archive that has captured pages of the site that is meant.
+/// Redirects a request to the replay to the archive that has captured pages of the site. A query for captures that no archive alone can
+/// answer is put to all of them.
 pub(in crate::serve) fn led(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> Reply {
     let t = asked.speech;
-    let site = replay::site_asked(asked.whole).map_err(Problem::Mistake);
     let missing = || Problem::Missing(t.say("There is nothing at this address.").to_owned());
-    let led = site.and_then(|site| lead(front, asked, (host, role), &site.ok_or_else(missing)?, 1));
-    led.unwrap_or_else(|problem| problem.reply(asked))
+    let answer = || {
+        let (site, range) = replay::site_asked(asked.whole).map_err(Problem::Mistake)?;
+        let site = site.ok_or_else(missing)?;
+        match range {
+            Some(query) if front.known(role).map_err(problem)?.answering(&site).is_none() => {
+                let (found, missing) = front.ask(role, |all| all.captures(query)).map_err(problem)?;
+                let replay::Response { status, headers, body } = found;
+                Ok(Reply { status, headers, body, file: None }.without(&missing))
+            }
+            _ => lead(front, asked, (host, role), &site, 1),
+        }
+    };
+    answer().unwrap_or_else(|problem: Problem| problem.reply(asked))
 }
 
-/// Leads to the same address of the archive that answers for a site.
+/// Redirects to the same address of the archive that answers for a site.
 fn lead(
     front: &Front,
     asked: &Request<'_>,

@@ -1,11 +1,11 @@
-//! Where people say who they are, and where they leave.
+//! Logging in and out.
 
 use maud::html;
 
 use super::{Reply, Speech};
 
 impl Reply {
-    /// The way to another address.
+    /// A link to another address.
     pub(in crate::serve) fn see_other(to: &str) -> Self {
         let mut reply = Self::of(303, "text/plain", "");
         let fields = [("Location", to), ("Referrer-Policy", "no-referrer")];
@@ -35,7 +35,7 @@ impl Reply {
                 button { (title) }
             }
         };
-        // Whoever wanted an archived page is led to it by the answer to the form.
+        // The answer to the form redirects to the archived page that was asked for.
         Self::html(status, t, title, None, &content).with_form(Some(replay))
     }
 
@@ -56,7 +56,7 @@ impl Reply {
             "default-src 'none'; style-src 'self'; form-action 'self' {}; base-uri 'none'; frame-ancestors 'none'",
             replay.unwrap_or_default()
         );
-        // A form says where it comes from only if its page lets it.
+        // Browsers send the origin of a form only if its page allows it.
         let fields = [("Content-Security-Policy", policy.as_str()), ("Referrer-Policy", "same-origin")];
         self.headers.extend(fields.map(|(name, value)| (name.to_owned(), value.to_owned())));
         self

@@ -1,4 +1,4 @@
-//! The pages of the application: each is data, shown as HTML, or as JSON to whoever asks for that.
+//! The pages of the application: each is data, shown as HTML, or as JSON if the client asks for it.
 
 mod captured;
 mod compare;
@@ -90,21 +90,21 @@ pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
-    /// What is sent in its place, from where it stands to its end.
+    /// A file that is sent instead, from its position to its end.
     pub(super) file: Option<File>,
 }
 
 /// Why there is no page.
 enum Problem {
-    /// There is nothing of that name.
+    /// Nothing has that name.
     Missing(String),
     /// The question is wrong.
     Wrong(String),
-    /// The same in English whatever the page speaks, as all that is said of languages for queries.
+    /// The same in English in all languages, as all errors of the query language are.
     Mistake(String),
-    /// Whoever asks may not.
+    /// The person who asks may not.
     Refused(String),
-    /// Who would know does not answer.
+    /// The archive that would know does not answer.
     Absent(String),
     /// Something failed; logs say the same.
     Failed(String),
@@ -116,7 +116,7 @@ impl Problem {
         Self::Failed(error.to_string())
     }
 
-    /// A page that says it.
+    /// The page for it.
     fn reply(&self, asked: &Request<'_>) -> Reply {
         let t = asked.speech;
         let (status, what, is_english) = match self {
@@ -175,7 +175,7 @@ impl<'a> Request<'a> {
         Self { who: Some(who), user_header, ..self }
     }
 
-    /// Whether whoever asks may see what is for people of a role; without accounts everybody may.
+    /// Whether the person who asks may see what is for people of a role; without accounts everybody may.
     fn may(&self, role: Role) -> bool {
         self.who.and_then(|who| who.role).is_none_or(|own| own >= role)
     }
@@ -189,7 +189,7 @@ impl<'a> Request<'a> {
     pub(super) fn reviewed(mut self, review: Option<&'a Review>, form: Option<&[u8]>) -> Self {
         self.review = review;
         self.form = form.map(|form| form_urlencoded::parse(form).into_owned().collect());
-        // A form says which language its page speaks: what is said of it, as data too, is shown there.
+        // A form states the language of its page, where the answer is shown, as data, too.
         let sent = self.form.iter().flatten().find(|(name, _)| name == speech::PARAMETER);
         self.speech = sent.map_or(self.speech, |(_, tag)| self.speech.choosing(tag));
         self
@@ -245,7 +245,7 @@ impl Reply {
         Self::of(status, "text/plain; charset=utf-8", text.to_owned())
     }
 
-    /// Leads to another address.
+    /// Redirects to another address.
     pub(super) fn led_to(place: &str) -> Self {
         let mut reply = Self::of(302, "text/plain", "");
         reply.headers.push(("Location".to_owned(), place.to_owned()));
@@ -259,7 +259,7 @@ impl Reply {
         self
     }
 
-    /// The head of an answer that goes on.
+    /// The head of a stream.
     pub(super) fn events() -> Self {
         Self::of(200, "text/event-stream", "")
     }
@@ -279,7 +279,7 @@ impl Reply {
         Self::of(status, "text/html; charset=utf-8", layout(t, title, asked, content).into_string())
     }
 
-    /// A page that says why there is no other.
+    /// A page for an error.
     pub(super) fn problem(status: u16, t: Speech, what: &'static str) -> Self {
         Self::no_page(status, t, None, &html! { p { (t.say(what)) } })
     }
@@ -289,7 +289,7 @@ impl Reply {
         Self::no_page(status, t, None, &html! { p lang="en" { (error) } })
     }
 
-    /// The same, or as data to whoever asks for that.
+    /// The same, or as data if the client asks for it.
     pub(super) fn refusal(status: u16, t: Speech, what: &'static str, wants_json: bool) -> Self {
         if wants_json { Self::no_data(status, what) } else { Self::problem(status, t, what) }
     }
@@ -299,7 +299,7 @@ impl Reply {
         Self::html(status, t, title, asked, &html! { h1 { (title) } (why) })
     }
 
-    /// Says to a program why there is no answer.
+    /// An error for a program.
     pub(super) fn no_data(status: u16, what: &str) -> Self {
         let error = serde_json::json!({ "error": what });
         Self::of(status, "application/json", error.to_string() + "\n")
@@ -343,7 +343,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
     reply.unwrap_or_else(|problem| problem.reply(asked))
 }
 
-/// The answer of several archives as one, asked by whom and for this host.
+/// The answer of several archives as one, for a client of a role that knows this server by `host`.
 pub(super) fn of_front(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> Reply {
     if asked.whole.len() > PATH_BYTES_MAX {
         return Reply::problem(414, asked.speech, "This address is too long.");

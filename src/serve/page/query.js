@@ -3,7 +3,7 @@
 "use strict";
 const SHOWN_MAX = 10;
 const box = document.getElementById("query"), list = document.getElementById("words");
-// Of which rows the fields are that stand behind a name and a point, and behind the first word.
+// Which rows the fields after a name and a point belong to, and those after the first word.
 const ROWS = { page: "pages", source: "pages", target: "pages", site: "sites", host: "hosts", capture: "captures", version: "captures", link: "links" };
 const VALUE = /(?:(\w+) +)?(\w+)\s*(?:!?=|in\s*\((?:[\w-]+\s*,\s*)*)\s*([\w-]*)$/i;
 let found = [], from = 0, to = 0, active = -1;

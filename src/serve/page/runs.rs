@@ -1,4 +1,4 @@
-//! Runs: a list of all, and one of them, as it goes on.
+//! Runs: a list of all, and one of them, live.
 
 use std::path::Path;
 
@@ -24,12 +24,12 @@ const TRAPS: [Refusal; 4] =
 /// The rules that keep it within its budgets.
 const BUDGETS: [Refusal; 2] = [Refusal::PagesPerHost, Refusal::PagesPerSite];
 
-/// Which run is meant.
+/// Which run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::serve) enum Which {
     /// The newest.
     Current,
-    /// That of a number.
+    /// By its number.
     Number(u64),
 }
 
@@ -129,7 +129,7 @@ pub(super) fn one(asked: &Asked<'_>, which: Which) -> Result<Reply, Problem> {
     Ok(reply.with_script(None))
 }
 
-/// What is to be seen of a run now, and whether that is all there will be; nothing if it cannot be said.
+/// The current state of a run, and whether it is the last one; nothing if it cannot be read.
 pub(in crate::serve) fn report(
     archive: &Path,
     which: Which,
@@ -296,7 +296,7 @@ fn second(t: Speech, time: DateTime<Utc>) -> Markup {
     html! { time datetime=(time.to_rfc3339()) { (t.minute(time)) (time.with_timezone(&Local).format(":%S")) } }
 }
 
-/// How many pages there were when.
+/// The number of pages over time.
 fn pace(t: Speech, run: &Run) -> Markup {
     let points: Vec<(f64, f64)> = run.moments.iter().map(|at| (at.seconds, at.pages as f64)).collect();
     let most = points.last().map_or(0.0, |at| at.1);

@@ -64,7 +64,7 @@ struct Search<'a> {
     facets: Vec<(&'static str, Vec<(String, u64)>)>,
     /// Words that no page has, and what may have been meant.
     meant: Vec<(String, String)>,
-    /// Captures of which is not known yet what they replaced.
+    /// Captures whose predecessors are not known yet.
     behind: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<Missing>,
@@ -109,7 +109,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     search(asked, find, times)
 }
 
-/// What is found, and archives that are missing from it.
+/// The results, and archives that are missing from them.
 pub(super) type Found = (Arc<Results>, Vec<Missing>);
 
 /// The page of what `find` finds, at one of the times that can be chosen.
@@ -233,7 +233,7 @@ fn shown(asked: &Request<'_>, data: &Search<'_>) -> Markup {
                             ul {
                                 @for (value, pages) in counts { li {
                                     @let term = format!("{name}:{value}");
-                                    // Years are those of last captures, which nothing that can be typed says.
+                                    // Years are those of last captures, for which there is no search term.
                                     @if *name == "year" || data.words.contains(&term) { span translate="no" { (value) } } @else {
                                         a translate="no" href=(address(&format!("{} {term}", data.words), 0, data.as_of)) { (value) }
                                     }

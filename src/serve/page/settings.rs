@@ -1,4 +1,4 @@
-//! Settings as they stand: what is crawled, how politely and how far, what is kept, and who may do what here.
+//! The current settings: what is crawled, how politely and how far, what is kept, and who may do what here.
 
 use std::io::ErrorKind;
 
@@ -28,7 +28,7 @@ struct Settings {
     scope_rules: usize,
     /// What the last crawl took and left.
     crawl: CrawlPolicy,
-    /// `crawl.toml`, which goes before what was typed.
+    /// `crawl.toml`, which overrides the command line.
     crawl_toml: Option<String>,
     /// The limits and the politeness of the newest run.
     newest_run: Option<runs::Limits>,
@@ -178,13 +178,13 @@ fn shown(t: Speech, data: &Settings) -> Markup {
             (row("Read", html! { (t.say(if data.has_accounts {
                 "people with an account, but for what access rules hide from their role"
             } else {
-                "whoever reaches this server, but for what access rules hide"
+                "everybody who can reach this server, except for what access rules hide"
             })) }))
             (row("Decide on sites", match &data.review {
                 None => html! { (t.say("nobody here (--review)")) },
                 Some(_) if data.has_accounts => html! { (t.say("reviewers and operators with an account, under its name")) },
-                Some(Review { user_header: Some(field), .. }) => html! { (t.markup("whom the field {} names, under that name", &[html! { code { (field) } }])) },
-                Some(Review { by, .. }) => html! { (t.fill("whoever reaches this server, as {} or under another name", &[by])) },
+                Some(Review { user_header: Some(field), .. }) => html! { (t.markup("the person whom the field {} names, under that name", &[html! { code { (field) } }])) },
+                Some(Review { by, .. }) => html! { (t.fill("everybody who can reach this server, as {} or under another name", &[by])) },
             }))
             (row("Announce changes", match &data.notices {
                 None => html! { (t.say("nobody here (--pings)")) },

@@ -1,4 +1,4 @@
-//! How a page speaks and where it leads: its language, which links keep when it was chosen.
+//! The language of a page and its links, which keep a language that was chosen.
 
 use std::ops::Deref;
 
@@ -15,7 +15,7 @@ pub(super) const PARAMETER: &str = "lang";
 #[derive(Clone, Copy, Debug)]
 pub(in crate::serve) struct Speech {
     language: Language,
-    /// Whether an address chose it: then those that it leads to do, too.
+    /// Whether the address chose it: then links choose it, too.
     is_chosen: bool,
 }
 
@@ -28,7 +28,7 @@ impl Deref for Speech {
 }
 
 impl Speech {
-    /// The language that an address chooses, or else what `Accept-Language` likes best.
+    /// The language that an address chooses, or else what `Accept-Language` prefers.
     pub(in crate::serve) fn of(path: &str, accept: Option<&str>) -> Self {
         let (_, query) = path.split_once('?').unwrap_or_default();
         let chosen = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == PARAMETER);
@@ -36,12 +36,12 @@ impl Speech {
         chosen.map_or(likes, |(_, tag)| likes.choosing(&tag))
     }
 
-    /// The same where somebody chose a language; a tag of none that is known chooses nothing.
+    /// The same with a chosen language; unknown tags choose nothing.
     pub(in crate::serve) fn choosing(self, tag: &str) -> Self {
         Language::of_tag(tag).map_or(self, |language| Self { language, is_chosen: true })
     }
 
-    /// Data speaks English.
+    /// Data is in English.
     pub(super) fn of_data(self) -> Self {
         Self { language: Language::English, ..self }
     }
@@ -72,7 +72,7 @@ impl Speech {
         self.address("/query", &[("q", query)])
     }
 
-    /// What a form has to send along.
+    /// Hidden fields of a form.
     pub(super) fn kept(self) -> Markup {
         html! { @if self.is_chosen { input type="hidden" name=(PARAMETER) value=(self.tag()); } }
     }

@@ -1,4 +1,4 @@
-//! The first page: what is held, what matters most in it, what changed last.
+//! The start page: what is held, the most important sites, the newest changes.
 
 use archive_storage::{Host, State, StateError};
 use chrono::{DateTime, Utc};

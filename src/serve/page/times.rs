@@ -14,9 +14,9 @@ const MONTHS_MAX: usize = 60;
 /// A month or year.
 #[derive(Serialize)]
 pub(super) struct Step {
-    /// What `as-of` is at its end.
+    /// The value of `as-of` for its end.
     as_of: String,
-    /// Captures in it, about.
+    /// The approximate number of captures in it.
     captures: u64,
     #[serde(skip)]
     name: String,
@@ -47,7 +47,7 @@ fn year(time: DateTime<Utc>) -> String {
     time.with_timezone(&Local).format("%Y").to_string()
 }
 
-/// A field for a time with what suggests one, a slider for whoever has scripts, and links to the steps before and after `before`,
+/// A field for a time with what suggests one, a slider where scripts run, and links to the steps before and after `before`,
 /// the end of the time that is shown; without it that is now.
 pub(super) fn choice(
     asked: &Request<'_>,

@@ -1,6 +1,6 @@
 //! Wrong passwords are counted by address and by name, so that guessing takes years.
 //!
-//! Counters have fixed places that are found by a secret hash, so they take the same memory whoever tries. Names that nobody has are counted
+//! Counters have fixed places that are found by a secret hash, so they take the same memory however many try. Names that nobody has are counted
 //! like others: nothing distinguishes them.
 
 use std::hash::{BuildHasher, RandomState};
@@ -62,7 +62,7 @@ impl Attempts {
     }
 
     fn places(&self, name: &str, address: IpAddr) -> (usize, usize) {
-        // Whoever has an address of IPv6 has all that begin like it.
+        // A client with one IPv6 address has all addresses of its network.
         let address = match address.to_canonical() {
             IpAddr::V6(address) => u128::from(address) >> 64 << 64,
             IpAddr::V4(address) => u128::from(u32::from(address)),

@@ -30,11 +30,11 @@ pub(in crate::serve) enum What {
     Decision,
 }
 
-/// A line. Nothing that was typed stands in it but names of accounts.
+/// A line. Of what was typed it has only names of accounts.
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::serve) struct Event<'a> {
     pub(in crate::serve) event: What,
-    /// Whose account it was about; nothing where there is none of the name that was given.
+    /// The account; nothing where none has the name that was given.
     pub(in crate::serve) name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::serve) address: Option<IpAddr>,
@@ -78,7 +78,7 @@ impl Audit {
         }
         let mut audit = Self { path, file, length };
         if last != [b'\n'] {
-            // What a crash has cut off stays a line of its own.
+            // A line that a crash cut off stays a line of its own.
             audit.append(b"\n")?;
         }
         Ok(audit)

@@ -1,7 +1,7 @@
-//! People with accounts: their passwords, sessions, attempts to log in, and what is written down of them.
+//! People with accounts: their passwords, sessions, attempts to log in, and the audit log.
 //!
-//! Passwords are looked at nowhere else, a few at a time, for each costs memory and time by design. The file of accounts is read again
-//! within a second; whoever is changed or removed there is logged out by that. While it has a mistake nobody comes in.
+//! Passwords are checked nowhere else, a few at a time, for each costs memory and time by design. The file of accounts is read again
+//! within a second; a person who is changed or removed there is logged out by that. While it has a mistake nobody can log in.
 
 mod attempts;
 mod audit;
@@ -25,14 +25,14 @@ use self::sessions::Sessions;
 use crate::access::Role;
 use crate::accounts::{Account, Accounts, AccountsError};
 
-/// So long a file of accounts counts as it was read.
+/// How long a file of accounts is used before it is read again.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// Passwords that are looked at at once, and how long others wait for that.
+/// Passwords that are checked at once, and how long others wait.
 const HASHING_MAX: usize = 2;
 const HASHING_WAIT: Duration = Duration::from_secs(10);
 
-/// A program that sends its password with each request is believed for so long, and so many of them.
+/// How long a program that sends its password with each request is believed, and how many of them.
 const BELIEVED: Duration = Duration::from_secs(300);
 const BELIEVED_MAX: usize = 256;
 
@@ -68,7 +68,7 @@ pub(super) struct People {
     loaded: Mutex<(Arc<Accounts>, Instant)>,
     sessions: Mutex<Sessions>,
     attempts: Mutex<Attempts>,
-    /// Digests of what programs sent, with whom they were and until when.
+    /// Digests of what programs sent, with the person and how long they count.
     believed: Mutex<HashMap<Key, (Who, Key, Instant)>>,
     hashing: Semaphore,
     audit: Mutex<Audit>,
@@ -206,7 +206,7 @@ impl People {
         known.ok_or(Refused::Wrong)
     }
 
-    /// Ends the session of whoever asks, and what it has opened.
+    /// Ends the session of the request, and what it has opened.
     pub(super) fn log_out(&self, who: &Who, address: IpAddr) {
         if let Some(session) = &who.session {
             lock(&self.sessions).end(session);

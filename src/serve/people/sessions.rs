@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Key;
 
-/// A session ends when nobody has used it for so long, and after so long in any case.
+/// A session ends after this time without use, and after this time in any case.
 const IDLE_MAX: Duration = Duration::from_secs(2 * 3600);
 const LIFE_MAX: Duration = Duration::from_secs(12 * 3600);
 
@@ -13,7 +13,7 @@ const LIFE_MAX: Duration = Duration::from_secs(12 * 3600);
 const OF_ONE_MAX: usize = 16;
 const ALL_MAX: usize = 4096;
 
-/// A ticket is good for so long; so many wait.
+/// How long a ticket is good, and how many may wait.
 const TICKET_LIFE: Duration = Duration::from_secs(30);
 const TICKETS_MAX: usize = 1024;
 
@@ -86,7 +86,7 @@ impl Sessions {
         self.tickets.push_back(Ticket { id, session, path, made: now });
     }
 
-    /// The session and the address of a ticket, which is then worth nothing more.
+    /// The session and the address of a ticket, which is then used up.
     pub(super) fn take_ticket(&mut self, id: &Key, now: Instant) -> Option<(Key, String)> {
         self.tickets.retain(|ticket| now.duration_since(ticket.made) < TICKET_LIFE);
         let place = self.tickets.iter().position(|ticket| ticket.id == *id)?;

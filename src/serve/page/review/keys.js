@@ -1,7 +1,7 @@
 // Keys for reviewing: digits rate, letters decide, arrows move, u undoes. Without it, the same buttons work.
 "use strict";
 const VERDICTS = { k: "keep", d: "drop", o: "often", n: "never", i: "investigate" };
-// Whoever speaks to a computer, or types by accident, can switch them off.
+// People who use speech input, or type by accident, can switch them off.
 const keys = document.getElementById("keys");
 keys.checked = localStorage.getItem("keys") !== "off";
 keys.addEventListener("change", () => localStorage.setItem("keys", keys.checked ? "on" : "off"));

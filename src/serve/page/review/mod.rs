@@ -36,11 +36,11 @@ const REASONS: usize = 3;
 enum Show {
     /// Where a look gains most.
     Next,
-    /// With whoever asks as their tag, who has not decided yet.
+    /// Tagged with the name of the person who asks, who has not decided yet.
     Assigned,
     /// Rated by one other person.
     Second,
-    /// Decided by whoever asks, newest first.
+    /// Decided by the person who asks, newest first.
     Mine,
 }
 
@@ -69,7 +69,7 @@ struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<Advice>,
     because: Vec<String>,
-    /// What holds of it, as far as whoever asks is to see it.
+    /// What holds of it, as far as the person who asks may see it.
     said: String,
     /// The newest decision that is known to the page.
     seen: u64,
@@ -273,7 +273,7 @@ fn buttons(t: Speech, site: &str, by: &str, seen: u64, back: &str) -> Markup {
     }
 }
 
-/// Who decides: a name that one may change, unless the web server before this one knows better.
+/// Who decides: a name that can be changed, unless a web server in front states it.
 fn who(asked: &Asked<'_>, by: &str) -> Markup {
     let t = asked.speech;
     html! {
@@ -311,7 +311,7 @@ fn site_address(t: Speech, site: &str, by: &str) -> String {
 /// The page with its script, and with a frame for an archived page.
 fn reviewing(asked: &Asked<'_>, reply: Reply) -> Reply {
     let mut reply = reply.with_script(Some(&format!("'self' {}", asked.replay)));
-    // A form says where it comes from only if its page lets it.
+    // Browsers send the origin of a form only if its page allows it.
     reply.headers.push(("Referrer-Policy".to_owned(), "same-origin".to_owned()));
     reply
 }

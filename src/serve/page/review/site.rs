@@ -119,7 +119,7 @@ fn neighbours(
     Ok(neighbours)
 }
 
-/// The most important pages of a site which whoever asks may see.
+/// The most important pages of a site that the person who asks may see.
 fn most_important(asked: &Asked<'_>, name: &str) -> Result<Vec<UrlId>, Problem> {
     let query = format!("page site = {} and captures > 0 order by importance limit {PAGES}", Quoted(name));
     Ok(Question::new(asked.opened.store, asked.opened.access.clone(), &query, Utc::now())?.pages()?)

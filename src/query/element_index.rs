@@ -6,7 +6,7 @@ use super::elements::{self, Content, ElementPath, ElementStep};
 use super::expr::Expr;
 use super::filter::{Filter, TextTestKind};
 use crate::parse::parse_date;
-use crate::search::elements::{ElementQuery, ValueTest};
+use crate::search::elements::{COMBINATIONS_MAX, ElementQuery, ValueTest};
 use crate::search::words;
 
 /// The index queries for documents in which a path leads to something for which a filter holds.
@@ -144,16 +144,13 @@ fn slot(element: Option<&str>, step: &ElementStep) -> Option<String> {
     }
 }
 
-/// Combinations of texts that one element may have.
-pub(super) const COMBINATIONS_MAX: usize = 64;
-
 /// What the index knows of several conditions on one element.
 fn together(element: &str, conditions: &[Condition<'_>]) -> Option<Bounds> {
     let mut combinations: Vec<Vec<ElementQuery>> = vec![Vec::new()];
-    let mut partial = Vec::new();
+    let mut unsure = Vec::new();
     for condition in conditions {
-        let (alternatives, names) = alternatives(element, *condition)?;
-        partial.extend(names.into_iter().map(ElementQuery::Partial));
+        let (alternatives, others) = alternatives(element, *condition)?;
+        unsure.extend(others);
         combinations = combinations
             .iter()
             .flat_map(|before| {
@@ -165,41 +162,47 @@ fn together(element: &str, conditions: &[Condition<'_>]) -> Option<Bounds> {
         }
     }
     let known = ElementQuery::Any(combinations.into_iter().map(ElementQuery::Same).collect());
-    let maybe = (!partial.is_empty()).then(|| ElementQuery::Any(partial));
+    let maybe = (!unsure.is_empty()).then_some(ElementQuery::Any(unsure));
     Some(Bounds { known, maybe })
 }
 
-/// What in the index says that a condition on elements holds, and names of which it does not know all texts.
-fn alternatives(element: &str, condition: Condition<'_>) -> Option<(Vec<ElementQuery>, Vec<String>)> {
+/// What in the index says that a condition on elements holds, each where it does not say it of all of them.
+fn alternatives(element: &str, condition: Condition<'_>) -> Option<(Vec<ElementQuery>, Vec<ElementQuery>)> {
     let (place, filter) = match condition {
-        Condition::Own(filter) => (element.to_owned(), filter),
+        Condition::Own(_) => return None,
         Condition::Inner(step, filter) => (slot(Some(element), step)?, filter?),
         Condition::Any(parts) => {
-            let (mut all, mut names) = (Vec::new(), Vec::new());
+            let (mut all, mut unsure) = (Vec::new(), Vec::new());
             for part in parts {
-                let (some, partial) = alternatives(element, Condition::of(part)?)?;
+                let (some, others) = alternatives(element, Condition::of(part)?)?;
                 all.extend(some);
-                names.extend(partial);
+                unsure.extend(others);
             }
-            return Some((all, names));
+            return Some((all, unsure));
         }
     };
-    let Filter::Text(Expr::Content(Content::Text), test) = filter else { return None };
-    match &test.kind {
-        TextTestKind::Is(texts) if test.folds_case => {
-            let wholes: Vec<_> = texts.iter().filter_map(|text| ElementQuery::whole(&place, text)).collect();
-            let is_all = place.contains('@') && wholes.len() == texts.len();
-            Some((wholes, if is_all { Vec::new() } else { vec![place] }))
+    let partial = || vec![ElementQuery::Partial(place.clone())];
+    if let Filter::Text(Expr::Content(Content::Text), test) = filter {
+        match &test.kind {
+            TextTestKind::Is(texts) if test.folds_case => {
+                let wholes: Vec<_> =
+                    texts.iter().filter_map(|text| ElementQuery::whole(&place, text)).collect();
+                let are_all = place.contains('@') && wholes.len() == texts.len();
+                return Some((wholes, if are_all { Vec::new() } else { partial() }));
+            }
+            TextTestKind::Words { all, texts } if has_own_words(&place) && (!all || texts.len() == 1) => {
+                let only = |text: &String| match <[String; 1]>::try_from(words(text)) {
+                    Ok([word]) => Some(ElementQuery::Own(place.clone(), word)),
+                    Err(_) => None,
+                };
+                return Some((texts.iter().map(only).collect::<Option<_>>()?, partial()));
+            }
+            _ => {}
         }
-        TextTestKind::Words { all, texts } if place != element && (!all || texts.len() == 1) => {
-            let only = |text: &String| match <[String; 1]>::try_from(words(text)) {
-                Ok([word]) => Some(ElementQuery::Own(place.clone(), word)),
-                Err(_) => None,
-            };
-            Some((texts.iter().map(only).collect::<Option<_>>()?, vec![place]))
-        }
-        _ => None,
     }
+    let values = ElementQuery::Values { of: place.clone(), test: value_test(filter)?, is_known: true };
+    // There may be too many of them.
+    Some((vec![values], vec![ElementQuery::All(Vec::new())]))
 }
 
 /// What the index knows of all places of one name, for whose content `filter` holds.
@@ -210,7 +213,7 @@ fn at(place: String, filter: Option<&Filter>) -> Option<Bounds> {
             TextTestKind::Is(texts) if test.folds_case => {
                 return Some(Bounds::any(texts.iter().map(|text| whole(&place, text)).collect()));
             }
-            TextTestKind::Words { all, texts } if !all || texts.len() == 1 => {
+            TextTestKind::Words { all, texts } if has_own_words(&place) && (!all || texts.len() == 1) => {
                 return Some(Bounds::any(texts.iter().map(|text| has_words(&place, text)).collect()));
             }
             _ => {}
@@ -220,6 +223,11 @@ fn at(place: String, filter: Option<&Filter>) -> Option<Bounds> {
     let values = |is_known| ElementQuery::Values { of: place.clone(), test: test.clone(), is_known };
     let maybe = ElementQuery::Any(vec![values(false), ElementQuery::Partial(place.clone())]);
     Some(Bounds { known: values(true), maybe: Some(maybe) })
+}
+
+/// Whether words are indexed with the name of a place; those of attributes are only with the names of these alone.
+fn has_own_words(place: &str) -> bool {
+    place.find('@').is_none_or(|at| at == 0)
 }
 
 /// A place whose text is this.
@@ -254,6 +262,9 @@ fn words_at(place: &str, text: &str) -> ElementQuery {
         None | Some(0) => return all(&|word| ElementQuery::Word(Some(place.to_owned()), word)),
         Some(at) => place[at..].trim_start_matches('>'),
     };
+    if !has_own_words(place) {
+        return words_at(inner, text);
+    }
     let known = all(&|word| ElementQuery::Own(place.to_owned(), word));
     let here = ElementQuery::Any(vec![known, ElementQuery::Partial(place.to_owned())]);
     ElementQuery::All(vec![here, words_at(inner, text)])

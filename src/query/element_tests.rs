@@ -225,10 +225,11 @@ fn an_index_reads_few_documents() {
         }
         found
     };
-    assert_eq!(found("//book[author contains Eco]/title contains rose"), BTreeSet::from([0, 1]));
+    assert_eq!(found("//book[author contains Eco]/title contains rose"), BTreeSet::from([0]));
     assert_eq!(found("//@year = '1856'"), BTreeSet::from([1]));
     assert_eq!(found("//magazine"), BTreeSet::from([1]));
-    assert_eq!(found("//author contains pendulum"), BTreeSet::from([0]));
+    assert!(found("//author contains pendulum").is_empty());
+    assert_eq!(found("//catalogue contains rose"), BTreeSet::from([0, 1]));
     assert!(found("//@deep = no").is_empty());
 }
 
@@ -322,7 +323,7 @@ fn check() -> impl Strategy<Value = &'static str> {
         " starts with t",
         " matches 'T.o'",
         " between 1 and 3",
-        " since 2000",
+        " since 2000-01",
         " ~ '*two*'",
     ])
 }
@@ -395,7 +396,8 @@ fn the_index_decides_on_one_element() {
     let index = library.index(&folder);
     for (text, expected) in [
         ("//book[author contains eco]/title contains rose", &[0][..]),
-        ("//book[author contains eco and @year = 1988]/title contains rose", &[]),
+        ("//book[author contains eco and @year = '1988']/title contains rose", &[]),
+        ("//book[author contains eco and @year < 1988]/title contains rose", &[0]),
         ("//book[author = 'Umberto Eco' and @year in (1980, 1999)]/title = 'the name of the rose'", &[0]),
         ("//book[@year = 1856 and (title contains rose or title contains name)]", &[1]),
         ("//magazine/author = eco", &[1]),
@@ -435,8 +437,8 @@ fn what_the_index_compares_has_limits() {
         let path = format!("//a[@x in ('{}') and @y in ('0', '1')]", texts.join("', '"));
         reads(vec![document.clone()], &path)
     };
-    assert_eq!(combined(element_index::COMBINATIONS_MAX / 2), 0);
-    assert_eq!(combined(element_index::COMBINATIONS_MAX / 2 + 1), 1);
+    assert_eq!(combined(elements::COMBINATIONS_MAX / 2), 0);
+    assert_eq!(combined(elements::COMBINATIONS_MAX / 2 + 1), 1);
 }
 
 const LETTERED: [&str; 9] = [

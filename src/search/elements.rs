@@ -1,6 +1,6 @@
 //! Elements and attributes of XML documents in the index: which names a document has, the words in those of each name, and short texts
-//! as a whole. These, and the words of those of attributes and of elements in others, have a position, the number of their element or of
-//! that around it: so what has to be so of one element is looked for as a phrase whose words stand in one place.
+//! as a whole. Those of attributes of elements of one name, and of elements in others, these with their words, have a position, the number
+//! of the element or of that around it: so what has to be so of one element is looked for as a phrase whose words stand in one place.
 //!
 //! What is found is more than what is asked for, never less: a document that has the words in elements of the name somewhere, and
 //! every document of which too much would have to be said. Names, short texts as a whole and words decide in many documents: which are
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use tantivy::query::{AllQuery, BooleanQuery, EmptyQuery, PhraseQuery, Query, TermQuery, TermSetQuery};
-use tantivy::schema::IndexRecordOption;
+use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy::{Searcher, Term};
 
@@ -27,6 +27,9 @@ pub const ELEMENT_PLACES_MAX: usize = 200_000;
 
 /// Different texts of elements or attributes of one name that a query tests.
 pub const VALUES_MAX: usize = 1 << 16;
+
+/// Combinations of texts that one element may have. Of more, nothing is known.
+pub const COMBINATIONS_MAX: usize = 256;
 
 /// In place of a name: a document that is not fully indexed.
 const ALL: &str = "*";
@@ -74,7 +77,7 @@ pub enum ElementQuery {
     Named(String),
     /// This word in an element, or in an `@attribute`, of this name or of any.
     Word(Option<String>, String),
-    /// This word in an element, or in a `book@year` or `book>title`, of this name, if that is known.
+    /// This word in an element, an `@attribute` or a `book>title` of this name, if that is known.
     Own(String, String),
     /// An element of this name with words that are not indexed with it.
     Nests(String),
@@ -92,7 +95,8 @@ pub enum ElementQuery {
     },
     /// A text that is not indexed as a whole, in an element or an attribute of this name.
     Partial(String),
-    /// An element for which all of these hold: each is [`ElementQuery::Whole`], or [`ElementQuery::Own`] but of elements alone.
+    /// An element for which all of these are known to hold: each is [`ElementQuery::Whole`], [`ElementQuery::Values`] or
+    /// [`ElementQuery::Own`] of `book@year` or `book>title`.
     Same(Vec<ElementQuery>),
     /// A root of this name.
     Root(String),
@@ -138,16 +142,25 @@ pub fn terms(elements: Option<Vec<Elements>>) -> String {
         if !name.contains(['@', '>']) {
             everywhere.append(&mut here);
         }
-        // Positions of a term have to rise.
-        wholes.sort_unstable();
-        wholes.dedup();
-        places += wholes.len();
-        let has_words = !is_single(&name);
-        for (number, whole) in &wholes {
-            let _ = write!(terms, "{name}{IS}{}{AT}{number} ", without_space(whole));
-            for word in words(whole).iter().filter(|_| has_words) {
-                let _ = write!(terms, "{name}{HAS}{word}{AT}{number} ");
-                places += 1;
+        if is_single(&name) {
+            let mut wholes: Vec<_> = wholes.into_iter().map(|(_, whole)| whole).collect();
+            wholes.sort_unstable();
+            wholes.dedup();
+            count += wholes.len();
+            for whole in &wholes {
+                let _ = write!(terms, "{name}{IS}{} ", without_space(whole));
+            }
+        } else {
+            // Positions of a term have to rise.
+            wholes.sort_unstable();
+            wholes.dedup();
+            places += wholes.len();
+            for (number, whole) in &wholes {
+                let _ = write!(terms, "{name}{IS}{}{AT}{number} ", without_space(whole));
+                for word in words(whole).iter().filter(|_| name.contains('>')) {
+                    let _ = write!(terms, "{name}{HAS}{word}{AT}{number} ");
+                    places += 1;
+                }
             }
         }
         if count > ELEMENT_WORDS_MAX || places > ELEMENT_PLACES_MAX {
@@ -269,13 +282,12 @@ impl Compiler<'_> {
             },
             ElementQuery::Same(parts) if parts.len() == 1 => self.query(&parts[0])?,
             ElementQuery::Same(parts) => {
-                let terms = parts.iter().filter_map(|part| self.exactly(part));
-                let terms = terms.filter(|term| term.field() == self.fields.places).map(|term| (0, term));
-                let terms: Vec<_> = terms.collect();
-                match terms.len() == parts.len() && terms.len() > 1 {
-                    true => Box::new(PhraseQuery::new_with_offset(terms)),
-                    false => Box::new(EmptyQuery),
-                }
+                let combinations = self.combinations(parts)?.into_iter();
+                let same = |terms: Vec<Term>| -> Box<dyn Query> {
+                    let terms = terms.into_iter().map(|term| (0, term)).collect();
+                    Box::new(PhraseQuery::new_with_offset(terms))
+                };
+                Box::new(BooleanQuery::union(combinations.map(same).collect()))
             }
             ElementQuery::Word(None, word) => term(&format!("{HAS}{word}")),
             ElementQuery::Word(Some(name), word) => {
@@ -292,19 +304,41 @@ impl Compiler<'_> {
         })
     }
 
-    /// The term of a text or word; those of words of elements or attributes alone have no position.
+    /// The terms that say that all of these hold in one place, in each combination of them; none if there are too many.
+    fn combinations(&self, parts: &[ElementQuery]) -> tantivy::Result<Vec<Vec<Term>>> {
+        let mut all: Vec<Vec<Term>> = vec![Vec::new()];
+        for part in parts {
+            let terms = match part {
+                ElementQuery::Values { of, test, is_known: true } => self.values(of, test, true)?,
+                part => self.exactly(part).map(|term| vec![term]),
+            };
+            let mut terms = terms.unwrap_or_default();
+            terms.sort_unstable();
+            terms.dedup();
+            terms.retain(|term| term.field() == self.fields.places);
+            if all.len().saturating_mul(terms.len()) > COMBINATIONS_MAX {
+                return Ok(Vec::new());
+            }
+            let with = |before: &Vec<Term>, term: &Term| [before.as_slice(), &[term.clone()]].concat();
+            all = all.iter().flat_map(|before| terms.iter().map(move |term| with(before, term))).collect();
+        }
+        all.retain(|terms| terms.len() > 1);
+        Ok(all)
+    }
+
+    /// The field that has the texts of a name.
+    fn field(&self, name: &str) -> Field {
+        if is_single(name) { self.fields.elements } else { self.fields.places }
+    }
+
+    /// The term of a text or word.
     fn exactly(&self, query: &ElementQuery) -> Option<Term> {
-        let Fields { elements, places, .. } = self.fields;
-        Some(match query {
-            ElementQuery::Whole(name, text) => {
-                Term::from_field_text(places, &format!("{name}{IS}{}", without_space(text)))
-            }
-            ElementQuery::Own(name, word) => {
-                let field = if is_single(name) { elements } else { places };
-                Term::from_field_text(field, &format!("{name}{HAS}{word}"))
-            }
+        let (name, text) = match query {
+            ElementQuery::Whole(name, text) => (name, format!("{name}{IS}{}", without_space(text))),
+            ElementQuery::Own(name, word) => (name, format!("{name}{HAS}{word}")),
             _ => return None,
-        })
+        };
+        Some(Term::from_field_text(self.field(name), &text))
     }
 
     /// The terms of whole texts that pass a test; none if there are too many different ones.
@@ -312,7 +346,7 @@ impl Compiler<'_> {
         let first = format!("{of}{IS}");
         let (mut read, mut found) = (0, Vec::new());
         for segment in self.searcher.segment_readers() {
-            let index = segment.inverted_index(self.fields.places)?;
+            let index = segment.inverted_index(self.field(of))?;
             let mut terms = index.terms().range().ge(first.as_bytes()).into_stream()?;
             while terms.advance() {
                 let Some(text) = terms.key().strip_prefix(first.as_bytes()) else { break };
@@ -322,7 +356,7 @@ impl Compiler<'_> {
                 }
                 let Ok(text) = std::str::from_utf8(text) else { continue };
                 if (test.0)(&with_space(text)).unwrap_or(!is_known) {
-                    found.push(Term::from_field_text(self.fields.places, &format!("{first}{text}")));
+                    found.push(Term::from_field_text(self.field(of), &format!("{first}{text}")));
                 }
             }
         }
@@ -354,7 +388,7 @@ mod tests {
     fn texts_are_indexed_with_their_place_up_to_a_limit() {
         let of = |places: usize| {
             let wholes = (0..places as u32).map(|number| (number, String::new())).collect();
-            terms(Some(vec![Elements { name: "a".to_owned(), wholes, ..Elements::default() }]))
+            terms(Some(vec![Elements { name: "a@b".to_owned(), wholes, ..Elements::default() }]))
         };
         assert!(of(ELEMENT_PLACES_MAX).ends_with("199999 "));
         assert_eq!(of(ELEMENT_PLACES_MAX + 1), ALL);
@@ -364,8 +398,11 @@ mod tests {
     fn whole_texts_have_no_space() {
         let wholes =
             [(3, "b\tc"), (2, ""), (1, "b c"), (2, "")].map(|(number, text)| (number, text.to_owned()));
-        let one = Elements { name: "a@d".to_owned(), wholes: wholes.to_vec(), ..Elements::default() };
-        let terms = terms(Some(vec![one]));
+        let named = |name: &str| {
+            let (name, wholes) = (name.to_owned(), wholes.to_vec());
+            Elements { name, wholes, ..Elements::default() }
+        };
+        let terms = terms(Some(["a>d", "a@d", "@d"].map(named).to_vec()));
         let of = |have_position| {
             let (mut tokenizer, mut found) = (Terms { have_position }, Vec::new());
             tokenizer

@@ -27,8 +27,8 @@ pub struct Elements {
     pub text: String,
     /// Whether elements stand inside of one whose text is not in `text`.
     pub nest: bool,
-    /// Their texts as conditions compare them, in small letters, but for those of more than [`WHOLE_BYTES_MAX`] and those of `nest`;
-    /// each with the number of its element among all, of an element in another one that of the other.
+    /// Their texts as conditions compare them, in small letters, but for those of more than [`WHOLE_BYTES_MAX`], those of `nest`, and
+    /// those that stand in the text of another; each with the number of its element among all, of an element in another that of the other.
     pub wholes: Vec<(u32, String)>,
     /// Whether a text is not in `wholes`.
     pub is_partial: bool,
@@ -77,8 +77,8 @@ type Place<'a> = (Option<&'a str>, Option<(char, &'a str)>);
 struct Gathered<'a> {
     all: Vec<Elements>,
     places: HashMap<Place<'a>, usize>,
-    /// The names and numbers of the elements around the next one.
-    around: Vec<(&'a str, u32)>,
+    /// The names and numbers of the elements around the next one, and whether they have text between their elements.
+    around: Vec<(&'a str, u32, bool)>,
     count: u32,
     text_bytes: usize,
 }
@@ -114,8 +114,9 @@ impl<'a> Gathered<'a> {
         elements.add_whole(number, whole.as_deref());
         let bytes = elements.text.len() - before;
         self.text_bytes += bytes;
-        if let Some((parent, around)) = self.around.last().copied() {
-            self.of((Some(parent), Some(('>', name)))).add_whole(around, whole.as_deref());
+        if let Some((parent, around, is_text)) = self.around.last().copied() {
+            let whole = whole.as_deref().filter(|_| !is_text);
+            self.of((Some(parent), Some(('>', name)))).add_whole(around, whole);
         }
         for attribute in node.attributes() {
             let (value, inner) = (attribute.value(), Some(('@', attribute.name())));
@@ -127,7 +128,9 @@ impl<'a> Gathered<'a> {
             self.of((Some(name), inner)).add_whole(number, whole.as_deref());
             self.text_bytes += value.len();
         }
-        self.around.push((name, number));
+        let has_text =
+            |child: Node<'_, '_>| child.is_text() && child.text().is_some_and(|text| !text.trim().is_empty());
+        self.around.push((name, number, node.children().any(has_text)));
     }
 }
 
@@ -202,9 +205,9 @@ mod tests {
             ("@id", "1|2|", false, false, "0 1|3 2"),
             ("a@id", "", false, false, "0 1"),
             ("b", "y|z|", false, false, "1 y|3 z"),
-            ("a>b", "", false, false, "0 y|0 z"),
+            ("a>b", "", false, true, ""),
             ("c", "", false, false, "2 "),
-            ("b>c", "", false, false, "1 "),
+            ("b>c", "", false, true, ""),
             ("b@id", "", false, false, "3 2"),
         ];
         let expected = expected.map(|(name, text, nest, is_partial, wholes)| {
@@ -221,6 +224,8 @@ mod tests {
             let title = all.iter().find(|one| one.name == "t").unwrap();
             assert_eq!((title.nest, title.text.contains('y')), (!is_marked, is_marked), "{bytes}");
         }
+        let all = of("<r> <t>A</t>\n<t>b</t></r>").unwrap();
+        assert_eq!(all[2], ("r>t".to_owned(), String::new(), false, false, "0 a|0 b".to_owned()));
         let all = of("<t>A<b>c</b> b<i/></t>").unwrap();
         assert_eq!(all[0], ("t".to_owned(), "A|c|b|".to_owned(), false, false, "0 a c b".to_owned()));
     }

@@ -410,10 +410,12 @@ mod tests {
                 .process(&mut |token| found.push(format!("{} {}", token.position, token.text)));
             found
         };
-        assert_eq!(of(false), ["0 /a@d", "0 a@d"]);
-        let placed =
-            ["1 a@d\"b\u{1F}c", "1 a@d=b", "1 a@d=c", "2 a@d\"", "3 a@d\"b\u{1E}c", "3 a@d=b", "3 a@d=c"];
-        assert_eq!(of(true), placed);
+        let single = ["0 /a>d", "0 a>d", "0 a@d", "0 @d", "0 @d\"", "0 @d\"b\u{1E}c", "0 @d\"b\u{1F}c"];
+        assert_eq!(of(false), single);
+        let inner =
+            ["1 a>d\"b\u{1F}c", "1 a>d=b", "1 a>d=c", "2 a>d\"", "3 a>d\"b\u{1E}c", "3 a>d=b", "3 a>d=c"];
+        let attribute = ["1 a@d\"b\u{1F}c", "2 a@d\"", "3 a@d\"b\u{1E}c"];
+        assert_eq!(of(true), [inner.as_slice(), &attribute].concat());
         assert!(ElementQuery::whole("a", "b\u{1F}c").is_none());
         assert!(ElementQuery::whole("a", &"x".repeat(WHOLE_BYTES_MAX)).is_some());
         assert!(ElementQuery::whole("a", &"x".repeat(WHOLE_BYTES_MAX + 1)).is_none());

@@ -31,7 +31,7 @@ pub struct Elements {
     /// Whether elements stand inside of one whose text is not in `text`.
     pub nest: bool,
     /// Their texts as conditions compare them, in small letters, but for those of more than [`WHOLE_BYTES_MAX`] and those of `nest`, and,
-    /// of elements in others, those of more than [`INNER_BYTES_MAX`] and those in the midst of a text; each with the number of its element among all, of an element in another that of the other.
+    /// of elements in others, those of more than 32 bytes and those in the midst of a text; each with the number of its element among all, of an element in another that of the other.
     pub wholes: Vec<(u32, String)>,
     /// Whether a text is not in `wholes`.
     pub is_partial: bool,

@@ -55,9 +55,12 @@ const AT: char = '\u{1B}';
 /// White space in a whole text, and characters that no document has in its place: terms have no space.
 const SPACES: [(char, char); 4] = [(' ', '\u{1F}'), ('\t', '\u{1E}'), ('\n', '\u{1D}'), ('\r', '\u{1C}')];
 
-/// A test of whole texts in small letters: none where small letters do not tell.
+/// Whether a text in small letters passes; none where small letters do not tell.
+type Passes = dyn Fn(&str) -> Option<bool> + Send + Sync;
+
+/// A test of whole texts.
 #[derive(Clone)]
-pub struct ValueTest(pub Arc<dyn Fn(&str) -> Option<bool> + Send + Sync>);
+pub struct ValueTest(pub Arc<Passes>);
 
 impl std::fmt::Debug for ValueTest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

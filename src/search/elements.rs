@@ -322,7 +322,8 @@ impl Compiler<'_> {
             if all.len().saturating_mul(terms.len()) > COMBINATIONS_MAX {
                 return Ok(Vec::new());
             }
-            let with = |before: &Vec<Term>, term: &Term| [before.as_slice(), &[term.clone()]].concat();
+            let with =
+                |before: &Vec<Term>, term: &Term| [before.as_slice(), std::slice::from_ref(term)].concat();
             all = all.iter().flat_map(|before| terms.iter().map(move |term| with(before, term))).collect();
         }
         all.retain(|terms| terms.len() > 1);

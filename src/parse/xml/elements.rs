@@ -189,7 +189,9 @@ pub(super) fn elements(tree: &Document<'_>, text_bytes_max: usize) -> Option<Vec
 mod tests {
     use super::*;
 
-    fn of(xml: &str) -> Option<Vec<(String, String, bool, bool, String)>> {
+    type Listed = (String, String, bool, bool, String);
+
+    fn of(xml: &str) -> Option<Vec<Listed>> {
         let tree = Document::parse(xml).unwrap();
         let all = elements(&tree, 20)?;
         let each = |one: Elements| {

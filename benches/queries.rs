@@ -47,7 +47,7 @@ const QUESTIONS: [&str; 10] = [
 ];
 
 /// Of an archive with an index. A word of rank n is in about 40 / 12 / n of the documents.
-const SEARCHES: [&str; 9] = [
+const SEARCHES: [&str; 12] = [
     "page text contains w40 limit 20",
     "page text contains w40 and importance > 2 limit 20",
     "page text contains w40 and importance > 2 order by importance limit 20",
@@ -57,6 +57,9 @@ const SEARCHES: [&str; 9] = [
     "page //book/@lang = de limit 20",
     "page //book[@year = \"1987\" or @lang = fr] and importance > 1 order by importance limit 20",
     "count pages //book/@lang = de group by site limit 20",
+    "page //book contains w40 and importance > 1 order by importance limit 20",
+    "page //book/@year > 1990 and importance > 1 order by importance limit 20",
+    "page //book[@year between 1980 and 1989 or . contains w4000] limit 20",
 ];
 
 /// Different words, of which the n-th is the n-th part as frequent as the first; words of a document.
@@ -152,12 +155,17 @@ fn make_index(folder: &Path, index: &Path, web: &Web) -> Outcomes<u64> {
         let words: Vec<String> = (0..WORDS).map(|place| word(number << 8 | place)).collect();
         let attribute = |name: &str, text: String| Elements {
             name: name.to_owned(),
-            wholes: vec![text.clone()],
+            wholes: vec![(0, text.clone())],
             text,
             ..Elements::default()
         };
         let elements = vec![
-            Elements { name: "book".to_owned(), text: words.join(" "), ..Elements::default() },
+            Elements {
+                name: "book".to_owned(),
+                text: words.join(" "),
+                is_partial: true,
+                ..Elements::default()
+            },
             attribute("book@lang", ["en", "de", "fr"][number as usize % 3].to_owned()),
             attribute("book@year", (1950 + mix(number ^ 1) % 70).to_string()),
         ];

@@ -1,28 +1,33 @@
 #!/usr/bin/env python3
 """Ask an archive of XML documents and BaseX the same ten path queries, in turn.
 
-    benches/peers/xml_queries.py FOLDER --basex basex.jar [--program PROGRAM] [--rounds N] [--work DIR]
+    benches/peers/xml_queries.py FOLDER --basex basex.jar [--program PROGRAM] [--rounds N] [--cold N] [--work DIR]
 
 FOLDER has Mallard documents, as of Debian's `gnome-user-docs` in /usr/share/help; `basex.jar` is in Debian's package `basex`. Each
 document is put into a WARC file and imported, and added to a database with all indexes of BaseX (text, attribute, token and full
-text). BaseX's server stays open and is asked over a socket; `archive query` is timed as a process, with the opening of the
-archive. Milliseconds, medians; what is counted has to be equal.
+text). The same documents have to be found. Both are timed twice, in milliseconds, medians: warm, `archive serve` asked over HTTP and BaseX's
+server over its socket, each on one connection; and cold, as one command, with the start of Java for BaseX.
 """
 
 import argparse
 import hashlib
+import http.client
 import importlib
+import json
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 from pathlib import Path
 from statistics import median
 
 warc_files = importlib.import_module("import")
 ROOT = Path(__file__).resolve().parents[2]
 PORT = 19840
+SERVE_PORTS = (19841, 19842)
+HOST = "http://help.example/"
 MALLARD = 'declare default element namespace "http://projectmallard.org/1.0/"; '
 QUESTIONS = [
     ("/page", "/page"),
@@ -42,8 +47,10 @@ class BaseX:
     """A session with a server: the protocol of https://docs.basex.org/main/Server_Protocol."""
 
     def __init__(self, jar, folder):
-        java = ["java", f"-Dorg.basex.path={folder}", "-Xmx4g", "-cp", str(jar), "org.basex.BaseXServer"]
-        self.process = subprocess.Popen([*java, f"-p{PORT}"], stdout=subprocess.DEVNULL)
+        self.java = ["java", f"-Dorg.basex.path={folder}", "-Xmx4g", "-cp", str(jar)]
+        self.process = subprocess.Popen(
+            [*self.java, "org.basex.BaseXServer", f"-p{PORT}"], stdout=subprocess.DEVNULL
+        )
         for _ in range(100):
             time.sleep(0.1)
             try:
@@ -72,9 +79,40 @@ class BaseX:
             raise ValueError(f"{command}: {info}")
         return answer
 
+    def command(self, query):
+        return output([*self.java, "org.basex.BaseX", query])
+
     def close(self):
         self.process.terminate()
         self.process.wait()
+
+
+class Served:
+    """`archive serve`, and a connection to it."""
+
+    def __init__(self, program, archive):
+        places = [f"127.0.0.1:{port}" for port in SERVE_PORTS]
+        options = ["--archive", str(archive), "--listen", places[0], "--replay-listen", places[1]]
+        self.process = subprocess.Popen([program, "serve", *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process.stdout.readline()
+        self.connection = http.client.HTTPConnection(places[0])
+
+    def ask(self, query):
+        target = "/query?" + urllib.parse.urlencode({"q": query})
+        self.connection.request("GET", target, headers={"Accept": "application/json"})
+        answer = self.connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise ValueError(f"{query}: {body.decode()}")
+        return body
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def output(words):
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout
 
 
 def make(folder, target):
@@ -84,7 +122,7 @@ def make(folder, target):
             body = path.read_bytes()
             head = f"HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\nContent-Length: {len(body)}\r\n\r\n"
             fields = [
-                ("WARC-Target-URI", f"http://help.example/{path.relative_to(folder).as_posix()}".replace("@", "%40")),
+                ("WARC-Target-URI", f"{HOST}{path.relative_to(folder).as_posix()}".replace("@", "%40")),
                 ("Content-Type", "application/http;msgtype=response"),
                 ("WARC-Payload-Digest", warc_files.digest(body)),
             ]
@@ -107,6 +145,7 @@ def main():
     parser.add_argument("--basex", type=Path, required=True)
     parser.add_argument("--program", default=str(ROOT / "target/release/archive"))
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--cold", type=int, default=3, help="rounds of commands")
     parser.add_argument("--work", type=Path, help="a folder for both, which is kept")
     arguments = parser.parse_args()
     temporary = tempfile.TemporaryDirectory()
@@ -115,14 +154,12 @@ def main():
     archive, warc = work / "archive", work / "documents.warc.gz"
 
     def own(*words):
-        return subprocess.run(
-            [arguments.program, *words, "--archive", str(archive)], check=True, stdout=subprocess.PIPE
-        ).stdout
+        return output([arguments.program, *words, "--archive", str(archive)])
 
     if not archive.exists():
         make(arguments.folder, warc)
         print(f"import: {timed(lambda: own('import', str(warc)))[0]:.0f} ms")
-    basex = BaseX(arguments.basex, work)
+    basex, served = BaseX(arguments.basex, work), Served(arguments.program, archive)
     try:
         if not (work / "data/documents").exists():
             for option in ["XINCLUDE false", "TOKENINDEX true", "FTINDEX true", "CREATEFILTER *.page", "CHOP false"]:
@@ -130,21 +167,31 @@ def main():
             print(f"BaseX: {timed(lambda: basex.ask(f'CREATE DB documents {arguments.folder.resolve()}'))[0]:.0f} ms")
         basex.ask("OPEN documents")
         print(f"index: archive {size(archive / 'state/fulltext'):.1f} MB, BaseX {size(work / 'data/documents'):.1f} MB with documents")
-        print("| question | documents | archive | BaseX | times as fast |\n|---|---|---|---|---|")
+        names = ["archive", "BaseX", "times as fast"]
+        heads = ["question", "documents", *(f"{name}, {how}" for how in ("warm", "cold") for name in names)]
+        print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
         for ours, theirs in QUESTIONS:
-            query = f"XQUERY {MALLARD} count(collection('documents'){theirs}/root())"
-            times, counts = ([], []), ()
-            # The first round is not counted.
-            for _ in range(arguments.rounds + 1):
-                taken = timed(lambda ours=ours: own("query", f"count pages {ours}")), timed(lambda query=query: basex.ask(query))
-                for all_times, (milliseconds, _) in zip(times, taken):
-                    all_times.append(milliseconds)
-                counts = [int(answer.split()[-1]) for _, answer in taken]
-            middle = [median(all_times[1:]) for all_times in times]
-            print(f"| `{ours}` | {counts[0]} | {middle[0]:.1f} | {middle[1]:.1f} | {middle[1] / middle[0]:.2f} |")
-            if counts[0] != counts[1]:
-                print(f"answers differ: {counts}", file=sys.stderr)
+            documents = f"{MALLARD} collection('documents'){theirs}/root()"
+            question, query = f"count pages {ours}", f"{MALLARD} count(collection('documents'){theirs}/root())"
+            # Each document that is found, and not only how many.
+            urls = {row["url"] for row in json.loads(served.ask(f"page {ours} select url limit 100000"))}
+            names = basex.ask(f"XQUERY {documents} ! substring-after(base-uri(), '/documents/')").split("\n")
+            found = {HOST + name.replace("@", "%40") for name in names if name}
+            if urls != found:
+                print(f"{ours}: {len(urls - found)} only in the archive, {len(found - urls)} only in BaseX", file=sys.stderr)
+            ways = [
+                (arguments.rounds, lambda: served.ask(question), lambda: basex.ask(f"XQUERY {query}")),
+                (arguments.cold, lambda: own("query", question), lambda: basex.command(query)),
+            ]
+            cells = [f"`{ours}`", str(len(found))]
+            for rounds, own_way, other_way in ways:
+                # The first round is not counted.
+                taken = [(timed(own_way)[0], timed(other_way)[0]) for _ in range(rounds + 1)][1:]
+                middle = [median(one) for one in zip(*taken)]
+                cells += [f"{middle[0]:.1f}", f"{middle[1]:.1f}", f"{middle[1] / middle[0]:.2f}"]
+            print(f"| {' | '.join(cells)} |", flush=True)
     finally:
+        served.close()
         basex.close()
 
 

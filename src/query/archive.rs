@@ -568,6 +568,15 @@ impl Rows for ArchiveRows<'_> {
         with_tree(self.store, &self.state.capture(capture)?, read)?.unwrap_or(Ok(()))
     }
 
+    fn documents_for(
+        &self,
+        plan: &Plan,
+        hits: &Hits,
+        search: usize,
+    ) -> Result<Option<Vec<UrlId>>, RowsError> {
+        self.documents_that(plan, hits, search)
+    }
+
     fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
         Ok(structure(self.store, &self.state.capture(capture)?)?)
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use archive_storage::segment::FIELD_HTTP_HEAD;
 use archive_storage::warc::HttpHead;
-use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, UrlId};
+use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, State, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::Plan;
@@ -157,20 +157,7 @@ impl ArchiveRows<'_> {
     }
 
     fn capture_row(&self, id: CaptureId, capture: &Capture) -> CaptureRow {
-        let kind = (prepared::capture_kind(capture) as usize).checked_sub(1);
-        CaptureRow {
-            id,
-            page: capture.url,
-            time: DateTime::<Utc>::from_timestamp_micros(capture.time).unwrap_or_default(),
-            kind: kind.and_then(|kind| CAPTURE_KINDS.get(kind)).copied().unwrap_or_default(),
-            status: Some(capture.status).filter(|status| *status > 0),
-            content_type: self.state.mime(capture.mime).to_owned(),
-            size: prepared::size(capture),
-            stored: capture.location.length,
-            digest: capture.digest,
-            content_changed: capture_flags::content_changed(capture),
-            bytes_changed: capture_flags::bytes_changed(capture),
-        }
+        capture_row(self.state, id, capture)
     }
 
     pub(super) fn all_links(&self, visit: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {
@@ -223,6 +210,24 @@ impl ArchiveRows<'_> {
             title: facts.title,
             language: facts.language.map(|tag| tag.split('-').next().unwrap_or_default().to_lowercase()),
         })
+    }
+}
+
+/// A capture as a row.
+pub(super) fn capture_row(state: &State, id: CaptureId, capture: &Capture) -> CaptureRow {
+    let kind = (prepared::capture_kind(capture) as usize).checked_sub(1);
+    CaptureRow {
+        id,
+        page: capture.url,
+        time: DateTime::<Utc>::from_timestamp_micros(capture.time).unwrap_or_default(),
+        kind: kind.and_then(|kind| CAPTURE_KINDS.get(kind)).copied().unwrap_or_default(),
+        status: Some(capture.status).filter(|status| *status > 0),
+        content_type: state.mime(capture.mime).to_owned(),
+        size: prepared::size(capture),
+        stored: capture.location.length,
+        digest: capture.digest,
+        content_changed: capture_flags::content_changed(capture),
+        bytes_changed: capture_flags::bytes_changed(capture),
     }
 }
 

@@ -6,7 +6,7 @@ use archive_grammar::{Check, Condition, Expr as Written, Literal, Path, Quantifi
 
 use super::checks::{Checker, negate};
 use super::columns::{Column, ColumnKind, plural};
-use super::element_index::{Decided, decided, wanted};
+use super::element_index::{Bounds, bounds};
 use super::elements::{Content, ElementPath, ElementStep};
 use super::expr::Expr;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind};
@@ -30,23 +30,17 @@ impl Checker<'_> {
     /// A condition on documents that the index knows: it is asked first, and documents on which it decides are not read.
     fn indexed(&mut self, filter: Filter) -> Filter {
         let Filter::Some(path, inner) = &filter else { return filter };
-        let decided = decided(path, inner.as_deref());
-        // Some documents are not fully in the index.
-        let (query, known) = match decided {
-            Some(Decided { known, is_all: true }) => (ElementQuery::Any(Vec::new()), Some(known)),
-            Some(Decided { known, .. }) => (wanted(path, inner.as_deref(), None), Some(known)),
-            None => (wanted(path, inner.as_deref(), None), None),
-        };
-        let mut search = |query, are_known| {
-            self.searches.push(Search::Elements { query, are_known });
+        let Bounds { known, maybe } = bounds(path, inner.as_deref());
+        let mut search = |search| {
+            self.searches.push(search);
             Filter::Hit(self.searches.len() - 1)
         };
-        let known = known.map(|known| Filter::All(vec![search(known, true), has_document()]));
-        let is_read = Filter::All(vec![search(query, false), filter]);
-        match known {
-            Some(known) => Filter::Any(vec![known, is_read]),
-            None => is_read,
-        }
+        // Some documents are not fully in the index.
+        let maybe = maybe.unwrap_or(ElementQuery::Any(Vec::new()));
+        let known = search(Search::Elements { query: known, read: None });
+        let read = search(Search::Read);
+        let unsure = search(Search::Elements { query: maybe, read: Some(Box::new(filter.clone())) });
+        Filter::Any(vec![Filter::All(vec![known, has_document()]), read, Filter::All(vec![unsure, filter])])
     }
 
     /// The text at the place to which a path leads.

@@ -1,128 +1,379 @@
-//! Questions about paths to the index: it never finds fewer documents than match, and says on which documents it decides.
+//! Questions about paths to the index: in which documents it knows what a path leads to, and in which others that may be.
 
-use super::elements::{Content, ElementPath, ElementStep};
+use std::sync::Arc;
+
+use super::elements::{self, Content, ElementPath, ElementStep};
 use super::expr::Expr;
 use super::filter::{Filter, TextTestKind};
-use crate::search::elements::ElementQuery;
+use crate::parse::parse_date;
+use crate::search::elements::{COMBINATIONS_MAX, ElementQuery, ValueTest};
 use crate::search::words;
 
-/// What the index decides on.
-pub(crate) struct Decided {
-    /// The index query for documents that match.
+/// The index queries for documents in which a path leads to something for which a filter holds.
+pub(crate) struct Bounds {
+    /// For documents of which this is known.
     pub(crate) known: ElementQuery,
-    /// Whether no others match, except documents that are not fully indexed.
-    pub(crate) is_all: bool,
+    /// For all of which it may be so; none if these are the same, but for documents that are not fully indexed.
+    pub(crate) maybe: Option<ElementQuery>,
 }
 
-/// Whether the index knows that a path from the document leads to something for which `filter` holds; none if only reading the
-/// document decides.
-pub(crate) fn decided(path: &ElementPath, filter: Option<&Filter>) -> Option<Decided> {
-    let (step, rest) = path.steps.split_first()?;
-    let name = step.name.as_deref();
-    let all = |known| Some(Decided { known, is_all: true });
-    match (rest, step.filters.as_slice(), filter) {
-        _ if step.prefix.is_some() => None,
-        ([], [], None) if !step.is_deep && !step.is_attribute => all(ElementQuery::Root(name?.to_owned())),
-        _ if !step.is_deep => None,
-        ([], [], _) if step.is_attribute => all(has(format!("@{}", name?), filter)?),
-        ([attribute], [], _) => all(attribute_of(name, attribute, filter)?),
-        ([], [], _) => Some(Decided { known: has(name?.to_owned(), filter)?, is_all: filter.is_none() }),
-        ([], [only], None) if !step.is_attribute => all(decided_by(name, only)?),
-        _ => None,
+impl Bounds {
+    fn exact(known: ElementQuery) -> Self {
+        Self { known, maybe: None }
+    }
+
+    fn into_maybe(self) -> ElementQuery {
+        self.maybe.unwrap_or(self.known)
+    }
+
+    fn any(all: Vec<Self>) -> Self {
+        let maybe = all.iter().any(|one| one.maybe.is_some()).then(|| {
+            ElementQuery::Any(
+                all.iter().map(|one| one.maybe.clone().unwrap_or_else(|| one.known.clone())).collect(),
+            )
+        });
+        Self { known: ElementQuery::Any(all.into_iter().map(|one| one.known).collect()), maybe }
     }
 }
 
-/// The same of a condition on attributes of one element.
-fn decided_by(element: Option<&str>, filter: &Filter) -> Option<ElementQuery> {
-    match filter {
-        Filter::Any(parts) => {
-            let parts = parts.iter().map(|part| decided_by(element, part)).collect::<Option<_>>()?;
-            Some(ElementQuery::Any(parts))
+/// Those of a path from the document.
+pub(crate) fn bounds(path: &ElementPath, filter: Option<&Filter>) -> Bounds {
+    let decided = decided(path, filter);
+    if let Some(Bounds { maybe: None, .. }) = decided {
+        return Bounds::exact(decided.map_or(nothing(), |decided| decided.known));
+    }
+    let wanted = wanted(path, filter, (None, None));
+    match decided {
+        Some(Bounds { known, maybe }) => {
+            let maybe = ElementQuery::All(maybe.into_iter().chain([wanted]).collect());
+            Bounds { known, maybe: Some(maybe) }
         }
-        Filter::Some(path, filter) => match path.steps.as_slice() {
-            [attribute] => attribute_of(element, attribute, filter.as_deref()),
-            _ => None,
-        },
-        _ => None,
+        None => Bounds { known: nothing(), maybe: Some(wanted) },
     }
 }
 
-fn attribute_of(element: Option<&str>, step: &ElementStep, filter: Option<&Filter>) -> Option<ElementQuery> {
-    if !step.is_attribute || step.is_deep || step.prefix.is_some() || !step.filters.is_empty() {
+fn nothing() -> ElementQuery {
+    ElementQuery::Any(Vec::new())
+}
+
+/// What has to be so of one element: that its text passes a filter, or that something in it does.
+#[derive(Clone, Copy)]
+enum Condition<'a> {
+    Own(&'a Filter),
+    Inner(&'a ElementStep, Option<&'a Filter>),
+    Any(&'a [Filter]),
+}
+
+impl<'a> Condition<'a> {
+    fn of(filter: &'a Filter) -> Option<Self> {
+        match filter {
+            Filter::Any(parts) => Some(Self::Any(parts)),
+            Filter::Some(path, filter) => match (path.steps.as_slice(), filter) {
+                ([], Some(filter)) => Some(Self::Own(filter)),
+                ([inner], filter) if is_plain(inner) => Some(Self::Inner(inner, filter.as_deref())),
+                _ => None,
+            },
+            _ => Some(Self::Own(filter)),
+        }
+    }
+
+    /// Adds those of a filter, of which all have to hold.
+    fn add(filter: &'a Filter, to: &mut Vec<Self>) -> Option<()> {
+        match filter {
+            Filter::All(parts) => parts.iter().try_for_each(|part| Self::add(part, to)),
+            _ => {
+                to.push(Self::of(filter)?);
+                Some(())
+            }
+        }
+    }
+}
+
+fn is_plain(inner: &ElementStep) -> bool {
+    !inner.is_deep && inner.filters.is_empty() && inner.prefix.is_none() && inner.name.is_some()
+}
+
+/// What the index knows of a path to elements or attributes, or to what is right in elements; none of other paths.
+fn decided(path: &ElementPath, filter: Option<&Filter>) -> Option<Bounds> {
+    let (step, rest) = path.steps.split_first()?;
+    if step.prefix.is_some() {
         return None;
     }
-    has(format!("{}@{}", element.unwrap_or_default(), step.name.as_deref()?), filter)
-}
-
-/// The query for a place, or for a place whose whole text is one of these.
-fn has(place: String, filter: Option<&Filter>) -> Option<ElementQuery> {
-    match filter {
-        None => Some(ElementQuery::Named(place)),
-        Some(Filter::Text(Expr::Content(Content::Text), test)) if test.folds_case => match &test.kind {
-            TextTestKind::Is(texts) => {
-                let texts =
-                    texts.iter().map(|text| ElementQuery::whole(&place, text)).collect::<Option<_>>()?;
-                Some(ElementQuery::Any(texts))
-            }
-            _ => None,
-        },
-        Some(_) => None,
+    let name = step.name.as_deref();
+    let is_bare = rest.is_empty() && step.filters.is_empty();
+    if !step.is_deep {
+        let is_root = is_bare && filter.is_none() && !step.is_attribute;
+        return is_root.then(|| Some(Bounds::exact(ElementQuery::Root(name?.to_owned())))).flatten();
+    }
+    if step.is_attribute {
+        return is_bare.then(|| at(format!("@{}", name?), filter)).flatten();
+    }
+    let mut conditions = Vec::new();
+    step.filters.iter().try_for_each(|filter| Condition::add(filter, &mut conditions))?;
+    match (rest, filter) {
+        ([], None) => {}
+        ([], Some(filter)) => conditions.push(Condition::Own(filter)),
+        ([inner], filter) if is_plain(inner) => conditions.push(Condition::Inner(inner, filter)),
+        _ => return None,
+    }
+    match conditions.as_slice() {
+        [] => at(name?.to_owned(), None),
+        [only] => decided_by(name, *only),
+        _ => together(name?, &conditions),
     }
 }
 
-/// The query for documents in which a path leads to something for which `filter` holds. `around` is the name of the element at which
-/// the path starts, if that is known.
-pub(crate) fn wanted(path: &ElementPath, filter: Option<&Filter>, around: Option<&str>) -> ElementQuery {
-    let mut parts = Vec::new();
-    let mut around = around.map(str::to_owned);
-    for step in &path.steps {
-        around =
-            step.name.as_ref().map(|name| if step.is_attribute { format!("@{name}") } else { name.clone() });
-        parts.extend(around.clone().map(ElementQuery::Named));
-        // The words of attributes are only indexed with their names.
-        let place = around.as_deref();
-        if place.is_some() || !step.is_attribute {
-            parts.extend(step.filters.iter().map(|filter| wanted_by(filter, place)));
+/// The same of a condition on elements of a name, or of any.
+fn decided_by(element: Option<&str>, condition: Condition<'_>) -> Option<Bounds> {
+    match condition {
+        Condition::Own(filter) => at(element?.to_owned(), Some(filter)),
+        Condition::Inner(step, filter) => at(slot(element, step)?, filter),
+        Condition::Any(parts) => {
+            let each = parts.iter().map(|part| decided_by(element, Condition::of(part)?));
+            Some(Bounds::any(each.collect::<Option<_>>()?))
         }
     }
-    let is_any_attribute = around.is_none() && path.steps.last().is_some_and(|step| step.is_attribute);
-    parts.extend(filter.filter(|_| !is_any_attribute).map(|filter| wanted_by(filter, around.as_deref())));
+}
+
+/// The index's name of an attribute of elements, or of elements in them.
+fn slot(element: Option<&str>, step: &ElementStep) -> Option<String> {
+    let name = step.name.as_deref()?;
+    match step.is_attribute {
+        true => Some(format!("{}@{name}", element.unwrap_or_default())),
+        false => Some(format!("{}>{name}", element?)),
+    }
+}
+
+/// What the index knows of several conditions on one element.
+fn together(element: &str, conditions: &[Condition<'_>]) -> Option<Bounds> {
+    let mut combinations: Vec<Vec<ElementQuery>> = vec![Vec::new()];
+    let mut unsure = Vec::new();
+    for condition in conditions {
+        let (alternatives, others) = alternatives(element, *condition)?;
+        unsure.extend(others);
+        combinations = combinations
+            .iter()
+            .flat_map(|before| {
+                alternatives.iter().map(move |one| before.iter().chain([one]).cloned().collect())
+            })
+            .collect();
+        if combinations.len() > COMBINATIONS_MAX {
+            return None;
+        }
+    }
+    let known = ElementQuery::Any(combinations.into_iter().map(ElementQuery::Same).collect());
+    let maybe = (!unsure.is_empty()).then_some(ElementQuery::Any(unsure));
+    Some(Bounds { known, maybe })
+}
+
+/// What in the index says that a condition on elements holds, each where it does not say it of all of them.
+fn alternatives(element: &str, condition: Condition<'_>) -> Option<(Vec<ElementQuery>, Vec<ElementQuery>)> {
+    let (place, filter) = match condition {
+        Condition::Own(_) => return None,
+        Condition::Inner(step, filter) => (slot(Some(element), step)?, filter?),
+        Condition::Any(parts) => {
+            let (mut all, mut unsure) = (Vec::new(), Vec::new());
+            for part in parts {
+                let (some, others) = alternatives(element, Condition::of(part)?)?;
+                all.extend(some);
+                unsure.extend(others);
+            }
+            return Some((all, unsure));
+        }
+    };
+    let partial = || vec![ElementQuery::Partial(place.clone())];
+    if let Filter::Text(Expr::Content(Content::Text), test) = filter {
+        match &test.kind {
+            TextTestKind::Is(texts) if test.folds_case => {
+                let wholes: Vec<_> =
+                    texts.iter().filter_map(|text| ElementQuery::whole(&place, text)).collect();
+                let are_all = place.contains('@') && wholes.len() == texts.len();
+                return Some((wholes, if are_all { Vec::new() } else { partial() }));
+            }
+            TextTestKind::Words { all, texts } if has_own_words(&place) && (!all || texts.len() == 1) => {
+                let only = |text: &String| match <[String; 1]>::try_from(words(text)) {
+                    Ok([word]) => Some(ElementQuery::Own(place.clone(), word)),
+                    Err(_) => None,
+                };
+                return Some((texts.iter().map(only).collect::<Option<_>>()?, partial()));
+            }
+            _ => {}
+        }
+    }
+    let values = ElementQuery::Values { of: place.clone(), test: value_test(filter)?, is_known: true };
+    // There may be too many of them.
+    Some((vec![values], vec![ElementQuery::All(Vec::new())]))
+}
+
+/// What the index knows of all places of one name, for whose content `filter` holds.
+fn at(place: String, filter: Option<&Filter>) -> Option<Bounds> {
+    let Some(filter) = filter else { return Some(Bounds::exact(ElementQuery::Named(place))) };
+    if let Filter::Text(Expr::Content(Content::Text), test) = filter {
+        match &test.kind {
+            TextTestKind::Is(texts) if test.folds_case => {
+                return Some(Bounds::any(texts.iter().map(|text| whole(&place, text)).collect()));
+            }
+            TextTestKind::Words { all, texts } if has_own_words(&place) && (!all || texts.len() == 1) => {
+                return Some(Bounds::any(texts.iter().map(|text| has_words(&place, text)).collect()));
+            }
+            _ => {}
+        }
+    }
+    let test = value_test(filter)?;
+    let values = |is_known| ElementQuery::Values { of: place.clone(), test: test.clone(), is_known };
+    let maybe = ElementQuery::Any(vec![values(false), ElementQuery::Partial(place.clone())]);
+    Some(Bounds { known: values(true), maybe: Some(maybe) })
+}
+
+/// Whether words are indexed with the name of a place; those of attributes are only with the names of these alone.
+fn has_own_words(place: &str) -> bool {
+    place.find('@').is_none_or(|at| at == 0)
+}
+
+/// A place whose text is this.
+fn whole(place: &str, text: &str) -> Bounds {
+    let whole = ElementQuery::whole(place, text);
+    if whole.is_some() && place.contains('@') {
+        return Bounds::exact(whole.unwrap_or_else(nothing));
+    }
+    let partial = ElementQuery::All(vec![ElementQuery::Partial(place.to_owned()), words_at(place, text)]);
+    let maybe = ElementQuery::Any(whole.iter().cloned().chain([partial]).collect());
+    Bounds { known: whole.unwrap_or_else(nothing), maybe: Some(maybe) }
+}
+
+/// A place that has the words of a text in a row.
+fn has_words(place: &str, text: &str) -> Bounds {
+    match words(text).as_slice() {
+        [word] => {
+            let known = ElementQuery::Own(place.to_owned(), word.clone());
+            let maybe = (!place.starts_with('@')).then(|| words_at(place, text));
+            Bounds { known, maybe }
+        }
+        _ => Bounds { known: nothing(), maybe: Some(words_at(place, text)) },
+    }
+}
+
+/// All words of a text in places of one name, as far as the index knows.
+fn words_at(place: &str, text: &str) -> ElementQuery {
+    let all = |query: &dyn Fn(String) -> ElementQuery| {
+        ElementQuery::All(words(text).into_iter().map(query).collect())
+    };
+    let inner = match place.find(['@', '>']) {
+        None | Some(0) => return all(&|word| ElementQuery::Word(Some(place.to_owned()), word)),
+        Some(at) => place[at..].trim_start_matches('>'),
+    };
+    if !has_own_words(place) {
+        return words_at(inner, text);
+    }
+    let known = all(&|word| ElementQuery::Own(place.to_owned(), word));
+    let here = ElementQuery::Any(vec![known, ElementQuery::Partial(place.to_owned())]);
+    ElementQuery::All(vec![here, words_at(inner, text)])
+}
+
+/// A filter as a test of texts in small letters, if it looks at nothing but a text, and small letters tell enough of that.
+fn value_test(filter: &Filter) -> Option<ValueTest> {
+    let needs = Needs::of(filter)?;
+    let filter = filter.clone();
+    Some(ValueTest(Arc::new(move |text| {
+        let has_letters = || text.bytes().any(|byte| byte.is_ascii_alphabetic());
+        let is_sure = match needs {
+            Needs::Text => true,
+            Needs::Ascii => text.is_ascii(),
+            Needs::Time => text.is_ascii() && (!has_letters() || parse_date(text).is_some()),
+        };
+        is_sure.then(|| elements::holds_of_text(&filter, text).ok()).flatten()
+    })))
+}
+
+/// Which texts tell in small letters what they would as they are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Needs {
+    Text,
+    Ascii,
+    /// Times without letters, and those that are read in small letters.
+    Time,
+}
+
+impl Needs {
+    fn of(filter: &Filter) -> Option<Self> {
+        match filter {
+            Filter::All(parts) | Filter::Any(parts) => {
+                parts.iter().try_fold(Self::Text, |needs, part| Some(needs.max(Self::of(part)?)))
+            }
+            Filter::Not(part) => Self::of(part),
+            Filter::Number(Expr::Content(Content::Number), _) => Some(Self::Ascii),
+            Filter::Time(Expr::Content(Content::Time), _) => Some(Self::Time),
+            Filter::Text(Expr::Content(Content::Text), test) if test.folds_case => match &test.kind {
+                TextTestKind::Fits(_) | TextTestKind::Words { .. } => Some(Self::Ascii),
+                TextTestKind::Matches(_) => None,
+                _ => Some(Self::Text),
+            },
+            _ => None,
+        }
+    }
+}
+
+/// The query for documents in which a path may lead to something for which `filter` holds, from an element of the name `around`,
+/// which the index knows as `place`, if that is known.
+fn wanted(
+    path: &ElementPath,
+    filter: Option<&Filter>,
+    (place, around): (Option<&str>, Option<&str>),
+) -> ElementQuery {
+    let mut parts = Vec::new();
+    let (mut place, mut around) = (place.map(str::to_owned), around.map(str::to_owned));
+    for step in &path.steps {
+        let before = around.take().filter(|_| !step.is_deep);
+        place = match (&before, &step.name) {
+            (Some(element), _) => slot(Some(element.as_str()), step),
+            (None, Some(name)) if step.is_attribute => Some(format!("@{name}")),
+            (None, name) => name.clone(),
+        };
+        around = step.name.clone().filter(|_| !step.is_attribute);
+        parts.extend(place.clone().map(ElementQuery::Named));
+        let here = (place.as_deref(), around.as_deref());
+        parts.extend(step.filters.iter().map(|filter| wanted_by(filter, step.is_attribute, here)));
+    }
+    let is_attribute = path.steps.last().is_some_and(|step| step.is_attribute);
+    parts.extend(filter.map(|filter| wanted_by(filter, is_attribute, (place.as_deref(), around.as_deref()))));
     ElementQuery::All(parts)
 }
 
-fn wanted_by(filter: &Filter, around: Option<&str>) -> ElementQuery {
-    let words_of = |text: &String| {
-        let words = words(text).into_iter().map(|word| ElementQuery::Word(around.map(str::to_owned), word));
-        ElementQuery::All(words.collect())
+fn wanted_by(
+    filter: &Filter,
+    is_attribute: bool,
+    (place, around): (Option<&str>, Option<&str>),
+) -> ElementQuery {
+    let here = (place, around);
+    let each = |parts: &[Filter]| -> Vec<_> {
+        parts.iter().map(|part| wanted_by(part, is_attribute, here)).collect()
     };
-    let whole = |text: &String| {
-        let whole = around.and_then(|name| ElementQuery::whole(name, text));
-        match (whole, around) {
-            // An element around others has the text that is put together of theirs.
-            (Some(whole), Some(name)) if !name.starts_with('@') => {
-                let nests = ElementQuery::All(vec![ElementQuery::Nests(name.to_owned()), words_of(text)]);
-                ElementQuery::Any(vec![whole, nests])
-            }
-            (Some(whole), _) => whole,
-            (None, _) => words_of(text),
+    let all_words = |text: &String| match place {
+        Some(place) => words_at(place, text),
+        // The words of attributes are only indexed with their names.
+        None if is_attribute => ElementQuery::All(Vec::new()),
+        None => {
+            ElementQuery::All(words(text).into_iter().map(|word| ElementQuery::Word(None, word)).collect())
         }
     };
     match filter {
-        Filter::All(parts) => ElementQuery::All(parts.iter().map(|part| wanted_by(part, around)).collect()),
-        Filter::Any(parts) => ElementQuery::Any(parts.iter().map(|part| wanted_by(part, around)).collect()),
-        Filter::Some(path, filter) => wanted(path, filter.as_deref(), around),
+        Filter::All(parts) => return ElementQuery::All(each(parts)),
+        Filter::Any(parts) => return ElementQuery::Any(each(parts)),
+        Filter::Some(path, filter) => return wanted(path, filter.as_deref(), here),
         Filter::Text(Expr::Content(_), test) => match &test.kind {
-            TextTestKind::Is(texts) if test.folds_case => {
-                ElementQuery::Any(texts.iter().map(whole).collect())
-            }
-            TextTestKind::Is(texts) | TextTestKind::Words { all: false, texts } => {
-                ElementQuery::Any(texts.iter().map(words_of).collect())
-            }
             TextTestKind::Words { all: true, texts } => {
-                ElementQuery::All(texts.iter().map(words_of).collect())
+                return ElementQuery::All(texts.iter().map(all_words).collect());
             }
-            _ => ElementQuery::All(Vec::new()),
+            TextTestKind::Words { texts, .. } => {
+                return ElementQuery::Any(texts.iter().map(all_words).collect());
+            }
+            TextTestKind::Is(texts) if place.is_none() => {
+                return ElementQuery::Any(texts.iter().map(all_words).collect());
+            }
+            _ => {}
         },
-        _ => ElementQuery::All(Vec::new()),
+        _ => {}
     }
+    let decided = place.and_then(|place| at(place.to_owned(), Some(filter)));
+    decided.map_or(ElementQuery::All(Vec::new()), Bounds::into_maybe)
 }

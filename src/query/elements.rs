@@ -77,12 +77,15 @@ impl ElementStep {
 enum Place<'a, 'i> {
     Element(Node<'a, 'i>),
     Attribute(Attribute<'a, 'i>),
+    /// The text of one of them alone.
+    Text(&'a str),
 }
 
 impl<'a> Place<'a, '_> {
     fn text(&self) -> Cow<'a, str> {
         match self {
             Self::Attribute(attribute) => Cow::Borrowed(attribute.value()),
+            Self::Text(text) => Cow::Borrowed(text),
             Self::Element(node) => {
                 let texts = node.descendants().filter(Node::is_text).filter_map(|text| text.text());
                 Cow::Owned(texts.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" "))
@@ -134,7 +137,7 @@ impl<'a, 'i> PlaceSubject<'a, 'i> {
                 // Children of nested elements come in no order.
                 found.sort_by_key(|place| match place {
                     Place::Element(node) => node.id().get(),
-                    Place::Attribute(_) => 0,
+                    Place::Attribute(_) | Place::Text(_) => 0,
                 });
             }
             places = found;
@@ -196,6 +199,11 @@ pub(crate) fn has(
     let looked_at = Cell::new(0);
     let root = PlaceSubject { place: Place::Element(tree.root()), looked_at: &looked_at };
     root.some(path, filter)
+}
+
+/// Whether a filter on the content of a place holds for one with this text.
+pub(crate) fn holds_of_text(filter: &Filter, text: &str) -> Result<bool, RowsError> {
+    filter.holds(&PlaceSubject { place: Place::Text(text), looked_at: &Cell::new(0) })
 }
 
 /// The texts of all that a path leads to in a document.

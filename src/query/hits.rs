@@ -31,6 +31,13 @@ impl Hits {
         self.searches.push(None);
     }
 
+    /// Puts pages, by rising number, in the place of what the search at `index` found.
+    pub(super) fn set(&mut self, index: usize, pages: Vec<UrlId>) {
+        if let Some(search) = self.searches.get_mut(index) {
+            *search = Some((pages.into_iter().map(|id| (id, 0.0)).collect(), false));
+        }
+    }
+
     /// Whether the search at `index` found a page.
     pub(crate) fn has(&self, index: usize, id: UrlId) -> bool {
         let search = self.searches.get(index);

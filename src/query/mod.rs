@@ -30,6 +30,7 @@ mod columns;
 mod details;
 mod element_checks;
 mod element_index;
+mod element_reading;
 mod elements;
 mod elsewhere;
 mod execute;

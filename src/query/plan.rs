@@ -94,8 +94,11 @@ pub(crate) enum Search {
     Urls(Option<Relation>, Vec<String>),
     /// Another page has the same content.
     Duplicates,
-    /// XML documents whose elements may match this, or only those that are known to match.
-    Elements { query: ElementQuery, are_known: bool },
+    /// XML documents whose elements are known to match this; or, with a condition, others in which it may hold: they have to be read. The
+    /// three searches of a condition follow one another, with [`Search::Read`] between.
+    Elements { query: ElementQuery, read: Option<Box<Filter>> },
+    /// XML documents of which reading has shown that the next search finds them rightly.
+    Read,
 }
 
 /// The heading of a column of the answer.
@@ -181,7 +184,7 @@ impl Plan {
             || self.searches.iter().any(|search| match search {
                 Search::Text { .. } | Search::Elements { .. } => true,
                 Search::Pages(_, plan) => plan.searches_text(),
-                Search::Url(..) | Search::Urls(..) | Search::Duplicates => false,
+                Search::Url(..) | Search::Urls(..) | Search::Duplicates | Search::Read => false,
             })
     }
 

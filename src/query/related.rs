@@ -20,7 +20,7 @@ impl Plan {
         if let Some(index) = full_text.filter(|_| self.asks_structure && self.as_of.is_none()) {
             hits.structures = index.structures().map_err(Error::Search)?;
         }
-        for search in &self.searches {
+        for (place, search) in self.searches.iter().enumerate() {
             let found = match search {
                 Search::Text { query, .. } => {
                     let index = full_text.ok_or(Error::NoIndex)?;
@@ -42,13 +42,19 @@ impl Plan {
                     }
                 }
                 Search::Duplicates => duplicates(rows)?,
-                Search::Elements { query, are_known } => {
+                Search::Read => Vec::new(),
+                Search::Elements { query, read } => {
                     // Without an index each document is read.
-                    let documents = full_text.map(|index| index.documents(query, *are_known)).transpose();
-                    match documents.map_err(Error::Search)?.flatten() {
-                        Some(documents) => documents.into_iter().map(|id| (id, 0.0)).collect(),
-                        None if *are_known => Vec::new(),
-                        None => {
+                    let documents = full_text.map(|index| index.documents(query, read.is_none())).transpose();
+                    match (documents.map_err(Error::Search)?.flatten(), read) {
+                        (Some(mut documents), read) => {
+                            if read.is_some() {
+                                documents.retain(|id| !hits.has(place - 2, *id));
+                            }
+                            documents.into_iter().map(|id| (id, 0.0)).collect()
+                        }
+                        (None, None) => Vec::new(),
+                        (None, Some(_)) => {
                             hits.push_any();
                             continue;
                         }
@@ -57,7 +63,21 @@ impl Plan {
             };
             hits.push(found, search.scores());
         }
+        self.read_documents(rows, &mut hits)?;
         Ok(hits)
+    }
+
+    /// Reads the documents on which the index does not decide, where the store reads them together.
+    fn read_documents(&self, rows: &dyn Rows, hits: &mut Hits) -> Result<(), RowsError> {
+        for (place, search) in self.searches.iter().enumerate() {
+            let is_unsure = matches!(search, Search::Elements { read: Some(_), .. })
+                && hits.found(place).is_some_and(|found| !found.is_empty());
+            if is_unsure && let Some(found) = rows.documents_for(self, hits, place)? {
+                hits.set(place - 1, found);
+                hits.set(place, Vec::new());
+            }
+        }
+        Ok(())
     }
 }
 

@@ -299,6 +299,21 @@ pub trait Rows {
         Ok(())
     }
 
+    /// Of the pages that a search of a plan found as `hits` say, those in whose documents its condition holds, by rising number and
+    /// without those that the plan does not select anyway; none when the store rather reads them row by row.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn documents_for(
+        &self,
+        plan: &Plan,
+        hits: &Hits,
+        search: usize,
+    ) -> Result<Option<Vec<UrlId>>, RowsError> {
+        let _ = (plan, hits, search);
+        Ok(None)
+    }
+
     /// The facts of the XML document that a capture brought as a whole; none for other captures.
     ///
     /// # Errors

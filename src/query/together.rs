@@ -379,6 +379,10 @@ impl Rows for Together<'_> {
         rows.document(capture, read)
     }
 
+    fn documents_for(&self, plan: &Plan, hits: &Hits, search: usize) -> Found<Option<Vec<UrlId>>> {
+        self.only().map_or(Ok(None), |only| only.documents_for(plan, hits, search))
+    }
+
     fn structure(&self, capture: CaptureId) -> Found<Option<Structure>> {
         let (rows, capture) = self.of_capture(capture);
         rows.structure(capture)

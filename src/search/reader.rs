@@ -135,11 +135,12 @@ impl Reader {
     /// # Errors
     /// When the index cannot be read.
     pub fn with_elements(&self, query: &ElementQuery, are_known: bool) -> Result<Vec<UrlId>, Error> {
-        let query = elements::compile(query, are_known, self.fields);
-        let found = guarded(&self.folder, || {
-            self.reader.searcher().search(&query, &EveryHit).map_err(|source| Error::of(&self.folder, source))
-        })?;
-        Ok(found.into_iter().map(|(page, ..)| page).collect())
+        guarded(&self.folder, || {
+            let searcher = self.reader.searcher();
+            let found = elements::compile(query, are_known, self.fields, &searcher)
+                .and_then(|query| searcher.search(&query, &EveryPage));
+            found.map_err(|source| Error::of(&self.folder, source))
+        })
     }
 
     /// What XML documents are as a whole.
@@ -182,6 +183,41 @@ impl Collector for EveryHit {
 
     fn merge_fruits(&self, segments: Vec<Vec<Hit>>) -> tantivy::Result<Vec<Hit>> {
         Ok(segments.into_iter().flatten().collect())
+    }
+}
+
+/// Collects every document's page.
+struct EveryPage;
+
+struct SegmentPages(Column<u64>, Vec<UrlId>);
+
+impl Collector for EveryPage {
+    type Fruit = Vec<UrlId>;
+    type Child = SegmentPages;
+
+    fn for_segment(&self, _: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<SegmentPages> {
+        Ok(SegmentPages(segment.fast_fields().u64("page")?, Vec::new()))
+    }
+
+    fn requires_scoring(&self) -> bool {
+        false
+    }
+
+    fn merge_fruits(&self, segments: Vec<Vec<UrlId>>) -> tantivy::Result<Vec<UrlId>> {
+        Ok(segments.concat())
+    }
+}
+
+impl SegmentCollector for SegmentPages {
+    type Fruit = Vec<UrlId>;
+
+    fn collect(&mut self, document: DocId, _: Score) {
+        let page = self.0.first(document).and_then(|page| u32::try_from(page).ok());
+        self.1.extend(page.map(UrlId));
+    }
+
+    fn harvest(self) -> Vec<UrlId> {
+        self.1
     }
 }
 

@@ -3,9 +3,10 @@
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
-use tantivy::tokenizer::{TokenizerManager, WhitespaceTokenizer};
+use tantivy::tokenizer::TokenizerManager;
 use tantivy::{Index, IndexSettings};
 
+use super::elements::Terms;
 use super::labels::Labels;
 use super::{structures, words};
 
@@ -15,7 +16,9 @@ const TOKENIZER: &str = "words-1";
 /// The same for labels.
 const LABEL_TOKENIZER: &str = "labels-1";
 /// The same for elements, whose words are made before.
-const ELEMENT_TOKENIZER: &str = "elements-1";
+const ELEMENT_TOKENIZER: &str = "elements-2";
+/// The same for those of them that have a position.
+const PLACE_TOKENIZER: &str = "places-1";
 
 /// The column of an older version's number: see `versions`.
 pub(crate) const VERSION: &str = "version";
@@ -32,6 +35,8 @@ pub(crate) struct Fields {
     pub(crate) labels: Field,
     /// Elements of an XML document: see `elements`.
     pub(crate) elements: Field,
+    /// What is known of single ones of them.
+    pub(crate) places: Field,
     /// What an XML document is as a whole: see `structures`.
     pub(crate) structure: Field,
     /// What its links say, a label each.
@@ -48,6 +53,8 @@ impl Fields {
             TextFieldIndexing::default().set_tokenizer(tokenizer).set_index_option(positions)
         };
         let text = TextOptions::default().set_indexing_options(indexing(TOKENIZER));
+        let places = indexing(PLACE_TOKENIZER).set_fieldnorms(false);
+        let places = TextOptions::default().set_indexing_options(places);
         let labels = indexing(LABEL_TOKENIZER).set_fieldnorms(false);
         let labels = TextOptions::default().set_indexing_options(labels);
         let elements = TextFieldIndexing::default().set_tokenizer(ELEMENT_TOKENIZER).set_fieldnorms(false);
@@ -60,6 +67,7 @@ impl Fields {
             url: schema.add_text_field("url", text),
             labels: schema.add_text_field("labels", labels.clone()),
             elements: schema.add_text_field("elements", elements),
+            places: schema.add_text_field("places", places),
             structure: schema.add_text_field(structures::COLUMN, TextOptions::default() | FAST),
             links: schema.add_text_field("links", labels),
             targets: schema.add_u64_field("targets", NumericOptions::default() | FAST),
@@ -76,7 +84,8 @@ pub(crate) fn tokenizers() -> TokenizerManager {
     let tokenizers = TokenizerManager::new();
     tokenizers.register(TOKENIZER, words::analyzer());
     tokenizers.register(LABEL_TOKENIZER, Labels::default());
-    tokenizers.register(ELEMENT_TOKENIZER, WhitespaceTokenizer::default());
+    tokenizers.register(ELEMENT_TOKENIZER, Terms { have_position: false });
+    tokenizers.register(PLACE_TOKENIZER, Terms { have_position: true });
     // The engine looks this one up for fields without text, too, and never uses it.
     tokenizers.register("default", words::analyzer());
     tokenizers

@@ -161,6 +161,7 @@ impl Writer {
         entry.add_text(self.fields.title, cut(&document.title));
         entry.add_text(self.fields.body, cut(&document.text));
         entry.add_text(self.fields.elements, &document.elements);
+        entry.add_text(self.fields.places, &document.elements);
         if let Some(structure) = &document.structure {
             entry.add_text(self.fields.structure, structures::to_text(structure));
         }

@@ -5,32 +5,43 @@ use std::collections::HashMap;
 
 use roxmltree::{Document, Node};
 
-/// Different names in one document.
-pub const ELEMENT_NAMES_MAX: usize = 4096;
+use super::walk::{Step, walk};
+
+/// Different names in one document: see [`Elements::name`].
+pub const ELEMENT_NAMES_MAX: usize = 8192;
 
 /// Bytes of a text that is kept as a whole.
 pub const WHOLE_BYTES_MAX: usize = 64;
 
+/// The same of a text that is kept once more, with the element around its own.
+const INNER_BYTES_MAX: usize = 32;
+
+/// Bytes of the text of an element that has marked parts, if their words are its own, too.
+const MARKED_BYTES_MAX: usize = 256;
+
 /// The elements of one name, or the attributes of one name, of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elements {
-    /// The name without prefix; that of an attribute begins with `@`, and that of the attributes of elements of one name with the
-    /// name of these: `book@year`.
+    /// The name without prefix; that of an attribute begins with `@`. Once more there are the attributes of elements of one name, as
+    /// `book@year`, and the elements that stand in those of one name, as `book>title`.
     pub name: String,
-    /// Their own texts, a line each; nothing of the attributes of elements of one name.
+    /// Their own texts, a line each, with those of marked parts; nothing of those that are here once more. A title has marked parts if
+    /// there are elements in it, but none in these.
     pub text: String,
-    /// Whether elements stand inside of one.
+    /// Whether elements stand inside of one whose text is not in `text`.
     pub nest: bool,
-    /// Their texts as conditions compare them, in small letters, but for those in which elements stand and those of more than
-    /// [`WHOLE_BYTES_MAX`].
-    pub wholes: Vec<String>,
+    /// Their texts as conditions compare them, in small letters, but for those of more than [`WHOLE_BYTES_MAX`] and those of `nest`, and,
+    /// of elements in others, those of more than 32 bytes and those in the midst of a text; each with the number of its element among all, of an element in another that of the other.
+    pub wholes: Vec<(u32, String)>,
+    /// Whether a text is not in `wholes`.
+    pub is_partial: bool,
 }
 
 impl Elements {
-    /// Many texts repeat that of the element before.
-    fn add_whole(&mut self, whole: &str) {
-        if self.wholes.last().is_none_or(|last| last != whole) {
-            self.wholes.push(whole.to_owned());
+    fn add_whole(&mut self, number: u32, whole: Option<&str>) {
+        match whole {
+            Some(whole) => self.wholes.push((number, whole.to_owned())),
+            None => self.is_partial = true,
         }
     }
 }
@@ -61,81 +72,133 @@ fn short(text: &str) -> Option<Cow<'_, str>> {
 /// How many times shorter a text may be in small letters: the sign of kelvin becomes a `k`.
 const SHRINKS: usize = 3;
 
+/// A name of an element, of an attribute, or of one of both in an element.
+type Place<'a> = (Option<&'a str>, Option<(char, &'a str)>);
+
 /// The elements of a document by name, while they are gathered.
 #[derive(Default)]
 struct Gathered<'a> {
     all: Vec<Elements>,
-    /// Places of names: of elements, of attributes, of attributes of elements.
-    places: HashMap<(Option<&'a str>, Option<&'a str>), usize>,
+    places: HashMap<Place<'a>, usize>,
+    /// The names and numbers of the elements around the next one, and whether they have text between their elements.
+    around: Vec<(&'a str, u32, bool)>,
+    count: u32,
     text_bytes: usize,
 }
 
 impl<'a> Gathered<'a> {
-    fn of(&mut self, element: Option<&'a str>, attribute: Option<&'a str>) -> &mut Elements {
-        let place = *self.places.entry((element, attribute)).or_insert_with(|| {
-            let mut name = element.unwrap_or_default().to_owned();
-            if let Some(attribute) = attribute {
-                name.extend(["@", attribute]);
+    fn of(&mut self, place: Place<'a>) -> &mut Elements {
+        let index = *self.places.entry(place).or_insert_with(|| {
+            let mut name = place.0.unwrap_or_default().to_owned();
+            if let Some((sign, inner)) = place.1 {
+                name.push(sign);
+                name.push_str(inner);
             }
             self.all.push(Elements { name, ..Elements::default() });
             self.all.len() - 1
         });
-        &mut self.all[place]
+        &mut self.all[index]
     }
 
-    fn add(&mut self, node: Node<'a, '_>) {
-        let name = node.tag_name().name();
-        let elements = self.of(Some(name), None);
+    fn enter(&mut self, node: Node<'a, '_>) {
+        let (name, number) = (node.tag_name().name(), self.count);
+        self.count += 1;
+        let elements = self.of((Some(name), None));
         let before = elements.text.len();
-        let mut has_elements = false;
-        for child in node.children() {
-            has_elements |= child.is_element();
-            if let Some(text) = child.text().filter(|_| child.is_text()) {
-                elements.text.push_str(text.trim());
-                elements.text.push('\n');
-            }
+        let has_elements = node.children().any(|child| child.is_element());
+        let is_marked = has_elements && add_marked(node, &mut elements.text);
+        if !is_marked {
+            node.children().for_each(|child| add_text(child, &mut elements.text));
+            elements.nest |= has_elements;
         }
-        elements.nest |= has_elements;
+        let is_whole = is_marked || !has_elements;
+        let whole = joined(&elements.text[before..]).filter(|_| is_whole);
+        let whole = whole.as_deref().and_then(short);
+        elements.add_whole(number, whole.as_deref());
         let bytes = elements.text.len() - before;
-        if !has_elements && let Some(whole) = joined(&elements.text[before..]).as_deref().and_then(short) {
-            elements.add_whole(&whole);
-        }
         self.text_bytes += bytes;
+        if let Some((parent, around, is_text)) = self.around.last().copied() {
+            let whole = whole.as_deref().filter(|whole| !is_text && whole.len() <= INNER_BYTES_MAX);
+            self.of((Some(parent), Some(('>', name)))).add_whole(around, whole);
+        }
         for attribute in node.attributes() {
-            let value = attribute.value();
-            let all = self.of(None, Some(attribute.name()));
+            let (value, inner) = (attribute.value(), Some(('@', attribute.name())));
+            let whole = short(value);
+            let all = self.of((None, inner));
             all.text.push_str(value);
             all.text.push('\n');
-            let whole = short(value);
-            whole.iter().for_each(|whole| all.add_whole(whole));
-            let own = self.of(Some(name), Some(attribute.name()));
-            whole.iter().for_each(|whole| own.add_whole(whole));
+            all.add_whole(number, whole.as_deref());
+            self.of((Some(name), inner)).add_whole(number, whole.as_deref());
             self.text_bytes += value.len();
         }
+        let has_text =
+            |child: Node<'_, '_>| child.is_text() && child.text().is_some_and(|text| !text.trim().is_empty());
+        self.around.push((name, number, node.children().any(has_text)));
     }
+}
+
+fn add_text(node: Node<'_, '_>, to: &mut String) {
+    if let Some(text) = node.text().filter(|_| node.is_text()) {
+        to.push_str(text.trim());
+        to.push('\n');
+    }
+}
+
+/// Adds the whole text of an element that has marked parts, if it is short; says whether it did.
+fn add_marked(node: Node<'_, '_>, to: &mut String) -> bool {
+    let before = to.len();
+    for child in node.children() {
+        add_text(child, to);
+        for inner in child.children() {
+            add_text(inner, to);
+            if inner.is_element() || to.len() - before > MARKED_BYTES_MAX {
+                to.truncate(before);
+                return false;
+            }
+        }
+        if to.len() - before > MARKED_BYTES_MAX {
+            to.truncate(before);
+            return false;
+        }
+    }
+    true
 }
 
 /// The elements of a tree by name; none when they have more text than `text_bytes_max`, or more names than
 /// [`ELEMENT_NAMES_MAX`].
 pub(super) fn elements(tree: &Document<'_>, text_bytes_max: usize) -> Option<Vec<Elements>> {
     let mut gathered = Gathered::default();
-    for node in tree.descendants().filter(Node::is_element) {
-        gathered.add(node);
-        if gathered.text_bytes > text_bytes_max || gathered.all.len() > ELEMENT_NAMES_MAX {
-            return None;
+    let mut is_within = true;
+    walk(tree.root(), |step| {
+        match step {
+            Step::Enter(node) if node.is_element() && is_within => {
+                gathered.enter(node);
+                is_within = gathered.text_bytes <= text_bytes_max && gathered.all.len() <= ELEMENT_NAMES_MAX;
+            }
+            Step::Leave(node) if node.is_element() && is_within => {
+                gathered.around.pop();
+            }
+            _ => {}
         }
-    }
-    Some(gathered.all)
+        is_within
+    });
+    is_within.then_some(gathered.all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(xml: &str) -> Option<Vec<(String, String, bool, String)>> {
+    type Listed = (String, String, bool, bool, String);
+
+    fn of(xml: &str) -> Option<Vec<Listed>> {
         let tree = Document::parse(xml).unwrap();
         let all = elements(&tree, 20)?;
-        let each = |one: Elements| (one.name, one.text.replace('\n', "|"), one.nest, one.wholes.join("|"));
+        let each = |one: Elements| {
+            let wholes: Vec<_> =
+                one.wholes.iter().map(|(number, whole)| format!("{number} {whole}")).collect();
+            (one.name, one.text.replace('\n', "|"), one.nest, one.is_partial, wholes.join("|"))
+        };
         Some(all.into_iter().map(each).collect())
     }
 
@@ -143,16 +206,33 @@ mod tests {
     fn elements_are_put_together_by_name() {
         let all = of("<a id='1'>x<b> y <c/></b><d:b xmlns:d='n' d:id='2'>z</d:b></a>").unwrap();
         let expected = [
-            ("a", "x|", true, ""),
-            ("@id", "1|2|", false, "1|2"),
-            ("a@id", "", false, "1"),
-            ("b", "y|z|", true, "z"),
-            ("c", "", false, ""),
-            ("b@id", "", false, "2"),
+            ("a", "x|", true, true, ""),
+            ("@id", "1|2|", false, false, "0 1|3 2"),
+            ("a@id", "", false, false, "0 1"),
+            ("b", "y|z|", false, false, "1 y|3 z"),
+            ("a>b", "", false, true, ""),
+            ("c", "", false, false, "2 "),
+            ("b>c", "", false, true, ""),
+            ("b@id", "", false, false, "3 2"),
         ];
-        let expected = expected
-            .map(|(name, text, nest, wholes)| (name.to_owned(), text.to_owned(), nest, wholes.to_owned()));
+        let expected = expected.map(|(name, text, nest, is_partial, wholes)| {
+            (name.to_owned(), text.to_owned(), nest, is_partial, wholes.to_owned())
+        });
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn texts_of_marked_parts_are_those_of_what_is_around_them() {
+        let title = |bytes: usize| format!("<r><t>x<b>{}</b></t></r>", "y".repeat(bytes));
+        for (bytes, is_marked) in [(MARKED_BYTES_MAX - 3, true), (MARKED_BYTES_MAX - 2, false)] {
+            let all = elements(&Document::parse(&title(bytes)).unwrap(), 1000).unwrap();
+            let title = all.iter().find(|one| one.name == "t").unwrap();
+            assert_eq!((title.nest, title.text.contains('y')), (!is_marked, is_marked), "{bytes}");
+        }
+        let all = of("<r> <t>A</t>\n<t>b</t></r>").unwrap();
+        assert_eq!(all[2], ("r>t".to_owned(), String::new(), false, false, "0 a|0 b".to_owned()));
+        let all = of("<t>A<b>c</b> b<i/></t>").unwrap();
+        assert_eq!(all[0], ("t".to_owned(), "A|c|b|".to_owned(), false, false, "0 a c b".to_owned()));
     }
 
     #[test]
@@ -163,16 +243,20 @@ mod tests {
             let all = elements(&Document::parse(&xml).unwrap(), 1000).unwrap();
             all.into_iter().map(|one| one.wholes.len()).collect::<Vec<_>>()
         };
-        assert_eq!(wholes(WHOLE_BYTES_MAX), [0, 1, 1, 1]);
-        assert_eq!(wholes(WHOLE_BYTES_MAX + 1), [0, 0, 0, 0]);
+        assert_eq!(wholes(INNER_BYTES_MAX), [1, 1, 1, 1, 1]);
+        assert_eq!(wholes(INNER_BYTES_MAX + 1), [1, 1, 1, 1, 0]);
+        assert_eq!(wholes(WHOLE_BYTES_MAX), [1, 1, 1, 1, 0]);
+        assert_eq!(wholes(WHOLE_BYTES_MAX + 1), [0, 0, 0, 0, 0]);
     }
 
     #[test]
     fn a_document_with_too_much_has_no_elements() {
         assert!(of(&format!("<a>{}</a>", "x".repeat(19))).is_some());
         assert!(of(&format!("<a>{}</a>", "x".repeat(20))).is_none());
-        let names = |count: usize| (1..count).map(|name| format!("<n{name}/>")).collect::<String>();
-        assert!(of(&format!("<a>{}</a>", names(ELEMENT_NAMES_MAX))).is_some());
-        assert!(of(&format!("<a>{}</a>", names(ELEMENT_NAMES_MAX + 1))).is_none());
+        let names = |count: usize| (1..count).map(|name| format!("<n x{name}=''/>")).collect::<String>();
+        // An attribute has a name, and one with that of its element.
+        let names_max = ELEMENT_NAMES_MAX / 2;
+        assert!(of(&format!("<n>{}</n>", names(names_max))).is_some());
+        assert!(of(&format!("<n>{}</n>", names(names_max + 1))).is_none());
     }
 }

@@ -1,0 +1,70 @@
+//! Reading the documents on which the index does not decide: many together, on all processors.
+
+use archive_grammar::Target;
+use archive_storage::{Store, UrlId};
+use rayon::prelude::*;
+
+use super::Plan;
+use super::archive::{ArchiveRows, page_type};
+use super::captures::capture_row;
+use super::columns::{Column, NOT_MODIFIED};
+use super::elements;
+use super::expr::Expr;
+use super::filter::Filter;
+use super::hits::Hits;
+use super::plan::Search;
+use super::prefilter::plain;
+use super::rows::{PageType, RowsError};
+use crate::access::Access;
+use crate::change::with_tree;
+
+type Found<T> = Result<T, RowsError>;
+
+impl ArchiveRows<'_> {
+    /// See [`Rows::documents_for`](super::Rows::documents_for). Where the best pages of a search of the text come first, others
+    /// need not be read.
+    pub(super) fn documents_that(
+        &self,
+        plan: &Plan,
+        hits: &Hits,
+        search: usize,
+    ) -> Found<Option<Vec<UrlId>>> {
+        let Some(Search::Elements { read: Some(condition), .. }) = plan.searches.get(search) else {
+            return Ok(None);
+        };
+        let is_score = |expr: &Expr| plain(expr) == Some(Column::Score);
+        if plan.target != Target::Pages || plan.order.first().is_some_and(|(expr, _)| is_score(expr)) {
+            return Ok(None);
+        }
+        let Some((columnar, _)) = self.tested(plan, hits)? else { return Ok(None) };
+        let mut pages: Vec<UrlId> = hits.found(search).into_iter().flatten().map(|(id, _)| *id).collect();
+        if let Some(candidates) = plan.filter.as_ref().and_then(|filter| hits.candidates(filter)) {
+            pages.retain(|id| candidates.binary_search(id).is_ok());
+        }
+        let pages = columnar.of(&pages)?;
+        let has_elements = |kind| matches!(page_type(kind), PageType::Xml | PageType::Feed);
+        let pages = pages.into_par_iter().filter(|(_, facts)| facts.kind.is_some_and(has_elements));
+        let (store, access) = (self.store, &self.access);
+        let read = |id| Ok(holds(store, access, id, condition)?.then_some(id));
+        let found: Found<Vec<_>> = pages.map(|(id, _)| read(id)).filter_map(Found::transpose).collect();
+        found.map(Some)
+    }
+}
+
+/// Whether a condition on elements holds for the document of a page: see `RowSubject::document`.
+fn holds(store: &Store, access: &Access, id: UrlId, condition: &Filter) -> Found<bool> {
+    let Filter::Some(path, filter) = condition else { return Ok(false) };
+    for found in access.history(store.state(), id)? {
+        let (id, capture) = found?;
+        let row = capture_row(store.state(), id, &capture);
+        if row.kind == NOT_MODIFIED {
+            continue;
+        }
+        let has = |tree: &roxmltree::Document<'_>| elements::has(tree, path, filter.as_deref());
+        return match row.has_document() {
+            true => with_tree(store, &capture, has)?.unwrap_or(Ok(false)),
+            false => Ok(false),
+        };
+    }
+    Ok(false)
+}

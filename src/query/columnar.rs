@@ -8,16 +8,18 @@ use archive_grammar::{Direction, Target};
 use archive_storage::UrlId;
 use rayon::prelude::*;
 
-use super::columns::Column;
+use super::columns::{Column, plural};
+use super::explain::source;
 use super::expr::{Expr, Function};
 use super::groups::{Aggregate, Gather};
 use super::hits::Hits;
 use super::plan::Plan;
 use super::prefilter::{Number, Rows, Test, Times, number, plain, times, whole};
-use super::rows::Sum;
+use super::rows::{RowsError, Sum};
+use super::running::Running;
 use super::score::combined;
 use super::top::Top;
-use crate::prepared::{self, Column as Stored, Facts, Prepared, PreparedError};
+use crate::prepared::{self, Column as Stored, Facts, Prepared};
 
 /// Sorts of rows that are counted side by side, and in how many places at most: each takes eight bytes a sort, and 32 for each
 /// number that is summed.
@@ -91,6 +93,12 @@ impl Wanted {
         let are_groups = matches!(keys.as_slice(), [Key { column: Stored::Host | Stored::Site, .. }]);
         let is_cut = is_by_count && groups.having.is_none() && are_groups && keys.len() == groups.keys.len();
         Some(Self { keys, numbers, largest: plan.last_row().filter(|_| is_cut) })
+    }
+
+    /// The columns that are read besides those of conditions.
+    pub(super) fn columns(&self) -> Vec<Stored> {
+        let keys = self.keys.iter().map(|key| key.column);
+        keys.chain(self.numbers.iter().flatten().map(|number| number.column)).collect()
     }
 
     /// The facts of a page in the values of its keys.
@@ -167,6 +175,12 @@ impl Best {
         Some(Self { limit, captured_first, number, direction, is_score })
     }
 
+    /// The columns that are read besides those of conditions.
+    pub(super) fn columns(&self) -> Vec<Stored> {
+        let kind = self.captured_first.then_some(Stored::Kind);
+        kind.into_iter().chain([self.number.column]).collect()
+    }
+
     /// The place of a value among others, the first first; last what is not known.
     fn rank(&self, value: u64) -> u64 {
         match self.direction {
@@ -196,9 +210,10 @@ impl Best {
 pub(super) struct Columnar<'a> {
     pub(super) prepared: &'a Prepared,
     pub(super) test: Test,
+    pub(super) running: &'a Running,
 }
 
-type Found<T> = Result<T, PreparedError>;
+type Found<T> = Result<T, RowsError>;
 
 /// Rows that are of one sort.
 pub(super) struct Counted {
@@ -255,6 +270,15 @@ type Place = (Reverse<bool>, u64, u32);
 type First = (Top<Place, fn(&Place, &Place) -> Ordering>, u64);
 
 impl Columnar<'_> {
+    /// Notes that a plan was answered by columns alone, and which these are besides those of conditions.
+    pub(super) fn note(&self, plan: &Plan, further: Vec<Stored>) {
+        self.running.note(|seen| {
+            let all = self.prepared.blocks().checked_sub(1).map_or(0, |last| self.prepared.ids(last).end);
+            let columns = [self.test.columns(), further].concat();
+            seen.source(source(plural(plan.target), Some(columns), true), all.into());
+        });
+    }
+
     /// The sorts of rows, and how many were left out because only the largest are wanted; none when there are too many.
     pub(super) fn sorted(&self, wanted: &Wanted) -> Found<Option<(Vec<Counted>, u64)>> {
         let spans: Vec<Range<u64>> = wanted.keys.iter().map(|key| self.span(key)).collect();
@@ -272,7 +296,7 @@ impl Columnar<'_> {
         };
         let counted = counted.try_fold(nothing, |mut counters, block| {
             self.count(block, &wanted.keys, &spans, &numbers, &mut counters)?;
-            Ok::<_, PreparedError>(counters)
+            Ok::<_, RowsError>(counters)
         });
         let counted = counted.try_reduce_with(|mut ours, theirs| {
             for ((count, last), (more, later)) in ours.counts.iter_mut().zip(theirs.counts) {
@@ -285,6 +309,7 @@ impl Columnar<'_> {
         let mut counts: Vec<_> = counts.into_iter().enumerate().collect();
         counts.retain(|(_, (count, _))| *count > 0);
         let all = counts.len();
+        self.running.note(|seen| seen.selected(counts.iter().map(|(_, (count, _))| u64::from(*count)).sum()));
         let place = wanted.largest.and_then(|largest| largest.checked_sub(1)).filter(|place| *place < all);
         if let Some(place) = place {
             let mut sizes: Vec<u32> = counts.iter().map(|(_, (count, _))| *count).collect();
@@ -414,7 +439,7 @@ impl Columnar<'_> {
                 return Ok(Vec::new());
             }
             let values = |column: &Stored| self.prepared.values(block, *column);
-            let columns = OF_FOUND.iter().map(values).collect::<Found<Vec<_>>>()?;
+            let columns = OF_FOUND.iter().map(values).collect::<Result<Vec<_>, _>>()?;
             let facts = |id: &UrlId| {
                 let row = (id.0 - urls.start) as usize;
                 let mut values = [0; OF_FOUND.len()];
@@ -431,6 +456,7 @@ impl Columnar<'_> {
 
     /// The rows of a block that are pages, or captures of pages, and pass the test.
     pub(super) fn rows(&self, block: u32) -> Found<Rows> {
+        self.running.check()?;
         let rows = self.test.rows(self.prepared, block)?;
         if matches!(rows, Rows::None) || prepared::is_page(*self.prepared.bounds(block, Stored::Kind).start())
         {

@@ -17,6 +17,7 @@ use super::expr::Expr;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind};
 use super::hits::Hits;
 use super::rows::{PageType, RowsError};
+use super::running::Running;
 use super::value::Value;
 use crate::ledger::{SiteRule, capture_flags, language};
 use crate::prepared::{self, Block, Column as Stored, Facts, Pages, Prepared, PreparedError};
@@ -86,6 +87,18 @@ impl Test {
 
     fn holds_for_none(&self) -> bool {
         matches!(self, Self::Found(pages) if pages.is_empty())
+    }
+
+    /// The columns that it reads.
+    pub(super) fn columns(&self) -> Vec<Stored> {
+        match self {
+            Self::All(tests) | Self::Any(tests) => tests.iter().flat_map(Self::columns).collect(),
+            Self::Not(test) => test.columns(),
+            Self::Between(Number { column, .. }, _) | Self::Of(column, ..) | Self::Is(column, _) => {
+                vec![*column]
+            }
+            Self::Found(_) => Vec::new(),
+        }
     }
 
     /// For how many pages at most it holds, if searches limit that.
@@ -455,11 +468,12 @@ pub(super) fn scan<'a>(
     prepared: &'a Prepared,
     test: Test,
     batch: &'a RefCell<Batch>,
+    running: &'a Running,
 ) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
     let chosen = move |block| {
         Ok(test.rows(prepared, block)?.of_ids(prepared.ids(block)).into_iter().map(UrlId).collect())
     };
-    blocks(prepared, chosen, batch)
+    blocks(prepared, chosen, batch, running)
 }
 
 /// The facts of some pages, which are given by rising number.
@@ -467,13 +481,14 @@ pub(super) fn facts_of<'a>(
     prepared: &'a Prepared,
     ids: Vec<UrlId>,
     batch: &'a RefCell<Batch>,
+    running: &'a Running,
 ) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
     let chosen = move |block| {
         let urls = prepared.ids(block);
         let place = |url: u32| ids.partition_point(|id| id.0 < url);
         Ok(ids.get(place(urls.start)..place(urls.end)).unwrap_or_default().to_vec())
     };
-    blocks(prepared, chosen, batch)
+    blocks(prepared, chosen, batch, running)
 }
 
 /// The facts of the pages that are chosen of each block.
@@ -481,15 +496,17 @@ fn blocks<'a>(
     prepared: &'a Prepared,
     chosen: impl Fn(u32) -> Result<Vec<UrlId>, PreparedError> + 'a,
     batch: &'a RefCell<Batch>,
+    running: &'a Running,
 ) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
-    let read = move |block| -> Result<Option<(Block, Vec<UrlId>)>, PreparedError> {
+    let read = move |block| -> Result<Option<(Block, Vec<UrlId>)>, RowsError> {
+        running.check()?;
         let ids = chosen(block)?;
         Ok(if ids.is_empty() { None } else { Some((prepared.block(block)?, ids)) })
     };
     (0..prepared.blocks()).flat_map(move |block| {
         let (found, failed) = match read(block) {
             Ok(found) => (found, None),
-            Err(error) => (None, Some(Err(error.into()))),
+            Err(error) => (None, Some(Err(error))),
         };
         let rows = found.map(|(block, ids)| {
             *batch.borrow_mut() = Batch::coming(ids.clone());

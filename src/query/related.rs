@@ -10,7 +10,7 @@ use archive_storage::UrlId;
 use super::hits::{Found, Hits};
 use super::plan::{Plan, Search};
 use super::rows::{PageRow, Rows, RowsError};
-use super::{Error, FullText};
+use super::{Error, FullText, explain};
 use crate::parse::LinkKind;
 
 impl Plan {
@@ -21,43 +21,48 @@ impl Plan {
             hits.structures = index.structures().map_err(Error::Search)?;
         }
         for search in &self.searches {
-            let found = match search {
-                Search::Text { query, .. } => {
-                    let index = full_text.ok_or(Error::NoIndex)?;
-                    index.hits(query).map_err(Error::Search)?
-                }
-                Search::Url(relation, url) => {
-                    related(rows, *relation, &rows.find(url)?.into_iter().collect())?
-                }
-                Search::Pages(relation, plan) => {
-                    let others = plan.pages_found(rows, full_text)?;
-                    related(rows, *relation, &others.into_iter().collect())?
-                }
-                Search::Urls(relation, urls) => {
-                    let ids = urls.iter().filter_map(|url| rows.find(url).transpose());
-                    let ids = ids.collect::<Result<HashSet<_>, _>>()?;
-                    match relation {
-                        Some(relation) => related(rows, *relation, &ids)?,
-                        None => ids.into_iter().map(|id| (id, 0.0)).collect(),
-                    }
-                }
-                Search::Duplicates => duplicates(rows)?,
-                Search::Elements { query, are_known } => {
-                    // Without an index each document is read.
-                    let documents = full_text.map(|index| index.documents(query, *are_known)).transpose();
-                    match documents.map_err(Error::Search)?.flatten() {
-                        Some(documents) => documents.into_iter().map(|id| (id, 0.0)).collect(),
-                        None if *are_known => Vec::new(),
-                        None => {
-                            hits.push_any();
-                            continue;
-                        }
-                    }
-                }
-            };
-            hits.push(found, search.scores());
+            rows.running().check()?;
+            match explain::searched(rows.running(), search, || search.found(rows, full_text))? {
+                Some(found) => hits.push(found, search.scores()),
+                None => hits.push_any(),
+            }
         }
         Ok(hits)
+    }
+}
+
+impl Search {
+    /// What it finds; none if it may find any page.
+    fn found(&self, rows: &dyn Rows, full_text: Option<&dyn FullText>) -> Result<Option<Found>, Error> {
+        Ok(Some(match self {
+            Self::Text { query, .. } => {
+                let index = full_text.ok_or(Error::NoIndex)?;
+                index.hits(query).map_err(Error::Search)?
+            }
+            Self::Url(relation, url) => related(rows, *relation, &rows.find(url)?.into_iter().collect())?,
+            Self::Pages(relation, plan) => {
+                let others = plan.pages_found(rows, full_text)?;
+                related(rows, *relation, &others.into_iter().collect())?
+            }
+            Self::Urls(relation, urls) => {
+                let ids = urls.iter().filter_map(|url| rows.find(url).transpose());
+                let ids = ids.collect::<Result<HashSet<_>, _>>()?;
+                match relation {
+                    Some(relation) => related(rows, *relation, &ids)?,
+                    None => ids.into_iter().map(|id| (id, 0.0)).collect(),
+                }
+            }
+            Self::Duplicates => duplicates(rows)?,
+            Self::Elements { query, are_known } => {
+                // Without an index each document is read.
+                let documents = full_text.map(|index| index.documents(query, *are_known)).transpose();
+                match documents.map_err(Error::Search)?.flatten() {
+                    Some(documents) => documents.into_iter().map(|id| (id, 0.0)).collect(),
+                    None if *are_known => Vec::new(),
+                    None => return Ok(None),
+                }
+            }
+        }))
     }
 }
 
@@ -67,7 +72,7 @@ pub(super) fn related(
     relation: Relation,
     others: &HashSet<UrlId>,
 ) -> Result<Found, RowsError> {
-    let mut found = HashSet::new();
+    let (running, mut found) = (rows.running(), HashSet::new());
     match relation {
         Relation::SameContentAs => {
             let mut contents = HashSet::new();
@@ -77,12 +82,14 @@ pub(super) fn related(
             }
             for page in rows.pages() {
                 let page = page?;
+                running.check_row()?;
                 if content(rows, &page)?.is_some_and(|content| contents.contains(&content)) {
                     found.insert(page.id);
                 }
             }
         }
         Relation::LinksTo | Relation::LinkedFrom | Relation::RedirectsTo => rows.links(&mut |link| {
+            running.check_row()?;
             let (page, other) = match relation {
                 Relation::LinkedFrom => (link.target, link.source),
                 _ => (link.source, link.target),
@@ -102,6 +109,7 @@ fn duplicates(rows: &dyn Rows) -> Result<Found, RowsError> {
     let mut contents = Vec::new();
     for page in rows.pages() {
         let page = page?;
+        rows.running().check_row()?;
         contents.extend(content(rows, &page)?.map(|content| (content, page.id)));
     }
     contents.sort_unstable();

@@ -32,6 +32,7 @@ mod imports;
 mod kill;
 mod kill_import;
 mod kill_repair;
+mod limits;
 mod long_bodies;
 mod machines;
 mod nodes;

@@ -4,7 +4,7 @@
 
 use archive::find::{Gathered, Typed};
 use archive::nodes::{Ask, Line};
-use archive::query::Plan;
+use archive::query::{Limits, Plan};
 use chrono::DateTime;
 use libfuzzer_sys::fuzz_target;
 
@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
                 _ => {}
             }
         }
-        if let Ok(answer) = plan.whole(taken.into_iter(), Some(0)) {
+        if let Ok(answer) = plan.whole(taken.into_iter(), Some(0), Limits::USUAL) {
             assert!(answer.rows.iter().all(|row| row.len() == answer.headings.len()));
         }
         assert!(gathered.choose(5).len() <= 5);

@@ -234,7 +234,12 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
         .any(|cause| matches!(cause.downcast_ref::<StateError>(), Some(StateError::Locked { .. })));
     let is_in_use = |error: &CopyError| error.is_in_use();
     let is_locked = is_locked || error.chain().any(|cause| cause.downcast_ref().is_some_and(is_in_use));
-    if is_usage {
+    let is_late = error.downcast_ref::<archive::query::Error>().is_some_and(archive::query::Error::is_late)
+        || error.downcast_ref::<archive::find::FindError>().is_some_and(archive::find::FindError::is_late)
+        || error.downcast_ref::<archive::nodes::AskError>().is_some_and(archive::nodes::AskError::is_late);
+    if is_late {
+        ExitCode::from(EXIT_STOPPED)
+    } else if is_usage {
         ExitCode::from(EXIT_USAGE)
     } else if is_locked {
         ExitCode::from(EXIT_IN_USE)

@@ -15,7 +15,7 @@ use archive::fetch::{self, ConnectTo, Limits};
 use archive::ledger::Credits;
 use archive::memory::parse_bytes;
 use archive::nodes::{ANSWERS_BYTES_MAX, Asked, Credentials, Http, Node, Source};
-use archive::query::Question;
+use archive::query::{self, MEMORY_MIN, Question};
 use archive::recorder::Memory;
 use archive::search;
 use archive::selection::CrawlPolicy;
@@ -59,6 +59,22 @@ pub(crate) struct NodesArgs {
     /// How long to wait for a node's answer; a slower node counts as missing
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
     wait: Duration,
+}
+
+/// How long an answer may take.
+#[derive(clap::Args)]
+pub(crate) struct TimeArgs {
+    /// Give up after this time (10s, 2m); rows that were printed before stay
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time_limit: Option<Duration>,
+}
+
+impl TimeArgs {
+    /// From now on.
+    pub(crate) fn limits(&self) -> query::Limits {
+        let limits = query::Limits::USUAL;
+        self.time_limit.map_or(limits, |time| limits.within(time))
+    }
 }
 
 /// The archives that answer.
@@ -137,7 +153,7 @@ fn are_all<'a>(partitions: impl Iterator<Item = &'a Partition>) -> bool {
 
 impl Answering {
     /// Where some are on other machines: all of them, as they are asked together.
-    pub(crate) fn asked(&self, args: &NodesArgs) -> anyhow::Result<Option<Asked<'_>>> {
+    pub(crate) fn asked(&self, args: &NodesArgs, limits: query::Limits) -> anyhow::Result<Option<Asked<'_>>> {
         if self.nodes.is_empty() {
             return Ok(None);
         }
@@ -150,7 +166,8 @@ impl Answering {
             sources.push(Ok(Source::Node(Node::new(node, &credentials)?)));
         }
         sources.extend(folders);
-        Ok(Some(Asked::new(sources, Arc::new(Http::new(args.wait, ANSWERS_BYTES_MAX)?))?))
+        let http = Arc::new(Http::new(args.wait, ANSWERS_BYTES_MAX)?);
+        Ok(Some(Asked::new(sources, http)?.within(limits)))
     }
 
     /// The exit code of an answer of archives of which some are on other machines, whose missing ones are named.
@@ -459,6 +476,16 @@ fn robots_name(user_agent: &str) -> String {
 /// For clap: a span of time.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     read_duration(text)
+}
+
+/// Reads an amount of memory for a query.
+pub(crate) fn query_memory(text: &str) -> Result<usize, String> {
+    let bytes = parse_bytes(text)?;
+    if bytes < MEMORY_MIN {
+        Err(format!("it has to be at least {}MB", MEMORY_MIN / 1_000_000))
+    } else {
+        Ok(bytes)
+    }
 }
 
 /// Reads an amount of memory (200MB, 4GiB).

@@ -2,19 +2,23 @@
 
 use std::io::{self, Read};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::Context as _;
 use archive::access::Access;
-use archive::query::{self, Answer, ColumnKind, Heading, Question, Value};
+use archive::query::{self, Answer, ColumnKind, Heading, Limits, Question, Running, Seen, Value};
 use archive_storage::Store;
 use chrono::{Local, SecondsFormat, Utc};
 use comfy_table::CellAlignment;
-use indicatif::HumanCount;
+use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::options::{ArchivesArgs, NodesArgs, ReaderArgs};
-use super::output;
+use super::options::{ArchivesArgs, NodesArgs, ReaderArgs, TimeArgs, query_memory};
+use super::{UsageError, output};
+
+/// Bytes of most records as CSV.
+const CSV_BYTES: usize = 1 << 10;
 
 /// Rows of a table if the query has no limit.
 const TABLE_ROWS_USUAL: usize = 100;
@@ -35,6 +39,7 @@ const HELP: &str = "Examples:
   archive query 'link target.status >= 400 select source, target'
   archive query 'page changed since 7 days ago sample 20'
   archive query 'count pages type = pdf as of 2026-01-31'
+  archive query --explain 'page title contains rose'   # how it is answered, with counts
 
 Rows: page (the usual), site, host, capture, version (a capture with new bytes), link
 Conditions: = != < <= > >=, ~ \"*/glob?\", matches \"regular expression\", starts with, ends
@@ -103,12 +108,21 @@ pub(crate) struct Args {
     reader: ReaderArgs,
     #[command(flatten)]
     nodes: NodesArgs,
+    #[command(flatten)]
+    time: TimeArgs,
+    /// Memory of groups and of rows that wait to be ordered; what is beyond goes to temporary files ($TMPDIR)
+    #[arg(long, value_name = "SIZE", value_parser = query_memory, default_value = "256MiB")]
+    memory: usize,
     /// One JSON object per row
     #[arg(long, conflicts_with = "csv")]
     json: bool,
     /// Print CSV with a header, unescaped (for spreadsheets see `archive review export`)
     #[arg(long)]
     csv: bool,
+    /// Run the query, and print how it was answered in place of the answer: each step with the rows that it saw and left, and its
+    /// time
+    #[arg(long, conflicts_with = "csv")]
+    explain: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -116,32 +130,102 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         [only] if only == "-" => read_input()?,
         words => words.join(" "),
     };
+    let limits = Limits { memory: args.memory, ..args.time.limits() };
     let answering = args.archives.open_beside_nodes(&args.reader)?;
-    let limit = (!args.json && !args.csv).then_some(TABLE_ROWS_USUAL);
-    let (found, code) = match answering.asked(&args.nodes)? {
-        Some(mut asked) => {
-            let found = asked.query(&text, Utc::now(), limit)?;
-            (found, answering.exit_code_of(&asked))
+    let is_table = !args.json && !args.csv;
+    let limit = (is_table && !args.explain).then_some(TABLE_ROWS_USUAL);
+    if let Some(mut asked) = answering.asked(&args.nodes, limits)? {
+        if args.explain {
+            let problem = "--explain is of folders: a node's archive is explained on its own machine";
+            return Err(UsageError(problem.to_owned()).into());
         }
-        None => (ask(answering.archives(), &text, limit)?, answering.exit_code()),
-    };
-    let (answer, is_cut) = found;
-    if args.json {
-        for row in &answer.rows {
-            output::json_line(&Object { headings: &answer.headings, row })?;
+        let (answer, is_cut) = asked.query(&text, Utc::now(), limit)?;
+        let code = answering.exit_code_of(&asked);
+        if is_table {
+            show(&answer, is_cut)?;
+        } else {
+            let printer = Printer::new(args.csv, &answer.headings)?;
+            answer.rows.iter().try_for_each(|row| printer.print(row))?;
         }
-    } else if args.csv {
-        write_csv(&answer)?;
-    } else {
-        show(&answer, is_cut)?;
+        return Ok(code);
     }
-    Ok(code)
+    let question = Question::of(answering.archives(), &text, Utc::now())?;
+    let mut question = question.within(Running::new(limits, args.explain));
+    let is_cut = limit.is_some_and(|limit| question.plan.limit_if_unlimited(limit));
+    if args.explain {
+        explain(&question, args.json)?;
+    } else if is_table {
+        show(&question.answer()?, is_cut)?;
+    } else {
+        print_each(&question, args.csv)?;
+    }
+    Ok(answering.exit_code())
+}
+
+/// Prints the rows of the answer for programs, as they are known.
+fn print_each(question: &Question<'_>, csv: bool) -> anyhow::Result<()> {
+    let printer = Printer::new(csv, question.plan.headings())?;
+    let mut failed = None;
+    let ended = question.each(&mut |row| {
+        printer.print(&row).map_err(|error| {
+            failed = Some(error);
+            query::Error::Rows("a row was refused".into())
+        })
+    });
+    failed.map_or(Ok(()), Err)?;
+    ended?;
+    Ok(())
+}
+
+/// Answers a question, and prints how.
+fn explain(question: &Question<'_>, json: bool) -> anyhow::Result<()> {
+    let began = Instant::now();
+    question.each(&mut |_| Ok(()))?;
+    let seconds = began.elapsed().as_secs_f64();
+    let Some(seen) = question.seen() else { return Ok(()) };
+    if json {
+        return output::json_line(&Explained { seconds, seen: &seen });
+    }
+    let mut table = output::table(&["step", "what", "rows in", "rows out", "time"]);
+    output::align(&mut table, &[2, 3, 4], CellAlignment::Right);
+    for step in &seen.steps {
+        table.add_row([
+            format!("{}{}", "  ".repeat(step.level), step.step),
+            step.what.clone(),
+            step.rows_in.map_or_else(|| "-".to_owned(), |rows| HumanCount(rows).to_string()),
+            HumanCount(step.rows_out).to_string(),
+            shown_time(step.seconds),
+        ]);
+    }
+    output::print(&table)?;
+    let mut sums = vec![
+        format!("{} in all", shown_time(seconds)),
+        format!("{} read", output::count(seen.records_read, "record")),
+        format!("{} parsed", output::count(seen.documents_parsed, "XML document")),
+    ];
+    if seen.spilled_bytes > 0 {
+        sums.push(format!("{} of temporary files", HumanBytes(seen.spilled_bytes)));
+    }
+    output::line(&sums.join(", "))
+}
+
+/// An explanation for programs.
+#[derive(Serialize)]
+struct Explained<'a> {
+    seconds: f64,
+    #[serde(flatten)]
+    seen: &'a Seen,
+}
+
+fn shown_time(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.2} ms", seconds * 1000.0) } else { format!("{seconds:.2} s") }
 }
 
 /// Prints the answer to a query as a table.
 pub(crate) fn print(archives: Vec<(&Store, Access)>, text: &str) -> anyhow::Result<()> {
-    let (answer, is_cut) = ask(archives, text, Some(TABLE_ROWS_USUAL))?;
-    show(&answer, is_cut)
+    let mut question = Question::of(archives, text, Utc::now())?;
+    let is_cut = question.plan.limit_if_unlimited(TABLE_ROWS_USUAL);
+    show(&question.answer()?, is_cut)
 }
 
 fn show(answer: &Answer, is_cut: bool) -> anyhow::Result<()> {
@@ -176,17 +260,6 @@ fn show(answer: &Answer, is_cut: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The answer to a query, and whether `usual_limit` cut it because the query has no limit of its own.
-fn ask(
-    archives: Vec<(&Store, Access)>,
-    text: &str,
-    usual_limit: Option<usize>,
-) -> anyhow::Result<(Answer, bool)> {
-    let mut question = Question::of(archives, text, Utc::now())?;
-    let cut = usual_limit.is_some_and(|limit| question.plan.limit_if_unlimited(limit));
-    Ok((question.answer()?, cut))
-}
-
 fn read_input() -> anyhow::Result<String> {
     let mut text = String::new();
     let bytes_max = archive_grammar::TEXT_BYTES_MAX as u64 + 1;
@@ -194,12 +267,31 @@ fn read_input() -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn write_csv(answer: &Answer) -> anyhow::Result<()> {
-    let mut out = csv::Writer::from_writer(Vec::new());
-    out.write_record(answer.headings.iter().map(|heading| heading.name.as_str()))?;
-    for row in &answer.rows {
-        out.write_record(row.iter().map(for_data))?;
+/// Prints rows for programs as they come, as JSON or as CSV.
+struct Printer<'a> {
+    headings: &'a [Heading],
+    csv: bool,
+}
+
+impl<'a> Printer<'a> {
+    fn new(csv: bool, headings: &'a [Heading]) -> anyhow::Result<Self> {
+        if csv {
+            write_csv(headings.iter().map(|heading| heading.name.clone()))?;
+        }
+        Ok(Self { headings, csv })
     }
+
+    fn print(&self, row: &[Value]) -> anyhow::Result<()> {
+        match self.csv {
+            true => write_csv(row.iter().map(for_data)),
+            false => output::json_line(&Object { headings: self.headings, row }),
+        }
+    }
+}
+
+fn write_csv(record: impl Iterator<Item = String>) -> anyhow::Result<()> {
+    let mut out = csv::WriterBuilder::new().buffer_capacity(CSV_BYTES).from_writer(Vec::new());
+    out.write_record(record)?;
     let bytes = out.into_inner().map_err(csv::IntoInnerError::into_error)?;
     output::text(&String::from_utf8_lossy(&bytes))
 }

@@ -10,7 +10,7 @@ use chrono::{DateTime, Local, SecondsFormat, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::options::{ArchivesArgs, NodesArgs, ReaderArgs};
+use super::options::{ArchivesArgs, NodesArgs, ReaderArgs, TimeArgs};
 use super::{UsageError, output};
 
 /// Search the texts of pages, as in a search box.
@@ -38,6 +38,8 @@ pub(crate) struct Args {
     reader: ReaderArgs,
     #[command(flatten)]
     nodes: NodesArgs,
+    #[command(flatten)]
+    time: TimeArgs,
     /// Results, at most 1000
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
@@ -101,6 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let text = args.words.join(" ");
     let typed = Typed::parse(&text).map_err(|mistake| UsageError(format!("in the search, {mistake}")))?;
+    let limits = args.time.limits();
     let answering = args.archives.open_beside_nodes(&args.reader)?;
     let before = args.as_of.as_deref().map(|time| {
         let problem = "is not a time; write it like 2026-01-31, 2026-01-31T10:00Z or '30 days ago'";
@@ -113,8 +116,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         importance_weight: args.importance,
         facets: args.facets,
         before: before.transpose()?,
+        limits,
     };
-    let (results, code) = match answering.asked(&args.nodes)? {
+    let (results, code) = match answering.asked(&args.nodes, limits)? {
         Some(mut asked) => {
             let results = asked.search(&text, options)?;
             (results, answering.exit_code_of(&asked))

@@ -19,7 +19,9 @@ pub use self::typed::{MINUS, Typed, TypedError};
 use crate::access::Access;
 use crate::change::{self, VersionError};
 use crate::prepared::Facts;
-use crate::query::{self, AsOf, PageRow, PageText, Plan, Question, Rows, RowsError, Together};
+use crate::query::{
+    self, AsOf, Late, Limits, PageRow, PageText, Plan, Question, Rows, RowsError, Running, Together,
+};
 use crate::search::{self, Evidences, Found, Snippet, TextQuery, View};
 
 /// Results of one search.
@@ -48,6 +50,8 @@ pub struct Options {
     pub facets: bool,
     /// Only what was captured before counts; none for what is newest.
     pub before: Option<DateTime<Utc>>,
+    /// What it may take.
+    pub limits: Limits,
 }
 
 impl Default for Options {
@@ -59,6 +63,7 @@ impl Default for Options {
             importance_weight: IMPORTANCE_WEIGHT,
             facets: false,
             before: None,
+            limits: Limits::USUAL,
         }
     }
 }
@@ -145,6 +150,20 @@ impl From<RowsError> for FindError {
     }
 }
 
+impl From<Late> for FindError {
+    fn from(late: Late) -> Self {
+        Self::Query(late.into())
+    }
+}
+
+impl FindError {
+    /// Whether its time was over.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        matches!(self, Self::Query(error) if error.is_late())
+    }
+}
+
 impl From<search::Error> for FindError {
     fn from(error: search::Error) -> Self {
         match error {
@@ -191,12 +210,14 @@ pub fn find_in(
     typed: &Typed,
     options: Options,
 ) -> Result<Results, FindError> {
-    let Question { rows: today, plan, .. } = Question::of(archives, &typed.query(), Utc::now())?;
+    let question = Question::of(archives, &typed.query(), Utc::now())?;
+    let Question { rows: today, plan, .. } = question.within(Running::new(options.limits, false));
     let past = options.before.map(|before| AsOf { rows: &today, before });
     let rows: &dyn Rows = past.as_ref().map_or(&today, |past| past);
     let search = Search { today: &today, rows, views: today.views(options.before)? };
     let limit = options.limit.min(RESULTS_MAX);
     let mut found = search.evidence(typed)?.map(Evidences::judge).unwrap_or_default();
+    options.limits.check()?;
     found.retain(|found| found.has_all || !options.all);
     let counts = match options.facets {
         true => counted(&today, past.as_ref(), &plan, &mut found)?,
@@ -210,7 +231,10 @@ pub fn find_in(
     let hits = best
         .into_iter()
         .skip(options.skip)
-        .map(|ranked| search.hit(typed, ranked))
+        .map(|ranked| {
+            options.limits.check()?;
+            search.hit(typed, ranked)
+        })
         .collect::<Result<_, _>>()?;
     // Each of them knows the words of all.
     let meant = search.views.first().map_or(Ok(Vec::new()), |view| meant(view, typed))?;
@@ -360,6 +384,7 @@ impl Search<'_> {
             if ranked.len() >= wanted {
                 break;
             }
+            options.limits.check()?;
             let Some(row) = self.rows.page(page)? else { continue };
             if !plan.selects(self.rows, row)? {
                 continue;

@@ -13,7 +13,7 @@ use super::{
     Counts, FindError, Hit, Options, RANKED_PER_RESULT, RESULTS_MAX, Ranked, Results, Search, Typed, counted,
 };
 use crate::access::Access;
-use crate::query::{AsOf, PageText, Plan, Question, Rows, RowsError};
+use crate::query::{AsOf, Limits, PageText, Plan, Question, Rows, RowsError, Running};
 use crate::search::{self, Fit, Snippet, Statistics};
 
 /// A search, as it is sent to archives.
@@ -32,6 +32,9 @@ pub struct Wanted {
     pub facets: bool,
     /// [`Options::before`], microseconds since 1970.
     pub before: Option<i64>,
+    /// What an archive of this machine may take: each machine has its own.
+    #[serde(skip)]
+    pub limits: Limits,
 }
 
 /// Words that look like one, and how often they occur.
@@ -107,6 +110,12 @@ pub struct Chosen {
 }
 
 impl Wanted {
+    /// The same within other limits.
+    #[must_use]
+    pub fn within(&self, limits: Limits) -> Self {
+        Self { limits, ..self.clone() }
+    }
+
     /// The search for typed words.
     #[must_use]
     pub fn new(typed: &str, options: Options) -> Self {
@@ -117,6 +126,7 @@ impl Wanted {
             importance_weight: options.importance_weight.to_bits(),
             facets: options.facets,
             before: options.before.map(|before| before.timestamp_micros()),
+            limits: options.limits,
         }
     }
 
@@ -130,6 +140,7 @@ impl Wanted {
             importance_weight: f64::from_bits(self.importance_weight),
             facets: self.facets,
             before: before.transpose().map_err(RowsError::from)?,
+            limits: self.limits,
         })
     }
 
@@ -145,6 +156,7 @@ impl Wanted {
         let before = self.options()?.before;
         let plan = Plan::of_several(&typed.query(), Utc::now())?;
         let question = Question::part(store, access.clone(), plan, 0)?;
+        let question = question.within(Running::new(self.limits, false));
         let past = before.map(|before| AsOf { rows: &question.rows, before });
         let rows: &dyn Rows = past.as_ref().map_or(&question.rows, |past| past);
         let mut views = question.rows.views(before)?;

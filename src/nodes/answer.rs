@@ -7,7 +7,7 @@ use super::AskError;
 use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
 use crate::access::Access;
 use crate::ledger::{Credits, captured_sites};
-use crate::query::{self, Plan, Question, Rows as _, Together};
+use crate::query::{self, Limits, Plan, Question, Rows as _, Running, Together};
 use crate::replay;
 
 /// Receives lines as they come.
@@ -51,11 +51,17 @@ fn plan(query: &str, now: i64, inner: &[usize]) -> Result<Plan, AskError> {
     plan.inner(inner).ok_or_else(|| AskError::Wrong("the query has no such inner query".to_owned()))
 }
 
-/// Answers a request to an archive, as far as `access` shows it: all lines but the first.
+/// Answers a request to an archive, as far as `access` shows it and within limits: all lines but the first.
 ///
 /// # Errors
 /// When the question is wrong, the archive cannot be read, and what `take` reports.
-pub fn answer(store: &Store, access: &Access, ask: &Ask, take: &mut Take<'_>) -> Result<(), AskError> {
+pub fn answer(
+    store: &Store,
+    access: &Access,
+    ask: &Ask,
+    limits: Limits,
+    take: &mut Take<'_>,
+) -> Result<(), AskError> {
     let mut matched = None;
     match ask {
         Ask::Sites {} => {
@@ -73,6 +79,7 @@ pub fn answer(store: &Store, access: &Access, ask: &Ask, take: &mut Take<'_>) ->
                 AskError::Wrong("the pages of the query's relations are not those that it has".to_owned())
             })?;
             let question = Question::part(store, access.clone(), plan, *place)?;
+            let question = question.within(Running::new(limits, false));
             let mut question = question.with_statistics(words.clone());
             limit.map(|limit| question.plan.limit_if_unlimited(limit));
             let is_captured = captured_sites(store.state())?;
@@ -86,16 +93,17 @@ pub fn answer(store: &Store, access: &Access, ask: &Ask, take: &mut Take<'_>) ->
             failed.map_or(Ok(()), Err)?;
             matched = found?;
         }
-        Ask::FindWords { wanted } => take(Line::Found(wanted.words(store, access)?))?,
+        Ask::FindWords { wanted } => take(Line::Found(wanted.within(limits).words(store, access)?))?,
         Ask::FindLinked { wanted, words } => {
-            let linked = wanted.linked(store, access, words, &captured_sites(store.state())?)?;
+            let linked =
+                wanted.within(limits).linked(store, access, words, &captured_sites(store.state())?)?;
             linked.into_iter().try_for_each(|linked| take(Line::Linked(linked)))?;
         }
         Ask::FindBest { wanted, words, linked } => {
-            take(Line::Best(wanted.best(store, access, words, linked)?))?;
+            take(Line::Best(wanted.within(limits).best(store, access, words, linked)?))?;
         }
         Ask::FindShown { wanted, words, pages } => {
-            let shown = wanted.shown(store, access, words, pages)?;
+            let shown = wanted.within(limits).shown(store, access, words, pages)?;
             shown.into_iter().try_for_each(|shown| take(Line::Shown(shown)))?;
         }
         Ask::Captures { query } => {
@@ -106,15 +114,16 @@ pub fn answer(store: &Store, access: &Access, ask: &Ask, take: &mut Take<'_>) ->
             return Err(AskError::Wrong(format!("more than {URLS_MAX} URLs cannot be looked up at once")));
         }
         Ask::Targets { urls } => {
-            let rows = Together::part(store, access.clone(), 0)?;
-            let targets = rows.targets(urls).map_err(query::Error::Rows)?;
+            let mut rows = Together::part(store, access.clone(), 0)?;
+            rows.run_within(Running::new(limits, false));
+            let targets = rows.targets(urls).map_err(query::Error::from)?;
             targets.into_iter().try_for_each(|url| take(Line::Target(url)))?;
         }
         Ask::Known { urls } => {
             let rows = Together::part(store, access.clone(), 0)?;
             for (place, url) in (0..).zip(urls) {
-                let found = rows.find(url).map_err(query::Error::Rows)?;
-                let row = found.map(|id| rows.page(id)).transpose().map_err(query::Error::Rows)?;
+                let found = rows.find(url).map_err(query::Error::from)?;
+                let row = found.map(|id| rows.page(id)).transpose().map_err(query::Error::from)?;
                 if row.flatten().is_some() {
                     take(Line::Known(place))?;
                 }

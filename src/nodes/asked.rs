@@ -19,7 +19,7 @@ use super::{ARCHIVES_MAX, AskError, NodeError};
 use crate::access::Access;
 use crate::cluster::Partition;
 use crate::ledger::{Answering, AnsweringError};
-use crate::query::{Answer, Doubt, Plan, Taken, Value};
+use crate::query::{self, Answer, Doubt, Limits, Plan, Taken, Value};
 use crate::replay::{self, Values};
 use crate::search::Statistics;
 
@@ -64,6 +64,7 @@ pub struct Asked<'a> {
     sources: Vec<(usize, Source<'a>)>,
     http: Arc<Http>,
     until: Option<Instant>,
+    limits: Limits,
     known: Known,
     /// Whether it is known which archive answers for which sites.
     is_looked: bool,
@@ -138,8 +139,14 @@ impl<'a> Asked<'a> {
         if sources.len() > ARCHIVES_MAX {
             return Err(AskError::TooMany);
         }
-        let mut asked =
-            Self { sources: Vec::new(), http, until: None, known: Known::default(), is_looked: false };
+        let mut asked = Self {
+            sources: Vec::new(),
+            http,
+            until: None,
+            limits: Limits::USUAL,
+            known: Known::default(),
+            is_looked: false,
+        };
         for (place, source) in sources.into_iter().enumerate() {
             match source {
                 Ok(source) => asked.sources.push((place, source)),
@@ -165,6 +172,12 @@ impl<'a> Asked<'a> {
     #[must_use]
     pub fn until(self, instant: Instant) -> Self {
         Self { until: Some(instant), ..self }
+    }
+
+    /// The same, but what is answered here is within limits, and after their time there is no answer.
+    #[must_use]
+    pub fn within(self, limits: Limits) -> Self {
+        Self { limits, until: limits.until(), ..self }
     }
 
     /// What the archives said of themselves, as far as they were asked.
@@ -234,6 +247,7 @@ impl<'a> Asked<'a> {
                 Err(Failure::Whole(error)) => return Err(error),
                 Err(Failure::Nodes(failed)) => failed,
             };
+            self.limits.check().map_err(query::Error::from)?;
             // Others may answer for its sites now.
             self.is_looked = false;
             while let Some((place, error)) = failed.pop() {
@@ -296,7 +310,7 @@ impl<'a> Asked<'a> {
     ) -> Result<Head, AskError> {
         match source {
             Source::Folder(store, access) => {
-                answer(store, access, ask, &mut |line| Ok(take(line)?))?;
+                answer(store, access, ask, self.limits, &mut |line| Ok(take(line)?))?;
                 Head::of(store)
             }
             Source::Node(node) => Ok(node.ask(&self.http, ask, (left, self.until), take)?),
@@ -421,7 +435,7 @@ impl<'a> Asked<'a> {
         let portions = shares.into_iter().enumerate();
         let portions =
             portions.flat_map(|(place, share)| share.portions.into_iter().map(move |one| (place, one)));
-        Ok(plan.whole(portions, matched)?)
+        Ok(plan.whole(portions, matched, self.limits)?)
     }
 
     /// Removes rows that another archive has.

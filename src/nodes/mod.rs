@@ -120,6 +120,16 @@ pub enum AskError {
 }
 
 impl AskError {
+    /// Whether the time was over.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        match self {
+            Self::Query(error) => error.is_late(),
+            Self::Find(error) => error.is_late(),
+            _ => false,
+        }
+    }
+
     /// Whether it is a mistake in what was asked, not in what was found.
     #[must_use]
     pub fn is_mistake(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use archive_grammar::Target;
 use archive_storage::{
@@ -13,22 +13,23 @@ use chrono::{DateTime, Utc};
 
 use super::Plan;
 use super::batch::Batch;
-use super::best_sites::{self, SiteTest};
+use super::best_sites;
 use super::columnar::{Best, Columnar, Counted, Wanted};
-use super::columns::Column as Field;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::explain::source;
 use super::hits::Hits;
 use super::prefilter::{self, Known, Test};
 use super::rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort};
+use super::running::Running;
 use super::topics::Topics;
 use super::value::Value;
 use crate::access::Access;
 use crate::change::{structure, validate, with_tree};
 use crate::columns::{self, Column, ColumnError, RowKind};
 use crate::decisions::{Decisions, DecisionsError};
-use crate::ledger::{CreditError, SiteRule, language};
+use crate::ledger::{CreditError, language};
 use crate::parse::{DocumentKind, Structure, Validity};
-use crate::prepared::{BySite, Facts, Pages, Prepared, PreparedError, SiteSums, Sites};
+use crate::prepared::{BySite, Facts, Pages, Prepared, PreparedError, SiteSums};
 use crate::refresh::rate::RatePrior;
 use crate::topics::TopicError;
 
@@ -77,7 +78,7 @@ pub struct ArchiveRows<'a> {
     pub(super) store: &'a Store,
     pub(super) state: &'a State,
     pub(super) access: Access,
-    pages: Pages<'a>,
+    pub(super) pages: Pages<'a>,
     /// None if there are none of this checkpoint, and if access rules have to look at the captures of each page.
     prepared: Option<Prepared>,
     /// Those of captures, opened when first asked for.
@@ -85,18 +86,20 @@ pub struct ArchiveRows<'a> {
     /// The pages of each site, likewise.
     by_site: OnceLock<Option<BySite>>,
     /// Texts are mostly read row by row.
-    texts: RefCell<Texts<'a>>,
+    pub(super) texts: RefCell<Texts<'a>>,
     /// The current batch of pages: fields of a row are mostly needed before the next row is read.
     batch: RefCell<Batch>,
     page_columns: NamedColumns,
     /// Columns computed off line, then [`SITE_COLUMNS`].
     site_columns: NamedColumns,
     /// Computed when first asked for.
-    site_sums: OnceLock<Vec<SiteSums>>,
+    pub(super) site_sums: OnceLock<Vec<SiteSums>>,
     decisions: Decisions,
     pub(super) topics: Topics,
     /// The change rate that all visits suggest; computed when first asked for.
     pub(super) prior: OnceLock<RatePrior>,
+    /// The query that runs over them.
+    pub(super) running: Arc<Running>,
 }
 
 /// Where searches found fewer pages than this in a block of columns, on average, each page is looked up.
@@ -134,10 +137,10 @@ impl NamedColumns {
 
 /// Reads texts of an archive.
 #[derive(Debug)]
-struct Texts<'a> {
+pub(super) struct Texts<'a> {
     urls: TextCache<'a>,
     hosts: TextCache<'a>,
-    sites: TextCache<'a>,
+    pub(super) sites: TextCache<'a>,
     titles: TitleCursor<'a>,
 }
 
@@ -170,6 +173,7 @@ impl<'a> ArchiveRows<'a> {
             topics: Topics::of(store.path())?,
             site_sums: OnceLock::new(),
             prior: OnceLock::new(),
+            running: Arc::default(),
         })
     }
 
@@ -186,7 +190,7 @@ impl<'a> ArchiveRows<'a> {
     }
 
     /// The facts of all pages that pass a test, where there are columns, or of all.
-    fn facts<'s>(
+    pub(super) fn facts<'s>(
         &'s self,
         test: Test<'s>,
     ) -> Box<dyn Iterator<Item = Result<(UrlId, Facts), RowsError>> + 's> {
@@ -198,7 +202,7 @@ impl<'a> ArchiveRows<'a> {
                 self.state.pages_with_visits().filter_map(|known| self.facts_of(known).transpose()),
             );
         };
-        Box::new(prefilter::scan(prepared, test, &self.batch))
+        Box::new(prefilter::scan(prepared, test, &self.batch, &self.running))
     }
 
     /// The prepared columns of captures, where there are some.
@@ -237,7 +241,7 @@ impl<'a> ArchiveRows<'a> {
         };
         let is_version = (plan.target == Target::Versions).then(prefilter::is_version);
         let test = Test::All(test.into_iter().chain(is_version).collect());
-        Ok(Some((Columnar { prepared, test }, is_exact)))
+        Ok(Some((Columnar { prepared, test, running: &self.running }, is_exact)))
     }
 
     /// Answers a plan by columns alone, if they decide all of its conditions.
@@ -274,7 +278,7 @@ impl<'a> ArchiveRows<'a> {
         // An index may be ahead of what the store has saved.
         ids.retain(|id| id.0 < self.state.url_count());
         let facts: Box<dyn Iterator<Item = _>> = match &self.prepared {
-            Some(prepared) => Box::new(prefilter::facts_of(prepared, ids, &self.batch)),
+            Some(prepared) => Box::new(prefilter::facts_of(prepared, ids, &self.batch, &self.running)),
             None => Box::new(
                 self.state.visits_of(ids.into_iter()).filter_map(|known| self.facts_of(known).transpose()),
             ),
@@ -288,90 +292,12 @@ impl<'a> ArchiveRows<'a> {
         known: Result<(UrlId, Page, Option<Visit>), StateError>,
     ) -> Result<Option<(UrlId, Facts)>, RowsError> {
         let (id, page, visit) = known?;
+        self.running.check_row()?;
         *self.batch.borrow_mut() = Batch::of(id, page, visit);
         if !self.access.shows_page(self.state, visit.as_ref())? {
             return Ok(None);
         }
         Ok(self.pages.facts(id, &page, visit.as_ref())?.map(|facts| (id, facts)))
-    }
-
-    /// The sites that pass tests of their numbers; names of others are not read.
-    fn site_rows(&self, tests: Vec<SiteTest>) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
-        let sums = match self.site_sums() {
-            Ok(sums) => sums,
-            Err(error) => return Box::new(std::iter::once(Err(error))),
-        };
-        let passes = move |sum: &SiteSums| {
-            let mut tests = tests.iter();
-            tests.all(|(number, ranges)| ranges.has(&number.of(sum)))
-        };
-        let rows = (0..).zip(sums).filter(move |(_, sum)| passes(sum));
-        Box::new(rows.map(|(id, sum)| self.site_row(SiteId(id), sum)))
-    }
-
-    fn site_row(&self, id: SiteId, sum: &SiteSums) -> Result<SiteRow, RowsError> {
-        Ok(SiteRow {
-            id,
-            name: self.texts.borrow_mut().sites.get(id.0)?.to_owned(),
-            importance: sum.by_links,
-            pages: sum.pages,
-            captures: sum.captures,
-            html: sum.html,
-            xml: sum.xml,
-            first_seen: time(sum.first_seen),
-            last_seen: time(sum.last_seen),
-        })
-    }
-
-    /// The sites that a plan selects and wants in its answer, and how many it selects in all, if prepared columns decide that.
-    fn best_sites(&self, plan: &Plan) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
-        let Some(sites) = self.prepared_sites()? else { return Ok(None) };
-        let Some((ids, count)) = best_sites::best_sites(plan, &sites)? else { return Ok(None) };
-        let sums = sites.some(&ids)?;
-        let rows = ids.iter().zip(&sums).map(|(id, sum)| self.site_row(*id, sum).map(Row::Site));
-        Ok(Some((rows.collect::<Result<_, _>>()?, count)))
-    }
-
-    /// The sites that a plan names, if it selects no others and columns have what is known of them.
-    fn named_sites(&self, plan: &Plan) -> Result<Option<Vec<SiteRow>>, RowsError> {
-        // Names of domains and hosts have small letters alone, as those that are asked for.
-        let are_small = !matches!(self.pages.credits().rules().sites, SiteRule::Path(_));
-        let names = plan.filter.as_ref().and_then(|filter| filter.only(Field::Site));
-        let Some(names) = names.filter(|_| are_small) else { return Ok(None) };
-        let Some(sites) = self.prepared_sites()? else { return Ok(None) };
-        let ids = names.iter().filter_map(|name| self.state.find_site(name).transpose());
-        let mut ids: Vec<SiteId> = ids.collect::<Result<_, _>>()?;
-        ids.sort_unstable();
-        ids.dedup();
-        let sums = sites.some(&ids)?;
-        ids.iter().zip(&sums).map(|(id, sum)| self.site_row(*id, sum)).collect::<Result<_, _>>().map(Some)
-    }
-
-    /// The prepared columns of sites, where there are some.
-    fn prepared_sites(&self) -> Result<Option<Sites>, PreparedError> {
-        if self.access.is_unlimited() { Sites::open(self.store) } else { Ok(None) }
-    }
-
-    /// Sums over the pages of each site.
-    fn site_sums(&self) -> Result<&[SiteSums], RowsError> {
-        if let Some(sums) = self.site_sums.get() {
-            return Ok(sums);
-        }
-        let sums = match self.prepared_sites()? {
-            Some(sites) => sites.all()?,
-            None => {
-                let mut sums = vec![SiteSums::default(); self.state.site_count() as usize];
-                for page in self.facts(Test::All(Vec::new())) {
-                    let (_, facts) = page?;
-                    if let Some(sum) = sums.get_mut(facts.site.index()) {
-                        sum.add(&facts);
-                    }
-                }
-                self.pages.weigh(&mut sums)?;
-                sums
-            }
-        };
-        Ok(self.site_sums.get_or_init(|| sums))
     }
 }
 
@@ -405,6 +331,10 @@ impl Rows for ArchiveRows<'_> {
             }
             None => (Test::All(Vec::new()), false),
         };
+        self.running.note(|seen| {
+            let columns = self.prepared.as_ref().map(|_| test.columns());
+            seen.source(source("pages", columns, are_selected), self.state.url_count().into());
+        });
         let pages = self.facts(test).map(|page| page.map(|(id, facts)| row(id, &facts)));
         Ok(Chosen { rows: Box::new(pages), are_selected })
     }
@@ -413,6 +343,7 @@ impl Rows for ArchiveRows<'_> {
         let Some(wanted) = Wanted::of(plan) else { return Ok(None) };
         let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
         let Some((counted, left_out)) = columnar.sorted(&wanted)? else { return Ok(None) };
+        columnar.note(plan, wanted.columns());
         let rows = match plan.target {
             Target::Pages => {
                 let page = |counted: &Counted| row(UrlId(counted.last), &wanted.facts(&counted.values));
@@ -432,6 +363,7 @@ impl Rows for ArchiveRows<'_> {
         let Some(best) = Best::of(plan) else { return Ok(None) };
         let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
         let (ids, count) = columnar.best(&best, hits)?;
+        columnar.note(plan, best.columns());
         if plan.target != Target::Pages {
             return Ok(Some((self.capture_rows(ids)?, count)));
         }
@@ -499,12 +431,21 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn sites_for(&self, plan: &Plan) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
-        match self.named_sites(plan).transpose() {
-            Some(Ok(sites)) => Box::new(sites.into_iter().map(Ok)),
-            Some(Err(error)) => Box::new(std::iter::once(Err(error))),
-            None => self.site_rows(
-                plan.filter.as_ref().map(|filter| best_sites::site_tests(filter).0).unwrap_or_default(),
-            ),
+        let tests = plan.filter.as_ref().map(|filter| best_sites::site_tests(filter).0).unwrap_or_default();
+        let named = match self.named_sites(plan) {
+            Ok(named) => named,
+            Err(error) => return Box::new(std::iter::once(Err(error))),
+        };
+        let all = self.state.site_count().into();
+        let how = match (&named, tests.is_empty()) {
+            (Some(_), _) => ", by their names",
+            (None, true) => "",
+            (None, false) => ", by their numbers",
+        };
+        self.running.note(|seen| seen.source(format!("the table of sites{how}"), all));
+        match named {
+            Some(named) => Box::new(named.into_iter().map(Ok)),
+            None => self.site_rows(tests),
         }
     }
 
@@ -588,7 +529,7 @@ impl Rows for ArchiveRows<'_> {
 }
 
 /// A time in seconds since 1970; 0 is none.
-fn time(seconds: u32) -> Option<DateTime<Utc>> {
+pub(super) fn time(seconds: u32) -> Option<DateTime<Utc>> {
     (seconds > 0).then(|| DateTime::from_timestamp(i64::from(seconds), 0)).flatten()
 }
 

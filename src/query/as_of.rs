@@ -13,6 +13,7 @@ use super::Instant;
 use super::columns::NOT_MODIFIED;
 use super::details::{CaptureRow, HostRow, PageDetail, Record};
 use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
+use super::running::Running;
 use super::value::Value;
 use crate::parse::{Structure, Validity};
 
@@ -173,6 +174,10 @@ impl Rows for AsOf<'_> {
 
     fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
         self.rows.site_number(site, index)
+    }
+
+    fn running(&self) -> &Running {
+        self.rows.running()
     }
 
     fn own_number(&self, row: &Row) -> (usize, u64) {

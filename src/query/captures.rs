@@ -11,6 +11,7 @@ use super::Plan;
 use super::archive::{ArchiveRows, page_type};
 use super::columns::{CAPTURE_KINDS, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::explain::source;
 use super::hits::Hits;
 use super::rows::{Chosen, PageRow, PageType, Row, Rows as _, RowsError};
 use super::value::Value;
@@ -110,6 +111,9 @@ impl ArchiveRows<'_> {
                     is_page
                 }
             };
+            if let Err(late) = self.running.check_row() {
+                return Some(Err(late.into()));
+            }
             match self.access.shows(self.state, &capture) {
                 Ok(is_shown) => (is_shown && is_page).then(|| Ok(self.capture_row(id, &capture))),
                 Err(error) => Some(Err(error.into())),
@@ -119,7 +123,13 @@ impl ArchiveRows<'_> {
 
     /// Those of them that a plan may select; where there are columns, only these are read.
     pub(super) fn chosen_captures(&self, plan: &Plan) -> Found<Chosen<'_, CaptureRow>> {
-        let Some((columnar, are_selected)) = self.tested(plan, &Hits::default())? else {
+        let tested = self.tested(plan, &Hits::default())?;
+        self.running.note(|seen| {
+            let columns = tested.as_ref().map(|(columnar, _)| columnar.test.columns());
+            let are_selected = tested.as_ref().is_some_and(|(_, are_selected)| *are_selected);
+            seen.source(source("captures", columns, are_selected), self.state.totals().captures);
+        });
+        let Some((columnar, are_selected)) = tested else {
             return Ok(Chosen { rows: Box::new(self.all_captures()), are_selected: false });
         };
         let read = move |block| -> Found<Vec<CaptureRow>> {
@@ -163,6 +173,7 @@ impl ArchiveRows<'_> {
     pub(super) fn all_links(&self, visit: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {
         let mut id = 0;
         self.state.newest_links(|source, links| {
+            self.running.check_row()?;
             if self.page(source)?.is_none_or(|page| page.captures == 0) {
                 return Ok(());
             }

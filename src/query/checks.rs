@@ -66,6 +66,20 @@ impl<'a> Checker<'a> {
         })
     }
 
+    /// The condition of a query, and its parts as they are written, in the order in which they are looked at.
+    pub(super) fn whole(&mut self, condition: &Condition) -> Checked<(Filter, Vec<String>)> {
+        let Condition::All(parts) = condition else {
+            let filter = self.condition(condition)?;
+            let said = vec![condition.to_string(); filter.parts().len()];
+            return Ok((filter, said));
+        };
+        let parts = parts.iter().map(|part| Ok((self.condition(part)?, part.to_string())));
+        let mut parts = parts.collect::<Checked<Vec<_>>>()?;
+        parts.sort_by_key(|(filter, _)| filter.cost());
+        let (filters, said) = parts.into_iter().unzip();
+        Ok((Filter::All(filters), said))
+    }
+
     fn conditions(&mut self, parts: &[Condition]) -> Checked<Vec<Filter>> {
         parts.iter().map(|part| self.condition(part)).collect()
     }

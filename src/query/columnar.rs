@@ -9,7 +9,8 @@ use archive_storage::UrlId;
 use rayon::prelude::*;
 
 use super::block_rows::Rows;
-use super::columns::Column;
+use super::columns::{Column, plural};
+use super::explain::source;
 use super::expr::{Expr, Function};
 use super::groups::{Aggregate, Gather};
 use super::hits::Hits;
@@ -17,6 +18,7 @@ use super::numbers::{Number, Times, number, times, whole};
 use super::plan::Plan;
 use super::prefilter::{Test, plain};
 use super::rows::{RowsError, Sum};
+use super::running::Running;
 use super::score::combined;
 use super::top::Top;
 use crate::prepared::{self, Column as Stored, Facts, Prepared};
@@ -93,6 +95,12 @@ impl Wanted {
         let are_groups = matches!(keys.as_slice(), [Key { column: Stored::Host | Stored::Site, .. }]);
         let is_cut = is_by_count && groups.having.is_none() && are_groups && keys.len() == groups.keys.len();
         Some(Self { keys, numbers, largest: plan.last_row().filter(|_| is_cut) })
+    }
+
+    /// The columns that are read besides those of conditions.
+    pub(super) fn columns(&self) -> Vec<Stored> {
+        let keys = self.keys.iter().map(|key| key.column);
+        keys.chain(self.numbers.iter().flatten().map(|number| number.column)).collect()
     }
 
     /// The facts of a page in the values of its keys.
@@ -172,6 +180,12 @@ impl Best {
         Some(Self { limit, captured_first, number, direction, is_score })
     }
 
+    /// The columns that are read besides those of conditions.
+    pub(super) fn columns(&self) -> Vec<Stored> {
+        let kind = self.captured_first.then_some(Stored::Kind);
+        kind.into_iter().chain([self.number.column]).collect()
+    }
+
     /// The place of a value among others, the first first; last what is not known.
     fn rank(&self, value: u64) -> u64 {
         match self.direction {
@@ -201,6 +215,7 @@ impl Best {
 pub(super) struct Columnar<'a> {
     pub(super) prepared: &'a Prepared,
     pub(super) test: Test<'a>,
+    pub(super) running: &'a Running,
 }
 
 type Found<T> = Result<T, RowsError>;
@@ -260,6 +275,15 @@ type Place = (Reverse<bool>, u64, u32);
 type First = (Top<Place, fn(&Place, &Place) -> Ordering>, u64);
 
 impl Columnar<'_> {
+    /// Notes that a plan was answered by columns alone, and which these are besides those of conditions.
+    pub(super) fn note(&self, plan: &Plan, further: Vec<Stored>) {
+        self.running.note(|seen| {
+            let all = self.prepared.blocks().checked_sub(1).map_or(0, |last| self.prepared.ids(last).end);
+            let columns = [self.test.columns(), further].concat();
+            seen.source(source(plural(plan.target), Some(columns), true), all.into());
+        });
+    }
+
     /// The sorts of rows, and how many were left out because only the largest are wanted; none when there are too many.
     pub(super) fn sorted(&self, wanted: &Wanted) -> Found<Option<(Vec<Counted>, u64)>> {
         let spans: Vec<Range<u64>> = wanted.keys.iter().map(|key| self.span(key)).collect();
@@ -290,6 +314,7 @@ impl Columnar<'_> {
         let mut counts: Vec<_> = counts.into_iter().enumerate().collect();
         counts.retain(|(_, (count, _))| *count > 0);
         let all = counts.len();
+        self.running.note(|seen| seen.selected(counts.iter().map(|(_, (count, _))| u64::from(*count)).sum()));
         let place = wanted.largest.and_then(|largest| largest.checked_sub(1)).filter(|place| *place < all);
         if let Some(place) = place {
             let mut sizes: Vec<u32> = counts.iter().map(|(_, (count, _))| *count).collect();
@@ -436,6 +461,7 @@ impl Columnar<'_> {
 
     /// The rows of a block that are pages, or captures of pages, and pass the test.
     pub(super) fn rows(&self, block: u32) -> Found<Rows> {
+        self.running.check()?;
         let rows = self.test.rows(self.prepared, block)?;
         if matches!(rows, Rows::None) || prepared::is_page(*self.prepared.bounds(block, Stored::Kind).start())
         {

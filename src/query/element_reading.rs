@@ -43,10 +43,15 @@ impl ArchiveRows<'_> {
         }
         let pages = columnar.of(&pages)?;
         let has_elements = |kind| matches!(page_type(kind), PageType::Xml | PageType::Feed);
-        let pages = pages.into_par_iter().filter(|(_, facts)| facts.kind.is_some_and(has_elements));
-        let (store, access) = (self.store, &self.access);
-        let read = |id| Ok(holds(store, access, id, condition)?.then_some(id));
-        let found: Found<Vec<_>> = pages.map(|(id, _)| read(id)).filter_map(Found::transpose).collect();
+        let pages = pages.into_iter().filter(|(_, facts)| facts.kind.is_some_and(has_elements));
+        let pages: Vec<UrlId> = pages.map(|(id, _)| id).collect();
+        let (store, access, running) = (self.store, &self.access, &self.running);
+        running.note(|seen| seen.documents_parsed += pages.len() as u64);
+        let read = |id| {
+            running.check()?;
+            Ok(holds(store, access, id, condition)?.then_some(id))
+        };
+        let found: Found<Vec<_>> = pages.into_par_iter().map(read).filter_map(Found::transpose).collect();
         found.map(Some)
     }
 }

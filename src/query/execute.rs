@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::Hasher as _;
+use std::time::{Duration, Instant};
 
 use archive_grammar::{Direction, Target};
 use archive_storage::{HostId, SiteId, UrlId};
@@ -12,14 +13,16 @@ use super::as_of::AsOf;
 use super::columns::{Column, Path};
 use super::details::CaptureRow;
 use super::expr::{Expr, Subject};
-use super::groups::{GATHERED_BYTES_MAX, Groups};
+use super::groups::{Group, Groups};
 use super::hits::Hits;
+use super::ordered::{Candidate, Columns, Ordered, TakeRow};
 use super::plan::{GroupPlan, Heading, Plan};
 use super::rows::{Chosen, PageRow, Row, Rows, RowsError, SiteRow};
+use super::running::Running;
 use super::subject::World;
 use super::top::Top;
 use super::value::Value;
-use super::{Error, FullText, score};
+use super::{Error, FullText, explain, score};
 
 /// The answer to a query.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,21 +39,36 @@ impl Plan {
     /// Runs the plan over `rows`, and over `full_text` when the plan searches text.
     ///
     /// # Errors
-    /// [`Error::NoIndex`] when the plan needs an index that is not there, [`Error::TooMuch`] when its groups are too many;
-    /// otherwise what `rows` and `full_text` report.
+    /// [`Error::NoIndex`] when the plan needs an index that is not there, [`Error::TooMuch`] when its groups are too many,
+    /// [`Error::Late`] when its time is over; otherwise what `rows` and `full_text` report.
     pub fn run(&self, rows: &dyn Rows, full_text: Option<&dyn FullText>) -> Result<Answer, Error> {
+        let mut found = Vec::new();
+        let matched = self.run_each(rows, full_text, &mut |row| {
+            found.push(row);
+            Ok(())
+        })?;
+        Ok(Answer { headings: self.headings.clone(), rows: found, matched })
+    }
+
+    /// The same, but passes each row of the answer to `take` as soon as it is known, and returns how many matched
+    /// ([`Answer::matched`]).
+    ///
+    /// # Errors
+    /// As [`Plan::run`], and what `take` reports.
+    pub fn run_each(
+        &self,
+        rows: &dyn Rows,
+        full_text: Option<&dyn FullText>,
+        take: &mut TakeRow<'_>,
+    ) -> Result<Option<u64>, Error> {
         self.at(rows, &mut |rows| {
             let hits = self.hits(rows, full_text)?;
             let world = World::new(rows, &hits);
-            let (found, matched) = match &self.groups {
-                Some(plan) => self.grouped(&world, plan)?,
-                None => {
-                    let (found, matched) = self.found(&world)?;
-                    let values = found.iter().map(|row| self.values(&world.subject(row)));
-                    (values.collect::<Result<_, _>>()?, matched)
-                }
-            };
-            Ok(Answer { headings: self.headings.clone(), rows: found, matched })
+            match &self.groups {
+                Some(plan) => self.grouped(&world, plan, take),
+                None if self.order.is_empty() && self.sample.is_none() => self.as_they_come(&world, take),
+                None => self.in_order(&world, take),
+            }
         })
     }
 
@@ -69,7 +87,10 @@ impl Plan {
         }
         self.at(rows, &mut |rows| {
             let hits = self.hits(rows, full_text)?;
-            pages_of(rows, self.found(&World::new(rows, &hits))?.0)
+            let world = World::new(rows, &hits);
+            let (found, _) = self.found(&world, None)?;
+            let rows_found = found.into_sorted().collect();
+            pages_of(rows, rows_found)
         })
     }
 
@@ -79,7 +100,7 @@ impl Plan {
     /// When a text of the page cannot be read.
     pub fn selects(&self, rows: &dyn Rows, row: PageRow) -> Result<bool, Error> {
         let hits = Hits::default();
-        Ok(self.holds(&World::new(rows, &hits).subject(&Row::Page(row)))?)
+        Ok(self.holds(&World::new(rows, &hits), &Row::Page(row))?)
     }
 
     /// The sites that a query for sites selects, in its order and within its limits, and how many there were before
@@ -93,10 +114,11 @@ impl Plan {
         }
         self.at(rows, &mut |rows| {
             let hits = Hits::default();
-            let (found, matched) = self.found(&World::new(rows, &hits))?;
-            let sites =
-                found.into_iter().filter_map(|row| if let Row::Site(site) = row { Some(site) } else { None });
-            Ok((sites.collect(), matched.unwrap_or_default()))
+            let world = World::new(rows, &hits);
+            let (found, _) = self.found(&world, None)?;
+            let matched = found.matched;
+            let of_site = |row| if let Row::Site(site) = row { Some(site) } else { None };
+            Ok((found.into_sorted().filter_map(of_site).collect(), matched))
         })
     }
 
@@ -112,71 +134,145 @@ impl Plan {
         }
     }
 
-    /// The rows that match, in order and within the limits, and how many there were before offset and limit.
-    fn found(&self, world: &World<'_>) -> Result<(Vec<Row>, Option<u64>), Error> {
-        let mut found = Ordered {
-            plan: self,
-            world,
-            top: Top::new(self.last_row(), |left: &Candidate, right: &Candidate| self.before(left, right)),
-            matched: 0,
-        };
+    /// Rows whose order is that in which they are read: nothing is kept.
+    fn as_they_come(&self, world: &World<'_>, take: &mut TakeRow<'_>) -> Result<Option<u64>, Error> {
+        let (first, last) = (self.offset as u64, self.last_row().map_or(u64::MAX, |last| last as u64));
+        let mut matched = 0;
+        self.scan(world, self.candidates(world)?, &mut |row| {
+            matched += 1;
+            if matched <= first || matched > last {
+                return Ok(());
+            }
+            take(self.values(&world.subject(&row))?)
+        })?;
+        self.ordered_seen(world.running, matched.min(last).saturating_sub(first), Duration::ZERO);
+        Ok(Some(matched))
+    }
+
+    fn in_order(&self, world: &World<'_>, take: &mut TakeRow<'_>) -> Result<Option<u64>, Error> {
+        let columns = |row: &Row| -> Result<_, Error> { Ok(self.values(&world.subject(row))?) };
+        let (found, is_all) = self.found(world, Some(&columns))?;
+        let (began, matched) = (Instant::now(), found.matched);
+        let rows = found.each(take)?;
+        self.ordered_seen(world.running, rows, began.elapsed());
+        Ok(is_all.then_some(matched))
+    }
+
+    /// The rows that match, and whether they are all: a search may stop before it has seen each. Without `columns` they stay in memory.
+    fn found<'a>(
+        &'a self,
+        world: &'a World<'_>,
+        columns: Option<&'a Columns<'a, Row>>,
+    ) -> Result<(Ordered<'a, Row>, bool), Error> {
+        let mut found = Ordered::new(self, world.running, columns);
         let by_score = matches!(
             self.order.first(),
             Some((Expr::Field(Path { via: None, column: Column::Score }), Direction::Descending))
         );
-        let candidates = self.candidates(world)?;
-        let whole = match (candidates, world.rows.best_for(self, world.hits)?) {
-            (_, Some((rows, matched))) => {
-                rows.into_iter().try_for_each(|row| found.offer(row))?;
-                found.matched = matched;
-                true
-            }
-            (Some(candidates), None) if by_score && self.sample.is_none() => found.best_first(candidates)?,
-            (candidates, None) => {
-                self.scan(world, candidates, &mut |row| found.offer(row))?;
-                true
-            }
+        let (candidates, began) = (self.candidates(world)?, Instant::now());
+        let mut offer = |row: Row| {
+            let keys = self.keys(&world.subject(&row))?;
+            found.offer(Candidate { keys, id: row.id(), of: row })
         };
-        let matched = whole.then_some(found.matched);
-        let rows = found.top.into_sorted().into_iter().skip(self.offset).map(|candidate| candidate.row);
-        Ok((rows.collect(), matched))
+        match (candidates, world.rows.best_for(self, world.hits)?) {
+            (_, Some((rows, matched))) => {
+                self.chosen_seen(world, matched, began);
+                rows.into_iter().try_for_each(offer)?;
+                found.matched = matched;
+            }
+            (Some(candidates), None) if by_score && self.sample.is_none() => {
+                let is_all = self.best_first(world, candidates, &mut found)?;
+                return Ok((found, is_all));
+            }
+            (candidates, None) => self.scan(world, candidates, &mut offer)?,
+        }
+        Ok((found, true))
+    }
+
+    /// Offers candidates by falling BM25 and stops when not even the most important page could still get in; whether it
+    /// saw them all.
+    fn best_first(
+        &self,
+        world: &World<'_>,
+        candidates: Vec<UrlId>,
+        found: &mut Ordered<'_, Row>,
+    ) -> Result<bool, Error> {
+        let bm25 = |id| world.hits.bm25(id);
+        let mut ranked: Vec<(f64, UrlId)> = candidates.into_iter().map(|id| (bm25(id), id)).collect();
+        ranked.sort_unstable_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
+        let importance_max = world.rows.importance_max();
+        let (began, mut is_all, all) = (Instant::now(), true, ranked.len() as u64);
+        for (bm25, id) in ranked {
+            world.running.check_row()?;
+            let best = score::combined(bm25, importance_max);
+            // The first key is the score.
+            let worst = found.last().and_then(|keys| keys.first()?.as_number());
+            if worst.is_some_and(|worst| best < worst) {
+                is_all = false;
+                break;
+            }
+            let Some(row) = world.rows.page(id)?.map(Row::Page) else { continue };
+            if self.holds(world, &row)? {
+                found.offer(Candidate { keys: self.keys(&world.subject(&row))?, id: row.id(), of: row })?;
+            }
+        }
+        let what = "the pages of the text index, the best first, as long as one can still get in";
+        self.scanned_seen(world, what.to_owned(), Some(all), (found.matched, began.elapsed()));
+        Ok(is_all)
     }
 
     /// The groups, as the columns asked for.
-    fn grouped(&self, world: &World<'_>, plan: &GroupPlan) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
-        let mut groups = Groups::new(&plan.keys, &plan.aggregates, GATHERED_BYTES_MAX);
-        let mut matched = 0;
+    fn grouped(
+        &self,
+        world: &World<'_>,
+        plan: &GroupPlan,
+        take: &mut TakeRow<'_>,
+    ) -> Result<Option<u64>, Error> {
+        let mut groups = Groups::new(&plan.keys, &plan.aggregates, world.running);
+        let (mut left_out, began) = (0, Instant::now());
         match world.rows.sorts_for(self, world.hits)? {
-            Some((sorts, left_out)) => {
-                matched = left_out;
-                sorts.iter().try_for_each(|sort| groups.add_all(&world.subject(&sort.row), sort))?;
+            Some((sorts, others)) => {
+                left_out = others;
+                self.chosen_seen(world, sorts.iter().map(|sort| sort.count).sum(), began);
+                for sort in &sorts {
+                    groups.add_all(&world.subject(&sort.row), sort)?;
+                    groups.make_room()?;
+                }
             }
-            None => {
-                self.scan(world, self.candidates(world)?, &mut |row| groups.add(&world.subject(&row)))?;
-            }
+            None => self.scan(world, self.candidates(world)?, &mut |row| {
+                groups.add(&world.subject(&row))?;
+                groups.make_room()
+            })?,
         }
-        self.of_groups(groups, plan, matched)
+        self.of_groups(groups, plan, (left_out, world.running), take).map(Some)
     }
 
-    /// The columns of groups that are complete; `left_out` others match and are not among them.
+    /// Passes the columns of groups that are complete to `take`, and returns how many match; `left_out` others match and are not
+    /// among them.
     pub(super) fn of_groups(
         &self,
-        groups: Groups<'_>,
+        mut groups: Groups<'_>,
         plan: &GroupPlan,
-        left_out: u64,
-    ) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
-        let mut matched = left_out;
-        let mut top = Top::new(self.last_row(), |left: &(Vec<Value>, _), right: &(Vec<Value>, _)| {
-            self.by_keys(&left.0, &right.0)
-        });
-        for group in groups.finish() {
+        (left_out, running): (u64, &Running),
+        take: &mut TakeRow<'_>,
+    ) -> Result<u64, Error> {
+        let columns = |group: &Group| -> Result<_, Error> { Ok(self.values(group)?) };
+        let mut found = Ordered::new(self, running, Some(&columns));
+        let (mut began, mut all) = (Instant::now(), left_out);
+        for group in groups.finish()? {
+            running.check_row()?;
+            let group = group?;
+            all += 1;
             if plan.having.as_ref().map_or(Ok(true), |having| having.holds(&group))? {
-                matched += 1;
-                top.push((self.keys(&group)?, group));
+                found.offer(Candidate { keys: self.keys(&group)?, id: 0, of: group })?;
             }
         }
-        let rows = top.into_sorted().into_iter().skip(self.offset).map(|(_, group)| self.values(&group));
-        Ok((rows.collect::<Result<_, _>>()?, Some(matched)))
+        let matched = found.matched + left_out;
+        self.grouped_seen(running, (all, matched), began.elapsed());
+        began = Instant::now();
+        let rows = found.each(take)?;
+        self.ordered_seen(running, rows, began.elapsed());
+        Ok(matched)
     }
 
     /// The only pages that can match, if searches or URLs narrow them down.
@@ -201,6 +297,20 @@ impl Plan {
         candidates: Option<Vec<UrlId>>,
         take: &mut dyn FnMut(Row) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        if world.tally.is_some() {
+            self.scan_seen(world, candidates, take)
+        } else {
+            self.draw(world, candidates, take)
+        }
+    }
+
+    /// The same, without a look at what is seen.
+    pub(super) fn draw(
+        &self,
+        world: &World<'_>,
+        candidates: Option<Vec<UrlId>>,
+        take: &mut dyn FnMut(Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let Some((rows, seed)) = self.sample else { return self.each(world, candidates, take) };
         let mut drawn = Top::new(Some(rows), |left: &(u64, Row), right: &(u64, Row)| {
             (left.0, left.1.id()).cmp(&(right.0, right.1.id()))
@@ -220,7 +330,16 @@ impl Plan {
         take: &mut dyn FnMut(Row) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let rows = world.rows;
-        let mut look = |row| if self.holds(&world.subject(&row))? { take(row) } else { Ok(()) };
+        let mut take = |row| {
+            world.running.check_row()?;
+            take(row)
+        };
+        let mut look = |row| {
+            if self.holds(world, &row)? {
+                return take(row);
+            }
+            Ok(world.running.check_row()?)
+        };
         match (self.target, candidates) {
             (Target::Pages, Some(candidates)) => {
                 for id in candidates {
@@ -279,8 +398,12 @@ impl Plan {
         self.limit.map(|limit| limit.saturating_add(self.offset))
     }
 
-    fn holds(&self, subject: &dyn Subject) -> Result<bool, RowsError> {
-        self.filter.as_ref().map_or(Ok(true), |filter| filter.holds(subject))
+    fn holds(&self, world: &World<'_>, row: &Row) -> Result<bool, RowsError> {
+        match (&self.filter, &world.tally) {
+            (None, _) => Ok(true),
+            (Some(filter), None) => filter.holds(&world.subject(row)),
+            (Some(filter), Some(tally)) => explain::holds(tally, filter, &world.subject(row)),
+        }
     }
 
     pub(super) fn values(&self, subject: &dyn Subject) -> Result<Vec<Value>, RowsError> {
@@ -291,8 +414,8 @@ impl Plan {
         self.order.iter().map(|(expr, _)| expr.value(subject)).collect()
     }
 
-    pub(super) fn before(&self, left: &Candidate, right: &Candidate) -> Ordering {
-        self.by_keys(&left.keys, &right.keys).then_with(|| left.row.id().cmp(&right.row.id()))
+    pub(super) fn before<T>(&self, left: &Candidate<T>, right: &Candidate<T>) -> Ordering {
+        self.by_keys(&left.keys, &right.keys).then_with(|| left.id.cmp(&right.id))
     }
 
     /// The order of two rows by their keys; empty values come last in either direction.
@@ -346,49 +469,4 @@ fn pages_of(rows: &dyn Rows, found: Vec<Row>) -> Result<Vec<UrlId>, Error> {
         }
     }
     Ok(pages)
-}
-
-/// A row that matched.
-pub(super) struct Candidate {
-    pub(super) keys: Vec<Value>,
-    pub(super) row: Row,
-}
-
-/// The rows that a running query found so far.
-struct Ordered<'a, F> {
-    plan: &'a Plan,
-    world: &'a World<'a>,
-    top: Top<Candidate, F>,
-    matched: u64,
-}
-
-impl<F: Fn(&Candidate, &Candidate) -> Ordering> Ordered<'_, F> {
-    fn offer(&mut self, row: Row) -> Result<(), Error> {
-        self.matched += 1;
-        let keys = self.plan.keys(&self.world.subject(&row))?;
-        self.top.push(Candidate { keys, row });
-        Ok(())
-    }
-
-    /// Offers candidates by falling BM25 and stops when not even the most important page could still get in; whether it
-    /// saw them all.
-    fn best_first(&mut self, candidates: Vec<UrlId>) -> Result<bool, Error> {
-        let bm25 = |id| self.world.hits.bm25(id);
-        let mut ranked: Vec<(f64, UrlId)> = candidates.into_iter().map(|id| (bm25(id), id)).collect();
-        ranked.sort_unstable_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
-        let importance_max = self.world.rows.importance_max();
-        for (bm25, id) in ranked {
-            let best = score::combined(bm25, importance_max);
-            // The first key is the score.
-            let worst = self.top.last().and_then(|last| last.keys.first()?.as_number());
-            if worst.is_some_and(|worst| best < worst) {
-                return Ok(false);
-            }
-            let Some(row) = self.world.rows.page(id)?.map(Row::Page) else { continue };
-            if self.plan.holds(&self.world.subject(&row))? {
-                self.offer(row)?;
-            }
-        }
-        Ok(true)
-    }
 }

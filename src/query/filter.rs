@@ -102,6 +102,14 @@ impl Filter {
         }
     }
 
+    /// The conditions that all have to hold.
+    pub(super) fn parts(&self) -> &[Self] {
+        match self {
+            Self::All(parts) => parts,
+            only => std::slice::from_ref(only),
+        }
+    }
+
     /// Whether the condition holds for a row.
     pub(crate) fn holds(&self, subject: &dyn Subject) -> Result<bool, RowsError> {
         Ok(match self {
@@ -153,7 +161,7 @@ impl Filter {
         self
     }
 
-    fn cost(&self) -> u32 {
+    pub(super) fn cost(&self) -> u32 {
         let of = |expr: &Expr| match expr.cost() {
             Cost::Row => 1,
             Cost::Look => 10,

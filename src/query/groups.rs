@@ -1,20 +1,22 @@
 //! Groups of rows: their keys, and what is gathered of each.
 //!
 //! Rows stream by; a group keeps its key and a few numbers. Only `median` and `count(distinct …)` keep values, each once.
-//! All of it is counted in bytes against [`GATHERED_BYTES_MAX`].
+//! All of it is counted in bytes; what does not fit into the memory of the query makes room in `group_runs`.
 
 use std::collections::{HashMap, HashSet};
 
 use super::columns::Path;
 use super::expr::{self, Expr, Subject};
+use super::group_runs::GroupRuns;
 use super::rows::{RowsError, Sort, Sum};
+use super::running::Running;
 use super::value::Value;
 use super::{Error, Instant};
 
-/// Memory that all groups of an answer may take, by estimate.
-pub const GATHERED_BYTES_MAX: usize = 256 << 20;
+/// Memory that a group takes besides its key and what it gathers: in the table, and beside it when it makes room.
+const GROUP_BYTES: usize = 320;
 
-/// Memory that a group, or a distinct value, takes besides its own bytes.
+/// Memory that a distinct value takes besides its own bytes, and what an aggregate of a group takes.
 const OVERHEAD_BYTES: usize = 64;
 
 /// What is gathered.
@@ -87,7 +89,12 @@ pub(crate) struct Aggregate {
 pub(super) enum Gathered {
     Count(u64),
     Distinct(HashSet<Vec<u8>>),
-    Sum { sum: f64, count: u64 },
+    /// What rounding lost of the sum is in `low`.
+    Sum {
+        sum: f64,
+        low: f64,
+        count: u64,
+    },
     Best(Value),
     All(Vec<f64>),
 }
@@ -97,7 +104,7 @@ pub(super) enum Gathered {
 pub(crate) struct Group {
     pub(crate) keys: Vec<Value>,
     pub(super) gathered: Vec<Gathered>,
-    aggregates: Vec<Value>,
+    pub(super) aggregates: Vec<Value>,
 }
 
 /// The groups of a running query.
@@ -106,12 +113,14 @@ pub(crate) struct Groups<'a> {
     aggregates: &'a [Aggregate],
     found: HashMap<Vec<u8>, Group>,
     bytes: usize,
-    bytes_max: usize,
+    running: &'a Running,
+    runs: GroupRuns<'a>,
 }
 
 impl<'a> Groups<'a> {
-    pub(crate) fn new(keys: &'a [Expr], aggregates: &'a [Aggregate], bytes_max: usize) -> Self {
-        let mut groups = Self { keys, aggregates, found: HashMap::new(), bytes: 0, bytes_max };
+    pub(crate) fn new(keys: &'a [Expr], aggregates: &'a [Aggregate], running: &'a Running) -> Self {
+        let runs = GroupRuns::new(running);
+        let mut groups = Self { keys, aggregates, found: HashMap::new(), bytes: 0, running, runs };
         if keys.is_empty() {
             // Even no rows have a count: zero.
             groups.found.insert(Vec::new(), Group::new(Vec::new(), aggregates));
@@ -152,6 +161,21 @@ impl<'a> Groups<'a> {
         })
     }
 
+    /// Whether they take more memory than the query has.
+    pub(super) fn are_too_many(&self) -> bool {
+        self.bytes > self.running.limits.memory
+    }
+
+    /// Moves them to a temporary file if they take more memory than the query has.
+    pub(super) fn make_room(&mut self) -> Result<(), Error> {
+        if self.are_too_many() { self.move_all() } else { Ok(()) }
+    }
+
+    fn move_all(&mut self) -> Result<(), Error> {
+        self.bytes = 0;
+        self.runs.add(self.found.drain().collect())
+    }
+
     /// The groups with what was gathered so far, in no order.
     pub(super) fn into_found(self) -> impl Iterator<Item = Group> {
         self.found.into_values()
@@ -179,29 +203,31 @@ impl<'a> Groups<'a> {
         let group = match self.found.get_mut(&key) {
             Some(group) => group,
             None => {
-                *bytes += 2 * key.len() + OVERHEAD_BYTES * (1 + self.aggregates.len());
+                let values: usize = keys.iter().map(Value::bytes).sum();
+                *bytes += GROUP_BYTES + key.len() + values + OVERHEAD_BYTES * self.aggregates.len();
                 self.found.entry(key).or_insert_with(|| Group::new(keys, self.aggregates))
             }
         };
         for (place, (aggregate, gathered)) in self.aggregates.iter().zip(&mut group.gathered).enumerate() {
             *bytes += add(gathered, aggregate.gather, place);
         }
-        if *bytes > self.bytes_max {
-            return Err(Error::TooMuch { bytes_max: self.bytes_max });
-        }
         Ok(())
     }
 
     /// The groups, in no order.
-    pub(crate) fn finish(self) -> impl Iterator<Item = Group> {
+    pub(super) fn finish(&mut self) -> Result<Box<dyn Iterator<Item = Result<Group, Error>> + '_>, Error> {
+        if !self.runs.is_empty() {
+            self.move_all()?;
+            return Ok(Box::new(self.runs.groups(self.aggregates)?));
+        }
         let aggregates = self.aggregates;
-        self.found.into_values().map(move |mut group| {
+        Ok(Box::new(std::mem::take(&mut self.found).into_values().map(move |mut group| {
             let gathered = std::mem::take(&mut group.gathered);
             let values = aggregates.iter().zip(gathered);
             group.aggregates =
                 values.map(|(aggregate, gathered)| gathered.finish(aggregate.gather)).collect();
-            group
-        })
+            Ok(group)
+        })))
     }
 }
 
@@ -210,7 +236,7 @@ impl Group {
         let gathered = aggregates.iter().map(|aggregate| match aggregate.gather {
             Gather::Count | Gather::Known => Gathered::Count(0),
             Gather::Distinct => Gathered::Distinct(HashSet::new()),
-            Gather::Sum | Gather::Avg => Gathered::Sum { sum: 0.0, count: 0 },
+            Gather::Sum | Gather::Avg => Gathered::Sum { sum: 0.0, low: 0.0, count: 0 },
             Gather::Min | Gather::Max => Gathered::Best(Value::Empty),
             Gather::Median => Gathered::All(Vec::new()),
         });
@@ -238,8 +264,8 @@ impl Gathered {
                 let bytes = key.len() + OVERHEAD_BYTES;
                 return if values.insert(key) { bytes } else { 0 };
             }
-            Self::Sum { sum, count } => {
-                *sum += value.as_number().unwrap_or_default();
+            Self::Sum { sum, low, count } => {
+                add_number(sum, low, value.as_number().unwrap_or_default());
                 *count += 1;
             }
             Self::Best(best) => keep_best(best, gather, value),
@@ -256,8 +282,8 @@ impl Gathered {
         match (self, of) {
             (Self::Count(count), None) => *count += rows,
             (Self::Count(count), Some(of)) => *count += of.known,
-            (Self::Sum { sum, count }, Some(of)) => {
-                *sum += of.sum;
+            (Self::Sum { sum, low, count }, Some(of)) => {
+                add_number(sum, low, of.sum);
                 *count += of.known;
             }
             (Self::Best(best), Some(of)) if of.known > 0 => {
@@ -270,7 +296,7 @@ impl Gathered {
     }
 
     /// Adds what was gathered elsewhere for the same aggregate, and returns how many bytes it keeps of it.
-    fn merge(&mut self, gather: Gather, other: Self) -> usize {
+    pub(super) fn merge(&mut self, gather: Gather, other: Self) -> usize {
         match (self, other) {
             (Self::Count(count), Self::Count(more)) => *count = count.saturating_add(more),
             (Self::Distinct(values), Self::Distinct(more)) => {
@@ -280,8 +306,9 @@ impl Gathered {
                 });
                 return new.sum();
             }
-            (Self::Sum { sum, count }, Self::Sum { sum: more, count: of }) => {
-                (*sum, *count) = (*sum + more, count.saturating_add(of));
+            (Self::Sum { sum, low, count }, Self::Sum { sum: more, low: rest, count: of }) => {
+                add_number(sum, low, more);
+                (*low, *count) = (*low + rest, count.saturating_add(of));
             }
             (Self::Best(best), Self::Best(value)) if value.is_known() => keep_best(best, gather, value),
             (Self::All(values), Self::All(more)) => {
@@ -294,27 +321,37 @@ impl Gathered {
         0
     }
 
-    fn finish(self, gather: Gather) -> Value {
+    pub(super) fn finish(self, gather: Gather) -> Value {
         match self {
             Self::Count(count) => Value::Integer(count),
             Self::Distinct(values) => Value::Integer(values.len() as u64),
             Self::Sum { count: 0, .. } => Value::Empty,
-            Self::Sum { sum, count } if gather == Gather::Avg => expr::number(sum / count as f64),
-            Self::Sum { sum, .. } => expr::number(sum),
+            Self::Sum { sum, low, count } if gather == Gather::Avg => {
+                expr::number((sum + low) / count as f64)
+            }
+            Self::Sum { sum, low, .. } => expr::number(sum + low),
             Self::Best(best) => best,
             Self::All(mut values) => {
                 values.sort_unstable_by(f64::total_cmp);
-                let middle = values.len() / 2;
-                match (values.get(middle), middle.checked_sub(1).and_then(|before| values.get(before))) {
-                    (Some(value), Some(before)) if values.len().is_multiple_of(2) => {
-                        expr::number(f64::midpoint(*before, *value))
-                    }
-                    (Some(value), _) => expr::number(*value),
-                    (None, _) => Value::Empty,
-                }
+                let at = |place: usize| values.get(place).copied();
+                let both = at(values.len().saturating_sub(1) / 2).zip(at(values.len() / 2));
+                both.map_or(Value::Empty, |(before, at)| middle(before, at))
             }
         }
     }
+}
+
+/// The median of values of which these are in the middle.
+pub(super) fn middle(before: f64, at: f64) -> Value {
+    expr::number(f64::midpoint(before, at))
+}
+
+/// Adds a number to a sum. What rounding loses is kept, so that the sum does not depend on the order of its numbers.
+fn add_number(sum: &mut f64, low: &mut f64, number: f64) {
+    let rounded = *sum + number;
+    let part = rounded - *sum;
+    *low += (*sum - (rounded - part)) + (number - part);
+    *sum = rounded;
 }
 
 /// Keeps the smaller or the greater one.

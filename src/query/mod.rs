@@ -10,7 +10,8 @@
 //! A row is a page, a site, a host, a capture (a version is one with new bytes) or a link; `columns` has the table of their
 //! fields, from which help, messages and `docs/query.md` are made. Fields of other rows are written with a
 //! point (`site.importance`). [`Rows`] gives rows; a plan asks for records last, and only where a condition or column needs them.
-//! With `as of`, rows are those of `as_of`, and everything else stays as it is. Groups stream: see `groups`.
+//! With `as of`, rows are those of `as_of`, and everything else stays as it is. Groups stream: see `groups`. What a query may take
+//! ([`Limits`]) and what is seen of it ([`Seen`]) belongs to the [`Running`] query, which the rows that it runs over know.
 //!
 //! A date means the whole day: `last seen <= 2026-01-31` includes that day, `last seen > 2026-01-31` starts after it.
 //! Dates and times without a zone are those of the computer's zone. `host = example.org` finds that host on every port,
@@ -19,6 +20,7 @@
 //! a test of an unknown value is false, its negation true.
 
 mod archive;
+mod archive_sites;
 mod as_of;
 mod batch;
 mod best_sites;
@@ -34,21 +36,28 @@ mod element_reading;
 mod elements;
 mod elsewhere;
 mod execute;
+mod explain;
 mod expr;
 mod filter;
 mod glob;
+mod group_runs;
 mod groups;
 mod help;
 mod hits;
+mod indexes;
 mod numbers;
+mod ordered;
 mod plan;
 mod portions;
 mod prefilter;
 mod question;
 mod related;
 mod rows;
+mod running;
 pub mod score;
 mod searched;
+mod sent;
+mod spill;
 mod subject;
 mod text_tests;
 mod times;
@@ -71,14 +80,16 @@ pub use columns::ColumnKind;
 pub use details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 pub use elements::NODES_LOOKED_AT_MAX;
 pub use execute::Answer;
-pub use groups::GATHERED_BYTES_MAX;
+pub use explain::{Seen, Step};
 pub use help::{FieldHelp, fields, functions};
 pub use plan::{Context, Heading, Plan};
-pub use portions::{DOUBTFUL_MAX, Doubt, Portion, Sent, Taken};
+pub use portions::{DOUBTFUL_MAX, Doubt, Portion, Taken};
 pub use question::{Question, select};
 pub use rows::{
     Chosen, DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort, Sum,
 };
+pub use running::{Late, Limits, MEMORY_MIN, MEMORY_USUAL, Running, SPILLED_BYTES_MAX};
+pub use sent::Sent;
 pub use times::Zone;
 pub use together::Together;
 pub use value::Value;
@@ -171,14 +182,19 @@ pub enum Error {
         /// What it asks for.
         what: &'static str,
     },
-    /// Its groups and different values do not fit into memory.
+    /// Its groups, or rows that wait to be ordered, do not fit into memory and temporary files.
     #[error(
-        "the groups and different values of this query take more than {} MiB: ask of fewer rows, or group by something with fewer values", bytes_max >> 20
+        "the groups or rows of this query take more than {} MiB: ask of fewer rows, add `limit N`, or group by something with fewer values", (*memory as u64 + disk) >> 20
     )]
     TooMuch {
-        /// The limit.
-        bytes_max: usize,
+        /// The limit of memory.
+        memory: usize,
+        /// That of temporary files.
+        disk: u64,
     },
+    /// A temporary file failed.
+    #[error("a temporary file in {} cannot be used", std::env::temp_dir().display())]
+    Spill(#[source] std::io::Error),
     /// The query searches text, and the archive has no index.
     #[error(
         "this archive has no full-text index, which `text contains` needs; `archive crawl` without --no-full-text makes it"
@@ -198,6 +214,9 @@ pub enum Error {
         /// What it asks for.
         what: &'static str,
     },
+    /// Its time is over.
+    #[error(transparent)]
+    Late(#[from] Late),
     /// The store cannot be read.
     #[error("cannot read the archive")]
     Rows(#[source] RowsError),
@@ -207,6 +226,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether its time was over.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        matches!(self, Self::Late(_))
+    }
+
     /// Whether it is a mistake in what was asked, not in what was found.
     #[must_use]
     pub fn is_mistake(&self) -> bool {
@@ -216,6 +241,6 @@ impl Error {
 
 impl From<RowsError> for Error {
     fn from(error: RowsError) -> Self {
-        Self::Rows(error)
+        error.downcast::<Late>().map_or_else(Self::Rows, |late| Self::Late(*late))
     }
 }

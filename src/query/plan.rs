@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::checks::Checker;
 use super::columns::{Column, ColumnKind, Columns, Path, plural};
+use super::explain::Said;
 use super::expr::Expr;
 use super::filter::Filter;
 use super::groups::{Aggregate, Gather};
@@ -67,6 +68,7 @@ pub struct Plan {
     pub(crate) offset: usize,
     /// Only what was captured before counts.
     pub(crate) as_of: Option<Instant>,
+    pub(super) said: Said,
 }
 
 /// How rows are grouped.
@@ -148,7 +150,8 @@ impl Plan {
             Columns { target: query.target, pages: context.page_columns, sites: context.site_columns };
         let mut checker = Checker::new(text, columns, context, query.as_of.is_some());
         let as_of = as_of(query, &checker)?;
-        let filter = query.condition.as_ref().map(|condition| checker.condition(condition)).transpose()?;
+        let whole = query.condition.as_ref().map(|condition| checker.whole(condition)).transpose()?;
+        let (filter, checks) = whole.map_or((None, Vec::new()), |(filter, said)| (Some(filter), said));
         let is_scored = checker.searches.iter().any(Search::scores);
         let mut planner = Planner { checker, query, is_scored };
         let shape = if is_grouped(query) { planner.grouped()? } else { planner.single()? };
@@ -174,6 +177,7 @@ impl Plan {
             limit: query.limit.as_ref().map(rows),
             offset: query.offset.as_ref().map_or(0, rows),
             as_of,
+            said: Said::new(query, checks),
         })
     }
 
@@ -232,6 +236,12 @@ impl Plan {
             Target::Links => Some(plural(self.target)),
             _ => None,
         }
+    }
+
+    /// One heading a column of the answer.
+    #[must_use]
+    pub fn headings(&self) -> &[Heading] {
+        &self.headings
     }
 
     /// Limits the answer to `rows` unless the query has its own limit; whether it had none.

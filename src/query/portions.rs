@@ -6,17 +6,17 @@
 
 use std::cmp::Ordering;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{Column, ColumnKind, Path};
-use super::execute::{Candidate, lot};
+use super::execute::lot;
 use super::expr::Subject as _;
-use super::groups::{Aggregate, GATHERED_BYTES_MAX, Gather, Gathered, Groups};
+use super::groups::{Gathered, Groups};
+use super::ordered::Candidate;
 use super::plan::{GroupPlan, Plan};
 use super::rows::{Row, Rows, RowsError};
+use super::running::{Limits, Running};
+use super::sent::{Partial, Sent};
 use super::subject::World;
 use super::top::Top;
 use super::value::Value;
@@ -24,46 +24,6 @@ use super::{Answer, Error, FullText};
 
 /// Rows of an archive, at most, of which only others know whether they count.
 pub const DOUBTFUL_MAX: usize = 1_000_000;
-
-/// Bytes of distinct values, or of values that are all counted, in one portion.
-const PORTION_BYTES: usize = 1 << 20;
-
-/// Larger whole numbers are refused: floats represent all of them up to here.
-const INTEGER_MAX: u64 = 1 << 53;
-
-/// A value as it is sent, without loss.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Sent {
-    /// Nothing is known.
-    #[serde(rename = "e")]
-    Empty,
-    /// A count.
-    #[serde(rename = "i")]
-    Integer(u64),
-    /// The bits of a finite number.
-    #[serde(rename = "f")]
-    Number(u64),
-    /// Text.
-    #[serde(rename = "t")]
-    Text(String),
-    /// Seconds since 1970, and nanoseconds.
-    #[serde(rename = "d")]
-    Time(i64, u32),
-}
-
-/// What an aggregate gathered, as it is sent.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Partial {
-    Count(u64),
-    /// The keys of distinct values, in Base64.
-    Distinct(Vec<String>),
-    /// The bits of a sum, and the number of its values.
-    Sum(u64, u64),
-    Best(Sent),
-    /// Bits of numbers.
-    All(Vec<u64>),
-}
 
 /// What settles whether a row counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,30 +137,38 @@ impl Plan {
         &self,
         portions: impl Iterator<Item = (usize, Taken)>,
         matched: Option<u64>,
+        limits: Limits,
     ) -> Result<Answer, Error> {
-        let Some((rows, _)) = self.sample else { return self.put_together(portions, matched) };
+        let running = Running::new(limits, false);
+        let Some((rows, _)) = self.sample else { return self.put_together(portions, matched, &running) };
         let mut drawn: Vec<(usize, Taken)> = portions.collect();
         drawn.sort_by_key(|(archive, row)| (row.lot, *archive, row.id));
         drawn.truncate(rows);
         let matched = drawn.iter().filter(|(_, row)| row.doubt.is_none()).count() as u64;
-        self.put_together(drawn.into_iter(), Some(matched))
+        self.put_together(drawn.into_iter(), Some(matched), &running)
     }
 
     fn put_together(
         &self,
         portions: impl Iterator<Item = (usize, Taken)>,
         mut matched: Option<u64>,
+        running: &Running,
     ) -> Result<Answer, Error> {
         let headings = self.headings.clone();
         if let Some(plan) = &self.groups {
-            let mut groups = Groups::new(&plan.keys, &plan.aggregates, GATHERED_BYTES_MAX);
+            let mut groups = Groups::new(&plan.keys, &plan.aggregates, running);
             for (_, Taken { keys, has, .. }) in portions {
                 if let Has::Gathered(gathered) = has {
                     groups.merge(keys, gathered)?;
+                    groups.make_room()?;
                 }
             }
-            let (rows, matched) = self.of_groups(groups, plan, 0)?;
-            return Ok(Answer { headings, rows, matched });
+            let mut rows = Vec::new();
+            let matched = self.of_groups(groups, plan, (0, running), &mut |row| {
+                rows.push(row);
+                Ok(())
+            })?;
+            return Ok(Answer { headings, rows, matched: Some(matched) });
         }
         let place = |(archive, row): &(usize, Taken)| (*archive, row.id);
         let mut top = Top::new(self.last_row(), |left: &(usize, Taken), right: &(usize, Taken)| {
@@ -248,14 +216,15 @@ impl Part<'_> {
 
     fn rows(&self, take: &mut Take<'_>) -> Result<Option<u64>, Error> {
         let plan = self.plan;
-        let mut own =
-            Top::new(plan.last_row(), |left: &Candidate, right: &Candidate| plan.before(left, right));
-        let mut doubtful: Vec<(Candidate, Doubt)> = Vec::new();
+        let mut own = Top::new(plan.last_row(), |left: &Candidate<Row>, right: &Candidate<Row>| {
+            plan.before(left, right)
+        });
+        let mut doubtful: Vec<(Candidate<Row>, Doubt)> = Vec::new();
         let mut matched = Some(0);
         let candidates = plan.candidates(&self.world)?;
         plan.scan(&self.world, candidates, &mut |row| {
             let doubt = self.doubt(&row)?;
-            let row = Candidate { keys: plan.keys(&self.world.subject(&row))?, row };
+            let row = Candidate { keys: plan.keys(&self.world.subject(&row))?, id: row.id(), of: row };
             let is_after_last = own.last().is_some_and(|last| plan.before(&row, last) == Ordering::Greater);
             match doubt {
                 None => {
@@ -276,7 +245,7 @@ impl Part<'_> {
             matched = None;
         }
         let own = own.into_iter().map(|row| (row, None));
-        for (Candidate { keys, row }, doubt) in
+        for (Candidate { keys, of: row, .. }, doubt) in
             own.chain(doubtful.into_iter().map(|(row, doubt)| (row, Some(doubt))))
         {
             self.row(&row, &keys, (None, doubt), take)?;
@@ -318,7 +287,7 @@ impl Part<'_> {
             match &self.plan.groups {
                 None => self.row(&row, &self.plan.keys(&subject)?, (Some(lot), doubt), take)?,
                 Some(of) => {
-                    let mut alone = Groups::new(&of.keys, &of.aggregates, GATHERED_BYTES_MAX);
+                    let mut alone = self.no_groups(of);
                     alone.add(&subject)?;
                     send(alone, (row.id(), Some(lot)), doubt.as_ref(), take)?;
                 }
@@ -327,20 +296,29 @@ impl Part<'_> {
         Ok(None)
     }
 
+    fn no_groups<'a>(&'a self, of: &'a GroupPlan) -> Groups<'a> {
+        Groups::new(&of.keys, &of.aggregates, self.world.running)
+    }
+
     fn groups(&self, of: &GroupPlan, take: &mut Take<'_>) -> Result<Option<u64>, Error> {
-        let mut groups = Groups::new(&of.keys, &of.aggregates, GATHERED_BYTES_MAX);
+        let mut groups = self.no_groups(of);
         let (mut matched, mut doubtful) = (0, 0);
         let candidates = self.plan.candidates(&self.world)?;
         self.plan.scan(&self.world, candidates, &mut |row| {
             let Some(doubt) = self.doubt(&row)? else {
                 matched += 1;
-                return groups.add(&self.world.subject(&row));
+                groups.add(&self.world.subject(&row))?;
+                // Portions of a group are put together where they arrive.
+                return match groups.are_too_many() {
+                    true => send(std::mem::replace(&mut groups, self.no_groups(of)), (0, None), None, take),
+                    false => Ok(()),
+                };
             };
             doubtful += 1;
             if doubtful > DOUBTFUL_MAX {
                 return Err(Error::TooManyDoubtful);
             }
-            let mut alone = Groups::new(&of.keys, &of.aggregates, GATHERED_BYTES_MAX);
+            let mut alone = self.no_groups(of);
             alone.add(&self.world.subject(&row))?;
             send(alone, (0, None), Some(&doubt), take)
         })?;
@@ -377,156 +355,5 @@ fn fits(kind: ColumnKind, value: &Value) -> bool {
         Value::Integer(_) | Value::Number(_) => matches!(kind, ColumnKind::Number | ColumnKind::Span),
         Value::Text(_) => matches!(kind, ColumnKind::Text | ColumnKind::Choice),
         Value::Time(_) => kind == ColumnKind::Time,
-    }
-}
-
-impl From<&Value> for Sent {
-    fn from(value: &Value) -> Self {
-        match value {
-            Value::Empty => Self::Empty,
-            Value::Integer(count) => Self::Integer(*count),
-            Value::Number(number) => Self::Number(number.to_bits()),
-            Value::Text(text) => Self::Text(text.clone()),
-            Value::Time(time) => Self::Time(time.timestamp(), time.timestamp_subsec_nanos()),
-        }
-    }
-}
-
-impl Sent {
-    /// The value.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    fn value(self) -> Result<Value, &'static str> {
-        Ok(match self {
-            Self::Empty => Value::Empty,
-            Self::Integer(count) => Value::Integer(whole(count)?),
-            Self::Number(bits) => Value::Number(finite(bits)?),
-            Self::Text(text) => Value::Text(text),
-            Self::Time(seconds, nanos) => {
-                Value::Time(DateTime::from_timestamp(seconds, nanos).ok_or("a time is none of the calendar")?)
-            }
-        })
-    }
-}
-
-fn whole(count: u64) -> Result<u64, &'static str> {
-    if count <= INTEGER_MAX { Ok(count) } else { Err("a number is larger than any of an archive") }
-}
-
-fn finite(bits: u64) -> Result<f64, &'static str> {
-    Some(f64::from_bits(bits)).filter(|number| number.is_finite()).ok_or("a number is infinite, or none")
-}
-
-impl From<Gathered> for Partial {
-    fn from(gathered: Gathered) -> Self {
-        match gathered {
-            Gathered::Count(count) => Self::Count(count),
-            Gathered::Distinct(values) => {
-                Self::Distinct(values.into_iter().map(|key| BASE64_STANDARD.encode(key)).collect())
-            }
-            Gathered::Sum { sum, count } => Self::Sum(sum.to_bits(), count),
-            Gathered::Best(value) => Self::Best(Sent::from(&value)),
-            Gathered::All(values) => Self::All(values.into_iter().map(f64::to_bits).collect()),
-        }
-    }
-}
-
-impl Partial {
-    /// Removes as much as fits into one portion.
-    fn piece(&mut self) -> Self {
-        match self {
-            Self::Count(count) => Self::Count(std::mem::take(count)),
-            Self::Sum(sum, count) => Self::Sum(std::mem::take(sum), std::mem::take(count)),
-            Self::Best(best) => Self::Best(std::mem::replace(best, Sent::Empty)),
-            Self::Distinct(values) => {
-                let mut bytes = 0;
-                let longer = values.iter().rev().take_while(|value| {
-                    bytes += value.len();
-                    bytes <= PORTION_BYTES
-                });
-                // At least one, however long it is.
-                Self::Distinct(values.split_off(values.len().saturating_sub(longer.count().max(1))))
-            }
-            Self::All(values) => {
-                Self::All(values.split_off(values.len().saturating_sub(PORTION_BYTES / size_of::<u64>())))
-            }
-        }
-    }
-
-    /// Whether all of it was removed.
-    fn is_sent(&self) -> bool {
-        match self {
-            Self::Distinct(values) => values.is_empty(),
-            Self::All(values) => values.is_empty(),
-            _ => true,
-        }
-    }
-
-    /// The gathered value, if it fits the aggregate.
-    fn of(self, aggregate: &Aggregate) -> Result<Gathered, &'static str> {
-        Ok(match (self, aggregate.gather) {
-            (Self::Count(count), Gather::Count | Gather::Known) => Gathered::Count(whole(count)?),
-            (Self::Distinct(values), Gather::Distinct) => {
-                let keys = values.iter().map(|value| BASE64_STANDARD.decode(value)).collect::<Result<_, _>>();
-                Gathered::Distinct(keys.map_err(|_| "a value is not in Base64")?)
-            }
-            (Self::Sum(sum, count), Gather::Sum | Gather::Avg) => {
-                Gathered::Sum { sum: finite(sum)?, count: whole(count)? }
-            }
-            (Self::Best(best), Gather::Min | Gather::Max) => Gathered::Best(best.value()?),
-            (Self::All(values), Gather::Median) => {
-                Gathered::All(values.into_iter().map(finite).collect::<Result<_, _>>()?)
-            }
-            _ => return Err("a group has other numbers than were asked for"),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sent(portions: &str) -> Result<Value, &'static str> {
-        serde_json::from_str::<Sent>(portions).map_err(|_| "no value").and_then(Sent::value)
-    }
-
-    #[test]
-    fn values_are_sent_without_loss_up_to_their_limits() {
-        for value in [
-            Value::Empty,
-            Value::Integer(INTEGER_MAX),
-            Value::Number(0.1 + 0.2),
-            Value::Number(-f64::MIN_POSITIVE),
-            Value::Text("\u{1b}\n\"é".to_owned()),
-            Value::Time(DateTime::from_timestamp(-1, 999_999_999).unwrap()),
-        ] {
-            assert_eq!(sent(&serde_json::to_string(&Sent::from(&value)).unwrap()), Ok(value));
-        }
-        assert!(sent(&format!("{{\"i\":{}}}", INTEGER_MAX + 1)).unwrap_err().contains("larger"));
-        assert!(sent(&format!("{{\"f\":{}}}", f64::NAN.to_bits())).unwrap_err().contains("infinite"));
-        assert!(sent("{\"d\":[9223372036854775807,0]}").unwrap_err().contains("calendar"));
-        for wrong in ["{\"i\":-1}", "{\"i\":18446744073709551616}", "{\"x\":1}", "5", "{\"d\":[1]}"] {
-            assert_eq!(sent(wrong), Err("no value"), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn large_groups_come_in_pieces_and_each_piece_has_something() {
-        let long = "x".repeat(PORTION_BYTES + 1);
-        let mut distinct = Partial::Distinct(vec![long.clone(), "a".to_owned(), long]);
-        let mut pieces = 0;
-        while !distinct.is_sent() {
-            let Partial::Distinct(piece) = distinct.piece() else { panic!("it is the same sort") };
-            assert!(!piece.is_empty());
-            pieces += 1;
-        }
-        assert_eq!(pieces, 3);
-        let mut all = Partial::All(vec![1; 2 * PORTION_BYTES / 8 + 1]);
-        let lengths = std::iter::from_fn(|| match all.piece() {
-            Partial::All(piece) if !piece.is_empty() => Some(piece.len()),
-            _ => None,
-        });
-        assert_eq!(lengths.collect::<Vec<_>>(), [PORTION_BYTES / 8, PORTION_BYTES / 8, 1]);
     }
 }

@@ -17,6 +17,7 @@ use super::filter::{Filter, Ranges, TextTest, TextTestKind};
 use super::hits::Hits;
 use super::numbers::{Number, number, times};
 use super::rows::{PageType, RowsError};
+use super::running::Running;
 use super::text_tests::{Titles, Urls};
 use crate::ledger::{Refusal, SiteRule, capture_flags, language, page_flags};
 use crate::prepared::{self, BySite, Column as Stored, Facts, Pages, Prepared};
@@ -102,6 +103,20 @@ impl<'a> Test<'a> {
             Self::Found(pages) => pages.is_empty(),
             Self::Among(pages) => pages.is_empty(),
             _ => false,
+        }
+    }
+
+    /// The columns that it reads.
+    pub(super) fn columns(&self) -> Vec<Stored> {
+        match self {
+            Self::All(tests) | Self::Any(tests) => tests.iter().flat_map(Self::columns).collect(),
+            Self::Not(test) => test.columns(),
+            Self::Between(Number { column, .. }, _) | Self::Of(column, ..) | Self::Is(column, _) => {
+                vec![*column]
+            }
+            Self::Among(_) => vec![Stored::Site],
+            Self::Titles(_) => vec![Stored::Title],
+            Self::Found(_) | Self::Urls(_) => Vec::new(),
         }
     }
 
@@ -355,11 +370,12 @@ pub(super) fn scan<'a>(
     prepared: &'a Prepared,
     test: Test<'a>,
     batch: &'a RefCell<Batch>,
+    running: &'a Running,
 ) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
     let chosen = move |block| {
         Ok(test.rows(prepared, block)?.of_ids(prepared.ids(block)).into_iter().map(UrlId).collect())
     };
-    blocks(prepared, chosen, batch)
+    blocks(prepared, chosen, batch, running)
 }
 
 /// The facts of some pages, which are given by rising number.
@@ -367,13 +383,14 @@ pub(super) fn facts_of<'a>(
     prepared: &'a Prepared,
     ids: Vec<UrlId>,
     batch: &'a RefCell<Batch>,
+    running: &'a Running,
 ) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
     let chosen = move |block| {
         let urls = prepared.ids(block);
         let place = |url: u32| ids.partition_point(|id| id.0 < url);
         Ok(ids.get(place(urls.start)..place(urls.end)).unwrap_or_default().to_vec())
     };
-    blocks(prepared, chosen, batch)
+    blocks(prepared, chosen, batch, running)
 }
 
 /// The facts of the pages that are chosen of each block.
@@ -381,8 +398,10 @@ fn blocks<'a>(
     prepared: &'a Prepared,
     chosen: impl Fn(u32) -> Result<Vec<UrlId>, RowsError> + 'a,
     batch: &'a RefCell<Batch>,
+    running: &'a Running,
 ) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
     let read = move |block| -> Result<_, RowsError> {
+        running.check()?;
         let ids = chosen(block)?;
         Ok(if ids.is_empty() { None } else { Some((prepared.facts(block, &ids)?, ids)) })
     };

@@ -3,8 +3,8 @@
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 
-use super::together::Indexes;
-use super::{Answer, Context, Error, FullText, Plan, Portion, Together};
+use super::indexes::Indexes;
+use super::{Answer, Context, Error, FullText, Plan, Portion, Rows as _, Running, Seen, Together, Value};
 use crate::access::Access;
 use crate::search::{self, Statistics};
 
@@ -95,6 +95,13 @@ impl<'a> Question<'a> {
         self.plan.portions(&self.rows, index, is_captured, take)
     }
 
+    /// The same with what its answer may take, from now on.
+    #[must_use]
+    pub fn within(mut self, running: Running) -> Self {
+        self.rows.run_within(running);
+        self
+    }
+
     /// The same, if it asks for pages.
     ///
     /// # Errors
@@ -111,6 +118,21 @@ impl<'a> Question<'a> {
     pub fn answer(&self) -> Result<Answer, Error> {
         let index = self.index()?;
         self.plan.run(&self.rows, index.as_ref().map(|index| index as &dyn FullText))
+    }
+
+    /// Passes each row of the answer to `take` as soon as it is known, and returns how many matched ([`Answer::matched`]).
+    ///
+    /// # Errors
+    /// As [`Question::answer`], and what `take` reports.
+    pub fn each(&self, take: &mut dyn FnMut(Vec<Value>) -> Result<(), Error>) -> Result<Option<u64>, Error> {
+        let index = self.index()?;
+        self.plan.run_each(&self.rows, index.as_ref().map(|index| index as &dyn FullText), take)
+    }
+
+    /// What was seen of it while it was answered, if it runs to be explained.
+    #[must_use]
+    pub fn seen(&self) -> Option<Seen> {
+        self.rows.running().seen()
     }
 
     /// The pages that it finds, in its order and within its limits; of a query for sites or hosts all pages of these, and

@@ -10,7 +10,7 @@ use archive_storage::UrlId;
 use super::hits::{Found, Hits};
 use super::plan::{Plan, Search};
 use super::rows::{PageRow, Rows, RowsError};
-use super::{Error, FullText};
+use super::{Error, FullText, explain};
 use crate::parse::LinkKind;
 
 impl Plan {
@@ -21,47 +21,18 @@ impl Plan {
             hits.structures = index.structures().map_err(Error::Search)?;
         }
         for (place, search) in self.searches.iter().enumerate() {
-            let found = match search {
-                Search::Text { query, .. } => {
-                    let index = full_text.ok_or(Error::NoIndex)?;
-                    index.hits(query).map_err(Error::Search)?
-                }
-                Search::Url(relation, url) => {
-                    related(rows, *relation, &rows.find(url)?.into_iter().collect())?
-                }
-                Search::Pages(relation, plan) => {
-                    let others = plan.pages_found(rows, full_text)?;
-                    related(rows, *relation, &others.into_iter().collect())?
-                }
-                Search::Urls(relation, urls) => {
-                    let ids = urls.iter().filter_map(|url| rows.find(url).transpose());
-                    let ids = ids.collect::<Result<HashSet<_>, _>>()?;
-                    match relation {
-                        Some(relation) => related(rows, *relation, &ids)?,
-                        None => ids.into_iter().map(|id| (id, 0.0)).collect(),
+            rows.running().check()?;
+            let found = explain::searched(rows.running(), search, || search.found(rows, full_text))?;
+            match found {
+                Some(mut found) => {
+                    // What is known to match need not be read.
+                    if matches!(search, Search::Elements { read: Some(_), .. }) {
+                        found.retain(|(id, _)| !hits.has(place - 2, *id));
                     }
+                    hits.push(found, search.scores());
                 }
-                Search::Duplicates => duplicates(rows)?,
-                Search::Read => Vec::new(),
-                Search::Elements { query, read } => {
-                    // Without an index each document is read.
-                    let documents = full_text.map(|index| index.documents(query, read.is_none())).transpose();
-                    match (documents.map_err(Error::Search)?.flatten(), read) {
-                        (Some(mut documents), read) => {
-                            if read.is_some() {
-                                documents.retain(|id| !hits.has(place - 2, *id));
-                            }
-                            documents.into_iter().map(|id| (id, 0.0)).collect()
-                        }
-                        (None, None) => Vec::new(),
-                        (None, Some(_)) => {
-                            hits.push_any();
-                            continue;
-                        }
-                    }
-                }
-            };
-            hits.push(found, search.scores());
+                None => hits.push_any(),
+            }
         }
         self.read_documents(rows, &mut hits)?;
         Ok(hits)
@@ -81,13 +52,49 @@ impl Plan {
     }
 }
 
+impl Search {
+    /// What it finds; none if it may find any page.
+    fn found(&self, rows: &dyn Rows, full_text: Option<&dyn FullText>) -> Result<Option<Found>, Error> {
+        Ok(Some(match self {
+            Self::Text { query, .. } => {
+                let index = full_text.ok_or(Error::NoIndex)?;
+                index.hits(query).map_err(Error::Search)?
+            }
+            Self::Url(relation, url) => related(rows, *relation, &rows.find(url)?.into_iter().collect())?,
+            Self::Pages(relation, plan) => {
+                let others = plan.pages_found(rows, full_text)?;
+                related(rows, *relation, &others.into_iter().collect())?
+            }
+            Self::Urls(relation, urls) => {
+                let ids = urls.iter().filter_map(|url| rows.find(url).transpose());
+                let ids = ids.collect::<Result<HashSet<_>, _>>()?;
+                match relation {
+                    Some(relation) => related(rows, *relation, &ids)?,
+                    None => ids.into_iter().map(|id| (id, 0.0)).collect(),
+                }
+            }
+            Self::Duplicates => duplicates(rows)?,
+            Self::Read => Vec::new(),
+            Self::Elements { query, read } => {
+                // Without an index each document is read.
+                let documents = full_text.map(|index| index.documents(query, read.is_none())).transpose();
+                match documents.map_err(Error::Search)?.flatten() {
+                    Some(documents) => documents.into_iter().map(|id| (id, 0.0)).collect(),
+                    None if read.is_none() => Vec::new(),
+                    None => return Ok(None),
+                }
+            }
+        }))
+    }
+}
+
 /// The pages that are related to one of `others`.
 pub(super) fn related(
     rows: &dyn Rows,
     relation: Relation,
     others: &HashSet<UrlId>,
 ) -> Result<Found, RowsError> {
-    let mut found = HashSet::new();
+    let (running, mut found) = (rows.running(), HashSet::new());
     match relation {
         Relation::SameContentAs => {
             let mut contents = HashSet::new();
@@ -97,12 +104,14 @@ pub(super) fn related(
             }
             for page in rows.pages() {
                 let page = page?;
+                running.check_row()?;
                 if content(rows, &page)?.is_some_and(|content| contents.contains(&content)) {
                     found.insert(page.id);
                 }
             }
         }
         Relation::LinksTo | Relation::LinkedFrom | Relation::RedirectsTo => rows.links(&mut |link| {
+            running.check_row()?;
             let (page, other) = match relation {
                 Relation::LinkedFrom => (link.target, link.source),
                 _ => (link.source, link.target),
@@ -122,6 +131,7 @@ fn duplicates(rows: &dyn Rows) -> Result<Found, RowsError> {
     let mut contents = Vec::new();
     for page in rows.pages() {
         let page = page?;
+        rows.running().check_row()?;
         contents.extend(content(rows, &page)?.map(|content| (content, page.id)));
     }
     contents.sort_unstable();

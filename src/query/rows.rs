@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use super::Plan;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::hits::Hits;
+use super::running::{self, Running};
 use super::value::Value;
 use crate::decisions::Decisions;
 use crate::parse::{Structure, Validity};
@@ -256,6 +257,11 @@ pub trait Rows {
     fn best_for(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
         let _ = (plan, hits);
         Ok(None)
+    }
+
+    /// The query that runs over them: what it may take, and what is seen of it.
+    fn running(&self) -> &Running {
+        &running::USUAL
     }
 
     /// The place of a row's archive, if there are several, and its number there.

@@ -10,10 +10,12 @@ use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use super::columns::{CHANGES, Column, LINK_KINDS, NOT_MODIFIED, Path, Via, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::elements::{self, ElementPath};
+use super::explain::{Seen, Tally};
 use super::expr::{self, Subject};
 use super::filter::Filter;
 use super::hits::Hits;
 use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
+use super::running::Running;
 use super::value::Value;
 use super::{Instant, score};
 use crate::decisions::{self, CurrentDecisions};
@@ -29,6 +31,9 @@ pub(crate) struct World<'a> {
     record: RefCell<Option<(CaptureId, Rc<Record>)>>,
     /// The same of the structure of a document.
     structure: RefCell<Option<(CaptureId, Option<Rc<Structure>>)>>,
+    pub(super) running: &'a Running,
+    /// What is counted of a query that is explained.
+    pub(super) tally: Option<RefCell<Tally>>,
 }
 
 /// A row in its context.
@@ -72,8 +77,9 @@ fn structure_field(structure: &Structure, column: Column) -> Value {
 
 impl<'a> World<'a> {
     pub(crate) fn new(rows: &'a dyn Rows, hits: &'a Hits) -> Self {
-        let (record, structure) = (RefCell::default(), RefCell::default());
-        Self { rows, hits, sites: OnceCell::new(), record, structure }
+        let (record, structure, running) = (RefCell::default(), RefCell::default(), rows.running());
+        let tally = running.is_explained().then(RefCell::default);
+        Self { rows, hits, sites: OnceCell::new(), record, structure, running, tally }
     }
 
     pub(crate) fn subject(&'a self, row: &'a Row) -> RowSubject<'a> {
@@ -95,9 +101,17 @@ impl<'a> World<'a> {
         {
             return Ok(Rc::clone(record));
         }
+        self.reads(|seen| &mut seen.records_read)?;
         let record = Rc::new(self.rows.record(capture)?);
         *self.record.borrow_mut() = Some((capture, Rc::clone(&record)));
         Ok(record)
+    }
+
+    /// Something is read that takes longer than the rest: looks at the time, and counts it.
+    fn reads(&self, what: impl FnOnce(&mut Seen) -> &mut u64) -> Found<()> {
+        self.running.check()?;
+        self.running.note(|seen| *what(seen) += 1);
+        Ok(())
     }
 
     /// A field of the document of a capture as a whole, if it is XML and was found. Feeds come as HTML, too: then `kind` knows of it.
@@ -107,6 +121,7 @@ impl<'a> World<'a> {
             return Ok(Value::Empty);
         }
         if column == Column::Valid {
+            self.reads(|seen| &mut seen.documents_parsed)?;
             return Ok(self.rows.validity(capture.id)?.map(Validity::name).into());
         }
         Ok(self.structure(capture)?.map_or(Value::Empty, |structure| structure_field(&structure, column)))
@@ -118,6 +133,7 @@ impl<'a> World<'a> {
         {
             return Ok(structure.clone());
         }
+        self.reads(|seen| &mut seen.documents_parsed)?;
         let structure = self.rows.structure(capture.id)?.map(Rc::new);
         *self.structure.borrow_mut() = Some((capture.id, structure.clone()));
         Ok(structure)
@@ -336,7 +352,10 @@ impl RowSubject<'_> {
             _ => None,
         };
         match capture {
-            Some(capture) if capture.has_document() => self.world.rows.document(capture.id, read),
+            Some(capture) if capture.has_document() => {
+                self.world.reads(|seen| &mut seen.documents_parsed)?;
+                self.world.rows.document(capture.id, read)
+            }
             _ => Ok(()),
         }
     }
@@ -377,6 +396,7 @@ impl Subject for RowSubject<'_> {
 
     fn topic(&self, name: &str) -> Found<Value> {
         let Some(page) = self.page() else { return Ok(Value::Empty) };
+        self.world.reads(|seen| &mut seen.records_read)?;
         Ok(self.world.rows.topic(page, name)?.map_or(Value::Empty, Value::Number))
     }
 

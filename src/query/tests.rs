@@ -7,8 +7,8 @@ use archive_storage::{HostId, SiteId, UrlId};
 use chrono::{DateTime, TimeZone, Utc};
 
 use super::{
-    Answer, Context, Error, FullText, PageRow, PageText, PageType, Plan, Rows, RowsError, SiteRow, Value,
-    Zone, score,
+    Answer, Context, Error, FullText, Limits, PageRow, PageText, PageType, Plan, Rows, RowsError, Running,
+    SiteRow, Value, Zone, score,
 };
 use crate::search::TextQuery;
 
@@ -458,13 +458,22 @@ fn groups_have_a_limit() {
     let column = |column| Expr::Field(super::columns::Path::from(column));
     let keys = [column(super::columns::Column::Url)];
     let aggregates = [Aggregate { gather: Gather::Median, of: Some(column(super::columns::Column::Depth)) }];
-    let needed = |bytes_max| {
-        let mut groups = Groups::new(&keys, &aggregates, bytes_max);
-        web.pages().try_for_each(|row| groups.add(&world.subject(&Row::Page(row.unwrap()))))
+    let needed = |memory, disk| {
+        let running = Running::new(Limits { memory, disk, ..Limits::USUAL }, true);
+        let mut groups = Groups::new(&keys, &aggregates, &running);
+        web.pages().try_for_each(|row| {
+            groups.add(&world.subject(&Row::Page(row.unwrap())))?;
+            groups.make_room()
+        })?;
+        assert_eq!(groups.finish()?.count(), 6);
+        Ok::<_, Error>(running.seen().unwrap().spilled_bytes)
     };
-    let bytes = (0..10_000).find(|bytes_max| needed(*bytes_max).is_ok()).unwrap();
-    assert!(bytes > 6 * 64, "{bytes}");
-    let refused = needed(bytes - 1).unwrap_err();
+    let memory = (0..10_000).find(|memory| needed(*memory, 0).is_ok()).unwrap();
+    assert!(memory > 6 * 320, "{memory}");
+    assert_eq!(needed(memory, 0).unwrap(), 0);
+    let spilled = needed(memory - 1, u64::MAX).unwrap();
+    assert_eq!(needed(memory - 1, spilled).unwrap(), spilled);
+    let refused = needed(memory - 1, spilled - 1).unwrap_err();
     assert!(matches!(refused, Error::TooMuch { .. }), "{refused}");
 }
 

@@ -10,6 +10,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use archive_storage::{CaptureId, HostId, SiteId, State, Store, UrlId};
 use chrono::{DateTime, Utc};
@@ -19,15 +20,14 @@ use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::hits::Hits;
 use super::plan::Plan;
 use super::rows::{Chosen, DocumentReader, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort};
+use super::running::Running;
 use super::value::Value;
-use super::{FullText, TextQuery};
 use crate::access::Access;
 use crate::decisions::Decisions;
 use crate::ledger::{self, AnsweringError};
 use crate::parse::{Structure, Validity};
 use crate::prepared::Facts;
-use crate::search::elements::ElementQuery;
-use crate::search::{self, Structures, View};
+use crate::search::{self, View};
 
 /// Targets of links whose row is remembered, of each archive.
 const TARGETS_REMEMBERED: usize = 1 << 18;
@@ -49,7 +49,7 @@ struct First {
 }
 
 #[derive(Debug)]
-struct Part<'a> {
+pub(super) struct Part<'a> {
     rows: ArchiveRows<'a>,
     first: First,
     /// By the archive's own numbers of sites, which archive answers for each.
@@ -61,9 +61,10 @@ struct Part<'a> {
 /// The pages and sites of one archive, or of several that have captured different sites.
 #[derive(Debug)]
 pub struct Together<'a> {
-    parts: Vec<Part<'a>>,
+    pub(super) parts: Vec<Part<'a>>,
     /// Its place, if it is one of several archives and the others are asked elsewhere.
     place: Option<usize>,
+    running: Arc<Running>,
 }
 
 impl<'a> Together<'a> {
@@ -93,7 +94,7 @@ impl<'a> Together<'a> {
             let rows = ArchiveRows::new(store, access)?;
             parts.push(Part { rows, first, answering, targets: RefCell::default() });
         }
-        Ok(Self { parts, place: None })
+        Ok(Self { parts, place: None, running: Arc::default() })
     }
 
     /// One of several archives, at a place among them, if the others are asked elsewhere: it answers as it would among them.
@@ -102,6 +103,12 @@ impl<'a> Together<'a> {
     /// As [`Together::new`].
     pub fn part(store: &'a Store, access: Access, place: usize) -> Result<Self, ArchiveRowsError> {
         Ok(Self { place: Some(place), ..Self::new(vec![(store, access)])? })
+    }
+
+    /// Lets a query run over them within its limits.
+    pub fn run_within(&mut self, running: Running) {
+        self.running = Arc::new(running);
+        self.parts.iter_mut().for_each(|part| part.rows.running = Arc::clone(&self.running));
     }
 
     /// Whether these are several archives, or one of several.
@@ -264,11 +271,11 @@ impl Part<'_> {
     }
 
     /// Whether a number is of the archive: an index may be ahead of what the store has saved.
-    fn has(&self, id: UrlId) -> bool {
+    pub(super) fn has(&self, id: UrlId) -> bool {
         id.0 < self.rows.state.url_count()
     }
 
-    fn page_above(&self, id: UrlId) -> UrlId {
+    pub(super) fn page_above(&self, id: UrlId) -> UrlId {
         UrlId(id.0 + self.first.url)
     }
 
@@ -357,6 +364,10 @@ impl Rows for Together<'_> {
                 }))
             }
         }
+    }
+
+    fn running(&self) -> &Running {
+        &self.running
     }
 
     fn own_number(&self, row: &Row) -> (usize, u64) {
@@ -483,54 +494,5 @@ impl Rows for Together<'_> {
     fn record(&self, capture: CaptureId) -> Found<Record> {
         let (rows, capture) = self.of_capture(capture);
         rows.record(capture)
-    }
-}
-
-/// The full texts of archives, in their order, as of one index.
-pub(super) struct Indexes<'r, 'a> {
-    rows: &'r Together<'a>,
-    views: Vec<View<'a>>,
-}
-
-impl<'r, 'a> Indexes<'r, 'a> {
-    pub(super) fn new(rows: &'r Together<'a>, views: Vec<View<'a>>) -> Self {
-        Self { rows, views }
-    }
-
-    pub(super) fn into_views(self) -> Vec<View<'a>> {
-        self.views
-    }
-
-    fn parts(&self) -> impl Iterator<Item = (&Part<'a>, &View<'a>)> {
-        self.rows.parts.iter().zip(&self.views)
-    }
-}
-
-impl FullText for Indexes<'_, '_> {
-    fn hits(&self, query: &TextQuery) -> Found<Vec<(UrlId, f32)>> {
-        let mut hits = Vec::new();
-        for (part, view) in self.parts() {
-            let found = view.hits(query)?.into_iter().filter(|(id, _)| part.has(*id));
-            hits.extend(found.map(|(id, bm25)| (part.page_above(id), bm25)));
-        }
-        Ok(hits)
-    }
-
-    fn documents(&self, query: &ElementQuery, are_known: bool) -> Found<Option<Vec<UrlId>>> {
-        let mut documents = Vec::new();
-        for (part, view) in self.parts() {
-            let Some(found) = view.documents(query, are_known)? else { return Ok(None) };
-            let found = found.into_iter().filter(|id| part.has(*id));
-            documents.extend(found.map(|id| part.page_above(id)));
-        }
-        Ok(Some(documents))
-    }
-
-    fn structures(&self) -> Found<Structures> {
-        let mut structures = Structures::default();
-        for (part, view) in self.parts() {
-            structures.add(view.structures()?, |id| part.has(id).then(|| part.page_above(id)));
-        }
-        Ok(structures)
     }
 }

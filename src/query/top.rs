@@ -38,13 +38,25 @@ impl<T, F: Fn(&T, &T) -> Ordering> Top<T, F> {
         self.limit.filter(|_| self.full).and_then(|limit| self.items.get(limit.checked_sub(1)?))
     }
 
+    /// How many items are kept.
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The items in order; none are left.
+    pub(super) fn take_sorted(&mut self) -> Vec<T> {
+        self.full = false;
+        let mut items = std::mem::take(&mut self.items);
+        items.sort_by(&self.compare);
+        if let Some(limit) = self.limit {
+            items.truncate(limit);
+        }
+        items
+    }
+
     /// The items in order.
     pub(crate) fn into_sorted(mut self) -> Vec<T> {
-        self.items.sort_by(&self.compare);
-        if let Some(limit) = self.limit {
-            self.items.truncate(limit);
-        }
-        self.items
+        self.take_sorted()
     }
 }
 

@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
 
+use super::spill::Spilled;
+
 /// A value of one field of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -50,6 +52,11 @@ impl Value {
         }
     }
 
+    /// Bytes of memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + if let Self::Text(text) = self { text.len() } else { 0 }
+    }
+
     /// An empty text is the same as none.
     pub(crate) fn is_known(&self) -> bool {
         match self {
@@ -77,6 +84,63 @@ impl Value {
                 key.extend(time.timestamp_micros().to_le_bytes());
             }
         }
+    }
+}
+
+/// Without loss.
+impl Spilled for Value {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Empty => bytes.push(0),
+            Self::Integer(count) => {
+                bytes.push(1);
+                bytes.extend(count.to_le_bytes());
+            }
+            Self::Number(number) => {
+                bytes.push(2);
+                bytes.extend(number.to_le_bytes());
+            }
+            Self::Text(text) => {
+                bytes.push(3);
+                bytes.extend((text.len() as u32).to_le_bytes());
+                bytes.extend(text.as_bytes());
+            }
+            Self::Time(time) => {
+                bytes.push(4);
+                bytes.extend(time.timestamp().to_le_bytes());
+                bytes.extend(time.timestamp_subsec_nanos().to_le_bytes());
+            }
+        }
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        Some(match bytes.split_off_first()? {
+            0 => Self::Empty,
+            1 => Self::Integer(u64::from_le_bytes(*bytes.split_off(..8)?.first_chunk()?)),
+            2 => Self::Number(f64::from_le_bytes(*bytes.split_off(..8)?.first_chunk()?)),
+            3 => {
+                let length = u32::from_le_bytes(*bytes.split_off(..4)?.first_chunk()?);
+                Self::Text(str::from_utf8(bytes.split_off(..length as usize)?).ok()?.to_owned())
+            }
+            4 => {
+                let seconds = i64::from_le_bytes(*bytes.split_off(..8)?.first_chunk()?);
+                let nanos = u32::from_le_bytes(*bytes.split_off(..4)?.first_chunk()?);
+                Self::Time(DateTime::from_timestamp(seconds, nanos)?)
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl Spilled for Vec<Value> {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend((self.len() as u32).to_le_bytes());
+        self.iter().for_each(|value| value.write(bytes));
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        let count = u32::from_le_bytes(*bytes.split_off(..4)?.first_chunk()?);
+        (0..count).map(|_| Value::read(bytes)).collect()
     }
 }
 

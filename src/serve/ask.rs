@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use super::opened::Seen;
 use super::page::{Bounded, Reply};
 use crate::nodes::{self, ANSWERS_BYTES_MAX, Ask, AskError, Head, REQUEST_BYTES_MAX};
+use crate::query::Limits;
 
 /// Where they ask.
 pub(super) const PATH: &str = "/ask";
@@ -21,6 +22,11 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How long making an answer may take.
 const TIME_MAX: Duration = Duration::from_secs(50);
+
+/// What an answer may take. Whoever asks gets no temporary files.
+pub(super) fn limits() -> Limits {
+    Limits { disk: 0, ..Limits::USUAL }.within(TIME_MAX)
+}
 
 /// Reads a request. Browsers send no JSON for other web pages without a preflight.
 ///
@@ -48,7 +54,7 @@ pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8]) -> 
     let written = write(seen, origins, request, &mut out);
     match written.and_then(|()| out.file.rewind().map_err(into)) {
         Ok(()) => Reply { file: Some(out.file), ..Reply::of(200, "application/x-ndjson", "") },
-        Err(_) if out.is_over() => {
+        Err(error) if out.is_over() || error.is_late() => {
             Reply::no_data(503, "this answer is too long, or takes too long: ask for less")
         }
         Err(error) if error.is_mistake() => Reply::no_data(400, &error.to_string()),
@@ -62,7 +68,7 @@ fn write(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], out: &mut Bound
     let mut line = |line: &[u8]| out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(into);
     let head = Head { origins: Some(origins.map(String::clone)), ..Head::of(seen.store)? };
     line(&serde_json::to_vec(&head).map_err(into)?)?;
-    nodes::answer(seen.store, &seen.access, &ask, &mut |answer| {
+    nodes::answer(seen.store, &seen.access, &ask, limits(), &mut |answer| {
         line(&serde_json::to_vec(&answer).map_err(into)?)
     })?;
     out.flush().map_err(into)

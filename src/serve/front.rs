@@ -9,6 +9,7 @@ use super::opened::Archive;
 use crate::access::Role;
 use crate::cluster::Partition;
 use crate::nodes::{AskError, Asked, Http, Known, Missing, Node, Source};
+use crate::query::Limits;
 
 /// How long it is remembered which archives answer, and for which sites: a node that does not answer is left alone for that time.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
@@ -70,7 +71,9 @@ impl Front {
             }
         });
         let until = Instant::now() + TIME_MAX;
-        let asked = Asked::new(sources.collect(), Arc::clone(&self.http))?.until(until);
+        // Whoever asks gets no temporary files.
+        let limits = Limits { disk: 0, ..Limits::USUAL };
+        let asked = Asked::new(sources.collect(), Arc::clone(&self.http))?.within(limits).until(until);
         let mut asked = match self.kept() {
             Some(known) => asked.knowing(known),
             None => asked,

@@ -12,6 +12,7 @@ use archive_storage::Store;
 use chrono::{DateTime, Utc};
 use lru::LruCache;
 
+use super::ask;
 use super::opened::Seen;
 use super::page::{Site, Start};
 use crate::find::{self, FindError, Options, Results, Typed};
@@ -74,7 +75,8 @@ impl Lately {
         typed: &Typed,
     ) -> Result<Arc<Results>, FindError> {
         let (limit, skip, before) = (wanted.limit, wanted.skip, wanted.before);
-        let options = Options { limit, skip, facets: true, before, ..Options::default() };
+        let options =
+            Options { limit, skip, facets: true, before, limits: ask::limits(), ..Options::default() };
         let bytes = wanted.words.len();
         self.searches.of(
             opened,

@@ -10,7 +10,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Asked, Problem, Reply, Request, Speech, front};
 use crate::nodes::Missing;
-use crate::query::{self, Answer, Error, Question, Value};
+use crate::query::{self, Answer, Error, Question, Running, Value};
+use crate::serve::ask::limits;
 
 /// Rows that are shown, unless the query says otherwise.
 pub(super) const ROWS: usize = 100;
@@ -47,11 +48,11 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         let opened = asked.opened;
         let mut question = match Question::new(opened.store, opened.access.clone(), text, Utc::now()) {
             Err(error) if error.is_mistake() => return Ok(Err(error.to_string())),
-            question => question?,
+            question => question?.within(Running::new(limits(), false)),
         };
         question.plan.limit_if_unlimited(ROWS);
         match question.answer() {
-            Err(error @ (Error::NoIndex | Error::NoVersions(_) | Error::TooMuch { .. })) => {
+            Err(error @ (Error::NoIndex | Error::NoVersions(_) | Error::TooMuch { .. } | Error::Late(_))) => {
                 Ok(Err(error.to_string()))
             }
             answer => Ok(Ok((answer?, Vec::new()))),

@@ -1,0 +1,98 @@
+//! The sites of an archive on disk.
+
+use archive_storage::SiteId;
+
+use super::Plan;
+use super::archive::{ArchiveRows, time};
+use super::best_sites::{self, SiteTest};
+use super::columns::Column;
+use super::prefilter::Test;
+use super::rows::{Row, RowsError, SiteRow};
+use crate::ledger::SiteRule;
+use crate::prepared::{PreparedError, SiteSums, Sites};
+
+impl ArchiveRows<'_> {
+    /// The sites that pass tests of their numbers; names of others are not read.
+    pub(super) fn site_rows(
+        &self,
+        tests: Vec<SiteTest>,
+    ) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
+        let sums = match self.site_sums() {
+            Ok(sums) => sums,
+            Err(error) => return Box::new(std::iter::once(Err(error))),
+        };
+        let passes = move |sum: &SiteSums| {
+            let mut tests = tests.iter();
+            tests.all(|(number, ranges)| ranges.has(&number.of(sum)))
+        };
+        let rows = (0..).zip(sums).filter(move |(_, sum)| passes(sum));
+        Box::new(rows.map(|(id, sum)| self.site_row(SiteId(id), sum)))
+    }
+
+    fn site_row(&self, id: SiteId, sum: &SiteSums) -> Result<SiteRow, RowsError> {
+        Ok(SiteRow {
+            id,
+            name: self.texts.borrow_mut().sites.get(id.0)?.to_owned(),
+            importance: sum.by_links,
+            pages: sum.pages,
+            captures: sum.captures,
+            html: sum.html,
+            xml: sum.xml,
+            first_seen: time(sum.first_seen),
+            last_seen: time(sum.last_seen),
+        })
+    }
+
+    /// The sites that a plan selects and wants in its answer, and how many it selects in all, if prepared columns decide that.
+    pub(super) fn best_sites(&self, plan: &Plan) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
+        let Some(sites) = self.prepared_sites()? else { return Ok(None) };
+        let Some((ids, count)) = best_sites::best_sites(plan, &sites)? else { return Ok(None) };
+        let all = self.state.site_count().into();
+        self.running.note(|seen| seen.source("the table of sites alone".to_owned(), all));
+        let sums = sites.some(&ids)?;
+        let rows = ids.iter().zip(&sums).map(|(id, sum)| self.site_row(*id, sum).map(Row::Site));
+        Ok(Some((rows.collect::<Result<_, _>>()?, count)))
+    }
+
+    /// The sites that a plan names, if it selects no others and columns have what is known of them.
+    pub(super) fn named_sites(&self, plan: &Plan) -> Result<Option<Vec<SiteRow>>, RowsError> {
+        // Names of domains and hosts have small letters alone, as those that are asked for.
+        let are_small = !matches!(self.pages.credits().rules().sites, SiteRule::Path(_));
+        let names = plan.filter.as_ref().and_then(|filter| filter.only(Column::Site));
+        let Some(names) = names.filter(|_| are_small) else { return Ok(None) };
+        let Some(sites) = self.prepared_sites()? else { return Ok(None) };
+        let ids = names.iter().filter_map(|name| self.state.find_site(name).transpose());
+        let mut ids: Vec<SiteId> = ids.collect::<Result<_, _>>()?;
+        ids.sort_unstable();
+        ids.dedup();
+        let sums = sites.some(&ids)?;
+        ids.iter().zip(&sums).map(|(id, sum)| self.site_row(*id, sum)).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The prepared columns of sites, where there are some.
+    fn prepared_sites(&self) -> Result<Option<Sites>, PreparedError> {
+        if self.access.is_unlimited() { Sites::open(self.store) } else { Ok(None) }
+    }
+
+    /// Sums over the pages of each site.
+    pub(super) fn site_sums(&self) -> Result<&[SiteSums], RowsError> {
+        if let Some(sums) = self.site_sums.get() {
+            return Ok(sums);
+        }
+        let sums = match self.prepared_sites()? {
+            Some(sites) => sites.all()?,
+            None => {
+                let mut sums = vec![SiteSums::default(); self.state.site_count() as usize];
+                for page in self.facts(Test::All(Vec::new())) {
+                    let (_, facts) = page?;
+                    if let Some(sum) = sums.get_mut(facts.site.index()) {
+                        sum.add(&facts);
+                    }
+                }
+                self.pages.weigh(&mut sums)?;
+                sums
+            }
+        };
+        Ok(self.site_sums.get_or_init(|| sums))
+    }
+}

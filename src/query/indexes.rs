@@ -1,0 +1,60 @@
+//! The full-text indexes of several archives as one.
+
+use archive_storage::UrlId;
+
+use super::rows::RowsError;
+use super::together::{Part, Together};
+use super::{FullText, TextQuery};
+use crate::search::elements::ElementQuery;
+use crate::search::{Structures, View};
+
+type Found<T> = Result<T, RowsError>;
+
+/// The full texts of archives, in their order, as of one index.
+pub(super) struct Indexes<'r, 'a> {
+    rows: &'r Together<'a>,
+    views: Vec<View<'a>>,
+}
+
+impl<'r, 'a> Indexes<'r, 'a> {
+    pub(super) fn new(rows: &'r Together<'a>, views: Vec<View<'a>>) -> Self {
+        Self { rows, views }
+    }
+
+    pub(super) fn into_views(self) -> Vec<View<'a>> {
+        self.views
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (&Part<'a>, &View<'a>)> {
+        self.rows.parts.iter().zip(&self.views)
+    }
+}
+
+impl FullText for Indexes<'_, '_> {
+    fn hits(&self, query: &TextQuery) -> Found<Vec<(UrlId, f32)>> {
+        let mut hits = Vec::new();
+        for (part, view) in self.parts() {
+            let found = view.hits(query)?.into_iter().filter(|(id, _)| part.has(*id));
+            hits.extend(found.map(|(id, bm25)| (part.page_above(id), bm25)));
+        }
+        Ok(hits)
+    }
+
+    fn documents(&self, query: &ElementQuery, are_known: bool) -> Found<Option<Vec<UrlId>>> {
+        let mut documents = Vec::new();
+        for (part, view) in self.parts() {
+            let Some(found) = view.documents(query, are_known)? else { return Ok(None) };
+            let found = found.into_iter().filter(|id| part.has(*id));
+            documents.extend(found.map(|id| part.page_above(id)));
+        }
+        Ok(Some(documents))
+    }
+
+    fn structures(&self) -> Found<Structures> {
+        let mut structures = Structures::default();
+        for (part, view) in self.parts() {
+            structures.add(view.structures()?, |id| part.has(id).then(|| part.page_above(id)));
+        }
+        Ok(structures)
+    }
+}

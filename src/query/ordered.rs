@@ -1,0 +1,152 @@
+//! Rows, or groups of rows, in the order of a plan and within its limits. What does not fit into the memory of the query waits in
+//! sorted runs, as rows of the answer.
+
+use std::cmp::Ordering;
+
+use super::Error;
+use super::groups::Group;
+use super::plan::Plan;
+use super::rows::Row;
+use super::running::Running;
+use super::spill::{Runs, Spilled};
+use super::top::Top;
+use super::value::Value;
+
+/// A row or a group that matched.
+pub(super) struct Candidate<T> {
+    /// What it is ordered by.
+    pub(super) keys: Vec<Value>,
+    /// Orders what has equal keys.
+    pub(super) id: u64,
+    pub(super) of: T,
+}
+
+/// Receives the rows of an answer as they come.
+pub(super) type TakeRow<'a> = dyn FnMut(Vec<Value>) -> Result<(), Error> + 'a;
+
+/// Makes the row of the answer.
+pub(super) type Columns<'a, T> = dyn Fn(&T) -> Result<Vec<Value>, Error> + 'a;
+
+type Compare<'a, T> = Box<dyn Fn(&Candidate<T>, &Candidate<T>) -> Ordering + 'a>;
+
+/// Those that a running query found so far.
+pub(super) struct Ordered<'a, T> {
+    plan: &'a Plan,
+    running: &'a Running,
+    top: Top<Candidate<T>, Compare<'a, T>>,
+    runs: Runs<'a, Compare<'a, Vec<Value>>>,
+    /// None if all have to stay in memory.
+    columns: Option<&'a Columns<'a, T>>,
+    pub(super) matched: u64,
+    /// Of all that matched.
+    bytes: u64,
+}
+
+/// What takes memory.
+pub(super) trait Weighed {
+    /// Bytes that it takes besides its own.
+    fn bytes(&self) -> usize;
+}
+
+impl<'a, T: Weighed + 'a> Ordered<'a, T> {
+    /// None yet.
+    pub(super) fn new(plan: &'a Plan, running: &'a Running, columns: Option<&'a Columns<'a, T>>) -> Self {
+        let compare: Compare<'a, T> = Box::new(move |left, right| plan.before(left, right));
+        let runs: Compare<'a, Vec<Value>> = Box::new(move |left, right| plan.before(left, right));
+        Self {
+            plan,
+            running,
+            top: Top::new(plan.last_row(), compare),
+            runs: Runs::new(running, runs),
+            columns,
+            matched: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn offer(&mut self, candidate: Candidate<T>) -> Result<(), Error> {
+        self.matched += 1;
+        let keys: usize = candidate.keys.iter().map(Value::bytes).sum();
+        self.bytes += (size_of::<Candidate<T>>() + keys + candidate.of.bytes()) as u64;
+        self.top.push(candidate);
+        // Some may have been thrown away: those that are kept are taken to be of the same size.
+        let kept = u128::from(self.bytes) * self.top.len() as u128;
+        if kept > self.running.limits.memory as u128 * u128::from(self.matched) {
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
+    /// Moves all to a temporary file.
+    fn make_room(&mut self) -> Result<(), Error> {
+        let Some(columns) = self.columns else { return Ok(()) };
+        let sorted = self.top.take_sorted().into_iter();
+        self.runs.add(sorted.map(|Candidate { keys, id, of }| -> Result<_, Error> {
+            Ok(Candidate { keys, id, of: columns(&of)? })
+        }))
+    }
+
+    /// The keys that a row has to come before to count, once they are known.
+    pub(super) fn last(&self) -> Option<&[Value]> {
+        self.top.last().map(|last| last.keys.as_slice())
+    }
+
+    /// All that are wanted, in order.
+    pub(super) fn into_sorted(mut self) -> impl Iterator<Item = T> {
+        self.top.take_sorted().into_iter().skip(self.plan.offset).map(|candidate| candidate.of)
+    }
+
+    /// Passes the rows of the answer to a function, in order, and returns how many they are.
+    pub(super) fn each(mut self, take: &mut TakeRow<'_>) -> Result<u64, Error> {
+        let mut rows = 0;
+        let (first, last) = (self.plan.offset, self.plan.last_row().unwrap_or(usize::MAX));
+        if let (Some(columns), true) = (self.columns, self.runs.is_empty()) {
+            for candidate in self.top.take_sorted().into_iter().skip(first) {
+                self.running.check_row()?;
+                rows += 1;
+                take(columns(&candidate.of)?)?;
+            }
+            return Ok(rows);
+        }
+        self.make_room()?;
+        for (place, candidate) in self.runs.merged::<Candidate<Vec<Value>>>()?.enumerate().take(last) {
+            let row = candidate?;
+            self.running.check_row()?;
+            if place >= first {
+                rows += 1;
+                take(row.of)?;
+            }
+        }
+        Ok(rows)
+    }
+}
+
+impl Spilled for Candidate<Vec<Value>> {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.id.to_le_bytes());
+        self.keys.write(bytes);
+        self.of.write(bytes);
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        let id = u64::from_le_bytes(*bytes.split_off(..8)?.first_chunk()?);
+        Some(Self { id, keys: Vec::read(bytes)?, of: Vec::read(bytes)? })
+    }
+}
+
+impl Weighed for Row {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Site(site) => site.name.len(),
+            Self::Host(host) => host.name.len(),
+            Self::Capture(capture) => capture.content_type.len(),
+            Self::Page(_) | Self::Link(_) => 0,
+        }
+    }
+}
+
+impl Weighed for Group {
+    fn bytes(&self) -> usize {
+        self.keys.iter().chain(&self.aggregates).map(Value::bytes).sum()
+    }
+}

@@ -1,0 +1,125 @@
+//! What queries may take: little memory, little time, an end at any moment.
+
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::change::crawled;
+use crate::crawl::lively;
+use crate::support::Archive;
+use crate::support::program::start;
+
+/// Whatever the limit of memory, the answer is the same. With little some of it waits in files.
+#[test]
+fn an_answer_does_not_depend_on_its_memory() {
+    let (_, archive) = crawled(lively(741, 8, 1200));
+    let links = archive.json("query", &["count links"])[0]["count"].as_u64().unwrap();
+    assert!(links > 4000, "{links} links take more than a megabyte");
+    for query in [
+        "link order by target desc, source limit 100000 offset 7 select source, target, kind",
+        "link select target, source, count group by target, source",
+        "link select source, count(distinct target), min(target), median(source.depth) group by source, target order by source, min(target) desc limit 90",
+        "link select count(distinct target), sum(source.importance), avg(target.importance), median(source.importance), count",
+    ] {
+        let ask = |memory: &[&str], more: &[&str]| {
+            start(archive.command("query").args(memory).args(more).arg(query)).wait().succeeded().text()
+        };
+        let usual = ask(&[], &["--csv"]);
+        assert!(usual.lines().count() > 1, "{query}");
+        assert_eq!(ask(&["--memory", "1MB"], &["--csv"]), usual, "{query}");
+        let spilled = |memory: &[&str]| {
+            let seen: Value = serde_json::from_str(&ask(memory, &["--explain", "--json"])).unwrap();
+            seen["spilled_bytes"].as_u64().unwrap()
+        };
+        assert_eq!(spilled(&[]), 0, "{query}");
+        let is_one_group = !query.contains("group by") && query.contains("count");
+        assert!(is_one_group || spilled(&["--memory", "1MB"]) > 100_000, "{query}");
+    }
+}
+
+#[test]
+fn limits_are_read_and_kept() {
+    let (_, archive) = crawled(lively(742, 4, 100));
+    let refused = |command: &str, arguments: &[&str], code: i32, why: &str| {
+        let finished = archive.run(command, arguments);
+        assert_eq!(finished.code, Some(code), "{command} {arguments:?}: {}", finished.errors);
+        assert!(finished.errors.contains(why), "{command} {arguments:?}: {}", finished.errors);
+        finished
+    };
+    refused("query", &["page", "--memory", "999999"], 2, "at least 1MB");
+    refused("query", &["page", "--time-limit", "soon"], 2, "not a span of time");
+    for arguments in [&["page"] as &[_], &["link", "--json"], &["count captures group by url", "--csv"]] {
+        let late = refused("query", &[arguments, &["--time-limit", "0s"]].concat(), 4, "time limit of 0 s");
+        assert_eq!(late.errors.lines().count(), 1, "{}", late.errors);
+    }
+    refused("search", &["a", "--time-limit", "0s"], 4, "time limit of 0 s");
+    for (command, asked) in [("query", "page"), ("search", "a")] {
+        let is = |limit: &str| archive.run(command, &[asked, "--time-limit", limit]).code;
+        assert_eq!(is("1h"), Some(0));
+    }
+}
+
+/// A query for many rows, whose reader has read some of them and waits.
+fn waiting(archive: &Archive, query: &str, files: &str) -> std::process::Child {
+    let mut command = archive.command("query");
+    command.args([query, "--json", "--memory", "1MB"]).env("TMPDIR", files);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let read = child.stdout.as_mut().unwrap().read(&mut [0; 16]).unwrap();
+    assert!(read > 0);
+    child
+}
+
+#[test]
+fn an_interrupted_query_ends_at_once_and_leaves_nothing() {
+    let (_, archive) = crawled(lively(743, 8, 1200));
+    let files = archive.folder().join("files");
+    fs::create_dir(&files).unwrap();
+    let files = files.to_str().unwrap();
+    for query in ["link order by target, source select source, target", "link select source, target"] {
+        let mut child = waiting(&archive, query, files);
+        assert!(child.try_wait().unwrap().is_none(), "its output is longer than a pipe holds");
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let ended = child.wait().unwrap();
+        // Shells call this 130, as they do for a crawl that is stopped twice.
+        assert_eq!(ended.signal(), Some(2), "{ended}");
+        assert_eq!(fs::read_dir(files).unwrap().count(), 0);
+    }
+    let finished = start(
+        archive
+            .command("query")
+            .args(["link order by target, source select source, target", "--csv", "--memory", "1MB"])
+            .env("TMPDIR", archive.folder().join("nowhere")),
+    )
+    .wait();
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.errors.contains("a temporary file in"), "{}", finished.errors);
+}
+
+#[test]
+fn a_query_is_explained() {
+    let (_, archive) = crawled(lively(744, 4, 200));
+    let pages = archive.json("query", &["page status = 200 and header(\"content-type\") contains \"html\""]);
+    let text = "page status = 200 and header(\"content-type\") contains \"html\"";
+    let seen = archive.json("query", &[text, "--explain"]).remove(0);
+    let steps = seen["steps"].as_array().unwrap();
+    let names: Vec<&str> = steps.iter().map(|step| step["step"].as_str().unwrap()).collect();
+    assert_eq!(names, ["start", "check", "check", "order"]);
+    for (before, step) in steps.iter().zip(&steps[1..]) {
+        assert_eq!(before["rows_out"], step["rows_in"], "{seen}");
+    }
+    assert_eq!(steps[3]["rows_out"], pages.len(), "{seen}");
+    assert_eq!(seen["records_read"], steps[2]["rows_in"], "{seen}");
+    assert_eq!(steps[1]["what"], "status = 200");
+
+    let table = archive.run("query", &["count pages group by type", "--explain"]).succeeded().text();
+    assert!(
+        table.contains("rows out") && table.contains("group") && table.contains("0 records read"),
+        "{table}"
+    );
+    let refused = archive.run("query", &["page", "--explain", "--archive", "http://127.0.0.1:9/"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.errors);
+    assert!(refused.errors.contains("--explain is of folders"), "{}", refused.errors);
+}

@@ -19,7 +19,7 @@ pub(super) fn level_of(units: u64) -> u8 {
     (bits * 4 + fraction as u32 - 8).min(u32::from(LEVEL_PAGE_MAX)) as u8
 }
 
-/// The least cash of a page on a level, in units: what [`level_of`] is for.
+/// The least cash of a page on a level, in units: the inverse of `level_of`.
 #[must_use]
 pub const fn units_of(level: u8) -> u64 {
     let quarters = level as u32 + 8;

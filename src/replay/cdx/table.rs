@@ -29,7 +29,7 @@ pub(super) trait Table {
     }
 }
 
-/// The values of a capture's [`Field::CDX`], as an archive sends them to one that merges.
+/// The values of a capture's `Field::CDX`, as an archive sends them to one that merges.
 pub type Values = [Option<String>; Field::CDX.len()];
 
 /// Rows that several archives sent.

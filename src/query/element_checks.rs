@@ -149,8 +149,13 @@ fn has_document() -> Filter {
     let found = Bound::Included(200.0);
     let types = [PageType::Xml, PageType::Feed].map(|known| known.name().to_owned()).to_vec();
     let is_xml = TextTest { kind: TextTestKind::Is(types), folds_case: true };
+    let status = || Expr::Field(Column::Status.into());
     Filter::All(vec![
-        Filter::Number(Expr::Field(Column::Status.into()), Ranges(vec![(found, found)])),
+        // Documents that were stored without an answer have no status.
+        Filter::Any(vec![
+            Filter::Number(status(), Ranges(vec![(found, found)])),
+            Filter::Not(Box::new(Filter::Known(status()))),
+        ]),
         Filter::Text(Expr::Field(Column::Type.into()), is_xml),
     ])
 }

@@ -222,7 +222,12 @@ fn send(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitC
 fn list(args: &Args, remote: &Remote) -> anyhow::Result<ExitCode> {
     let mut table = output::table(&["copy", "made", "captures", "files", "size", "new in it"]);
     for number in remote.numbers()? {
-        let copy = remote.manifest(number)?;
+        let copy = match remote.manifest(number) {
+            Ok(copy) => copy,
+            // Another command has removed it meanwhile.
+            Err(CopyError::NoCopy { .. }) => continue,
+            Err(error) => return Err(error.into()),
+        };
         let new_bytes = copy.files.iter().filter(|file| file.copy == number).map(|file| file.bytes).sum();
         let row = ListRow {
             number,

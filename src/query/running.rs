@@ -34,6 +34,9 @@ impl Limits {
     /// What queries may take that say nothing else: any time.
     pub const USUAL: Self = Self { time: None, memory: MEMORY_USUAL, disk: SPILLED_BYTES_MAX };
 
+    /// What queries may take that others ask of a server: no temporary files.
+    pub const SERVED: Self = Self { disk: 0, ..Self::USUAL };
+
     /// The same, but only so long from now.
     #[must_use]
     pub fn within(self, time: Duration) -> Self {

@@ -23,9 +23,9 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long making an answer may take.
 const TIME_MAX: Duration = Duration::from_secs(50);
 
-/// What an answer may take. Whoever asks gets no temporary files.
+/// What an answer may take.
 pub(super) fn limits() -> Limits {
-    Limits { disk: 0, ..Limits::USUAL }.within(TIME_MAX)
+    Limits::SERVED.within(TIME_MAX)
 }
 
 /// Reads a request. Browsers send no JSON for other web pages without a preflight.

@@ -71,9 +71,8 @@ impl Front {
             }
         });
         let until = Instant::now() + TIME_MAX;
-        // Whoever asks gets no temporary files.
-        let limits = Limits { disk: 0, ..Limits::USUAL };
-        let asked = Asked::new(sources.collect(), Arc::clone(&self.http))?.within(limits).until(until);
+        let asked =
+            Asked::new(sources.collect(), Arc::clone(&self.http))?.within(Limits::SERVED).until(until);
         let mut asked = match self.kept() {
             Some(known) => asked.knowing(known),
             None => asked,

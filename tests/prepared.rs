@@ -15,7 +15,7 @@ use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
 /// Conditions of every sort on what columns have, and some on what they have not.
-const CONDITIONS: [&str; 67] = [
+const CONDITIONS: [&str; 72] = [
     "importance > 1.5",
     "importance <= 0.7",
     "importance between 0.2 and 0.9",
@@ -67,6 +67,11 @@ const CONDITIONS: [&str; 67] = [
     "title != \"nothing\"",
     "url ~ \"*.html\"",
     "url starts with \"http://h\"",
+    "url starts with \"http://h1.s1.test/\"",
+    "url starts with \"HTTP://h0.s0.test/1\"",
+    "url starts with \"http://nowhere.test/\"",
+    "url ~ \"http://H1.s2.test/*\"",
+    "not url ~ \"http://h1.s1.test/*2*\"",
     "url ends with \"/\"",
     "url matches \"[13]\\\\.html$\"",
     "url is not empty",

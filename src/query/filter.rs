@@ -17,7 +17,7 @@ use super::expr::{Expr, Subject};
 use super::glob::Glob;
 use super::rows::RowsError;
 use super::value::Value;
-use crate::ledger::host_name;
+use crate::ledger::{authority, host_name};
 use crate::search::words;
 
 /// A condition ready to run.
@@ -215,6 +215,17 @@ impl TextTest {
                 matches!(&self.kind, TextTestKind::Is(wanted) if wanted.iter().any(String::is_empty))
             }
         }
+    }
+
+    /// The host of every URL for which it holds, if it says which one.
+    pub(super) fn host(&self) -> Option<String> {
+        let beginning = match &self.kind {
+            TextTestKind::Starts(beginning) => beginning.clone(),
+            TextTestKind::Fits(glob) => glob.beginning(),
+            _ => return None,
+        };
+        let (_, rest) = beginning.split_once("://")?;
+        rest.contains('/').then(|| authority(&beginning).to_owned())
     }
 
     fn holds_for(&self, text: &str) -> bool {

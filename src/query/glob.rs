@@ -44,6 +44,15 @@ impl Glob {
         }
     }
 
+    /// What every text that matches begins with, in small letters if these and large ones are alike.
+    pub(crate) fn beginning(&self) -> String {
+        let characters = self.parts.iter().map_while(|part| match part {
+            Part::Is(character) => Some(*character),
+            Part::Any | Part::One => None,
+        });
+        characters.collect()
+    }
+
     /// Two pointers with one way back, to the last star: at most pattern times text steps.
     fn fits(&self, mut text: impl Iterator<Item = char> + Clone) -> bool {
         let mut part = 0;
@@ -101,6 +110,7 @@ mod tests {
             assert_eq!(Glob::new(pattern, false).matches(text), fits, "{pattern} {text}");
         }
         assert!(Glob::new("ABC*", true).matches("abcÄ"));
+        assert_eq!(Glob::new("AB\\?C?d*", true).beginning(), "ab?c");
         assert!(Glob::new("*ä", true).matches("abcÄ"));
     }
 

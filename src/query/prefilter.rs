@@ -190,7 +190,16 @@ impl<'a> Test<'a> {
                         found.sort_unstable();
                         Ok(Some(Self::Among(found)))
                     }
-                    _ => Ok(Some(Self::Urls(Urls { state, test }))),
+                    _ => {
+                        let host = test.host().map(|host| TextTestKind::Is(vec![host]));
+                        let host = host.map(|kind| TextTest { kind, folds_case: true });
+                        let of_host = host.map(|host| Self::text(Column::Host, &host, known)).transpose()?;
+                        let urls = Self::Urls(Urls { state, test });
+                        Ok(Some(match of_host.flatten() {
+                            Some(of_host) => Self::All(vec![of_host, urls]),
+                            None => urls,
+                        }))
+                    }
                 };
             }
             Column::Title => return Ok(Some(Self::Titles(Titles::new(state, test.clone())))),

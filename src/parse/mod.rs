@@ -137,6 +137,8 @@ pub struct Parsed {
     pub similarity: u64,
     /// The dated items of a feed, sitemap or list.
     pub entries: Vec<DatedItem>,
+    /// Whether the text has all words of the elements of an XML document, in their order.
+    pub text_has_all: bool,
     /// The elements of an XML document by name; none of other documents, and of those with too many.
     pub elements: Option<Vec<Elements>>,
     /// What an XML document, XHTML too, is as a whole.

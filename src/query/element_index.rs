@@ -256,7 +256,7 @@ fn has_words(place: &str, text: &str) -> Bounds {
 /// All words of a text in places of one name, as far as the index knows.
 fn words_at(place: &str, text: &str) -> ElementQuery {
     let all = |query: &dyn Fn(String) -> ElementQuery| {
-        ElementQuery::All(words(text).into_iter().map(query).collect())
+        ElementQuery::All(words(text).into_iter().map(query).chain(row(place, text)).collect())
     };
     let inner = match place.find(['@', '>']) {
         None | Some(0) => return all(&|word| ElementQuery::Word(Some(place.to_owned()), word)),
@@ -268,6 +268,12 @@ fn words_at(place: &str, text: &str) -> ElementQuery {
     let known = all(&|word| ElementQuery::Own(place.to_owned(), word));
     let here = ElementQuery::Any(vec![known, ElementQuery::Partial(place.to_owned())]);
     ElementQuery::All(vec![here, words_at(inner, text)])
+}
+
+/// The words of a text in a row, where it has several; those of attributes are not in the texts of documents.
+fn row(place: &str, text: &str) -> Option<ElementQuery> {
+    let words = words(text);
+    (words.len() > 1 && !place.contains('@')).then_some(ElementQuery::Row(words))
 }
 
 /// A filter as a test of texts in small letters, if it looks at nothing but a text, and small letters tell enough of that.
@@ -353,7 +359,8 @@ fn wanted_by(
         // The words of attributes are only indexed with their names.
         None if is_attribute => ElementQuery::All(Vec::new()),
         None => {
-            ElementQuery::All(words(text).into_iter().map(|word| ElementQuery::Word(None, word)).collect())
+            let each = words(text).into_iter().map(|word| ElementQuery::Word(None, word));
+            ElementQuery::All(each.chain(row("", text)).collect())
         }
     };
     match filter {

@@ -67,7 +67,7 @@ impl Library {
                 text: parsed.text,
                 headings: String::new(),
                 elements: match parsed.kind.has_elements() {
-                    true => elements::terms(parsed.elements),
+                    true => elements::terms(parsed.elements, parsed.text_has_all),
                     false => String::new(),
                 },
                 structure: parsed.structure,

@@ -8,7 +8,7 @@ use archive_storage::{State, StateError, UrlId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::parse::{Parsed, Structure};
-use crate::search::{Document, elements};
+use crate::search::{Document, TEXT_BYTES_MAX, elements};
 
 /// What a document can be found by, and what it says of others.
 #[derive(Debug)]
@@ -45,7 +45,9 @@ impl Text {
         };
         let links = links.into_iter().map(owned).collect();
         let elements = match parsed.kind.has_elements() {
-            true => elements::terms(parsed.elements.take()),
+            true => {
+                elements::terms(parsed.elements.take(), parsed.text_has_all && text.len() <= TEXT_BYTES_MAX)
+            }
             false => String::new(),
         };
         let structure = parsed.structure.take();

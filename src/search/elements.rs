@@ -16,7 +16,8 @@ use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy::{Searcher, Term};
 
 use super::schema::Fields;
-use super::words::words;
+use super::terms::phrase;
+use super::words::{positions, words};
 use crate::parse::{Elements, WHOLE_BYTES_MAX};
 
 /// Different words in elements that are indexed for one document.
@@ -45,6 +46,9 @@ const HAS: char = '=';
 
 /// Between a name and a whole text.
 const IS: char = '"';
+
+/// A document in whose text the words of an element may not stand in their order.
+const SCATTERED: &str = "?";
 
 /// Before the name of the root.
 const ROOT: char = '/';
@@ -82,6 +86,8 @@ pub enum ElementQuery {
     Word(Option<String>, String),
     /// This word in an element, an `@attribute` or a `book>title` of this name, if that is known.
     Own(String, String),
+    /// These words in a row in the text, which has those of all elements, or may have.
+    Row(Vec<String>),
     /// An element of this name with words that are not indexed with it.
     Nests(String),
     /// An element, or an attribute, of this name whose text is this as a whole, in small letters.
@@ -120,13 +126,14 @@ fn is_single(name: &str) -> bool {
 }
 
 /// The terms of a document, as the index takes them; of one whose elements are not known, that it may have any. The root is
-/// the first of the elements.
+/// the first of the elements, and `text_has_all` as in [`crate::parse::Parsed`].
 #[must_use]
-pub fn terms(elements: Option<Vec<Elements>>) -> String {
+pub fn terms(elements: Option<Vec<Elements>>, text_has_all: bool) -> String {
     let Some(elements) = elements else { return ALL.to_owned() };
     let mut terms = String::new();
     let (mut count, mut places) = (0, 0);
     let mut everywhere = Vec::new();
+    let mut is_in_row = text_has_all;
     if let Some(root) = elements.first() {
         let _ = write!(terms, "{ROOT}{} ", root.name);
     }
@@ -135,7 +142,10 @@ pub fn terms(elements: Option<Vec<Elements>>) -> String {
         for (_, sign) in [(nest, NESTS), (is_partial, PARTIAL)].into_iter().filter(|(is_so, _)| *is_so) {
             let _ = write!(terms, "{name}{sign} ");
         }
-        let mut here = words(&text);
+        let here = positions(&text);
+        // Words that are too long for the index have a place in texts.
+        is_in_row &= here.last().is_none_or(|(place, _)| *place + 1 == here.len());
+        let mut here: Vec<String> = here.into_iter().map(|(_, word)| word).collect();
         here.sort_unstable();
         here.dedup();
         count += here.len();
@@ -169,6 +179,9 @@ pub fn terms(elements: Option<Vec<Elements>>) -> String {
         if count > ELEMENT_WORDS_MAX || places > ELEMENT_PLACES_MAX {
             return ALL.to_owned();
         }
+    }
+    if !is_in_row {
+        let _ = write!(terms, "{SCATTERED} ");
     }
     everywhere.sort_unstable();
     everywhere.dedup();
@@ -276,6 +289,10 @@ impl Compiler<'_> {
             ElementQuery::Any(parts) if parts.is_empty() => Box::new(EmptyQuery),
             ElementQuery::Any(parts) => Box::new(BooleanQuery::union(each(parts)?)),
             ElementQuery::Named(name) => term(name),
+            ElementQuery::Row(words) => {
+                let row = phrase(self.fields.body, words.iter().cloned().enumerate(), false);
+                Box::new(BooleanQuery::union(vec![row, term(SCATTERED)]))
+            }
             ElementQuery::Nests(name) => term(&format!("{name}{NESTS}")),
             ElementQuery::Partial(name) => term(&format!("{name}{PARTIAL}")),
             ElementQuery::Root(name) => term(&format!("{ROOT}{name}")),
@@ -378,21 +395,21 @@ mod tests {
 
     fn of(words: usize) -> String {
         let text = (0..words).map(|word| format!("w{word} w{word}\n")).collect();
-        terms(Some(vec![Elements { name: "a".to_owned(), text, ..Elements::default() }]))
+        terms(Some(vec![Elements { name: "a".to_owned(), text, ..Elements::default() }]), true)
     }
 
     #[test]
     fn words_are_indexed_once_and_up_to_a_limit() {
         assert_eq!(of(2), "/a a a=w0 a=w1 =w0 =w1 ");
         assert_eq!(of(ELEMENT_WORDS_MAX).matches("a=").count(), ELEMENT_WORDS_MAX);
-        assert_eq!((of(ELEMENT_WORDS_MAX + 1).as_str(), terms(None).as_str()), (ALL, ALL));
+        assert_eq!((of(ELEMENT_WORDS_MAX + 1).as_str(), terms(None, true).as_str()), (ALL, ALL));
     }
 
     #[test]
     fn texts_are_indexed_with_their_place_up_to_a_limit() {
         let of = |places: usize| {
             let wholes = (0..places as u32).map(|number| (number, String::new())).collect();
-            terms(Some(vec![Elements { name: "a@b".to_owned(), wholes, ..Elements::default() }]))
+            terms(Some(vec![Elements { name: "a@b".to_owned(), wholes, ..Elements::default() }]), true)
         };
         assert!(of(ELEMENT_PLACES_MAX).ends_with("199999 "));
         assert_eq!(of(ELEMENT_PLACES_MAX + 1), ALL);
@@ -406,7 +423,7 @@ mod tests {
             let (name, wholes) = (name.to_owned(), wholes.to_vec());
             Elements { name, wholes, ..Elements::default() }
         };
-        let terms = terms(Some(["a>d", "a@d", "@d"].map(named).to_vec()));
+        let terms = terms(Some(["a>d", "a@d", "@d"].map(named).to_vec()), true);
         let of = |have_position| {
             let (mut tokenizer, mut found) = (Terms { have_position }, Vec::new());
             tokenizer

@@ -16,7 +16,7 @@ const TOKENIZER: &str = "words-1";
 /// The same for labels.
 const LABEL_TOKENIZER: &str = "labels-1";
 /// The same for elements, whose words are made before.
-const ELEMENT_TOKENIZER: &str = "elements-2";
+const ELEMENT_TOKENIZER: &str = "elements-3";
 /// The same for those of them that have a position.
 const PLACE_TOKENIZER: &str = "places-1";
 

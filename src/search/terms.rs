@@ -34,7 +34,7 @@ fn anywhere(text: &str, fields: Fields) -> Box<dyn Query> {
     let prefix = ends_in_prefix(text);
     let weights = [(fields.title, TITLE_BOOST), (fields.body, 1.0), (fields.url, URL_BOOST)];
     let parts = weights.into_iter().map(|(field, boost)| {
-        let query = phrase(field, &words, prefix);
+        let query = phrase(field, words.iter().cloned(), prefix);
         Box::new(BoostQuery::new(query, boost)) as Box<dyn Query>
     });
     Box::new(BooleanQuery::union(parts.collect()))
@@ -46,9 +46,14 @@ pub(super) fn ends_in_prefix(text: &str) -> bool {
     trimmed.strip_suffix('*').is_some_and(|rest| rest.ends_with(|c: char| c.is_alphanumeric()))
 }
 
-fn phrase(field: Field, words: &[(usize, String)], prefix: bool) -> Box<dyn Query> {
+/// Words in a row, each with its place.
+pub(super) fn phrase(
+    field: Field,
+    words: impl Iterator<Item = (usize, String)>,
+    prefix: bool,
+) -> Box<dyn Query> {
     let mut terms: Vec<(usize, Term)> =
-        words.iter().map(|(place, word)| (*place, Term::from_field_text(field, word))).collect();
+        words.map(|(place, word)| (place, Term::from_field_text(field, &word))).collect();
     match terms.pop() {
         None => Box::new(tantivy::query::EmptyQuery),
         Some(last) if prefix => {

@@ -236,7 +236,10 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
         let title = tree.descendants().find(|node| node.tag_name().name() == "title");
         document.parsed.title =
             title.map(|node| one_line(&walk::text_of(node), TITLE_BYTES_MAX)).unwrap_or_default();
-        document.set_text(tree::text(tree), Marks::default());
+        let (text, has_all) = tree::text(tree);
+        let bytes = text.len();
+        document.set_text(text, Marks::default());
+        document.parsed.text_has_all = has_all && document.parsed.text.len() == bytes;
     }
     if document.parsed.kind.has_elements() {
         document.parsed.elements = elements::elements(tree, document.limits.text_bytes_max);

@@ -105,21 +105,29 @@ impl Signer {
     }
 }
 
-/// The text of a tree: a line for each element, but for those that stand within text.
-pub(super) fn text(document: &Document<'_>) -> String {
+/// The text of a tree: a line for each element, but for those that stand within text. And whether it has all words of all elements,
+/// in their order: words end where elements do, and no text is code.
+pub(super) fn text(document: &Document<'_>) -> (String, bool) {
     let mut builder = TextBuilder::with_capacity(document.input_text().len() / 2);
+    // Whether a word may go on where the next text begins.
+    let (mut is_inside, mut has_all) = (false, true);
+    let is_between = |c: Option<char>| c.is_none_or(|c| c.is_whitespace() || c.is_ascii_punctuation());
     walk(document.root(), |step| {
         let (Step::Enter(node) | Step::Leave(node)) = step;
         if node.is_element() {
+            has_all &= !is_code(node);
             if !is_within_text(node) {
                 builder.end_line();
+                is_inside = false;
             }
         } else if let (Step::Enter(_), true, Some(text)) = (step, node.is_text(), node.text()) {
             builder.push(text);
+            has_all &= !is_inside || is_between(text.chars().next());
+            is_inside = !is_between(text.chars().next_back());
         }
         !matches!(step, Step::Enter(node) if is_code(node))
     });
-    builder.finish().0
+    (builder.finish().0, has_all)
 }
 
 /// Whether text stands right before or after an element.
@@ -175,6 +183,9 @@ mod tests {
     #[test]
     fn text_has_a_line_for_each_element() {
         let document = Document::parse("<a> <b>one</b><c>two <i>three</i>\nfour</c>\n<d/></a>").unwrap();
-        assert_eq!(text(&document), "one\ntwo three four");
+        assert_eq!(text(&document), ("one\ntwo three four".to_owned(), true));
+        let has_all = |xml| text(&Document::parse(xml).unwrap()).1;
+        assert!(has_all("<a>one<b>, two</b> <b>three</b>-four</a>"));
+        assert!(!has_all("<a>on<b>e</b> two</a>") && !has_all("<a>on<!-- -->e</a>"));
     }
 }

@@ -13,7 +13,7 @@ use super::columns::{Column, plural};
 use super::explain::source;
 use super::expr::{Expr, Function};
 use super::groups::{Aggregate, Gather};
-use super::hits::Hits;
+use super::hits::{Hits, KnownScores};
 use super::numbers::{Number, Times, number, times, whole};
 use super::plan::Plan;
 use super::prefilter::{Test, plain};
@@ -279,7 +279,8 @@ impl Columnar<'_> {
     pub(super) fn note(&self, plan: &Plan, further: Vec<Stored>) {
         self.running.note(|seen| {
             let all = self.prepared.blocks().checked_sub(1).map_or(0, |last| self.prepared.ids(last).end);
-            let columns = [self.test.columns(), further].concat();
+            let further = further.into_iter().map(Some);
+            let columns = self.test.columns().into_iter().chain(further).collect();
             seen.source(source(plural(plan.target), Some(columns), true), all.into());
         });
     }
@@ -388,10 +389,11 @@ impl Columnar<'_> {
     }
 
     /// The rows that come first, and how many there are in all.
-    pub(super) fn best(&self, best: &Best, hits: &Hits) -> Found<(Vec<u32>, u64)> {
+    pub(super) fn best(&self, best: &Best, hits: &Hits<'_>) -> Found<(Vec<u32>, u64)> {
         let nothing = || -> First { (Top::new(Some(best.limit), Place::cmp), 0) };
+        let scores = hits.scores();
         let blocks = (0..self.prepared.blocks()).into_par_iter();
-        let each = blocks.try_fold(nothing, |first, block| self.add_best(first, block, best, hits));
+        let each = blocks.try_fold(nothing, |first, block| self.add_best(first, block, best, &scores));
         let (top, count) = each.try_reduce(nothing, |(mut left, ours), (right, theirs)| {
             right.into_sorted().into_iter().for_each(|place| left.push(place));
             Ok((left, ours + theirs))
@@ -400,7 +402,13 @@ impl Columnar<'_> {
     }
 
     /// Adds the rows of a block.
-    fn add_best(&self, (mut top, mut count): First, block: u32, best: &Best, hits: &Hits) -> Found<First> {
+    fn add_best(
+        &self,
+        (mut top, mut count): First,
+        block: u32,
+        best: &Best,
+        scores: &KnownScores<'_>,
+    ) -> Found<First> {
         let rows = self.rows(block)?;
         if matches!(rows, Rows::None) {
             return Ok((top, count));
@@ -408,7 +416,7 @@ impl Columnar<'_> {
         let ids = self.prepared.ids(block);
         // No row of the block comes before those already found: they are only counted.
         let (least, most) = self.prepared.bounds(block, best.number.column).into_inner();
-        let bm25 = if best.is_score { hits.bm25_of(ids.clone()) } else { vec![0.0; ids.len()] };
+        let bm25 = if best.is_score { scores.of(ids.clone()) } else { vec![0.0; ids.len()] };
         let first_rank = match best.is_score {
             true => best.rank_with(bm25.iter().copied().fold(0.0, f64::max), most),
             false => best.first_rank(least, most),
@@ -417,6 +425,7 @@ impl Columnar<'_> {
         if top.last().is_some_and(|last| *last < first) {
             return Ok((top, count + rows.count(ids.len())));
         }
+        let factor = if best.is_score { combined(1.0, best.number.value(most)) } else { 0.0 };
         let values = self.prepared.values(block, best.number.column)?;
         let is_captured = |kind| prepared::kind(kind).is_some();
         let captured = if best.captured_first {
@@ -424,9 +433,17 @@ impl Columnar<'_> {
         } else {
             vec![true; ids.len()]
         };
+        // Most scores need not be calculated to see that they are too low.
+        let may_come = |bm25: f64, top: &Top<Place, _>| {
+            let first_rank = || best.rank((bm25 * factor).to_bits());
+            !best.is_score || top.last().is_none_or(|last| (Reverse(true), first_rank(), 0) <= *last)
+        };
         for (row, (((id, value), is_captured), bm25)) in ids.zip(values).zip(captured).zip(bm25).enumerate() {
             if rows.has(row) {
                 count += 1;
+                if !may_come(bm25, &top) {
+                    continue;
+                }
                 top.push((Reverse(is_captured), best.rank_with(bm25, value), id));
             }
         }

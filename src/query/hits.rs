@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use archive_storage::UrlId;
+use rayon::prelude::*;
 
 use super::FullText;
 use super::filter::Filter;
@@ -33,8 +34,7 @@ pub struct Hits<'a> {
 impl<'a> Hits<'a> {
     /// Adds the findings of the next search.
     pub(super) fn push(&mut self, mut found: Found, scored: Scored<'a>) {
-        // They mostly come in long runs that rise, which this finds.
-        found.sort_by_key(|(id, _)| *id);
+        found.par_sort_unstable_by_key(|(id, _)| *id);
         self.searches.push(Some((Arc::new(found), scored)));
     }
 
@@ -107,11 +107,25 @@ impl<'a> Hits<'a> {
 pub(super) struct KnownScores<'a>(Vec<&'a [(UrlId, f32)]>);
 
 impl KnownScores<'_> {
-    /// The sum of BM25 of each page of a range.
-    pub(super) fn of(&self, pages: Range<u32>) -> Vec<f64> {
-        let mut sums = vec![0.0; pages.len()];
-        for (id, bm25) in self.0.iter().flat_map(|found| within(found, &pages)) {
-            sums[(id.0 - pages.start) as usize] += f64::from(*bm25);
+    /// The sum of BM25 of each page of a range, or of a few, by their places in it.
+    pub(super) fn of(&self, pages: Range<u32>, few: Option<&[u32]>) -> Vec<f64> {
+        let mut sums = vec![0.0; few.map_or(pages.len(), <[_]>::len)];
+        for found in &self.0 {
+            let mut before = 0;
+            for (id, bm25) in within(found, &pages) {
+                let row = id.0 - pages.start;
+                let place = match few {
+                    None => row as usize,
+                    Some(few) => {
+                        before += few.iter().skip(before).take_while(|other| **other < row).count();
+                        match few.get(before) {
+                            Some(other) if *other == row => before,
+                            _ => continue,
+                        }
+                    }
+                };
+                sums[place] += f64::from(*bm25);
+            }
         }
         sums
     }

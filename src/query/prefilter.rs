@@ -298,29 +298,31 @@ impl<'a> Test<'a> {
 
     /// The same; what it says of rows that are not among some may be wrong.
     fn rows_among(&self, prepared: &Prepared, block: u32, among: &Rows) -> Result<Rows, RowsError> {
-        let each = |tests: &[Self], is: bool| {
-            tests.iter().try_fold(Rows::All, |rows, test| {
-                let rest = if is && matches!(rows, Rows::Some(_)) { &rows } else { among };
+        Ok(match self {
+            Self::All(tests) => tests.iter().try_fold(Rows::All, |rows, test| {
+                let rest = if matches!(rows, Rows::Some(_) | Rows::Few(..)) { &rows } else { among };
                 Ok::<_, RowsError>(match &rows {
                     Rows::None => Rows::None,
                     _ => {
                         let others = test.rows_among(prepared, block, rest)?;
-                        rows.and(if is { others } else { !others })
+                        rows.and(others)
                     }
                 })
-            })
-        };
-        Ok(match self {
-            Self::All(tests) => each(tests, true)?,
-            Self::Any(tests) => !each(tests, false)?,
+            })?,
+            Self::Any(tests) => tests.iter().try_fold(Rows::None, |rows, test| {
+                Ok::<_, RowsError>(match &rows {
+                    Rows::All => Rows::All,
+                    _ => rows.or(test.rows_among(prepared, block, among)?),
+                })
+            })?,
             Self::Not(test) => !test.rows_among(prepared, block, among)?,
-            Self::Between(number, ranges) => number.between(ranges, prepared, block)?,
+            Self::Between(number, ranges) => number.between(ranges, (prepared, block), among)?,
             Self::Is(column, wanted) => {
                 let bounds = prepared.bounds(block, *column);
                 match bounds.contains(wanted) {
                     false => Rows::None,
                     true if bounds.start() == bounds.end() => Rows::All,
-                    true => Rows::of(prepared.map(block, *column, |value| value == *wanted)?),
+                    true => Rows::passing((prepared, block), *column, among, |value| value == *wanted)?,
                 }
             }
             Self::Found(found) => Rows::of_found(prepared.ids(block), found, |(id, _)| id.0),
@@ -333,7 +335,7 @@ impl<'a> Test<'a> {
                 if bounds.start() == bounds.end() {
                     if is(*bounds.start()) { Rows::All } else { Rows::None }
                 } else {
-                    Rows::of(prepared.map(block, *column, is)?)
+                    Rows::passing((prepared, block), *column, among, is)?
                 }
             }
         })

@@ -323,6 +323,21 @@ fn queries_answer_the_same_with_prepared_columns() {
     }
 }
 
+#[test]
+fn explanations_name_the_columns_that_decide() {
+    let (_served, archive) = crawled();
+    prepare(&archive);
+    for (condition, columns) in [
+        ("url = \"http://h1.s1.test/\" or status = 404", "url, status"),
+        ("url = \"http://h1.s1.test/\" or url = \"http://h2.s1.test/\"", "url"),
+        ("site = \"s1.test\" or depth = 1", "site, depth"),
+    ] {
+        let seen = archive.json("query", &[&format!("count pages {condition}"), "--explain"]).remove(0);
+        let what = format!("pages by prepared columns, which decide: {columns}");
+        assert_eq!(seen["steps"][0]["what"], what, "{condition}: {seen}");
+    }
+}
+
 /// Whatever searches find is counted, grouped and put first by columns, too.
 #[test]
 fn searches_answer_the_same_with_prepared_columns() {

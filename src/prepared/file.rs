@@ -3,6 +3,7 @@
 //! `storage/FORMAT.md` has its bytes. The directory has, for each chunk (the values of one column in one block), its place
 //! and the range of its values.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::{Range, RangeInclusive};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use archive_storage::backend::{OpenMode, open_regular};
 use xxhash_rust::xxh3::xxh3_64;
+use zstd::bulk::Decompressor;
 
 use crate::files::WholeFile;
 
@@ -108,8 +110,11 @@ impl Writer {
 
     /// Adds a block of another file as it is; false, and nothing is added, if it is damaged.
     pub(super) fn keep(&mut self, old: &Reader, block: u32) -> Result<bool, PreparedError> {
-        let stored =
-            |column| old.chunk(block, column).and_then(|chunk| Some((*chunk, old.stored(chunk).ok()?)));
+        let stored = |column| {
+            let (chunk, mut buffer) = (old.chunk(block, column)?, Vec::new());
+            old.stored(chunk, &mut buffer).ok()?;
+            Some((*chunk, buffer))
+        };
         let chunks: Option<Vec<_>> = (0..old.stamp.columns).map(stored).collect();
         let Some(chunks) = chunks else { return Ok(false) };
         for (Chunk { least, most, sum, .. }, stored) in chunks {
@@ -244,53 +249,89 @@ impl Reader {
     }
 
     /// The values of a column in some rows of a block.
-    pub(super) fn pick(&self, block: u32, column: u32, rows: &[usize]) -> Result<Vec<u64>, PreparedError> {
-        let pick = || {
-            let (chunk, plain) = self.plain(block, column)?;
-            let width = width(chunk.least, chunk.most);
-            let value = |row: &usize| {
-                let mut value = [0; 8];
-                let bytes = plain.get(row * width..(row + 1) * width).ok_or_else(damaged)?;
-                value.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-                Ok(chunk.least.wrapping_add(u64::from_le_bytes(value)))
+    pub(super) fn pick(&self, block: u32, column: u32, rows: &[u32]) -> Result<Vec<u64>, PreparedError> {
+        let picked = self.with_plain(block, column, |Chunk { least, most, .. }, plain| {
+            let width = width(least, most);
+            let mask = u64::MAX.checked_shr(64 - 8 * width as u32).unwrap_or_default();
+            let value = |row: &u32| {
+                let at = *row as usize * width;
+                let value = match plain.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+                    Some(bytes) => u64::from_le_bytes(*bytes) & mask,
+                    None => {
+                        let mut value = [0; 8];
+                        let bytes = plain.get(at..at + width).ok_or_else(damaged)?;
+                        value.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+                        u64::from_le_bytes(value)
+                    }
+                };
+                Ok(least.wrapping_add(value))
             };
             rows.iter().map(value).collect::<io::Result<Vec<_>>>()
-        };
-        pick().map_err(failed(&self.path))
+        });
+        picked.and_then(|picked| picked).map_err(failed(&self.path))
     }
 
     fn read<T: Clone>(&self, block: u32, column: u32, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
-        let (Chunk { least, most, .. }, plain) = self.plain(block, column)?;
-        Ok(widen(&plain, width(least, most), self.rows(block).len(), |value| of(least.wrapping_add(value))))
+        let rows = self.rows(block).len();
+        self.with_plain(block, column, |Chunk { least, most, .. }, plain| {
+            widen(plain, width(least, most), rows, |value| of(least.wrapping_add(value)))
+        })
     }
 
     /// The bytes of a chunk.
-    fn stored(&self, chunk: &Chunk) -> io::Result<Vec<u8>> {
+    fn stored<'a>(&self, chunk: &Chunk, buffer: &'a mut Vec<u8>) -> io::Result<&'a mut [u8]> {
         // No chunk is longer than its values.
         if chunk.bytes > BLOCK_ROWS * 8 {
             return Err(damaged());
         }
-        let mut stored = vec![0; chunk.bytes as usize];
-        self.file.read_exact_at(&mut stored, chunk.offset)?;
-        if xxh3_64(&stored) == chunk.sum { Ok(stored) } else { Err(damaged()) }
+        let stored = first_of(buffer, chunk.bytes as usize);
+        self.file.read_exact_at(stored, chunk.offset)?;
+        if xxh3_64(stored) == chunk.sum { Ok(stored) } else { Err(damaged()) }
     }
 
-    /// A chunk, and its values less the least one.
-    fn plain(&self, block: u32, column: u32) -> io::Result<(Chunk, Vec<u8>)> {
+    /// Does something with a chunk and its values less the least one.
+    fn with_plain<T>(&self, block: u32, column: u32, work: impl FnOnce(Chunk, &[u8]) -> T) -> io::Result<T> {
         let chunk = *self.chunk(block, column).ok_or_else(damaged)?;
-        let (width, rows) = (width(chunk.least, chunk.most), self.rows(block).len());
-        let plain_bytes = rows * width;
+        let plain_bytes = self.rows(block).len() * width(chunk.least, chunk.most);
         if chunk.bytes as usize > plain_bytes {
             return Err(damaged());
         }
-        let stored = self.stored(&chunk)?;
-        let plain =
-            if stored.len() == plain_bytes { stored } else { zstd::bulk::decompress(&stored, plain_bytes)? };
-        if plain.len() != plain_bytes {
-            return Err(damaged());
-        }
-        Ok((chunk, plain))
+        let mut buffers = BUFFERS.take();
+        let stored = self.stored(&chunk, &mut buffers.stored)?;
+        let done = if stored.len() == plain_bytes {
+            work(chunk, stored)
+        } else {
+            let plain = first_of(&mut buffers.plain, plain_bytes);
+            let decompressor = match &mut buffers.decompressor {
+                Some(decompressor) => decompressor,
+                slot => slot.insert(Decompressor::new()?),
+            };
+            if decompressor.decompress_to_buffer(stored, plain)? != plain_bytes {
+                return Err(damaged());
+            }
+            work(chunk, plain)
+        };
+        BUFFERS.set(buffers);
+        Ok(done)
     }
+}
+
+/// What reading needs again for each chunk.
+#[derive(Default)]
+struct Buffers {
+    stored: Vec<u8>,
+    plain: Vec<u8>,
+    decompressor: Option<Decompressor<'static>>,
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
+}
+
+/// The first bytes of a buffer, whatever they are.
+fn first_of(buffer: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
+    buffer.resize(buffer.len().max(bytes), 0);
+    &mut buffer[..bytes]
 }
 
 /// What a file was made from, and the rows of its blocks.

@@ -354,20 +354,28 @@ impl Prepared {
         self.file.map(block, self.place(column), of)
     }
 
+    /// The values of a column in some rows of a block.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn pick(&self, block: u32, column: Column, rows: &[u32]) -> Result<Vec<u64>, PreparedError> {
+        self.file.pick(block, self.place(column), rows)
+    }
+
     /// The facts of some URLs of a block of pages; none of those that are not pages.
     ///
     /// # Errors
     /// When the file is damaged.
     pub fn facts(&self, block: u32, urls: &[UrlId]) -> Result<Vec<(UrlId, Facts)>, PreparedError> {
         let ids = self.ids(block);
-        let rows: Vec<usize> = urls.iter().map(|url| url.0.wrapping_sub(ids.start) as usize).collect();
+        let rows: Vec<u32> = urls.iter().map(|url| url.0.wrapping_sub(ids.start)).collect();
         let are_few = rows.len() < ids.len() / FEW;
         let column = |column: u32| {
             if are_few {
                 return self.file.pick(block, column, &rows);
             }
             let values = self.file.map(block, column, |value| value)?;
-            Ok(rows.iter().map(|row| values.get(*row).copied().unwrap_or(NO_PAGE)).collect())
+            Ok(rows.iter().map(|row| values.get(*row as usize).copied().unwrap_or(NO_PAGE)).collect())
         };
         let columns = (0..FACTS as u32).map(column).collect::<Result<Vec<_>, _>>()?;
         let facts = |(place, url): (usize, &UrlId)| {
@@ -382,4 +390,4 @@ impl Prepared {
 }
 
 /// Rows that are less than one in so many of a block are read one by one.
-const FEW: usize = 8;
+pub const FEW: usize = 8;

@@ -56,7 +56,7 @@ impl Sites {
             let all = self.0.rows(block);
             let are_in = sites.iter().enumerate().filter(|(_, site)| all.contains(&site.0));
             let (places, rows): (Vec<_>, Vec<_>) =
-                are_in.map(|(place, site)| (place, (site.0 - all.start) as usize)).unzip();
+                are_in.map(|(place, site)| (place, site.0 - all.start)).unzip();
             for column in (0..COLUMNS).filter(|_| !rows.is_empty()) {
                 let values = self.0.pick(block, column as u32, &rows)?;
                 places.iter().zip(values).for_each(|(place, value)| found[*place][column] = value);

@@ -225,7 +225,11 @@ impl<'a> ArchiveRows<'a> {
 
     /// The columns of the rows that a plan selects from, if there are some, a test that holds for all that it selects, and whether it
     /// holds for nothing else.
-    pub(super) fn tested(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Columnar<'_>, bool)>, RowsError> {
+    pub(super) fn tested(
+        &self,
+        plan: &Plan,
+        hits: &Hits<'_>,
+    ) -> Result<Option<(Columnar<'_>, bool)>, RowsError> {
         let prepared = match plan.target {
             Target::Pages => self.prepared.as_ref(),
             Target::Captures | Target::Versions => self.prepared_captures()?,
@@ -245,7 +249,7 @@ impl<'a> ArchiveRows<'a> {
     }
 
     /// Answers a plan by columns alone, if they decide all of its conditions.
-    fn columnar(&self, plan: &Plan, hits: &Hits) -> Result<Option<Columnar<'_>>, RowsError> {
+    fn columnar(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<Columnar<'_>>, RowsError> {
         // Single pages are looked up.
         if plan.filter.as_ref().is_some_and(|filter| filter.urls().is_some()) {
             return Ok(None);
@@ -339,7 +343,7 @@ impl Rows for ArchiveRows<'_> {
         Ok(Chosen { rows: Box::new(pages), are_selected })
     }
 
-    fn sorts_for(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Vec<Sort>, u64)>, RowsError> {
+    fn sorts_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<(Vec<Sort>, u64)>, RowsError> {
         let Some(wanted) = Wanted::of(plan) else { return Ok(None) };
         let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
         let Some((counted, left_out)) = columnar.sorted(&wanted)? else { return Ok(None) };
@@ -356,7 +360,7 @@ impl Rows for ArchiveRows<'_> {
         Ok(Some((sorts.collect(), left_out)))
     }
 
-    fn best_for(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
+    fn best_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
         if plan.target == Target::Sites {
             return self.best_sites(plan);
         }
@@ -512,7 +516,7 @@ impl Rows for ArchiveRows<'_> {
     fn documents_for(
         &self,
         plan: &Plan,
-        hits: &Hits,
+        hits: &Hits<'_>,
         search: usize,
     ) -> Result<Option<Vec<UrlId>>, RowsError> {
         self.documents_that(plan, hits, search)

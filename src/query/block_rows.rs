@@ -2,10 +2,14 @@
 
 use std::ops::{Not, Range};
 
+use crate::prepared::{Column as Stored, FEW, Prepared, PreparedError};
+
 /// The rows of a block for which a test holds.
 pub(super) enum Rows {
     All,
     None,
+    /// Less than one in [`FEW`], by rising number, and how many rows there are in all.
+    Few(Vec<u32>, usize),
     Some(Vec<bool>),
 }
 
@@ -15,18 +19,48 @@ impl Rows {
         if rows.contains(&true) { Self::Some(rows) } else { Self::None }
     }
 
+    fn of_few(rows: Vec<u32>, all: usize) -> Self {
+        if rows.is_empty() { Self::None } else { Self::Few(rows, all) }
+    }
+
     /// The rows with these numbers, of which some may be found; they are given by rising number.
     pub(super) fn of_found<T>(ids: Range<u32>, found: &[T], number: impl Fn(&T) -> u32) -> Self {
         let place = |end: u32| found.partition_point(|found| number(found) < end);
         let found = found.get(place(ids.start)..place(ids.end)).unwrap_or_default();
-        if found.is_empty() {
-            return Self::None;
+        let rows = found.iter().map(|found| number(found) - ids.start);
+        if found.len() < ids.len() / FEW || found.is_empty() {
+            let mut rows: Vec<u32> = rows.collect();
+            rows.dedup();
+            return Self::of_few(rows, ids.len());
         }
-        let mut rows = vec![false; ids.len()];
-        for found in found {
-            rows.get_mut((number(found) - ids.start) as usize).into_iter().for_each(|row| *row = true);
-        }
-        Self::Some(rows)
+        Self::Some(flags(rows, ids.len()))
+    }
+
+    /// The rows whose value in a column passes a test. What it says of rows that are not among some may be wrong.
+    pub(super) fn passing(
+        (prepared, block): (&Prepared, u32),
+        column: Stored,
+        among: &Self,
+        passes: impl Fn(u64) -> bool,
+    ) -> Result<Self, PreparedError> {
+        let Self::Few(rows, all) = among else { return Ok(Self::of(prepared.map(block, column, passes)?)) };
+        let values = prepared.pick(block, column, rows)?;
+        let passing = rows.iter().zip(values).filter(|(_, value)| passes(*value));
+        Ok(Self::of_few(passing.map(|(row, _)| *row).collect(), *all))
+    }
+
+    /// Their numbers, if they are few.
+    pub(super) fn few(&self) -> Option<&[u32]> {
+        if let Self::Few(rows, _) = self { Some(rows) } else { None }
+    }
+
+    /// Their numbers; unless they are few, one for each of all rows, and none for those that are not among them.
+    pub(super) fn places(&self, all: usize) -> impl Iterator<Item = Option<u32>> + '_ {
+        let few = self.few();
+        (0..few.map_or(all, <[_]>::len)).map(move |place| match few {
+            Some(few) => few.get(place).copied(),
+            None => self.has(place).then_some(place as u32),
+        })
     }
 
     /// How many of all rows they are.
@@ -34,6 +68,7 @@ impl Rows {
         match self {
             Self::All => all as u64,
             Self::None => 0,
+            Self::Few(rows, _) => rows.len() as u64,
             Self::Some(rows) => rows.iter().filter(|is_in| **is_in).count() as u64,
         }
     }
@@ -43,7 +78,18 @@ impl Rows {
         match self {
             Self::All => true,
             Self::None => false,
+            Self::Few(rows, _) => rows.binary_search(&(row as u32)).is_ok(),
             Self::Some(rows) => rows.get(row).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Whether it has a row of a range.
+    pub(super) fn has_any(&self, mut range: Range<u32>) -> bool {
+        match self {
+            Self::Few(rows, _) => {
+                rows.get(rows.partition_point(|row| *row < range.start)).is_some_and(|row| *row < range.end)
+            }
+            rows => range.any(|row| rows.has(row as usize)),
         }
     }
 
@@ -52,6 +98,7 @@ impl Rows {
         match self {
             Self::All => ids.collect(),
             Self::None => Vec::new(),
+            Self::Few(rows, _) => rows.into_iter().map(|row| ids.start + row).collect(),
             Self::Some(rows) => ids.zip(rows).filter_map(|(id, is)| is.then_some(id)).collect(),
         }
     }
@@ -60,11 +107,48 @@ impl Rows {
         match (self, other) {
             (Self::None, _) | (_, Self::None) => Self::None,
             (Self::All, rows) | (rows, Self::All) => rows,
+            (Self::Few(mut rows, all), other) | (other, Self::Few(mut rows, all)) => {
+                rows.retain(|row| other.has(*row as usize));
+                Self::of_few(rows, all)
+            }
             (Self::Some(mut rows), Self::Some(others)) => {
                 rows.iter_mut().zip(others).for_each(|(row, other)| *row &= other);
                 Self::of(rows)
             }
         }
+    }
+
+    pub(super) fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::All, _) | (_, Self::All) => Self::All,
+            (Self::None, rows) | (rows, Self::None) => rows,
+            (Self::Some(mut rows), Self::Some(others)) => {
+                rows.iter_mut().zip(others).for_each(|(row, other)| *row |= other);
+                Self::Some(rows)
+            }
+            (Self::Few(few, _), Self::Some(mut rows)) | (Self::Some(mut rows), Self::Few(few, _)) => {
+                set(&mut rows, few);
+                Self::Some(rows)
+            }
+            (Self::Few(mut rows, all), Self::Few(others, _)) => {
+                rows.extend(others);
+                rows.sort();
+                rows.dedup();
+                if rows.len() < all / FEW { Self::Few(rows, all) } else { Self::Some(flags(rows, all)) }
+            }
+        }
+    }
+}
+
+fn flags(rows: impl IntoIterator<Item = u32>, all: usize) -> Vec<bool> {
+    let mut flags = vec![false; all];
+    set(&mut flags, rows);
+    flags
+}
+
+fn set(flags: &mut [bool], rows: impl IntoIterator<Item = u32>) {
+    for row in rows {
+        flags.get_mut(row as usize).into_iter().for_each(|flag| *flag = true);
     }
 }
 
@@ -75,9 +159,63 @@ impl Not for Rows {
         match self {
             Self::All => Self::None,
             Self::None => Self::All,
+            Self::Few(rows, all) => !Self::Some(flags(rows, all)),
             Self::Some(mut rows) => {
                 rows.iter_mut().for_each(|row| *row = !*row);
                 Self::Some(rows)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: usize = 40;
+
+    /// Some rows, in each form that says so.
+    fn rows() -> impl Strategy<Value = Vec<u32>> {
+        prop_oneof![
+            prop::collection::btree_set(0..ALL as u32, 0..ALL),
+            prop::collection::btree_set(0..ALL as u32, 0..ALL / FEW),
+        ]
+        .prop_map(|rows| rows.into_iter().collect())
+    }
+
+    fn forms(rows: &[u32]) -> Vec<Rows> {
+        let all = (rows.len() == ALL).then_some(Rows::All);
+        let few = (rows.len() < ALL / FEW).then(|| Rows::of_few(rows.to_vec(), ALL));
+        let some = Rows::of(flags(rows.iter().copied(), ALL));
+        all.into_iter().chain(few).chain([some, Rows::of_found(0..ALL as u32, rows, |row| *row)]).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_combined_whatever_their_form(left in rows(), right in rows()) {
+            let ids = |rows: Rows| rows.of_ids(0..ALL as u32);
+            let (is_left, is_right) = (|row: &u32| left.contains(row), |row: &u32| right.contains(row));
+            let those = |is_in: &dyn Fn(&u32) -> bool| (0..ALL as u32).filter(is_in).collect::<Vec<_>>();
+            for form in forms(&left) {
+                prop_assert_eq!(form.count(ALL), left.len() as u64);
+                let places: Vec<u32> = form.places(ALL).flatten().collect();
+                prop_assert_eq!(&places, &left);
+                for first in 0..ALL as u32 {
+                    prop_assert_eq!(form.has(first as usize), is_left(&first));
+                    prop_assert_eq!(form.has_any(first..first + 3), (first..first + 3).any(|row| is_left(&row)));
+                }
+                prop_assert_eq!(ids(!form), those(&|row| !is_left(row)));
+            }
+            for place in 0..forms(&left).len() {
+                for other in 0..forms(&right).len() {
+                    let pair = || (forms(&left).swap_remove(place), forms(&right).swap_remove(other));
+                    let (one, two) = pair();
+                    prop_assert_eq!(ids(one.and(two)), those(&|row| is_left(row) && is_right(row)));
+                    let (one, two) = pair();
+                    prop_assert_eq!(ids(one.or(two)), those(&|row| is_left(row) || is_right(row)));
+                }
             }
         }
     }

@@ -13,7 +13,7 @@ use super::columns::{Column, plural};
 use super::explain::source;
 use super::expr::{Expr, Function};
 use super::groups::{Aggregate, Gather};
-use super::hits::Hits;
+use super::hits::{Hits, KnownScores};
 use super::numbers::{Number, Times, number, times, whole};
 use super::plan::Plan;
 use super::prefilter::{Test, plain};
@@ -279,7 +279,8 @@ impl Columnar<'_> {
     pub(super) fn note(&self, plan: &Plan, further: Vec<Stored>) {
         self.running.note(|seen| {
             let all = self.prepared.blocks().checked_sub(1).map_or(0, |last| self.prepared.ids(last).end);
-            let columns = [self.test.columns(), further].concat();
+            let further = further.into_iter().map(Some);
+            let columns = self.test.columns().into_iter().chain(further).collect();
             seen.source(source(plural(plan.target), Some(columns), true), all.into());
         });
     }
@@ -357,26 +358,26 @@ impl Columnar<'_> {
             return Ok(());
         }
         let ids = self.prepared.ids(block);
-        let mut places = vec![0_u32; ids.len()];
+        let mut places = vec![0_u32; rows.few().map_or(ids.len(), <[_]>::len)];
         for (key, span) in keys.iter().zip(spans) {
-            let parts = self.prepared.map(block, key.column, |value| key.part(value))?;
+            let values = self.values(block, key.column, &rows)?;
             let size = size(span) as u32;
-            for (place, part) in places.iter_mut().zip(parts) {
-                *place = *place * size + (part - span.start) as u32;
+            for (place, value) in places.iter_mut().zip(values) {
+                *place = *place * size + (key.part(value) - span.start) as u32;
             }
         }
-        for (row, (id, place)) in ids.zip(&places).enumerate() {
-            if rows.has(row)
+        for (row, place) in rows.places(ids.len()).zip(&places) {
+            if let Some(row) = row
                 && let Some((count, last)) = counters.counts.get_mut(*place as usize)
             {
-                (*count, *last) = (*count + 1, id);
+                (*count, *last) = (*count + 1, ids.start + row);
             }
         }
         for (index, number) in numbers.iter().enumerate() {
-            let values = self.prepared.values(block, number.column)?;
-            for (row, (value, place)) in values.into_iter().zip(&places).enumerate() {
+            let values = self.values(block, number.column, &rows)?;
+            for ((row, value), place) in rows.places(ids.len()).zip(values).zip(&places) {
                 let at = *place as usize * numbers.len() + index;
-                if rows.has(row)
+                if row.is_some()
                     && !(number.zero_is_unknown && value == 0)
                     && let Some(sums) = counters.sums.get_mut(at)
                 {
@@ -387,11 +388,20 @@ impl Columnar<'_> {
         Ok(())
     }
 
+    /// The values of a column in a few rows of a block, or, unless they are few, in all.
+    fn values(&self, block: u32, column: Stored, rows: &Rows) -> Found<Vec<u64>> {
+        Ok(match rows.few() {
+            Some(few) => self.prepared.pick(block, column, few)?,
+            None => self.prepared.values(block, column)?,
+        })
+    }
+
     /// The rows that come first, and how many there are in all.
-    pub(super) fn best(&self, best: &Best, hits: &Hits) -> Found<(Vec<u32>, u64)> {
+    pub(super) fn best(&self, best: &Best, hits: &Hits<'_>) -> Found<(Vec<u32>, u64)> {
         let nothing = || -> First { (Top::new(Some(best.limit), Place::cmp), 0) };
+        let scores = hits.scores();
         let blocks = (0..self.prepared.blocks()).into_par_iter();
-        let each = blocks.try_fold(nothing, |first, block| self.add_best(first, block, best, hits));
+        let each = blocks.try_fold(nothing, |first, block| self.add_best(first, block, best, &scores));
         let (top, count) = each.try_reduce(nothing, |(mut left, ours), (right, theirs)| {
             right.into_sorted().into_iter().for_each(|place| left.push(place));
             Ok((left, ours + theirs))
@@ -400,7 +410,13 @@ impl Columnar<'_> {
     }
 
     /// Adds the rows of a block.
-    fn add_best(&self, (mut top, mut count): First, block: u32, best: &Best, hits: &Hits) -> Found<First> {
+    fn add_best(
+        &self,
+        (mut top, mut count): First,
+        block: u32,
+        best: &Best,
+        scores: &KnownScores<'_>,
+    ) -> Found<First> {
         let rows = self.rows(block)?;
         if matches!(rows, Rows::None) {
             return Ok((top, count));
@@ -408,7 +424,7 @@ impl Columnar<'_> {
         let ids = self.prepared.ids(block);
         // No row of the block comes before those already found: they are only counted.
         let (least, most) = self.prepared.bounds(block, best.number.column).into_inner();
-        let bm25 = if best.is_score { hits.bm25_of(ids.clone()) } else { vec![0.0; ids.len()] };
+        let bm25 = if best.is_score { scores.of(ids.clone(), rows.few()) } else { Vec::new() };
         let first_rank = match best.is_score {
             true => best.rank_with(bm25.iter().copied().fold(0.0, f64::max), most),
             false => best.first_rank(least, most),
@@ -417,17 +433,21 @@ impl Columnar<'_> {
         if top.last().is_some_and(|last| *last < first) {
             return Ok((top, count + rows.count(ids.len())));
         }
-        let values = self.prepared.values(block, best.number.column)?;
-        let is_captured = |kind| prepared::kind(kind).is_some();
-        let captured = if best.captured_first {
-            self.prepared.map(block, Stored::Kind, is_captured)?
-        } else {
-            vec![true; ids.len()]
+        let factor = if best.is_score { combined(1.0, best.number.value(most)) } else { 0.0 };
+        let values = self.values(block, best.number.column, &rows)?;
+        let kinds = if best.captured_first { self.values(block, Stored::Kind, &rows)? } else { Vec::new() };
+        // Most scores need not be calculated to see that they are too low.
+        let may_come = |bm25: f64, top: &Top<Place, _>| {
+            let first_rank = || best.rank((bm25 * factor).to_bits());
+            !best.is_score || top.last().is_none_or(|last| (Reverse(true), first_rank(), 0) <= *last)
         };
-        for (row, (((id, value), is_captured), bm25)) in ids.zip(values).zip(captured).zip(bm25).enumerate() {
-            if rows.has(row) {
-                count += 1;
-                top.push((Reverse(is_captured), best.rank_with(bm25, value), id));
+        for (place, (row, value)) in rows.places(ids.len()).zip(values).enumerate() {
+            let Some(row) = row else { continue };
+            count += 1;
+            let bm25 = bm25.get(place).copied().unwrap_or_default();
+            if may_come(bm25, &top) {
+                let is_captured = kinds.get(place).is_none_or(|kind| prepared::kind(*kind).is_some());
+                top.push((Reverse(is_captured), best.rank_with(bm25, value), ids.start + row));
             }
         }
         Ok((top, count))
@@ -467,7 +487,8 @@ impl Columnar<'_> {
         {
             return Ok(rows);
         }
-        Ok(rows.and(Rows::of(self.prepared.map(block, Stored::Kind, prepared::is_page)?)))
+        let pages = Rows::passing((self.prepared, block), Stored::Kind, &rows, prepared::is_page)?;
+        Ok(rows.and(pages))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::search::words;
 pub(crate) struct Bounds {
     /// For documents of which this is known.
     pub(crate) known: ElementQuery,
-    /// For all of which it may be so; none if these are the same, but for documents that are not fully indexed.
+    /// For all others of which it may be so; none if there are only those that are not fully indexed.
     pub(crate) maybe: Option<ElementQuery>,
 }
 
@@ -22,17 +22,18 @@ impl Bounds {
         Self { known, maybe: None }
     }
 
-    fn into_maybe(self) -> ElementQuery {
-        self.maybe.unwrap_or(self.known)
+    /// For all of which it may be so.
+    fn into_either(self) -> ElementQuery {
+        match self.maybe {
+            Some(maybe) => ElementQuery::Any(vec![self.known, maybe]),
+            None => self.known,
+        }
     }
 
     fn any(all: Vec<Self>) -> Self {
-        let maybe = all.iter().any(|one| one.maybe.is_some()).then(|| {
-            ElementQuery::Any(
-                all.iter().map(|one| one.maybe.clone().unwrap_or_else(|| one.known.clone())).collect(),
-            )
-        });
-        Self { known: ElementQuery::Any(all.into_iter().map(|one| one.known).collect()), maybe }
+        let (known, maybe): (Vec<_>, Vec<_>) = all.into_iter().map(|one| (one.known, one.maybe)).unzip();
+        let maybe: Vec<_> = maybe.into_iter().flatten().collect();
+        Self { known: ElementQuery::Any(known), maybe: (!maybe.is_empty()).then(|| ElementQuery::Any(maybe)) }
     }
 }
 
@@ -237,8 +238,7 @@ fn whole(place: &str, text: &str) -> Bounds {
         return Bounds::exact(whole.unwrap_or_else(nothing));
     }
     let partial = ElementQuery::All(vec![ElementQuery::Partial(place.to_owned()), words_at(place, text)]);
-    let maybe = ElementQuery::Any(whole.iter().cloned().chain([partial]).collect());
-    Bounds { known: whole.unwrap_or_else(nothing), maybe: Some(maybe) }
+    Bounds { known: whole.unwrap_or_else(nothing), maybe: Some(partial) }
 }
 
 /// A place that has the words of a text in a row.
@@ -382,5 +382,5 @@ fn wanted_by(
         _ => {}
     }
     let decided = place.and_then(|place| at(place.to_owned(), Some(filter)));
-    decided.map_or(ElementQuery::All(Vec::new()), Bounds::into_maybe)
+    decided.map_or(ElementQuery::All(Vec::new()), Bounds::into_either)
 }

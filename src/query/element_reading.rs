@@ -26,7 +26,7 @@ impl ArchiveRows<'_> {
     pub(super) fn documents_that(
         &self,
         plan: &Plan,
-        hits: &Hits,
+        hits: &Hits<'_>,
         search: usize,
     ) -> Found<Option<Vec<UrlId>>> {
         let Some(Search::Elements { read: Some(condition), .. }) = plan.searches.get(search) else {
@@ -36,10 +36,14 @@ impl ArchiveRows<'_> {
         if plan.target != Target::Pages || plan.order.first().is_some_and(|(expr, _)| is_score(expr)) {
             return Ok(None);
         }
-        let Some((columnar, _)) = self.tested(plan, hits)? else { return Ok(None) };
-        let mut pages: Vec<UrlId> = hits.found(search).into_iter().flatten().map(|(id, _)| *id).collect();
+        let Some((mut columnar, _)) = self.tested(plan, hits)? else { return Ok(None) };
+        let found = hits.found(search).into_iter().flat_map(|found| found.iter());
+        let mut pages: Vec<UrlId> = found.map(|(id, _)| *id).collect();
         if let Some(candidates) = plan.filter.as_ref().and_then(|filter| hits.candidates(filter)) {
             pages.retain(|id| candidates.binary_search(id).is_ok());
+        }
+        if pages.len() >= columnar.prepared.blocks() as usize {
+            columnar.test.prepare()?;
         }
         let pages = columnar.of(&pages)?;
         let has_elements = |kind| matches!(page_type(kind), PageType::Xml | PageType::Feed);

@@ -169,22 +169,23 @@ impl Plan {
             self.order.first(),
             Some((Expr::Field(Path { via: None, column: Column::Score }), Direction::Descending))
         );
-        let (candidates, began) = (self.candidates(world)?, Instant::now());
+        let began = Instant::now();
         let mut offer = |row: Row| {
             let keys = self.keys(&world.subject(&row))?;
             found.offer(Candidate { keys, id: row.id(), of: row })
         };
-        match (candidates, world.rows.best_for(self, world.hits)?) {
-            (_, Some((rows, matched))) => {
-                self.chosen_seen(world, matched, began);
-                rows.into_iter().try_for_each(offer)?;
-                found.matched = matched;
-            }
-            (Some(candidates), None) if by_score && self.sample.is_none() => {
+        if let Some((rows, matched)) = world.rows.best_for(self, world.hits)? {
+            self.chosen_seen(world, matched, began);
+            rows.into_iter().try_for_each(offer)?;
+            found.matched = matched;
+            return Ok((found, true));
+        }
+        match self.candidates(world)? {
+            Some(candidates) if by_score && self.sample.is_none() => {
                 let is_all = self.best_first(world, candidates, &mut found)?;
                 return Ok((found, is_all));
             }
-            (candidates, None) => self.scan(world, candidates, &mut offer)?,
+            candidates => self.scan(world, candidates, &mut offer)?,
         }
         Ok((found, true))
     }
@@ -197,8 +198,8 @@ impl Plan {
         candidates: Vec<UrlId>,
         found: &mut Ordered<'_, Row>,
     ) -> Result<bool, Error> {
-        let bm25 = |id| world.hits.bm25(id);
-        let mut ranked: Vec<(f64, UrlId)> = candidates.into_iter().map(|id| (bm25(id), id)).collect();
+        let bm25 = |id| Ok::<_, RowsError>((world.hits.bm25(id)?, id));
+        let mut ranked: Vec<(f64, UrlId)> = candidates.into_iter().map(bm25).collect::<Result<_, _>>()?;
         ranked.sort_unstable_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
         let importance_max = world.rows.importance_max();
         let (began, mut is_all, all) = (Instant::now(), true, ranked.len() as u64);

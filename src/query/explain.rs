@@ -106,12 +106,15 @@ impl Seen {
     }
 }
 
-/// Where rows come from, for explanations.
-pub(super) fn source(rows: &str, columns: Option<Vec<Stored>>, are_selected: bool) -> String {
+/// Where rows come from, for explanations; `columns` are none for URLs, which lie elsewhere.
+pub(super) fn source(rows: &str, columns: Option<Vec<Option<Stored>>>, are_selected: bool) -> String {
     let Some(mut columns) = columns else { return format!("all {rows}, from the tables of the state") };
-    columns.sort_unstable_by_key(|column| *column as u32);
+    columns.sort_unstable_by_key(|column| column.map(|column| column as u32));
     columns.dedup();
-    let names: Vec<String> = columns.iter().map(|column| format!("{column:?}").to_lowercase()).collect();
+    let name = |column: &Option<_>| {
+        column.map_or("url".to_owned(), |column: Stored| format!("{column:?}").to_lowercase())
+    };
+    let names: Vec<String> = columns.iter().map(name).collect();
     match (names.is_empty(), are_selected) {
         (true, _) => format!("all {rows}, from prepared columns"),
         (false, true) => format!("{rows} by prepared columns, which decide: {}", names.join(", ")),

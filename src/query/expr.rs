@@ -119,6 +119,16 @@ impl Expr {
         }
     }
 
+    /// Whether it needs a field of this name, of whatever row.
+    pub(super) fn needs(&self, column: Column) -> bool {
+        match self {
+            Self::Field(path) => path.column == column,
+            Self::Call(_, argument) => argument.needs(column),
+            Self::Arithmetic(left, _, right) => left.needs(column) || right.needs(column),
+            _ => false,
+        }
+    }
+
     /// The column of a plain field.
     pub(crate) fn column(&self) -> Option<Column> {
         if let Self::Field(path) = self { Some(path.column) } else { None }

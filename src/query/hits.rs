@@ -1,29 +1,41 @@
 //! What the searches of a plan found before rows are read, and which pages can match at all because of it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use archive_storage::UrlId;
+use rayon::prelude::*;
 
+use super::FullText;
 use super::filter::Filter;
-use crate::search::Structures;
+use super::rows::RowsError;
+use crate::search::{Structures, TextQuery};
 
 /// Pages found, with BM25 (0 for what no text search found), by rising id.
 pub(crate) type Found = Vec<(UrlId, f32)>;
 
+/// Whether a search counts for the score.
+pub(super) enum Scored<'a> {
+    Not,
+    Known,
+    /// The index is asked for each page.
+    Later(&'a dyn FullText, &'a TextQuery),
+}
+
 /// The findings of all searches of a plan.
 #[derive(Default)]
-pub struct Hits {
+pub struct Hits<'a> {
     /// None for one that may find any page.
-    searches: Vec<Option<(Found, bool)>>,
+    searches: Vec<Option<(Arc<Found>, Scored<'a>)>>,
     /// The structure of the pages' XML documents, from the index.
     pub(crate) structures: Structures,
 }
 
-impl Hits {
-    /// Adds the findings of the next search, which `scores` or does not.
-    pub(crate) fn push(&mut self, mut found: Found, scores: bool) {
-        found.sort_unstable_by_key(|(id, _)| *id);
-        self.searches.push(Some((found, scores)));
+impl<'a> Hits<'a> {
+    /// Adds the findings of the next search.
+    pub(super) fn push(&mut self, mut found: Found, scored: Scored<'a>) {
+        found.par_sort_unstable_by_key(|(id, _)| *id);
+        self.searches.push(Some((Arc::new(found), scored)));
     }
 
     /// Adds a search that may find any page.
@@ -34,7 +46,8 @@ impl Hits {
     /// Puts pages, by rising number, in the place of what the search at `index` found.
     pub(super) fn set(&mut self, index: usize, pages: Vec<UrlId>) {
         if let Some(search) = self.searches.get_mut(index) {
-            *search = Some((pages.into_iter().map(|id| (id, 0.0)).collect(), false));
+            let pages = pages.into_iter().map(|id| (id, 0.0)).collect();
+            *search = Some((Arc::new(pages), Scored::Not));
         }
     }
 
@@ -45,25 +58,25 @@ impl Hits {
     }
 
     /// The sum of BM25 over all searches that count for the score.
-    pub(crate) fn bm25(&self, id: UrlId) -> f64 {
-        self.scoring().filter_map(|found| bm25(found, id)).map(f64::from).sum()
+    pub(crate) fn bm25(&self, id: UrlId) -> Result<f64, RowsError> {
+        let each = self.searches.iter().flatten().map(|(found, scored)| {
+            Ok::<f64, RowsError>(match scored {
+                Scored::Not => 0.0,
+                Scored::Known => bm25(found, id).map_or(0.0, f64::from),
+                Scored::Later(index, query) => index.bm25(query, id)?.into(),
+            })
+        });
+        each.sum()
     }
 
-    /// The same of each page of a range.
-    pub(super) fn bm25_of(&self, pages: Range<u32>) -> Vec<f64> {
-        let mut sums = vec![0.0; pages.len()];
-        for (id, bm25) in self.scoring().flat_map(|found| within(found, &pages)) {
-            sums[(id.0 - pages.start) as usize] += f64::from(*bm25);
-        }
-        sums
-    }
-
-    fn scoring(&self) -> impl Iterator<Item = &Found> {
-        self.searches.iter().flatten().filter(|(_, scores)| *scores).map(|(found, _)| found)
+    /// What is known of BM25 of all pages.
+    pub(super) fn scores(&self) -> KnownScores<'_> {
+        let known = self.searches.iter().flatten().filter(|(_, scored)| matches!(scored, Scored::Known));
+        KnownScores(known.map(|(found, _)| found.as_slice()).collect())
     }
 
     /// What the search at `index` found; none of one that may find any page.
-    pub(super) fn found(&self, index: usize) -> Option<&Found> {
+    pub(super) fn found(&self, index: usize) -> Option<&Arc<Found>> {
         self.searches.get(index)?.as_ref().map(|(found, _)| found)
     }
 
@@ -81,7 +94,7 @@ impl Hits {
                 for part in parts {
                     all.extend(self.candidates(part)?);
                 }
-                all.sort_unstable();
+                all.sort();
                 all.dedup();
                 Some(all)
             }
@@ -90,8 +103,36 @@ impl Hits {
     }
 }
 
+/// What searches say of scores.
+pub(super) struct KnownScores<'a>(Vec<&'a [(UrlId, f32)]>);
+
+impl KnownScores<'_> {
+    /// The sum of BM25 of each page of a range, or of a few, by their places in it.
+    pub(super) fn of(&self, pages: Range<u32>, few: Option<&[u32]>) -> Vec<f64> {
+        let mut sums = vec![0.0; few.map_or(pages.len(), <[_]>::len)];
+        for found in &self.0 {
+            let mut before = 0;
+            for (id, bm25) in within(found, &pages) {
+                let row = id.0 - pages.start;
+                let place = match few {
+                    None => row as usize,
+                    Some(few) => {
+                        before += few.iter().skip(before).take_while(|other| **other < row).count();
+                        match few.get(before) {
+                            Some(other) if *other == row => before,
+                            _ => continue,
+                        }
+                    }
+                };
+                sums[place] += f64::from(*bm25);
+            }
+        }
+        sums
+    }
+}
+
 /// The hits in a range of pages.
-fn within<'a>(found: &'a Found, pages: &Range<u32>) -> &'a [(UrlId, f32)] {
+fn within<'a>(found: &'a [(UrlId, f32)], pages: &Range<u32>) -> &'a [(UrlId, f32)] {
     let place = |page: u32| found.partition_point(|(id, _)| id.0 < page);
     found.get(place(pages.start)..place(pages.end)).unwrap_or_default()
 }

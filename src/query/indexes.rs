@@ -31,13 +31,19 @@ impl<'r, 'a> Indexes<'r, 'a> {
 }
 
 impl FullText for Indexes<'_, '_> {
-    fn hits(&self, query: &TextQuery) -> Found<Vec<(UrlId, f32)>> {
+    fn hits(&self, query: &TextQuery, scores: bool) -> Found<Vec<(UrlId, f32)>> {
         let mut hits = Vec::new();
         for (part, view) in self.parts() {
-            let found = view.hits(query)?.into_iter().filter(|(id, _)| part.has(*id));
-            hits.extend(found.map(|(id, bm25)| (part.page_above(id), bm25)));
+            let found = view.hits(query, scores)?.into_iter().filter(|(id, _)| part.has(*id));
+            let found: Vec<_> = found.map(|(id, bm25)| (part.page_above(id), bm25)).collect();
+            if hits.is_empty() { hits = found } else { hits.extend(found) }
         }
         Ok(hits)
+    }
+
+    fn bm25(&self, query: &TextQuery, page: UrlId) -> Found<f32> {
+        let (_, index, page) = self.rows.origin(page);
+        self.views.get(index).map_or(Ok(0.0), |view| FullText::bm25(view, query, page))
     }
 
     fn documents(&self, query: &ElementQuery, are_known: bool) -> Found<Option<Vec<UrlId>>> {
@@ -45,7 +51,8 @@ impl FullText for Indexes<'_, '_> {
         for (part, view) in self.parts() {
             let Some(found) = view.documents(query, are_known)? else { return Ok(None) };
             let found = found.into_iter().filter(|id| part.has(*id));
-            documents.extend(found.map(|id| part.page_above(id)));
+            let found: Vec<_> = found.map(|id| part.page_above(id)).collect();
+            if documents.is_empty() { documents = found } else { documents.extend(found) }
         }
         Ok(Some(documents))
     }

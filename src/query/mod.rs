@@ -105,11 +105,20 @@ type Instant = DateTime<Utc>;
 
 /// An index of the texts of pages.
 pub trait FullText {
-    /// Every page that `query` finds, in any order, with its BM25.
+    /// Every page that `query` finds, in any order, with its BM25; unless `scores`, that may be anything.
     ///
     /// # Errors
     /// When the index cannot be read.
-    fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError>;
+    fn hits(&self, query: &TextQuery, scores: bool) -> Result<Vec<(UrlId, f32)>, RowsError>;
+
+    /// The BM25 of one page; 0 if `query` does not find it.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    fn bm25(&self, query: &TextQuery, page: UrlId) -> Result<f32, RowsError> {
+        let found = self.hits(query, true)?.into_iter().find(|(id, _)| *id == page);
+        Ok(found.map_or(0.0, |(_, bm25)| bm25))
+    }
 
     /// Every page whose elements may match `query`, or only those that are known to match, in any order; none if the index
     /// does not know.
@@ -132,8 +141,12 @@ pub trait FullText {
 
 /// Elements are only known of the newest versions.
 impl FullText for search::View<'_> {
-    fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
-        Ok(self.search(query)?)
+    fn hits(&self, query: &TextQuery, scores: bool) -> Result<Vec<(UrlId, f32)>, RowsError> {
+        Ok(self.search(query, scores)?)
+    }
+
+    fn bm25(&self, query: &TextQuery, page: UrlId) -> Result<f32, RowsError> {
+        Ok(search::View::bm25(self, query, page)?)
     }
 
     fn documents(&self, query: &ElementQuery, are_known: bool) -> Result<Option<Vec<UrlId>>, RowsError> {

@@ -46,8 +46,8 @@ impl Number {
     pub(super) fn between(
         &self,
         ranges: &[(Bound<f64>, Bound<f64>)],
-        prepared: &Prepared,
-        block: u32,
+        (prepared, block): (&Prepared, u32),
+        among: &Rows,
     ) -> Result<Rows, PreparedError> {
         let bounds = prepared.bounds(block, self.column);
         let (least, most) = ((self.of)(*bounds.start()), (self.of)(*bounds.end()));
@@ -65,10 +65,10 @@ impl Number {
         let least = u64::from(self.zero_is_unknown).max(*bounds.start());
         let stored: Vec<_> = ranges.iter().map(|range| self.stored(range, least..=*bounds.end())).collect();
         if let [range] = stored.as_slice() {
-            return Ok(Rows::of(prepared.map(block, self.column, |value| range.contains(&value))?));
+            return Rows::passing((prepared, block), self.column, among, |value| range.contains(&value));
         }
         let is_in = |value| stored.iter().any(|range| range.contains(&value));
-        Ok(Rows::of(prepared.map(block, self.column, is_in)?))
+        Rows::passing((prepared, block), self.column, among, is_in)
     }
 
     /// The stored numbers, among those within bounds, whose numbers are in a range.

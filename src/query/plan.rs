@@ -56,6 +56,7 @@ pub struct Plan {
     pub(crate) target: Target,
     pub(crate) filter: Option<Filter>,
     pub(crate) searches: Vec<Search>,
+    pub(crate) scores: Scores,
     /// Whether pages are asked for the structure of their documents.
     pub(crate) asks_structure: bool,
     /// Which of the rows that match are drawn: how many, and the seed.
@@ -69,6 +70,16 @@ pub struct Plan {
     /// Only what was captured before counts.
     pub(crate) as_of: Option<Instant>,
     pub(super) said: Said,
+}
+
+/// What scores are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scores {
+    Nothing,
+    /// They are only in the columns of rows.
+    Shown,
+    /// They decide which rows there are, or their order.
+    Decide,
 }
 
 /// How rows are grouped.
@@ -153,6 +164,7 @@ impl Plan {
         let whole = query.condition.as_ref().map(|condition| checker.whole(condition)).transpose()?;
         let (filter, checks) = whole.map_or((None, Vec::new()), |(filter, said)| (Some(filter), said));
         let is_scored = checker.searches.iter().any(Search::scores);
+        let are_tested = checker.typing.score_used.is_some();
         let mut planner = Planner { checker, query, is_scored };
         let shape = if is_grouped(query) { planner.grouped()? } else { planner.single()? };
         let Checker { typing, searches, .. } = planner.checker;
@@ -163,11 +175,19 @@ impl Plan {
                     "add a condition such as `text contains \"open access\"`".to_owned(),
                 )));
         }
+        let is_used = typing.score_used.is_some();
+        let orders = shape.order.iter().any(|(key, _)| key.needs(Column::Score));
+        let scores = match are_tested || orders || is_used && shape.groups.is_some() {
+            true => Scores::Decide,
+            false if is_used => Scores::Shown,
+            false => Scores::Nothing,
+        };
         let rows = |count: &Spanned<u64>| usize::try_from(count.value).unwrap_or(usize::MAX);
         Ok(Self {
             target: query.target,
             filter,
             searches,
+            scores,
             asks_structure: typing.asks_structure,
             sample: query.sample.as_ref().map(|sample| (rows(&sample.rows), sample.seed)),
             groups: shape.groups,

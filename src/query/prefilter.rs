@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use archive_grammar::Target;
 use archive_storage::{HostId, MimeId, SiteId, UrlId};
@@ -14,7 +15,7 @@ use super::block_rows::Rows;
 use super::columns::{CAPTURE_KINDS, CHANGES, Column, Path, yes_no};
 use super::expr::Expr;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind};
-use super::hits::Hits;
+use super::hits::{Found, Hits};
 use super::numbers::{Number, number, times};
 use super::rows::{PageType, RowsError};
 use super::running::Running;
@@ -27,7 +28,7 @@ use crate::prepared::{self, BySite, Column as Stored, Facts, Pages, Prepared};
 pub(super) struct Known<'a, 'h> {
     pub(super) target: Target,
     pub(super) pages: &'a Pages<'a>,
-    pub(super) hits: &'h Hits,
+    pub(super) hits: &'h Hits<'h>,
     /// The pages of each site, if that is known.
     pub(super) by_site: Option<&'a BySite>,
 }
@@ -51,9 +52,9 @@ pub(super) enum Test<'a> {
     /// The same for a single number, which is faster.
     Is(Stored, u64),
     /// One of these pages, by rising number, which searches found.
-    Found(Vec<u32>),
-    /// One of these pages, by rising number, which are those of some sites, or have some URLs.
-    Among(Vec<UrlId>),
+    Found(Arc<Found>),
+    /// One of these pages, by rising number, which are those of some sites, or, without a column, have some URLs.
+    Among(Vec<UrlId>, Option<Stored>),
     Urls(Urls<'a>),
     Titles(Titles<'a>),
 }
@@ -79,7 +80,7 @@ impl<'a> Test<'a> {
     /// of what the others leave.
     fn turn(&self) -> u8 {
         match self {
-            Self::Found(_) | Self::Among(_) => 0,
+            Self::Found(_) | Self::Among(..) => 0,
             Self::All(tests) => tests.first().map_or(1, Self::turn),
             Self::Any(_) | Self::Not(_) | Self::Between(..) | Self::Of(..) | Self::Is(..) => 1,
             Self::Titles(_) => 2,
@@ -101,22 +102,23 @@ impl<'a> Test<'a> {
     fn holds_for_none(&self) -> bool {
         match self {
             Self::Found(pages) => pages.is_empty(),
-            Self::Among(pages) => pages.is_empty(),
+            Self::Among(pages, _) => pages.is_empty(),
             _ => false,
         }
     }
 
-    /// The columns that it reads.
-    pub(super) fn columns(&self) -> Vec<Stored> {
+    /// The columns that it reads; none for URLs.
+    pub(super) fn columns(&self) -> Vec<Option<Stored>> {
         match self {
             Self::All(tests) | Self::Any(tests) => tests.iter().flat_map(Self::columns).collect(),
             Self::Not(test) => test.columns(),
             Self::Between(Number { column, .. }, _) | Self::Of(column, ..) | Self::Is(column, _) => {
-                vec![*column]
+                vec![Some(*column)]
             }
-            Self::Among(_) => vec![Stored::Site],
-            Self::Titles(_) => vec![Stored::Title],
-            Self::Found(_) | Self::Urls(_) => Vec::new(),
+            Self::Among(_, column) => vec![*column],
+            Self::Titles(_) => vec![Some(Stored::Title)],
+            Self::Urls(_) => vec![None],
+            Self::Found(_) => Vec::new(),
         }
     }
 
@@ -158,7 +160,7 @@ impl<'a> Test<'a> {
                 None => None,
             },
             Filter::Hit(search) if known.target == Target::Pages => {
-                known.hits.found(*search).map(|found| Self::Found(found.iter().map(|(id, _)| id.0).collect()))
+                known.hits.found(*search).map(|found| Self::Found(Arc::clone(found)))
             }
             Filter::Compare { .. } | Filter::Hit(_) | Filter::Some(..) | Filter::Changed(..) => None,
         })
@@ -188,7 +190,7 @@ impl<'a> Test<'a> {
                         let urls = urls.iter().filter_map(|url| state.find(url).transpose());
                         let mut found: Vec<UrlId> = urls.collect::<Result<_, _>>()?;
                         found.sort_unstable();
-                        Ok(Some(Self::Among(found)))
+                        Ok(Some(Self::Among(found, None)))
                     }
                     _ => {
                         let host = test.host().map(|host| TextTestKind::Is(vec![host]));
@@ -295,7 +297,7 @@ impl<'a> Test<'a> {
             among.append(&mut pages);
         }
         among.sort_unstable();
-        Ok(Some(Self::Among(among)))
+        Ok(Some(Self::Among(among, Some(Stored::Site))))
     }
 
     /// The rows of a block for which it holds.
@@ -305,33 +307,35 @@ impl<'a> Test<'a> {
 
     /// The same; what it says of rows that are not among some may be wrong.
     fn rows_among(&self, prepared: &Prepared, block: u32, among: &Rows) -> Result<Rows, RowsError> {
-        let each = |tests: &[Self], is: bool| {
-            tests.iter().try_fold(Rows::All, |rows, test| {
-                let rest = if is && matches!(rows, Rows::Some(_)) { &rows } else { among };
+        Ok(match self {
+            Self::All(tests) => tests.iter().try_fold(Rows::All, |rows, test| {
+                let rest = if matches!(rows, Rows::Some(_) | Rows::Few(..)) { &rows } else { among };
                 Ok::<_, RowsError>(match &rows {
                     Rows::None => Rows::None,
                     _ => {
                         let others = test.rows_among(prepared, block, rest)?;
-                        rows.and(if is { others } else { !others })
+                        rows.and(others)
                     }
                 })
-            })
-        };
-        Ok(match self {
-            Self::All(tests) => each(tests, true)?,
-            Self::Any(tests) => !each(tests, false)?,
+            })?,
+            Self::Any(tests) => tests.iter().try_fold(Rows::None, |rows, test| {
+                Ok::<_, RowsError>(match &rows {
+                    Rows::All => Rows::All,
+                    _ => rows.or(test.rows_among(prepared, block, among)?),
+                })
+            })?,
             Self::Not(test) => !test.rows_among(prepared, block, among)?,
-            Self::Between(number, ranges) => number.between(ranges, prepared, block)?,
+            Self::Between(number, ranges) => number.between(ranges, (prepared, block), among)?,
             Self::Is(column, wanted) => {
                 let bounds = prepared.bounds(block, *column);
                 match bounds.contains(wanted) {
                     false => Rows::None,
                     true if bounds.start() == bounds.end() => Rows::All,
-                    true => Rows::of(prepared.map(block, *column, |value| value == *wanted)?),
+                    true => Rows::passing((prepared, block), *column, among, |value| value == *wanted)?,
                 }
             }
-            Self::Found(found) => Rows::of_found(prepared.ids(block), found, |id| *id),
-            Self::Among(pages) => Rows::of_found(prepared.ids(block), pages, |id| id.0),
+            Self::Found(found) => Rows::of_found(prepared.ids(block), found, |(id, _)| id.0),
+            Self::Among(pages, _) => Rows::of_found(prepared.ids(block), pages, |id| id.0),
             Self::Urls(urls) => urls.rows(prepared.ids(block), among)?,
             Self::Titles(titles) => titles.rows(prepared, block, among)?,
             Self::Of(column, are, otherwise) => {
@@ -340,7 +344,7 @@ impl<'a> Test<'a> {
                 if bounds.start() == bounds.end() {
                     if is(*bounds.start()) { Rows::All } else { Rows::None }
                 } else {
-                    Rows::of(prepared.map(block, *column, is)?)
+                    Rows::passing((prepared, block), *column, among, is)?
                 }
             }
         })

@@ -7,29 +7,56 @@ use std::collections::HashSet;
 use archive_grammar::Relation;
 use archive_storage::UrlId;
 
-use super::hits::{Found, Hits};
-use super::plan::{Plan, Search};
+use super::hits::{Found, Hits, Scored};
+use super::plan::{Plan, Scores, Search};
 use super::rows::{PageRow, Rows, RowsError};
 use super::{Error, FullText, explain};
 use crate::parse::LinkKind;
 
+/// Rows whose scores are looked up one by one.
+const SCORED_LATER_MAX: usize = 100;
+
+/// Which pages a search scores.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scoring {
+    None,
+    /// Those whose score is asked for.
+    Later,
+    All,
+}
+
 impl Plan {
     /// What the searches of the plan find.
-    pub(crate) fn hits(&self, rows: &dyn Rows, full_text: Option<&dyn FullText>) -> Result<Hits, Error> {
+    pub(crate) fn hits<'a>(
+        &'a self,
+        rows: &dyn Rows,
+        full_text: Option<&'a dyn FullText>,
+    ) -> Result<Hits<'a>, Error> {
         let mut hits = Hits::default();
+        let scoring = self.scoring();
         if let Some(index) = full_text.filter(|_| self.asks_structure && self.as_of.is_none()) {
             hits.structures = index.structures().map_err(Error::Search)?;
         }
         for (place, search) in self.searches.iter().enumerate() {
             rows.running().check()?;
-            let found = explain::searched(rows.running(), search, || search.found(rows, full_text))?;
+            let found = explain::searched(rows.running(), search, || {
+                search.found(rows, full_text, scoring == Scoring::All)
+            })?;
             match found {
                 Some(mut found) => {
                     // What is known to match need not be read.
                     if matches!(search, Search::Elements { read: Some(_), .. }) {
                         found.retain(|(id, _)| !hits.has(place - 2, *id));
                     }
-                    hits.push(found, search.scores());
+                    let scored = match (search, full_text) {
+                        (Search::Text { query, scores: true }, Some(index)) => match scoring {
+                            Scoring::None => Scored::Not,
+                            Scoring::Later => Scored::Later(index, query),
+                            Scoring::All => Scored::Known,
+                        },
+                        _ => Scored::Not,
+                    };
+                    hits.push(found, scored);
                 }
                 None => hits.push_any(),
             }
@@ -38,8 +65,18 @@ impl Plan {
         Ok(hits)
     }
 
+    /// Scores of a few rows are looked up one by one.
+    fn scoring(&self) -> Scoring {
+        let are_few = self.last_row().is_some_and(|last| last <= SCORED_LATER_MAX) && self.as_of.is_none();
+        match self.scores {
+            Scores::Nothing => Scoring::None,
+            Scores::Shown if are_few => Scoring::Later,
+            Scores::Shown | Scores::Decide => Scoring::All,
+        }
+    }
+
     /// Reads the documents on which the index does not decide, where the store reads them together.
-    fn read_documents(&self, rows: &dyn Rows, hits: &mut Hits) -> Result<(), RowsError> {
+    fn read_documents(&self, rows: &dyn Rows, hits: &mut Hits<'_>) -> Result<(), RowsError> {
         for (place, search) in self.searches.iter().enumerate() {
             let is_unsure = matches!(search, Search::Elements { read: Some(_), .. })
                 && hits.found(place).is_some_and(|found| !found.is_empty());
@@ -54,11 +91,16 @@ impl Plan {
 
 impl Search {
     /// What it finds; none if it may find any page.
-    fn found(&self, rows: &dyn Rows, full_text: Option<&dyn FullText>) -> Result<Option<Found>, Error> {
+    fn found(
+        &self,
+        rows: &dyn Rows,
+        full_text: Option<&dyn FullText>,
+        scores: bool,
+    ) -> Result<Option<Found>, Error> {
         Ok(Some(match self {
             Self::Text { query, .. } => {
                 let index = full_text.ok_or(Error::NoIndex)?;
-                index.hits(query).map_err(Error::Search)?
+                index.hits(query, scores).map_err(Error::Search)?
             }
             Self::Url(relation, url) => related(rows, *relation, &rows.find(url)?.into_iter().collect())?,
             Self::Pages(relation, plan) => {

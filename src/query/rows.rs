@@ -244,7 +244,7 @@ pub trait Rows {
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn sorts_for(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Vec<Sort>, u64)>, RowsError> {
+    fn sorts_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<(Vec<Sort>, u64)>, RowsError> {
         let _ = (plan, hits);
         Ok(None)
     }
@@ -254,7 +254,7 @@ pub trait Rows {
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn best_for(&self, plan: &Plan, hits: &Hits) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
+    fn best_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
         let _ = (plan, hits);
         Ok(None)
     }
@@ -313,7 +313,7 @@ pub trait Rows {
     fn documents_for(
         &self,
         plan: &Plan,
-        hits: &Hits,
+        hits: &Hits<'_>,
         search: usize,
     ) -> Result<Option<Vec<UrlId>>, RowsError> {
         let _ = (plan, hits, search);

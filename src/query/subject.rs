@@ -24,7 +24,7 @@ use crate::parse::{Structure, Validity};
 /// The context in which rows are evaluated.
 pub(crate) struct World<'a> {
     pub(crate) rows: &'a dyn Rows,
-    pub(crate) hits: &'a Hits,
+    pub(crate) hits: &'a Hits<'a>,
     /// All sites, once a row of another kind asks for one: there are few.
     sites: OnceCell<HashMap<SiteId, SiteRow>>,
     /// The record that was read last: several fields come from one record.
@@ -76,7 +76,7 @@ fn structure_field(structure: &Structure, column: Column) -> Value {
 }
 
 impl<'a> World<'a> {
-    pub(crate) fn new(rows: &'a dyn Rows, hits: &'a Hits) -> Self {
+    pub(crate) fn new(rows: &'a dyn Rows, hits: &'a Hits<'a>) -> Self {
         let (record, structure, running) = (RefCell::default(), RefCell::default(), rows.running());
         let tally = running.is_explained().then(RefCell::default);
         Self { rows, hits, sites: OnceCell::new(), record, structure, running, tally }
@@ -144,7 +144,7 @@ impl<'a> World<'a> {
         let detail = |detail| self.rows.page_detail(page, detail);
         Ok(match column {
             Column::Importance => page.importance.into(),
-            Column::Score => score::combined(self.hits.bm25(page.id), page.importance).into(),
+            Column::Score => score::combined(self.hits.bm25(page.id)?, page.importance).into(),
             Column::Status => page.status.map(u32::from).into(),
             Column::Captures => page.captures.into(),
             Column::Captured => u32::from(page.captures > 0).into(),

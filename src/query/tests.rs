@@ -113,12 +113,13 @@ impl Rows for Web {
 
 /// Finds texts anywhere; its BM25 is the share of the page's text.
 impl FullText for Web {
-    fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
+    fn hits(&self, query: &TextQuery, scores: bool) -> Result<Vec<(UrlId, f32)>, RowsError> {
         let found = self.pages.iter().rev().filter(|(.., text)| match query.all {
             true => query.texts.iter().all(|wanted| text.contains(wanted)),
             false => query.texts.iter().any(|wanted| text.contains(wanted)),
         });
-        Ok(found.map(|(row, .., text)| (row.id, 10.0 / text.len() as f32)).collect())
+        let bm25 = |text: &str| if scores { 10.0 / text.len() as f32 } else { f32::NAN };
+        Ok(found.map(|(row, .., text)| (row.id, bm25(text))).collect())
     }
 }
 
@@ -269,7 +270,7 @@ fn stops_early_without_loss() {
         }
     }
     impl FullText for Many {
-        fn hits(&self, _: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
+        fn hits(&self, _: &TextQuery, _: bool) -> Result<Vec<(UrlId, f32)>, RowsError> {
             Ok((0..2000).map(|id| (UrlId(id), 1.0 + (id * 7919 % 1999) as f32 / 50.0)).collect())
         }
     }
@@ -281,6 +282,22 @@ fn stops_early_without_loss() {
     let first = run("text contains x select depth, score limit 10");
     assert_eq!(first.rows, all.rows[..10]);
     assert_eq!((first.matched, all.matched), (None, Some(2000)));
+}
+
+/// Without scores, the index says nothing of them.
+#[test]
+fn scores_are_looked_up_where_a_few_are_shown() {
+    let rows = |text: &str| ask(&format!("text contains e {text}")).rows;
+    let all = rows("order by url select url, score");
+    assert!(all.len() > 2 && all.iter().all(|row| row[1].as_number().is_some_and(|score| score > 0.0)));
+    assert_eq!(rows("order by url select url, score limit 2"), all[..2]);
+    let tested = rows("and score + 0 > 0 order by url select url, score limit 2");
+    assert_eq!(tested, all[..2]);
+    let ordered = rows("order by score + 0, url select url, score limit 3");
+    assert_eq!(ordered, rows("order by score, url select url, score")[..3]);
+    let grouped = rows("select max(score), count limit 1");
+    let most = all.iter().filter_map(|row| row[1].as_number()).fold(0.0, f64::max);
+    assert_eq!(grouped[0][0].as_number(), Some(most));
 }
 
 #[test]

@@ -46,13 +46,14 @@ impl Urls<'_> {
 
 /// The ids of which some are asked for, with their neighbours.
 fn runs(ids: Range<u32>, among: &Rows) -> Vec<Range<u32>> {
-    let Rows::Some(among) = among else { return vec![ids] };
+    if !matches!(among, Rows::Some(_) | Rows::Few(..)) {
+        return vec![ids];
+    }
     let mut runs: Vec<Range<u32>> = Vec::new();
-    for (first, rows) in ids.clone().step_by(URLS_TOGETHER as usize).zip(among.chunks(URLS_TOGETHER as usize))
-    {
+    for first in ids.clone().step_by(URLS_TOGETHER as usize) {
         let end = ids.end.min(first.saturating_add(URLS_TOGETHER));
         match runs.last_mut() {
-            _ if !rows.contains(&true) => {}
+            _ if !among.has_any(first - ids.start..end - ids.start) => {}
             Some(last) if last.end == first => last.end = end,
             _ => runs.push(first..end),
         }
@@ -111,11 +112,18 @@ impl<'a> Titles<'a> {
                 let (place, rest) = split(position);
                 found.get(place as usize).is_some_and(|found| found.binary_search(&rest).is_ok())
             };
-            return Ok(Rows::of(prepared.map(block, Stored::Title, holds)?));
+            return Ok(Rows::passing((prepared, block), Stored::Title, among, holds)?);
         }
-        let values = prepared.values(block, Stored::Title)?;
-        let asked = (0..).zip(values).filter(|(row, _)| among.has(*row));
-        let mut asked: Vec<(usize, u64)> = asked.collect();
+        let mut asked: Vec<(usize, u64)> = match among {
+            Rows::Few(rows, _) => {
+                let values = prepared.pick(block, Stored::Title, rows)?;
+                rows.iter().map(|row| *row as usize).zip(values).collect()
+            }
+            _ => {
+                let values = prepared.values(block, Stored::Title)?;
+                (0..).zip(values).filter(|(row, _)| among.has(*row)).collect()
+            }
+        };
         // Neighbours among titles are read together.
         asked.sort_unstable_by_key(|(_, position)| *position);
         let mut titles = self.state.title_cursor();

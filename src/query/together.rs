@@ -330,11 +330,11 @@ impl Rows for Together<'_> {
         Ok(Chosen { rows: Box::new(all.into_iter().flatten()), are_selected })
     }
 
-    fn sorts_for(&self, plan: &Plan, hits: &Hits) -> Found<Option<(Vec<Sort>, u64)>> {
+    fn sorts_for(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Option<(Vec<Sort>, u64)>> {
         self.only().map_or(Ok(None), |only| only.sorts_for(plan, hits))
     }
 
-    fn best_for(&self, plan: &Plan, hits: &Hits) -> Found<Option<(Vec<Row>, u64)>> {
+    fn best_for(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Option<(Vec<Row>, u64)>> {
         self.only().map_or(Ok(None), |only| only.best_for(plan, hits))
     }
 
@@ -390,7 +390,7 @@ impl Rows for Together<'_> {
         rows.document(capture, read)
     }
 
-    fn documents_for(&self, plan: &Plan, hits: &Hits, search: usize) -> Found<Option<Vec<UrlId>>> {
+    fn documents_for(&self, plan: &Plan, hits: &Hits<'_>, search: usize) -> Found<Option<Vec<UrlId>>> {
         self.only().map_or(Ok(None), |only| only.documents_for(plan, hits, search))
     }
 

@@ -27,10 +27,7 @@ impl Value {
     /// values are not ordered here: they come last in every order.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Self::Text(left), Self::Text(right)) => {
-                let lower = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<String>();
-                lower(left).cmp(&lower(right)).then_with(|| left.cmp(right))
-            }
+            (Self::Text(left), Self::Text(right)) => by_letters(left, right).then_with(|| left.cmp(right)),
             (Self::Time(left), Self::Time(right)) => left.cmp(right),
             (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
             (left, right) => {
@@ -84,6 +81,16 @@ impl Value {
                 key.extend(time.timestamp_micros().to_le_bytes());
             }
         }
+    }
+}
+
+/// The order of two texts, large and small letters alike, which mostly shows in their first letters.
+fn by_letters(left: &str, right: &str) -> Ordering {
+    if left.is_ascii() && right.is_ascii() {
+        let right = right.bytes().map(|letter| letter.to_ascii_lowercase());
+        left.bytes().map(|letter| letter.to_ascii_lowercase()).cmp(right)
+    } else {
+        left.chars().flat_map(char::to_lowercase).cmp(right.chars().flat_map(char::to_lowercase))
     }
 }
 
@@ -195,6 +202,21 @@ impl Serialize for Value {
             Self::Number(number) => serializer.serialize_f64(*number),
             Self::Text(text) => serializer.serialize_str(text),
             Self::Time(time) => serializer.serialize_str(&time.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Value;
+
+    proptest! {
+        #[test]
+        fn texts_are_ordered_by_their_letters(left in "[a-cA-CäÄßİ. ]{0,4}", right in "[a-cA-CäÄßİ. ]{0,4}") {
+            let expected = (left.to_lowercase(), &left).cmp(&(right.to_lowercase(), &right));
+            prop_assert_eq!(Value::Text(left.clone()).compare(&Value::Text(right.clone())), expected);
         }
     }
 }

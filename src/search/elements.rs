@@ -92,14 +92,14 @@ pub enum ElementQuery {
     Nests(String),
     /// An element, or an attribute, of this name whose text is this as a whole, in small letters.
     Whole(String, String),
-    /// Such a text for which a test holds, or, if that is not asked to be known, may hold. With more than [`VALUES_MAX`] different
-    /// texts nothing is known, and any of them may be one.
+    /// Such a text for which a test holds, or one of which that is not known. With more than [`VALUES_MAX`] different texts it is not
+    /// known of any.
     Values {
         /// The name.
         of: String,
         /// The test.
         test: ValueTest,
-        /// Whether it has to be known.
+        /// Whether it is known to hold.
         is_known: bool,
     },
     /// A text that is not indexed as a whole, in an element or an attribute of this name.
@@ -362,7 +362,8 @@ impl Compiler<'_> {
         Some(Term::from_field_text(self.field(name), &text))
     }
 
-    /// The terms of whole texts that pass a test; none if there are too many different ones.
+    /// The terms of whole texts that pass a test, or of which it is not known whether they do; none if there are too many different
+    /// ones.
     fn values(&self, of: &str, test: &ValueTest, is_known: bool) -> tantivy::Result<Option<Vec<Term>>> {
         let first = format!("{of}{IS}");
         let (mut read, mut found) = (0, Vec::new());
@@ -376,7 +377,7 @@ impl Compiler<'_> {
                     return Ok(None);
                 }
                 let Ok(text) = std::str::from_utf8(text) else { continue };
-                if (test.0)(&with_space(text)).unwrap_or(!is_known) {
+                if (test.0)(&with_space(text)) == is_known.then_some(true) {
                     found.push(Term::from_field_text(self.field(of), &format!("{first}{text}")));
                 }
             }

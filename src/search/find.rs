@@ -296,7 +296,7 @@ impl View<'_> {
     }
 
     fn pages_with(&self, texts: Vec<String>, all: bool) -> Result<HashSet<UrlId>, Error> {
-        let found = self.search(&TextQuery { all, texts })?;
+        let found = self.search(&TextQuery { all, texts }, false)?;
         Ok(found.into_iter().map(|(page, _)| page).collect())
     }
 

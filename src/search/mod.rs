@@ -11,6 +11,7 @@
 //!
 //! Large and small letters and accents on Latin letters make no difference; see [`words`] for what a word is.
 
+mod collect;
 pub mod elements;
 mod error;
 mod files;

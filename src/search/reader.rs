@@ -7,14 +7,16 @@ use archive_storage::UrlId;
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::Column;
 use tantivy::directory::MmapDirectory;
-use tantivy::query::Bm25StatisticsProvider;
-use tantivy::{DocId, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentOrdinal, SegmentReader};
+use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Query as _};
+use tantivy::{
+    DocId, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentOrdinal, SegmentReader, Term,
+};
 
 use super::elements::{self, ElementQuery};
 use super::error::{Error, guarded};
 use super::schema::{self, Fields};
 use super::structures::Structures;
-use super::{TextQuery, terms, writer};
+use super::{TextQuery, collect, terms, writer};
 
 /// Times an index is opened that was exchanged for another while it was.
 const OPENINGS_MAX: u32 = 8;
@@ -112,8 +114,38 @@ impl Reader {
     /// # Errors
     /// When the index cannot be read.
     pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
-        let found = self.hits(query, &self.searcher())?;
-        Ok(found.into_iter().map(|(page, _, bm25)| (page, bm25)).collect())
+        self.pages_with(query, Some(&self.searcher()))
+    }
+
+    /// The same, with BM25 by the numbers of `statistics`, or, without these, 0 for each page, which costs less.
+    pub(super) fn pages_with(
+        &self,
+        query: &TextQuery,
+        statistics: Option<&dyn Bm25StatisticsProvider>,
+    ) -> Result<Vec<(UrlId, f32)>, Error> {
+        let query = terms::compile(query, self.fields);
+        self.collected(|searcher| {
+            let scoring = match statistics {
+                Some(statistics) => EnableScoring::enabled_from_statistics_provider(statistics, searcher),
+                None => EnableScoring::disabled_from_searcher(searcher),
+            };
+            collect::pages_with(searcher, &*query.weight(scoring)?, statistics.is_some())
+        })
+    }
+
+    /// The BM25 of one page by the numbers of `statistics`; 0 if the query does not find it.
+    pub(super) fn bm25(
+        &self,
+        query: &TextQuery,
+        page: UrlId,
+        statistics: &dyn Bm25StatisticsProvider,
+    ) -> Result<f32, Error> {
+        let query = terms::compile(query, self.fields);
+        let term = Term::from_field_u64(self.fields.page, u64::from(page.0));
+        self.collected(|searcher| {
+            let scoring = EnableScoring::enabled_from_statistics_provider(statistics, searcher);
+            collect::score(searcher, &*query.weight(scoring)?, &term)
+        })
     }
 
     /// Every document that `query` finds: its page, an older version's number, and BM25 by the numbers of `statistics`.
@@ -123,11 +155,7 @@ impl Reader {
         statistics: &dyn Bm25StatisticsProvider,
     ) -> Result<Vec<Hit>, Error> {
         let query = terms::compile(query, self.fields);
-        guarded(&self.folder, || {
-            let searcher = self.reader.searcher();
-            let found = searcher.search_with_statistics_provider(&query, &EveryHit, statistics);
-            found.map_err(|source| Error::of(&self.folder, source))
-        })
+        self.collected(|searcher| searcher.search_with_statistics_provider(&query, &EveryHit, statistics))
     }
 
     /// Every page whose elements may be as `query` wants them, or only those that are known to be, in no order.
@@ -135,11 +163,15 @@ impl Reader {
     /// # Errors
     /// When the index cannot be read.
     pub fn with_elements(&self, query: &ElementQuery, are_known: bool) -> Result<Vec<UrlId>, Error> {
+        self.collected(|searcher| {
+            let query = elements::compile(query, are_known, self.fields, searcher)?;
+            collect::pages(searcher, &*query.weight(EnableScoring::disabled_from_searcher(searcher))?)
+        })
+    }
+
+    fn collected<T>(&self, work: impl FnOnce(&Searcher) -> tantivy::Result<T>) -> Result<T, Error> {
         guarded(&self.folder, || {
-            let searcher = self.reader.searcher();
-            let found = elements::compile(query, are_known, self.fields, &searcher)
-                .and_then(|query| searcher.search(&query, &EveryPage));
-            found.map_err(|source| Error::of(&self.folder, source))
+            work(&self.reader.searcher()).map_err(|source| Error::of(&self.folder, source))
         })
     }
 
@@ -148,9 +180,7 @@ impl Reader {
     /// # Errors
     /// When the index cannot be read.
     pub fn structures(&self) -> Result<Structures, Error> {
-        guarded(&self.folder, || {
-            Structures::read(&self.reader.searcher()).map_err(|source| Error::of(&self.folder, source))
-        })
+        self.collected(Structures::read)
     }
 }
 
@@ -183,41 +213,6 @@ impl Collector for EveryHit {
 
     fn merge_fruits(&self, segments: Vec<Vec<Hit>>) -> tantivy::Result<Vec<Hit>> {
         Ok(segments.into_iter().flatten().collect())
-    }
-}
-
-/// Collects every document's page.
-struct EveryPage;
-
-struct SegmentPages(Column<u64>, Vec<UrlId>);
-
-impl Collector for EveryPage {
-    type Fruit = Vec<UrlId>;
-    type Child = SegmentPages;
-
-    fn for_segment(&self, _: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<SegmentPages> {
-        Ok(SegmentPages(segment.fast_fields().u64("page")?, Vec::new()))
-    }
-
-    fn requires_scoring(&self) -> bool {
-        false
-    }
-
-    fn merge_fruits(&self, segments: Vec<Vec<UrlId>>) -> tantivy::Result<Vec<UrlId>> {
-        Ok(segments.concat())
-    }
-}
-
-impl SegmentCollector for SegmentPages {
-    type Fruit = Vec<UrlId>;
-
-    fn collect(&mut self, document: DocId, _: Score) {
-        let page = self.0.first(document).and_then(|page| u32::try_from(page).ok());
-        self.1.extend(page.map(UrlId));
-    }
-
-    fn harvest(self) -> Vec<UrlId> {
-        self.1
     }
 }
 

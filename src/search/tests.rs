@@ -93,6 +93,39 @@ fn ranks_titles_before_bodies() {
     assert!(hits.iter().all(|(_, bm25)| *bm25 > 0.0));
 }
 
+/// However many documents one processor looks at, and whether they are scored or not.
+#[test]
+fn finds_the_same_pages_and_scores_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    library(folder.path());
+    let mut writer = writer(folder.path());
+    writer.add(&Document { replaces: true, ..document(1, "Access", "Open access again.") }).unwrap();
+    (6..200).for_each(|page| {
+        writer.add(&document(page, "Access", &"open access ".repeat(page as usize % 7))).unwrap();
+    });
+    writer.remove(UrlId(3));
+    writer.commit(43).unwrap();
+    writer.close().unwrap();
+    let view = View::from(Reader::open(folder.path()).unwrap());
+    let any = TextQuery { all: false, texts: vec!["libraries".to_owned(), "open access".to_owned()] };
+    let queries = ["open access", "access", "acc*", "librar*", "page 3", "page"].map(TextQuery::phrase);
+    for query in queries.iter().chain([&any]) {
+        let sorted = |scores| {
+            let mut found = view.search(query, scores).unwrap();
+            found.sort_by_key(|(page, _)| *page);
+            found
+        };
+        let scored = sorted(true);
+        let pages: Vec<_> = scored.iter().map(|(page, _)| (*page, 0.0)).collect();
+        assert_eq!(sorted(false), pages, "{query:?}");
+        for page in (1..210).map(UrlId) {
+            let one = scored.iter().find(|(other, _)| *other == page).map_or(0.0, |(_, bm25)| *bm25);
+            assert_eq!(view.bm25(query, page).unwrap(), one, "{query:?} {page:?}");
+        }
+    }
+    assert_eq!(view.search(&queries[1], true).unwrap().len(), 196);
+}
+
 #[test]
 fn keeps_one_document_a_page() {
     let folder = tempfile::tempdir().unwrap();

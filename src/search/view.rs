@@ -121,12 +121,16 @@ impl<'a> View<'a> {
         self.readers.first().map_or(Path::new(FOLDER), Reader::folder)
     }
 
-    /// Every page that `query` finds, in no order, with its BM25, as [`Reader::search`] has it.
+    /// Every page that `query` finds, in no order, with its BM25, as [`Reader::search`] has it, or 0 unless `scores`: that is faster.
     ///
     /// # Errors
     /// When an index or a history cannot be read.
-    pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
+    pub fn search(&self, query: &TextQuery, scores: bool) -> Result<Vec<(UrlId, f32)>, Error> {
         let whole = self.whole();
+        if let Some(newest) = self.newest() {
+            let statistics: &dyn Bm25StatisticsProvider = &whole;
+            return newest.pages_with(query, scores.then_some(statistics));
+        }
         let mut found = Vec::new();
         for reader in &self.readers {
             for (page, version, bm25) in reader.hits(query, &whole)? {
@@ -136,6 +140,20 @@ impl<'a> View<'a> {
             }
         }
         Ok(found)
+    }
+
+    /// The BM25 of one page; 0 if `query` does not find it.
+    ///
+    /// # Errors
+    /// As [`View::search`].
+    pub fn bm25(&self, query: &TextQuery, page: UrlId) -> Result<f32, Error> {
+        match self.newest() {
+            Some(newest) => newest.bm25(query, page, &self.whole()),
+            None => {
+                let found = self.search(query, true)?;
+                Ok(found.into_iter().find(|(id, _)| *id == page).map_or(0.0, |(_, bm25)| bm25))
+            }
+        }
     }
 }
 

@@ -1,0 +1,129 @@
+//! Collects all pages that a query finds, on all processors.
+
+use archive_storage::UrlId;
+use rayon::prelude::*;
+use tantivy::columnar::Column;
+use tantivy::query::Weight;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
+
+/// Segments with more documents are looked at in parts, if there are processors for these.
+const PART_DOCUMENTS_MIN: u64 = if cfg!(test) { 2 } else { 1 << 17 };
+const PARTS_PER_PROCESSOR: u64 = 2;
+
+/// A page and its score.
+pub(super) type Scored = (UrlId, f32);
+
+/// Every page that a query finds, with its score or 0. Parts of a segment are looked at side by side.
+pub(super) fn pages_with(
+    searcher: &Searcher,
+    weight: &dyn Weight,
+    scores: bool,
+) -> tantivy::Result<Vec<Scored>> {
+    let all: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
+    let own = (all / PARTS_PER_PROCESSOR / rayon::current_num_threads() as u64).max(PART_DOCUMENTS_MIN);
+    let parts = searcher.segment_readers().iter().flat_map(|segment| {
+        let end = segment.max_doc();
+        let starts = (0..end).step_by(usize::try_from(own).unwrap_or(usize::MAX));
+        starts
+            .map(move |start| (segment, start, u64::from(start).saturating_add(own).min(end.into()) as DocId))
+    });
+    let parts: Vec<_> = parts.collect();
+    let of_part = |(segment, start, end): (&SegmentReader, DocId, DocId)| {
+        let mut found = Found::new(segment)?;
+        let mut documents = weight.scorer(segment, 1.0)?;
+        if documents.doc() < start {
+            documents.seek(start);
+        }
+        if scores {
+            while documents.doc() < end {
+                found.add(documents.doc(), documents.score());
+                documents.advance();
+            }
+        } else {
+            let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
+            while documents.doc() < end {
+                let filled = documents.fill_buffer(&mut buffer);
+                let filled = buffer.get(..filled).unwrap_or_default();
+                let own = filled.partition_point(|document| *document < end);
+                filled.iter().take(own).for_each(|document| found.add(*document, 0.0));
+            }
+        }
+        Ok(found.into_pages())
+    };
+    let found: Vec<_> = parts.into_par_iter().map(of_part).collect::<tantivy::Result<_>>()?;
+    Ok(found.concat())
+}
+
+/// Every page that a query without scores finds. Each segment is looked at as a whole: a query for many terms reads all of them first.
+pub(super) fn pages(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result<Vec<UrlId>> {
+    let of_segment = |segment: &SegmentReader| {
+        let mut found = Found::new(segment)?;
+        weight.for_each_no_score(segment, &mut |documents| {
+            documents.iter().for_each(|document| found.add(*document, 0.0));
+        })?;
+        Ok(found.into_pages().into_iter().map(|(page, _)| page).collect())
+    };
+    let segments = searcher.segment_readers().par_iter().map(of_segment);
+    Ok(segments.collect::<tantivy::Result<Vec<Vec<_>>>>()?.concat())
+}
+
+/// The score of the page that is named by a term; 0 if the query does not find it.
+pub(super) fn score(searcher: &Searcher, weight: &dyn Weight, page: &Term) -> tantivy::Result<f32> {
+    for segment in searcher.segment_readers() {
+        let index = segment.inverted_index(page.field())?;
+        let Some(mut named) = index.read_postings(page, IndexRecordOption::Basic)? else { continue };
+        let mut documents = weight.scorer(segment, 1.0)?;
+        while named.doc() != TERMINATED {
+            let document = named.doc();
+            let is_alive = segment.alive_bitset().is_none_or(|alive| alive.is_alive(document));
+            let is_found = is_alive && documents.doc() <= document && documents.seek(document) == document;
+            if is_found {
+                return Ok(documents.score());
+            }
+            named.advance();
+        }
+    }
+    Ok(0.0)
+}
+
+/// Documents of a segment that were found. Their pages are read a block at a time.
+struct Found<'a> {
+    segment: &'a SegmentReader,
+    page: Column<u64>,
+    documents: Vec<DocId>,
+    scores: Vec<f32>,
+    pages: Vec<Scored>,
+}
+
+impl<'a> Found<'a> {
+    fn new(segment: &'a SegmentReader) -> tantivy::Result<Self> {
+        let page = segment.fast_fields().u64("page")?;
+        let (documents, scores, pages) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { segment, page, documents, scores, pages })
+    }
+
+    fn add(&mut self, document: DocId, score: f32) {
+        if self.segment.alive_bitset().is_none_or(|alive| alive.is_alive(document)) {
+            self.documents.push(document);
+            self.scores.push(score);
+            if self.documents.len() == COLLECT_BLOCK_BUFFER_LEN {
+                self.read_pages();
+            }
+        }
+    }
+
+    fn read_pages(&mut self) {
+        let mut pages = [None; COLLECT_BLOCK_BUFFER_LEN];
+        self.page.first_vals(&self.documents, &mut pages[..self.documents.len()]);
+        let pages = pages.iter().zip(self.scores.drain(..));
+        self.pages
+            .extend(pages.filter_map(|(page, score)| Some((UrlId(u32::try_from((*page)?).ok()?), score))));
+        self.documents.clear();
+    }
+
+    fn into_pages(mut self) -> Vec<Scored> {
+        self.read_pages();
+        self.pages
+    }
+}

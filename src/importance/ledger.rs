@@ -139,6 +139,9 @@ pub struct Numbers {
     /// Whether cash has gone round often enough for its flows to be those of all known pages.
     #[serde(default)]
     is_settled: bool,
+    /// The clock when that was last said.
+    #[serde(default)]
+    settled_at: f64,
 }
 
 fn whole() -> u64 {
@@ -174,6 +177,7 @@ impl Ledger {
             virtual_rate: 0.0,
             calibration: 1.0,
             is_settled: false,
+            settled_at: 0.0,
         };
         Self { numbers, policy }
     }
@@ -334,6 +338,13 @@ impl Ledger {
     /// Says that cash has gone round often enough to know its flows: the first pass is over.
     pub fn settle(&mut self) {
         self.numbers.is_settled = true;
+        self.numbers.settled_at = self.numbers.clock;
+    }
+
+    /// Turns of G since that was last said; infinitely many if it never was.
+    #[must_use]
+    pub fn moved_since_settled(&self) -> f64 {
+        if self.numbers.is_settled { self.numbers.clock - self.numbers.settled_at } else { f64::INFINITY }
     }
 
     /// Takes a share of what an unread page has received back to the virtual page; returns its new base.

@@ -223,13 +223,13 @@ impl<'a> Recorder<'a> {
         Ok(ended)
     }
 
-    /// Passes cash along the stored links, for importance to follow from them, after so many captures; records become durable
-    /// beside. Gives the number of rounds.
-    pub(crate) fn settle(&mut self, captures: u64) -> Result<u32, RecorderError> {
+    /// Passes cash along the stored links, for importance to follow from them; records become durable beside. Gives the number
+    /// of rounds.
+    pub(crate) fn settle(&mut self) -> Result<u32, RecorderError> {
         if let Some(syncing) = &mut self.syncing {
             syncing.begin(self.store, 0)?;
         }
-        let rounds = self.credits.settle(self.store.state_mut(), captures, self.memory.settling())?;
+        let rounds = self.credits.settle(self.store.state_mut(), self.memory.settling())?;
         tracing::info!(rounds, "cash was passed along the stored links");
         if rounds > 0 {
             self.audited_at = None;

@@ -464,9 +464,8 @@ impl Run<'_> {
         self.end_spare_time()?;
         self.watch.start();
         // Rounds over the links of one partition would lose what others have paid.
-        let captures = self.status.captures + self.status.errors + self.status.refused;
-        if captures > 0 && !self.exchanges() {
-            self.recorder.settle(captures)?;
+        if self.status.captures + self.status.errors + self.status.refused > 0 && !self.exchanges() {
+            self.recorder.settle()?;
         }
         self.watch.lap(Stage::Settle);
         self.recorder.conclude()?;

@@ -12,7 +12,7 @@
 //! 4. `Recorder::settle` ends a run with rounds over the stored links, `Recorder::conclude` with a last checkpoint, and
 //!    `Recorder::close_index` with the rest of the texts.
 //!
-//! The books are audited over all accounts when the captures since the last time are a thirtieth of the URLs, so that it costs a
+//! The books are audited over all accounts when the captures since the last time, of all runs, are a thirtieth of the URLs, so that it costs a
 //! bounded share of recording, and whenever accounts were changed other than by captures that have just come in: after a
 //! replay and after settling.
 
@@ -89,6 +89,9 @@ impl<'a> Recorder<'a> {
     pub(crate) fn open(store: &'a mut Store, settings: Settings) -> Result<Self, RecorderError> {
         let Settings { memory, checkpoint_every, full_text } = settings;
         store.state_mut().set_cache_bytes(memory.state());
+        // As if one program had recorded everything: a small run leaves the audit to the run that completes its part.
+        let captures = store.state().totals().captures;
+        let since = captures % (u64::from(store.state().url_count()) / ACCOUNTS_PER_CREDIT).max(1);
         Ok(Self {
             reader: store.reader(),
             credits: Credits::open(store.state())?,
@@ -96,7 +99,7 @@ impl<'a> Recorder<'a> {
             memory,
             checkpoints: CheckpointTimer::new(checkpoint_every),
             syncing: None,
-            audited_at: Some(0),
+            audited_at: Some(captures - since),
             appending: Duration::ZERO,
             store,
         })

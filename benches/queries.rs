@@ -135,7 +135,7 @@ fn make(folder: &Path, web: &Web) -> Outcomes<()> {
             store.checkpoint()?;
         }
     }
-    credits.settle(store.state_mut(), u64::MAX, SETTLE_BYTES)?;
+    credits.settle(store.state_mut(), SETTLE_BYTES)?;
     credits.save(store.state_mut())?;
     Ok(prepared::close(store)?)
 }

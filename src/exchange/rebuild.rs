@@ -116,7 +116,7 @@ pub(super) fn remake(
         Ok(())
     })?;
     recorder.conclude()?;
-    if recorder.settle(u64::MAX)? > 0 {
+    if recorder.settle()? > 0 {
         recorder.conclude()?;
     }
     let store = rebuild.store();

@@ -39,7 +39,11 @@ use super::cash::{Base, Cash};
 use super::credit::Credit;
 use super::weight::Weight;
 
+mod estimates;
+mod payout;
 mod transfer;
+
+pub use payout::Payout;
 
 /// Units that a page is given when it is discovered: 2^32 pages, as many as ids can name, empty the reserve.
 pub const ENDOWMENT: u64 = 1 << 28;
@@ -139,6 +143,9 @@ pub struct Numbers {
     /// Whether cash has gone round often enough for its flows to be those of all known pages.
     #[serde(default)]
     is_settled: bool,
+    /// The clock when that was last said.
+    #[serde(default)]
+    settled_at: f64,
 }
 
 fn whole() -> u64 {
@@ -174,6 +181,7 @@ impl Ledger {
             virtual_rate: 0.0,
             calibration: 1.0,
             is_settled: false,
+            settled_at: 0.0,
         };
         Self { numbers, policy }
     }
@@ -334,6 +342,13 @@ impl Ledger {
     /// Says that cash has gone round often enough to know its flows: the first pass is over.
     pub fn settle(&mut self) {
         self.numbers.is_settled = true;
+        self.numbers.settled_at = self.numbers.clock;
+    }
+
+    /// Turns of G since that was last said; infinitely many if it never was.
+    #[must_use]
+    pub fn moved_since_settled(&self) -> f64 {
+        if self.numbers.is_settled { self.numbers.clock - self.numbers.settled_at } else { f64::INFINITY }
     }
 
     /// Takes a share of what an unread page has received back to the virtual page; returns its new base.
@@ -371,85 +386,8 @@ impl Ledger {
         self.observe(given, to_unread, 0);
     }
 
-    /// The history of a read page after pages were visited in turn; see [`Credit::evened`].
-    #[must_use]
-    pub fn evened(&self, base: Base, credit: Credit) -> Credit {
-        let cash = self.cash(&Account { base, credit: Some(credit) });
-        credit.evened(in_endowments(cash.units()), self.clock())
-    }
-
-    /// Cash that comes in to the page per turn of G, in endowments: the estimate of its importance before it is made
-    /// relative.
-    #[must_use]
-    pub fn rate(&self, account: &Account) -> f64 {
-        let cash = self.cash(account).units();
-        match account.credit {
-            Some(credit) => credit.rate(in_endowments(cash), self.clock()),
-            None => received(cash) / self.unread_age() + self.withheld(),
-        }
-    }
-
-    /// Importance of the page, mean 1 over all known pages: 10 is ten times the average page.
-    #[must_use]
-    pub fn importance(&self, account: &Account) -> f64 {
-        let mean = self.mean_rate();
-        if mean > 0.0 { self.rate(account) / mean } else { 1.0 }
-    }
-
-    /// The mean of [`Ledger::rate`] over all known pages, as of now.
-    #[must_use]
-    pub fn mean_rate(&self) -> f64 {
-        let pages = self.pages();
-        let circulating = in_endowments(self.circulating());
-        if pages == 0 {
-            0.0
-        } else {
-            self.numbers.calibration * self.flow_to_pages() * circulating / pages as f64
-        }
-    }
-
-    /// Share of the moved cash that goes to pages, not to the virtual page; never 0, so that it can divide.
-    fn flow_to_pages(&self) -> f64 {
-        (1.0 - self.numbers.virtual_rate).max(f64::MIN_POSITIVE)
-    }
-
     pub(super) fn read_pages(&self) -> u64 {
         self.numbers.read.pages
-    }
-
-    /// Makes the mean importance exactly 1 when the rates of all pages add up to `rates`.
-    pub(super) fn calibrate(&mut self, rates: f64) {
-        self.numbers.calibration = 1.0;
-        let expected = self.mean_rate() * self.pages() as f64;
-        if expected > 0.0 {
-            self.numbers.calibration = rates / expected;
-        }
-    }
-
-    /// What an even-handed virtual page would pay an unread page per turn of G beyond what the policy lets it, in
-    /// endowments.
-    fn withheld(&self) -> f64 {
-        let (unread, read) = (self.numbers.unread.pages as f64, self.numbers.read.pages as f64);
-        let (discovery, refresh) = (f64::from(self.policy.discovery), f64::from(self.policy.refresh));
-        let parts = discovery * unread + refresh * read;
-        if parts == 0.0 {
-            return 0.0;
-        }
-        let paid = self.numbers.virtual_rate * in_endowments(self.circulating());
-        (paid * (1.0 / (unread + read) - discovery / parts)).max(0.0)
-    }
-
-    /// G-time over which unread pages received what they have; see the module's documentation.
-    fn unread_age(&self) -> f64 {
-        let endowed = self.numbers.unread.pages.saturating_mul(ENDOWMENT);
-        let inflow = self.share(self.numbers.unread_cash.saturating_sub(endowed));
-        let (age_min, without_flow) = match self.numbers.is_settled {
-            true => (AGE_MIN, FIRST_PASS),
-            false => (self.numbers.clock.min(FIRST_PASS), 0.0),
-        };
-        let age =
-            if self.numbers.unread_rate > 0.0 { inflow / self.numbers.unread_rate } else { without_flow };
-        age.max(age_min).clamp(AGE_MIN, self.policy.window)
     }
 
     /// What the stored bases of all accounts add up to, when no cash is lost; wraps around as they do.
@@ -510,78 +448,6 @@ fn received(units: u64) -> f64 {
 /// An amount of cash in endowments: what one page was given.
 fn in_endowments(units: u64) -> f64 {
     units as f64 / ENDOWMENT as f64
-}
-
-/// The payment of one visited page's cash to its links.
-///
-/// All the cash is with the virtual page from the start and every payment takes from there, so the books balance at any
-/// moment. Call [`Payout::finish`] when all links are paid.
-#[derive(Debug)]
-#[must_use = "the links have to be paid"]
-pub struct Payout<'a> {
-    ledger: &'a mut Ledger,
-    cash: u64,
-    unit: u64,
-    left: u64,
-    unread: u64,
-    paid: u64,
-    bonus: u64,
-}
-
-impl Payout<'_> {
-    /// Opens the account of a page that this visit discovered.
-    pub fn discover(&mut self) -> Account {
-        self.ledger.discover()
-    }
-
-    /// Pays one link of `weight` to the page at `base`; returns its new base. `read` says whether it was ever read.
-    ///
-    /// Links beyond the announced sum of weights get what is left, at last nothing.
-    #[must_use = "the account has to be replaced"]
-    pub fn pay(&mut self, base: Base, read: bool, weight: Weight) -> Base {
-        let amount = (self.unit * u64::from(weight.parts())).min(self.left);
-        self.left -= amount;
-        self.paid += amount;
-        self.give(base, read, amount)
-    }
-
-    /// Pays like [`Payout::pay`] and adds `bonus` times as much out of the virtual page's own cash, as far as it goes.
-    ///
-    /// This is how a crawl is biased towards a topic, `news` or XML: the total stays the same.
-    #[must_use = "the account has to be replaced"]
-    pub fn pay_with_bonus(&mut self, base: Base, read: bool, weight: Weight, bonus: f64) -> Base {
-        let base = self.pay(base, read, weight);
-        let own = self.ledger.numbers.virtual_cash - self.left;
-        let wanted = (self.unit as f64 * f64::from(weight.parts()) * bonus.max(0.0)) as u64;
-        let amount = wanted.min(own);
-        self.bonus += amount;
-        self.give(base, read, amount)
-    }
-
-    /// The history of a page of which nothing before this visit is to count.
-    #[must_use]
-    pub fn begin_history(&self) -> Credit {
-        Credit { history: 0.0, span: 0.0, clock: self.ledger.clock() }
-    }
-
-    /// Ends the visit: the flows are noted, and the virtual page hands out if it holds too much.
-    pub fn finish(self) {
-        let Self { ledger, cash, unread, paid, bonus, .. } = self;
-        ledger.numbers.clock += ledger.share(bonus);
-        ledger.observe(cash + bonus, unread, cash - paid);
-        if ledger.share(ledger.numbers.virtual_cash) > ledger.policy.virtual_share_max {
-            ledger.hand_out();
-        }
-    }
-
-    fn give(&mut self, base: Base, read: bool, amount: u64) -> Base {
-        self.ledger.numbers.virtual_cash -= amount;
-        if !read {
-            self.unread += amount;
-            self.ledger.numbers.unread_cash += amount;
-        }
-        base.plus(amount)
-    }
 }
 
 #[cfg(test)]

@@ -7,19 +7,15 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::{site_of, url_hash};
-use archive_storage::{
-    CaptureId, HostId, LinkTarget, Location, Page, Site, SiteId, State, StateError, UrlId, Visit,
-};
+use archive_storage::{CaptureId, LinkTarget, Location, Page, Site, SiteId, State, StateError, UrlId, Visit};
 
 use super::aliases::account_of;
 use super::authority::{authority, host_name};
 use super::late::Late;
-use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
 use super::links::{Mention, Target};
 use super::outcome::{Facts, Outcome};
 use super::page_flags as flags;
 use super::pay::{account, site_account};
-use super::refusal::Refusal;
 use super::robots_txt::is_robots_txt;
 use super::rules::{CashRules, SiteRule};
 use super::scope::Scope;
@@ -28,21 +24,11 @@ use super::settings::{
     read_obey_nofollow, read_setting, write_favoured, write_setting,
 };
 use super::transfers::{PartitionError, Transfers};
+use super::waiting::Candidate;
 use crate::importance::{Audit, Cash, Imbalance, Ledger, LinkWeights, Policy, Tally};
 
 /// Redirects in a row that are followed, as browsers do (Fetch standard, section 4.5, HTTP-redirect fetch).
 const REDIRECTS_MAX: usize = 20;
-
-/// Something that became worth fetching, or more worth than it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Candidate {
-    /// The URL.
-    pub url: UrlId,
-    /// Its host.
-    pub host: HostId,
-    /// The level under which to queue it.
-    pub level: u8,
-}
 
 /// Why bookkeeping fails.
 #[derive(Debug, thiserror::Error)]
@@ -256,30 +242,6 @@ impl Credits {
         Ok(ids)
     }
 
-    /// Hands out everything that waits to be fetched, for a frontier that begins.
-    ///
-    /// # Errors
-    /// When the store fails; what `take` returns is handed back.
-    pub fn waiting(
-        &self,
-        state: &State,
-        mut take: impl FnMut(Candidate) -> Result<(), CreditError>,
-    ) -> Result<(), CreditError> {
-        for entry in state.pages(UrlId(0)) {
-            let (id, mut page) = entry?;
-            // What was refused may be allowed today, unless it hangs on the links that lead to it.
-            let refusal = Refusal::from_code(flags::refusal_code(page.flags));
-            let is_forgiven = refusal == Some(Refusal::NoFollow) && !self.obey_nofollow;
-            if is_forgiven || !hangs_on_links(&page) {
-                refuse_in(&mut page, None);
-            }
-            if let Some(candidate) = self.candidate(id, &page) {
-                take(candidate)?;
-            }
-        }
-        Ok(())
-    }
-
     /// The URL's state, made when it is new.
     ///
     /// # Errors
@@ -358,48 +320,6 @@ impl Credits {
         std::mem::take(&mut self.paying)
     }
 
-    /// Books that a page may not be fetched: its cash flows on along the links that are known of it, if there are any.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn refuse(&mut self, state: &mut State, id: UrlId, why: Refusal) -> Result<(), CreditError> {
-        let page = Self::put_off(state, id, why)?;
-        if page.flags.has_any(flags::ACCOUNT) {
-            self.resolve_known_links(state, id, &page)?;
-            self.pay_pages(state, id)?;
-        }
-        Ok(())
-    }
-
-    /// Notes why a page is not fetched now. It keeps its cash: the obstacle may pass.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn put_off(state: &mut State, id: UrlId, why: Refusal) -> Result<Page, CreditError> {
-        let mut page = state.page(id)?;
-        refuse_in(&mut page, Some(why));
-        state.set_page(id, &page)?;
-        Ok(page)
-    }
-
-    /// A page that waits, or that would if it had not been put off for this reason, which holds no more.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn take_up(
-        &self,
-        state: &mut State,
-        id: UrlId,
-        why: Refusal,
-    ) -> Result<Option<Candidate>, CreditError> {
-        let mut page = state.page(id)?;
-        if flags::refusal_code(page.flags) == why.code() {
-            refuse_in(&mut page, None);
-            state.set_page(id, &page)?;
-        }
-        Ok(self.candidate(id, &page))
-    }
-
     /// The scope by which pages are taken or left out.
     #[must_use]
     pub fn scope(&self) -> &Scope {
@@ -460,11 +380,9 @@ impl Credits {
     pub fn audit(&mut self, state: &State) -> Result<(), CreditError> {
         self.balance(state)?;
         let mut audit = Audit::default();
-        for number in 0..state.url_count() {
-            let id = UrlId(number);
-            let page = state.page(id)?;
+        for known in state.pages_with_visits() {
+            let (_, page, visit) = known?;
             if page.flags.has_any(flags::ACCOUNT) {
-                let visit = state.visit(id)?;
                 audit.add(&self.pages, &account(&page, visit.as_ref()));
             }
         }
@@ -548,39 +466,11 @@ impl Credits {
         let host = authority(url);
         self.scope.contains(url, host, site_of(host_name(host)), 1)
     }
-
-    /// Whether and how urgently a URL is to be fetched that never was.
-    pub(super) fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
-        let wanted = page.flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
-        let done = page.flags.has_any(flags::FETCHED | flags::ROBOTS);
-        if !wanted || done || flags::refusal_code(page.flags) != 0 || self.is_left_to_others(page) {
-            return None;
-        }
-        let level = if page.flags.has_any(flags::SEED | flags::PUBLISHED) {
-            LEVEL_SEED
-        } else if page.flags.has_any(flags::REQUISITE) {
-            LEVEL_REQUISITE
-        } else {
-            level_of(self.pages.cash(&account(page, None)).units())
-        };
-        Some(Candidate { url: id, host: page.host, level })
-    }
 }
 
 /// Whether a capture says nothing of what its page is: it was found before, and now something is in the way of it.
 fn says_nothing(outcome: &Outcome, before: Option<&Visit>) -> bool {
     !outcome.is_page() && !outcome.is_gone() && before.is_some_and(|visit| visit.versions > 0)
-}
-
-/// Sets or clears the reason why a page is not fetched.
-pub(super) fn refuse_in(page: &mut Page, why: Option<Refusal>) {
-    page.flags = flags::with_refusal_code(page.flags, why.map_or(0, Refusal::code));
-}
-
-/// Whether a page is refused because of the links that lead to it, so that another link may change that.
-pub(super) fn hangs_on_links(page: &Page) -> bool {
-    let refusal = Refusal::from_code(flags::refusal_code(page.flags));
-    matches!(refusal, Some(Refusal::NoFollow | Refusal::SameContent))
 }
 
 /// How many redirects in a row led to a page, counted to one more than [`REDIRECTS_MAX`] at most.

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use archive_storage::{Page, State, UrlId};
 
 use super::aliases::account_of;
-use super::credit::{CreditError, Credits, hangs_on_links, refuse_in};
+use super::credit::{CreditError, Credits};
 use super::link_code::LinkCode;
 use super::outcome::{OutLink, Outcome};
 use super::page_flags as flags;
 use super::refusal::Refusal;
+use super::waiting::{hangs_on_links, refuse_in};
 use crate::cluster::PART_MAX;
 use crate::importance::Weight;
 

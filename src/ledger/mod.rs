@@ -26,12 +26,13 @@ mod settings;
 mod settle;
 mod sites;
 mod transfers;
+mod waiting;
 
 pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, shown};
 pub use announce::announcement_trust;
 pub use answering::{Answering, AnsweringError, answering, captured_sites};
 pub use authority::{authority, host_name};
-pub use credit::{Candidate, CreditError, Credits};
+pub use credit::{CreditError, Credits};
 pub use languages::language;
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, units_of};
 pub use link_code::LinkCode;
@@ -44,6 +45,7 @@ pub use rules::{CashRules, Favour, SiteRule, Topic};
 pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
 pub use settings::{DECISIONS, POLICY_SETTING, REFRESH_SETTING};
 pub use transfers::{CLUSTER_SETTINGS, PartitionError};
+pub use waiting::Candidate;
 
 #[cfg(test)]
 mod tests;

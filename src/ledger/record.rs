@@ -6,13 +6,14 @@ use archive_storage::{
 
 use super::announce::settle_announcement;
 use super::capture_flags;
-use super::credit::{CreditError, Credits, refuse_in};
+use super::credit::{CreditError, Credits};
 use super::languages;
 use super::late::is_page;
 use super::near_duplicates::NearDuplicates;
 use super::outcome::{Facts, Outcome};
 use super::page_flags as flags;
 use super::refusal::Refusal;
+use super::waiting::refuse_in;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;

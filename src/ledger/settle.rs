@@ -35,9 +35,10 @@ const SMALL_ROUNDS_MAX: u32 = 64;
 /// With fewer rounds than this nothing is forgotten: what was seen before is worth more than what they would show.
 const ROUNDS_TO_FORGET: u32 = 8;
 
-/// Where nothing is forgotten, rounds are due whenever so many parts of all pages were captured again: those after a small run would
-/// take longer than the run, and say what the pages' own visits said.
-const DUE_DIVISOR: u64 = 16;
+/// Rounds that take longer than a tenth of a second are due when this part of all cash was handed on since the last ones. Summed over
+/// all pages, importance changes by twice that at most, divided by the turns over which it was measured: four at least,
+/// so by less than .01.
+const DUE_PART: f64 = 1.0 / 64.0;
 
 /// Memory for a URL, and for a page that was read: what stands here, and the changed blocks of the state.
 const URL_BYTES: u64 = 16 + 24;
@@ -99,27 +100,15 @@ fn rounds(links: u64) -> u32 {
     within(TRANSFERS_MAX, ROUNDS_MAX).max(within(SMALL_TRANSFERS_MAX, SMALL_ROUNDS_MAX))
 }
 
-/// Whether the last `captures` of `all` have finished another part of so many pages.
-fn are_due(pages: u64, all: u64, captures: u64) -> bool {
-    let part = (pages / DUE_DIVISOR).max(1);
-    all / part > all.saturating_sub(captures) / part
-}
-
 impl Credits {
     /// Visits all read pages over their stored links until the clock has moved on by a measured window, if their accounts fit
-    /// into this many bytes; returns the rounds. In a large archive there are none after a run of few `captures`.
+    /// into this many bytes; returns the rounds. In a large archive there are none until enough cash was handed on.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn settle(
-        &mut self,
-        state: &mut State,
-        captures: u64,
-        memory_bytes: usize,
-    ) -> Result<u32, CreditError> {
-        let totals = state.totals();
-        let affordable = rounds(totals.links);
-        if affordable < ROUNDS_TO_FORGET && !are_due(totals.fetched, totals.captures, captures) {
+    pub fn settle(&mut self, state: &mut State, memory_bytes: usize) -> Result<u32, CreditError> {
+        let affordable = rounds(state.totals().links);
+        if affordable < SMALL_ROUNDS_MAX && self.pages.moved_since_settled() < DUE_PART {
             return Ok(0);
         }
         let bytes = u64::from(state.url_count()) * URL_BYTES + u64::from(state.visit_count()) * READ_BYTES;
@@ -287,18 +276,4 @@ fn end_of(urls: &[UrlAccount], hops: &HashMap<UrlId, UrlId>, alias: UrlId) -> Op
         }
     }
     None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounds_are_due_after_each_part_of_the_pages() {
-        assert!(are_due(0, 0, 1) == are_due(1600, 150, 50) && !are_due(1600, 150, 50));
-        assert!(are_due(1600, 150, 51) && are_due(1600, 1600, 1600) && are_due(1600, 200, 1));
-        // Whatever the size of the runs, as many are due.
-        let due = (1..=1000).filter(|run| are_due(1600, 10 * run, 10)).count();
-        assert_eq!(due, 100);
-    }
 }

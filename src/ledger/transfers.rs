@@ -11,10 +11,11 @@ use archive_storage::{HostId, Page, State, StateError, UrlId};
 
 use super::aliases::account_of;
 use super::authority::host_name;
-use super::credit::{Candidate, CreditError, Credits};
+use super::credit::{CreditError, Credits};
 use super::links::Mention;
 use super::page_flags as flags;
 use super::settings::{read_setting, write_setting};
+use super::waiting::Candidate;
 use crate::cluster::{Batch, Marks, Mode, Named, Partition, Route};
 use crate::importance::{Base, Cash};
 

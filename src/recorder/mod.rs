@@ -12,7 +12,7 @@
 //! 4. `Recorder::settle` ends a run with rounds over the stored links, `Recorder::conclude` with a last checkpoint, and
 //!    `Recorder::close_index` with the rest of the texts.
 //!
-//! The books are audited over all accounts when the captures since the last time are a thirtieth of the URLs, so that it costs a
+//! The books are audited over all accounts when the captures since the last time, of all runs, are a thirtieth of the URLs, so that it costs a
 //! bounded share of recording, and whenever accounts were changed other than by captures that have just come in: after a
 //! replay and after settling.
 
@@ -89,6 +89,9 @@ impl<'a> Recorder<'a> {
     pub(crate) fn open(store: &'a mut Store, settings: Settings) -> Result<Self, RecorderError> {
         let Settings { memory, checkpoint_every, full_text } = settings;
         store.state_mut().set_cache_bytes(memory.state());
+        // As if one program had recorded everything: a small run leaves the audit to the run that completes its part.
+        let captures = store.state().totals().captures;
+        let since = captures % (u64::from(store.state().url_count()) / ACCOUNTS_PER_CREDIT).max(1);
         Ok(Self {
             reader: store.reader(),
             credits: Credits::open(store.state())?,
@@ -96,7 +99,7 @@ impl<'a> Recorder<'a> {
             memory,
             checkpoints: CheckpointTimer::new(checkpoint_every),
             syncing: None,
-            audited_at: Some(0),
+            audited_at: Some(captures - since),
             appending: Duration::ZERO,
             store,
         })
@@ -223,13 +226,13 @@ impl<'a> Recorder<'a> {
         Ok(ended)
     }
 
-    /// Passes cash along the stored links, for importance to follow from them, after so many captures; records become durable
-    /// beside. Gives the number of rounds.
-    pub(crate) fn settle(&mut self, captures: u64) -> Result<u32, RecorderError> {
+    /// Passes cash along the stored links, for importance to follow from them; records become durable beside. Gives the number
+    /// of rounds.
+    pub(crate) fn settle(&mut self) -> Result<u32, RecorderError> {
         if let Some(syncing) = &mut self.syncing {
             syncing.begin(self.store, 0)?;
         }
-        let rounds = self.credits.settle(self.store.state_mut(), captures, self.memory.settling())?;
+        let rounds = self.credits.settle(self.store.state_mut(), self.memory.settling())?;
         tracing::info!(rounds, "cash was passed along the stored links");
         if rounds > 0 {
             self.audited_at = None;

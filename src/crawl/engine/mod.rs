@@ -6,6 +6,7 @@
 
 mod account;
 mod answers;
+mod beginning;
 mod checkpoints;
 mod copies;
 mod focus;
@@ -22,8 +23,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_storage::address::canonical;
-use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Store, UrlId};
+use archive_storage::{CaptureId, HostId, Store, UrlId};
 use crossbeam::channel::{Receiver, bounded};
 
 use self::account::Account;
@@ -46,7 +46,7 @@ use crate::decisions::Decisions;
 use crate::erased::Erased;
 use crate::exchange::copy::CopyError;
 use crate::fetch::{BodyMemory, Fetcher};
-use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags};
+use crate::ledger::{Candidate, Credits};
 use crate::parse::Limits;
 use crate::reading::Crew;
 use crate::recorder::{Control, Recorder, RecorderError, Said, Settings};
@@ -54,9 +54,6 @@ use crate::selection::{CrawlPolicy, Ended, Focused, Ordering, UnderWay};
 
 /// How often the caller gets a report of the run's progress.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
-
-/// Announced pages come right after page requisites.
-const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
 
 /// The part of a run's time that the last requests get, as a divisor.
 const TIME_FOR_GRACE: u32 = 10;
@@ -293,107 +290,6 @@ impl Run<'_> {
         Ok(end)
     }
 
-    /// Fills the frontier, and makes the seeds durable before anything is fetched.
-    fn begin(&mut self, plan: Purpose) -> Result<(), CrawlError> {
-        let now = Instant::now();
-        if self.recorder.state().totals().captures > 0 {
-            self.frontier.resume(now);
-        }
-        if let Some(monitor) = &self.monitor {
-            let address = monitor.address();
-            self.notice(format!("the state of the crawl is served at http://{address}/status and /metrics"));
-        }
-        match plan {
-            Purpose::Discover { mut seeds, scope } => {
-                // Every node has the whole list.
-                seeds.retain(|seed| !self.recorder.credits().is_abroad(&canonical(&seed.url)));
-                let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
-                let (credits, state) = self.recorder.books();
-                credits.set_scope(state, scope)?;
-                let ids = credits.add_seeds(state, &urls)?;
-                for (seed, &id) in seeds.iter().zip(&ids) {
-                    if let Some(delay) = seed.delay {
-                        let host = self.recorder.state().page(id)?.host;
-                        self.seed_delays.insert(host, delay);
-                        self.frontier.set_delay(host, Some(delay));
-                    }
-                    self.seek_seed(id, now)?;
-                }
-                self.ordering = self.policy.order.begin(self.recorder.state(), &ids)?;
-                self.begin_focus(&ids)?;
-                self.read_settings()?;
-                self.enqueue_waiting()?;
-                self.take_failed(&ids)?;
-                self.take_published()?;
-            }
-            Purpose::Refresh { pages } => {
-                self.recorder.store_mut().expect(pages.iter().copied())?;
-                self.read_settings()?;
-                let count = pages.len().max(1);
-                for (rank, url) in pages.into_iter().enumerate() {
-                    let host = self.recorder.state().page(url)?.host;
-                    // The most urgent page is on the highest level below requisites, the least urgent on the lowest.
-                    let level = 1 + (count - 1 - rank) * 252 / count;
-                    self.candidates.push(Candidate { url, host, level: level as u8 });
-                }
-            }
-        }
-        for candidate in std::mem::take(&mut self.candidates) {
-            self.enqueue(candidate, now)?;
-        }
-        tracing::info!(queued = self.frontier.queued(), "the run has begun");
-        self.checkpoint()
-    }
-
-    /// Queues everything in the frontier that is to be fetched and never was.
-    fn enqueue_waiting(&mut self) -> Result<(), CrawlError> {
-        let now = Instant::now();
-        let Self { recorder, frontier, ordering, focus, policy, counted, decisions, .. } = self;
-        let (credits, state, budgets) = (recorder.credits(), recorder.state(), policy.budgets);
-        let mut refused = Vec::new();
-        credits.waiting(state, |candidate| {
-            let level = answers::level(ordering.as_ref(), focus.as_ref(), &candidate);
-            let entered = match (budgets.early(state, credits, &candidate, counted, decisions)?, level) {
-                (Some(why), _) | (None, Err(why)) => Err(why),
-                (None, Ok(level)) => frontier.push(candidate.url, candidate.host, level, now),
-            };
-            if let Err(why) = entered {
-                refused.push((candidate.url, why));
-            }
-            Ok(())
-        })?;
-        for (url, why) in refused {
-            Credits::put_off(recorder.state_mut(), url, why)?;
-        }
-        Ok(())
-    }
-
-    /// Seeds that gave nothing in an earlier run are fetched again: what prevented it may be gone.
-    fn take_failed(&mut self, seeds: &[UrlId]) -> Result<(), CrawlError> {
-        for &url in seeds {
-            let newest = self.recorder.state().history(url)?.next().transpose()?;
-            if newest.is_some_and(|(_, capture)| is_failure(&capture)) {
-                let host = self.recorder.state().page(url)?.host;
-                self.candidates.push(Candidate { url, host, level: LEVEL_SEED });
-            }
-        }
-        Ok(())
-    }
-
-    /// Pages that were announced are fetched again before new ones are discovered.
-    fn take_published(&mut self) -> Result<(), CrawlError> {
-        let (credits, state) = self.recorder.books();
-        let queue = credits.published(state)?;
-        credits.set_published(state, &queue)?;
-        for url in queue {
-            let page = self.recorder.state().page(url)?;
-            if page.flags.has_any(page_flags::FETCHED) {
-                self.candidates.push(Candidate { url, host: page.host, level: LEVEL_PUBLISHED });
-            }
-        }
-        Ok(())
-    }
-
     fn drive(&mut self, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
         let mut reported = Instant::now();
         let mut ending: Option<(End, Instant)> = None;
@@ -464,9 +360,8 @@ impl Run<'_> {
         self.end_spare_time()?;
         self.watch.start();
         // Rounds over the links of one partition would lose what others have paid.
-        let captures = self.status.captures + self.status.errors + self.status.refused;
-        if captures > 0 && !self.exchanges() {
-            self.recorder.settle(captures)?;
+        if self.status.captures + self.status.errors + self.status.refused > 0 && !self.exchanges() {
+            self.recorder.settle()?;
         }
         self.watch.lap(Stage::Settle);
         self.recorder.conclude()?;
@@ -524,9 +419,4 @@ impl Run<'_> {
         }
         Ok(!waiting.is_empty())
     }
-}
-
-/// Whether a fetch gave nothing, or only that the server has no answer now.
-fn is_failure(capture: &Capture) -> bool {
-    capture.kind == CaptureKind::Failed || capture.status == 429 || capture.status >= 500
 }

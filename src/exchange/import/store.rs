@@ -331,7 +331,7 @@ impl Import<'_> {
             }
         }
         if self.status.captures > 0 {
-            self.recorder.settle(u64::MAX)?;
+            self.recorder.settle()?;
         }
         self.recorder.conclude()?;
         self.recorder.close_index()?;

@@ -324,6 +324,24 @@ fn an_audit_finds_what_is_missing() {
 }
 
 #[test]
+fn importance_moves_no_more_than_cash_was_handed_on() {
+    let mut web = Web::new(small_web(), Policy::default());
+    (0..80 * 8).for_each(|visit| web.visit(visit % 8, 0.0));
+    web.ledger.settle();
+    web.audit().unwrap();
+    assert_eq!(web.ledger.moved_since_settled(), 0.0);
+    let before = web.importance();
+    for page in [0, 3, 3, 5, 1, 7, 2] {
+        let moved = web.ledger.moved_since_settled();
+        web.visit(page, 0.0);
+        web.ledger = Ledger::resume(web.ledger.numbers(), Policy::default());
+        assert!(web.ledger.moved_since_settled() > moved);
+        let change = mean_error(&web.importance(), &before);
+        assert!(change <= 2.0 * web.ledger.moved_since_settled() / 4.0, "{change} after {page}");
+    }
+}
+
+#[test]
 fn calling_in_idle_cash_changes_no_estimate() {
     // Two pages that are read again and again, and five that never are.
     let mut web = Web::new(

@@ -19,8 +19,9 @@ use crate::pages::LinksPosition;
 
 /// Links that one list may have.
 pub const LINKS_PER_PAGE_MAX: usize = 1 << 20;
-/// Raw bytes at which a block is closed.
-const BLOCK_BYTES: u16 = 48 * 1024;
+/// Raw bytes at which a block is closed: reading one list decompresses a whole block. With 48 KiB the log is 2 to 5 % smaller, and one
+/// list takes four times as long.
+const BLOCK_BYTES: u16 = 8 * 1024;
 
 /// A link as the log keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,0 +1,84 @@
+//! Importance, estimated from accounts.
+
+use super::super::cash::Base;
+use super::super::credit::Credit;
+use super::{AGE_MIN, Account, ENDOWMENT, FIRST_PASS, Ledger, in_endowments, received};
+
+impl Ledger {
+    /// The history of a read page after pages were visited in turn; see [`Credit::evened`].
+    #[must_use]
+    pub fn evened(&self, base: Base, credit: Credit) -> Credit {
+        let cash = self.cash(&Account { base, credit: Some(credit) });
+        credit.evened(in_endowments(cash.units()), self.clock())
+    }
+
+    /// Cash that comes in to the page per turn of G, in endowments: the estimate of its importance before it is made
+    /// relative.
+    #[must_use]
+    pub fn rate(&self, account: &Account) -> f64 {
+        let cash = self.cash(account).units();
+        match account.credit {
+            Some(credit) => credit.rate(in_endowments(cash), self.clock()),
+            None => received(cash) / self.unread_age() + self.withheld(),
+        }
+    }
+
+    /// Importance of the page, mean 1 over all known pages: 10 is ten times the average page.
+    #[must_use]
+    pub fn importance(&self, account: &Account) -> f64 {
+        let mean = self.mean_rate();
+        if mean > 0.0 { self.rate(account) / mean } else { 1.0 }
+    }
+
+    /// The mean of [`Ledger::rate`] over all known pages, as of now.
+    #[must_use]
+    pub fn mean_rate(&self) -> f64 {
+        let pages = self.pages();
+        let circulating = in_endowments(self.circulating());
+        if pages == 0 {
+            0.0
+        } else {
+            self.numbers.calibration * self.flow_to_pages() * circulating / pages as f64
+        }
+    }
+
+    /// Share of the moved cash that goes to pages, not to the virtual page; never 0, so that it can divide.
+    fn flow_to_pages(&self) -> f64 {
+        (1.0 - self.numbers.virtual_rate).max(f64::MIN_POSITIVE)
+    }
+
+    /// Makes the mean importance exactly 1 when the rates of all pages add up to `rates`.
+    pub(in super::super) fn calibrate(&mut self, rates: f64) {
+        self.numbers.calibration = 1.0;
+        let expected = self.mean_rate() * self.pages() as f64;
+        if expected > 0.0 {
+            self.numbers.calibration = rates / expected;
+        }
+    }
+
+    /// What an even-handed virtual page would pay an unread page per turn of G beyond what the policy lets it, in
+    /// endowments.
+    fn withheld(&self) -> f64 {
+        let (unread, read) = (self.numbers.unread.pages as f64, self.numbers.read.pages as f64);
+        let (discovery, refresh) = (f64::from(self.policy.discovery), f64::from(self.policy.refresh));
+        let parts = discovery * unread + refresh * read;
+        if parts == 0.0 {
+            return 0.0;
+        }
+        let paid = self.numbers.virtual_rate * in_endowments(self.circulating());
+        (paid * (1.0 / (unread + read) - discovery / parts)).max(0.0)
+    }
+
+    /// G-time over which unread pages received what they have; see the module's documentation.
+    pub(super) fn unread_age(&self) -> f64 {
+        let endowed = self.numbers.unread.pages.saturating_mul(ENDOWMENT);
+        let inflow = self.share(self.numbers.unread_cash.saturating_sub(endowed));
+        let (age_min, without_flow) = match self.numbers.is_settled {
+            true => (AGE_MIN, FIRST_PASS),
+            false => (self.numbers.clock.min(FIRST_PASS), 0.0),
+        };
+        let age =
+            if self.numbers.unread_rate > 0.0 { inflow / self.numbers.unread_rate } else { without_flow };
+        age.max(age_min).clamp(AGE_MIN, self.policy.window)
+    }
+}

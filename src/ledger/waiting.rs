@@ -1,0 +1,116 @@
+//! What waits to be fetched, and why something does not.
+
+use archive_storage::{HostId, Page, State, UrlId};
+
+use super::credit::{CreditError, Credits};
+use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
+use super::page_flags as flags;
+use super::pay::account;
+use super::refusal::Refusal;
+
+/// Something that became worth fetching, or more worth than it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// The URL.
+    pub url: UrlId,
+    /// Its host.
+    pub host: HostId,
+    /// The level under which to queue it.
+    pub level: u8,
+}
+
+impl Credits {
+    /// Hands out everything that waits to be fetched, for a frontier that begins.
+    ///
+    /// # Errors
+    /// When the store fails; what `take` returns is handed back.
+    pub fn waiting(
+        &self,
+        state: &State,
+        mut take: impl FnMut(Candidate) -> Result<(), CreditError>,
+    ) -> Result<(), CreditError> {
+        for entry in state.pages(UrlId(0)) {
+            let (id, mut page) = entry?;
+            // What was refused may be allowed today, unless it hangs on the links that lead to it.
+            let refusal = Refusal::from_code(flags::refusal_code(page.flags));
+            let is_forgiven = refusal == Some(Refusal::NoFollow) && !self.obey_nofollow;
+            if is_forgiven || !hangs_on_links(&page) {
+                refuse_in(&mut page, None);
+            }
+            if let Some(candidate) = self.candidate(id, &page) {
+                take(candidate)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Books that a page may not be fetched: its cash flows on along the links that are known of it, if there are any.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn refuse(&mut self, state: &mut State, id: UrlId, why: Refusal) -> Result<(), CreditError> {
+        let page = Self::put_off(state, id, why)?;
+        if page.flags.has_any(flags::ACCOUNT) {
+            self.resolve_known_links(state, id, &page)?;
+            self.pay_pages(state, id)?;
+        }
+        Ok(())
+    }
+
+    /// Notes why a page is not fetched now. It keeps its cash: the obstacle may pass.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn put_off(state: &mut State, id: UrlId, why: Refusal) -> Result<Page, CreditError> {
+        let mut page = state.page(id)?;
+        refuse_in(&mut page, Some(why));
+        state.set_page(id, &page)?;
+        Ok(page)
+    }
+
+    /// A page that waits, or that would if it had not been put off for this reason, which holds no more.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn take_up(
+        &self,
+        state: &mut State,
+        id: UrlId,
+        why: Refusal,
+    ) -> Result<Option<Candidate>, CreditError> {
+        let mut page = state.page(id)?;
+        if flags::refusal_code(page.flags) == why.code() {
+            refuse_in(&mut page, None);
+            state.set_page(id, &page)?;
+        }
+        Ok(self.candidate(id, &page))
+    }
+
+    /// Whether and how urgently a URL is to be fetched that never was.
+    pub(super) fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
+        let wanted = page.flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
+        let done = page.flags.has_any(flags::FETCHED | flags::ROBOTS);
+        if !wanted || done || flags::refusal_code(page.flags) != 0 || self.is_left_to_others(page) {
+            return None;
+        }
+        let level = if page.flags.has_any(flags::SEED | flags::PUBLISHED) {
+            LEVEL_SEED
+        } else if page.flags.has_any(flags::REQUISITE) {
+            LEVEL_REQUISITE
+        } else {
+            level_of(self.pages.cash(&account(page, None)).units())
+        };
+        Some(Candidate { url: id, host: page.host, level })
+    }
+}
+
+/// Sets or clears the reason why a page is not fetched.
+pub(super) fn refuse_in(page: &mut Page, why: Option<Refusal>) {
+    page.flags = flags::with_refusal_code(page.flags, why.map_or(0, Refusal::code));
+}
+
+/// Whether a page is refused because of the links that lead to it, so that another link may change that.
+pub(super) fn hangs_on_links(page: &Page) -> bool {
+    let refusal = Refusal::from_code(flags::refusal_code(page.flags));
+    matches!(refusal, Some(Refusal::NoFollow | Refusal::SameContent))
+}

@@ -6,6 +6,7 @@
 
 mod parts;
 mod said;
+mod times;
 mod typed;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,6 +16,7 @@ use chrono::{DateTime, Datelike, Utc};
 
 pub use self::parts::{Best, Chosen, Gathered, Linked, Shown, Wanted, Words};
 pub use self::said::{Page, Said, Span, said};
+pub use self::times::Times;
 pub use self::typed::{MINUS, Typed, TypedError};
 use crate::access::Access;
 use crate::change::{self, VersionError};

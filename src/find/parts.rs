@@ -322,7 +322,7 @@ impl Shown {
     }
 }
 
-const NO_TIME: &str = "a time is none of the calendar";
+pub(super) const NO_TIME: &str = "a time is none of the calendar";
 
 fn has(is_captured: &[bool], site: archive_storage::SiteId) -> bool {
     is_captured.get(site.index()).is_some_and(|is_captured| *is_captured)

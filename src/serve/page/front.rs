@@ -47,7 +47,8 @@ pub(super) fn page(
                 found.hits.drain(..wanted.skip.min(found.hits.len()));
                 Ok((Arc::new(found), missing))
             };
-            return Some(search::search(asked, find, || Ok(Vec::new())));
+            let times = || Ok(front.known(role).map_err(problem)?.times().unwrap_or_default().to_vec());
+            return Some(search::search(asked, find, times));
         }
         "/query" => {
             return Some(query::query(asked, |text| {

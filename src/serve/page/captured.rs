@@ -187,8 +187,8 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
             p { a href=(t.query_of(&format!("page links to {} order by importance", Quoted(&data.url)))) { (t.say("Pages that link here")) } }
             @if data.linked > 0 {
                 p {
-                    @if data.links.len() as u64 == data.linked { (t.counted(data.linked, "It leads to {} URL:", "It leads to {} URLs:")) }
-                    @else { (t.fill("It leads to {} URLs, of which these are the first:", &[&t.count(data.linked)])) }
+                    @if data.links.len() as u64 == data.linked { (t.counted(data.linked, "It links to {} URL:", "It links to {} URLs:")) }
+                    @else { (t.fill("It links to {} URLs, of which these are the first:", &[&t.count(data.linked)])) }
                 }
                 ul .url { @for url in &data.links { li { a href=(t.page_of(url)) { (url) } } } }
             }

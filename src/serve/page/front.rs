@@ -124,6 +124,7 @@ fn start(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> 
         html! {
             h1 { (t.say("Web archives, asked as one")) }
             (missing(t, &data.missing))
+            p { (t.say("Searches and queries here are answered by all of these archives together. Each also has its own pages:")) }
             ul {
                 @for Archive { name, application } in &data.archives {
                     li { @match application { Some(application) => a href=(application) { (name) }, None => (name) } }

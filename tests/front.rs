@@ -207,7 +207,12 @@ fn searches_of_several_archives_have_the_times_of_all() {
         let archive = Archive::new();
         let records = years.iter().map(|year| {
             let (id, date) = (format!("urn:test:{site}-{year}"), format!("{year}-03-15T12:00:00Z"));
-            response(&id, &format!("http://{site}.test/"), &date, &format!("<p>Said in {year}, quarterpast"))
+            response(
+                &id,
+                &format!("http://{site}.test/"),
+                &date,
+                &format!("<p>{site} in {year}, quarterpast"),
+            )
         });
         let file = archive.file("a.warc", records.collect::<Vec<_>>().concat());
         start(archive.command("import").args(options).arg(file)).wait().succeeded();

@@ -203,7 +203,10 @@ fn shows_where_the_words_are() {
     // Of equal parts the first one, by words as the index has them.
     let twice = format!("ACCESS {} açcess", "between ".repeat(30));
     let snippet = marked.snippet(&twice.into()).unwrap();
-    assert!(snippet.text.starts_with("ACCESS between") && snippet.found == [0..6], "{snippet:?}");
+    assert!(
+        snippet.text.starts_with("ACCESS between") && snippet.found.first() == Some(&(0..6)),
+        "{snippet:?}"
+    );
     assert!(snippet.text.len() <= super::SNIPPET_CHARACTERS_MAX);
     assert_eq!(marked.snippet(&"nothing".to_owned().into()), None);
 }

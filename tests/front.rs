@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use crate::imports::import;
@@ -36,7 +36,7 @@ fn address(path: &str, words: &str) -> String {
     format!("{path}?{query}&format=json")
 }
 
-fn json(answer: &Answer) -> Value {
+fn json_of(answer: &Answer) -> Value {
     assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
     serde_json::from_slice(&answer.body).unwrap()
 }
@@ -71,7 +71,7 @@ fn archives_served_as_one_answer_as_one_and_lead_to_the_one_that_has_a_page() {
 
     let mut found = 0;
     for words in SEARCHES.iter().filter(|words| !words.contains(&"--all")) {
-        let page = json(&get(at, &address("/search", &words.join(" "))));
+        let page = json_of(&get(at, &address("/search", &words.join(" "))));
         assert!(page.get("missing").is_none());
         let expected = said("search", &paths, &[*words, &["--facets", "--limit", "21"]].concat());
         let hits: Vec<&Value> = expected.iter().filter(|line| line["url"].is_string()).collect();
@@ -94,7 +94,7 @@ fn archives_served_as_one_answer_as_one_and_lead_to_the_one_that_has_a_page() {
     }
     let (first, second) = (address("/search", "archive"), address("/search", "archive") + "&from=20");
     let urls_of = |path: &str| {
-        let results = json(&get(at, path))["results"].as_array().unwrap().clone();
+        let results = json_of(&get(at, path))["results"].as_array().unwrap().clone();
         results.into_iter().map(|hit| hit["url"].clone()).collect::<Vec<_>>()
     };
     let expected = said("search", &paths, &["archive", "--limit", "41"]);
@@ -105,14 +105,14 @@ fn archives_served_as_one_answer_as_one_and_lead_to_the_one_that_has_a_page() {
         let expected = said("query", &[one[0].path.to_str().unwrap()], &[text]);
         let answer = get(at, &address("/query", text));
         assert_eq!(answer.get("archive-missing"), None);
-        let rows = json(&answer).as_array().unwrap().clone();
+        let rows = json_of(&answer).as_array().unwrap().clone();
         let count = expected.len().min(100);
         found += count;
         assert_eq!(rows[..count], expected[..count], "{text}");
     }
     println!("{found} results and rows are equal");
 
-    let list = json(&get(at, "/?format=json"));
+    let list = json_of(&get(at, "/?format=json"));
     assert_eq!(list["archives"].as_array().unwrap().len(), 4);
     assert_eq!(list["archives"][0]["application"], format!("http://{}", front.further[0].0));
     for path in ["/", "/search?q=archive", "/query?q=count+pages"] {
@@ -202,6 +202,57 @@ fn archives_served_as_one_answer_as_one_and_lead_to_the_one_that_has_a_page() {
 }
 
 #[test]
+fn searches_of_several_archives_have_the_times_of_all() {
+    let with = |site: &str, years: &[u32], options: &[&str]| {
+        let archive = Archive::new();
+        let records = years.iter().map(|year| {
+            let (id, date) = (format!("urn:test:{site}-{year}"), format!("{year}-03-15T12:00:00Z"));
+            response(
+                &id,
+                &format!("http://{site}.test/"),
+                &date,
+                &format!("<p>{site} in {year}, quarterpast"),
+            )
+        });
+        let file = archive.file("a.warc", records.collect::<Vec<_>>().concat());
+        start(archive.command("import").args(options).arg(file)).wait().succeeded();
+        archive
+    };
+    let (one, two) = (
+        with("one", &[2001, 2003], &["--index-versions"]),
+        with("two", &[2003, 2005], &["--index-versions"]),
+    );
+    let (folder, node) = (one.path.to_str().unwrap(), Served::of(&two));
+    let searched = |front: &Served, as_of: &str| {
+        let path = address("/search", "quarterpast") + &format!("&as-of={as_of}");
+        let page = json_of(&get(&front.application, &path));
+        (page["times"].clone(), page["results"].as_array().unwrap().len())
+    };
+    let both = front(&[folder, &url(&node)], 1, &[]);
+    let times = |counts: [(&str, u32); 3]| {
+        Value::from(counts.map(|(month, count)| json!({ "as_of": month, "captures": count })).to_vec())
+    };
+    let all = times([("2001-03", 1), ("2003-03", 2), ("2005-03", 1)]);
+    for (as_of, found) in [("", 2), ("2003-03", 2), ("2001-03", 1), ("1999", 0)] {
+        assert_eq!(searched(&both, as_of), (all.clone(), found), "{as_of}");
+    }
+    let page = String::from_utf8(get(&both.application, "/search?q=quarterpast&as-of=2003-03").body).unwrap();
+    assert!(page.contains("id=\"slider\"") && page.contains("as-of=2001-03"), "{page}");
+    assert_eq!(get(&both.application, "/search.js").status, 200);
+    // With an archive that has the newest versions only, there are no times.
+    let three = with("three", &[2004], &[]);
+    let some = front(&[folder, three.path.to_str().unwrap()], 2, &[]);
+    assert_eq!(searched(&some, ""), (Value::Null, 2));
+
+    // Nor with a node whose times make no sense.
+    let line = "{\"times\":{\"captures\":1,\"times\":[1,2]}}\n{\"end\":{\"matched\":null}}\n";
+    let fake = Fake::new(vec![("\"sites\"", format!("{HEAD}{line}").into_bytes())]);
+    let senseless = front(&[folder, &fake.url()], 1, &[]);
+    let page = json_of(&get(&senseless.application, &address("/search", "quarterpast")));
+    assert!(page["missing"][0]["why"].as_str().unwrap().contains("more times"), "{page}");
+}
+
+#[test]
 fn archives_served_as_one_name_those_that_are_missing() {
     let two = archives(&sites(), 2);
     let mut node = Served::of(&two[1]);
@@ -210,7 +261,7 @@ fn archives_served_as_one_name_those_that_are_missing() {
     let front = front(&[folder, &there, &silent.url()], 1, &["--wait", "2s"]);
     let count = |path: &str| {
         let answer = get(&front.application, path);
-        (json(&answer), answer.get("archive-missing").map(str::to_owned))
+        (json_of(&answer), answer.get("archive-missing").map(str::to_owned))
     };
     let text = address("/query", "count pages captures > 0");
     let (rows, missing) = count(&text);
@@ -223,7 +274,7 @@ fn archives_served_as_one_name_those_that_are_missing() {
     node.stop();
     let (rows, _) = count(&text);
     assert_eq!(rows[0]["count"], 160);
-    let page = json(&get(&front.application, &address("/search", "archive")));
+    let page = json_of(&get(&front.application, &address("/search", "archive")));
     let named: Vec<&str> =
         page["missing"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
     assert!(named.contains(&there.as_str()) && named.contains(&silent.url().as_str()), "{page}");
@@ -279,7 +330,7 @@ fn whoever_comes_in_sees_what_folders_show_to_them_and_nodes_to_the_account_of_t
     for (name, count) in [("rita", 2), ("anna", 3)] {
         let basic = base64(&format!("{name}:the password of {name}"));
         let answer = ask(&front.application, "GET", &path, &[&format!("Authorization: Basic {basic}")]);
-        assert_eq!(json(&answer)[0]["count"], count, "{name}");
+        assert_eq!(json_of(&answer)[0]["count"], count, "{name}");
     }
     let mut alone = Command::new(env!("CARGO_BIN_EXE_archive"));
     alone.args(["serve", "--together", "--archive", &url(&node), "--password-file", people]);

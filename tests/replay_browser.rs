@@ -55,7 +55,10 @@ const form = document.createElement("form"); form.action = "http://live.example/
 form.target = "other"; form.submit();
 const link = document.createElement("a"); link.href = "http://live.example/link"; link.target = "_blank"; link.click();
 open("http://live.example/open");
+document.domain = document.domain;
+say(`address: ${document.URL} ${document.documentURI} ${document.domain}`);
 history.pushState({}, "", "/deep/er");
+say("pushed to: " + document.URL);
 fetch("../data").then(report("pushed"), failed("pushed"));
 history.replaceState({}, "", "http://a.org/");
 addEventListener("load", () => setTimeout(() =>
@@ -120,6 +123,8 @@ fn scripts_get_what_they_ask_for_and_nothing_leaves() {
         "worker of a blob: of b",
         "number: 200 of a",
         "pushed: 200 of a",
+        "address: http://a.org/ http://a.org/ a.org",
+        "pushed to: http://a.org/deep/er",
         "worker: refused",
         "worker itself: refused",
         "Archived 2014-01-03 03:03:21 UTC · 1 capture · parts of it up to 10 days apart",

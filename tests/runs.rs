@@ -178,7 +178,7 @@ fn a_run_is_reported_live() {
     let two = events(&mut stream, "run", 2);
     assert_eq!(status, 200);
     assert!(two[0] != two[1] && two[1].contains("Under way"), "{two:?}");
-    for fact in ["Pages a second", "URLs that wait", "Hosts left alone for politeness", "Budgets"] {
+    for fact in ["Pages a second", "URLs waiting", "Hosts left alone for politeness", "Budgets"] {
         assert!(two[1].contains(fact), "{fact}");
     }
     // However many ask, the others still get events, and pages are served.

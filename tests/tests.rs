@@ -35,6 +35,7 @@ mod kill_repair;
 mod limits;
 mod long_bodies;
 mod machines;
+mod memento;
 mod nodes;
 mod operation;
 mod orders;

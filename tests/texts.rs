@@ -125,7 +125,7 @@ fn untranslated(english: &Answer, french: &Answer, table: &BTreeMap<String, Stri
             .any(|(english, french)| english == french && english.replace("{}", "").trim() == words.trim())
     };
     // Answers to queries are data.
-    let rows = Regex::new("(?s)<th scope=\"col\"><code>.*?</tbody>").unwrap();
+    let rows = Regex::new("(?s)<th[^>]*><code>.*?</tbody>").unwrap();
     let both = [english, french].map(|answer| texts(&rows.replace_all(body(answer), " ")));
     both[0].intersection(&both[1]).filter(|text| !alike(text)).cloned().collect()
 }

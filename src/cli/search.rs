@@ -117,6 +117,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         facets: args.facets,
         before: before.transpose()?,
         limits,
+        ..Options::default()
     };
     let (results, code) = match answering.asked(&args.nodes, limits)? {
         Some(mut asked) => {

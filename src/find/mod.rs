@@ -4,25 +4,31 @@
 //! the query language. Importance reorders the best pages, and pages with the same content are one result. A search as of a time is
 //! one of the versions that stood then. [`said`] reads all versions of a page, and needs no index.
 
+mod counts;
+mod kept;
 mod parts;
 mod said;
+mod times;
 mod typed;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use archive_storage::{Capture, StateError, Store, UrlId};
-use chrono::{DateTime, Datelike, Utc};
+use chrono::{DateTime, Utc};
 
+use self::counts::{Counts, counted};
+pub use self::kept::Texts;
 pub use self::parts::{Best, Chosen, Gathered, Linked, Shown, Wanted, Words};
 pub use self::said::{Page, Said, Span, said};
+pub use self::times::Times;
 pub use self::typed::{MINUS, Typed, TypedError};
 use crate::access::Access;
 use crate::change::{self, VersionError};
-use crate::prepared::Facts;
 use crate::query::{
     self, AsOf, Late, Limits, PageRow, PageText, Plan, Question, Rows, RowsError, Running, Together,
 };
-use crate::search::{self, Evidences, Found, Snippet, TextQuery, View};
+use crate::search::{self, Evidences, Found, Marked, Snippet, Text, TextQuery, View};
 
 /// Results of one search.
 pub const RESULTS_MAX: usize = 1000;
@@ -30,14 +36,9 @@ pub const RESULTS_MAX: usize = 1000;
 /// Pages for each result asked for that importance may move.
 const RANKED_PER_RESULT: usize = 10;
 
-const DAY_SECONDS: u32 = 86_400;
-
-/// Values of a facet that are counted separately, at most.
-const FACET_VALUES_MAX: usize = 10;
-
 /// How to search.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
     /// Results, at most [`RESULTS_MAX`].
     pub limit: usize,
     /// How many of these are left out, the best ones: those of earlier pages.
@@ -52,9 +53,11 @@ pub struct Options {
     pub before: Option<DateTime<Utc>>,
     /// What it may take.
     pub limits: Limits,
+    /// Where texts are kept from search to search.
+    pub texts: Option<&'a Texts>,
 }
 
-impl Default for Options {
+impl Default for Options<'_> {
     fn default() -> Self {
         Self {
             limit: 10,
@@ -64,6 +67,7 @@ impl Default for Options {
             facets: false,
             before: None,
             limits: Limits::USUAL,
+            texts: None,
         }
     }
 }
@@ -191,13 +195,20 @@ struct Search<'a> {
     rows: &'a dyn Rows,
     /// One an archive, each of which knows what all have.
     views: Vec<View<'a>>,
+    past: Option<&'a AsOf<'a>>,
+    texts: Option<&'a Texts>,
 }
 
 /// Searches an archive as of its last checkpoint or an earlier time, without pages that `access` hides.
 ///
 /// # Errors
 /// When there is no index, and whatever cannot be read.
-pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> Result<Results, FindError> {
+pub fn find(
+    store: &Store,
+    access: Access,
+    typed: &Typed,
+    options: Options<'_>,
+) -> Result<Results, FindError> {
     find_in(vec![(store, access)], typed, options)
 }
 
@@ -208,13 +219,14 @@ pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> R
 pub fn find_in(
     archives: Vec<(&Store, Access)>,
     typed: &Typed,
-    options: Options,
+    options: Options<'_>,
 ) -> Result<Results, FindError> {
     let question = Question::of(archives, &typed.query(), Utc::now())?;
     let Question { rows: today, plan, .. } = question.within(Running::new(options.limits, false));
     let past = options.before.map(|before| AsOf { rows: &today, before });
     let rows: &dyn Rows = past.as_ref().map_or(&today, |past| past);
-    let search = Search { today: &today, rows, views: today.views(options.before)? };
+    let (views, texts) = (today.views(options.before)?, options.texts);
+    let search = Search { today: &today, rows, past: past.as_ref(), views, texts };
     let limit = options.limit.min(RESULTS_MAX);
     let mut found = search.evidence(typed)?.map(Evidences::judge).unwrap_or_default();
     options.limits.check()?;
@@ -228,12 +240,13 @@ pub fn find_in(
     ranked.sort_by(|left, right| right.score.total_cmp(&left.score));
     let mut best = without_copies(ranked);
     best.truncate(limit);
+    let marked = search.marked(typed)?;
     let hits = best
         .into_iter()
         .skip(options.skip)
         .map(|ranked| {
             options.limits.check()?;
-            search.hit(typed, ranked)
+            search.hit(&marked, ranked)
         })
         .collect::<Result<_, _>>()?;
     // Each of them knows the words of all.
@@ -276,45 +289,6 @@ impl Iterator for BestFirst {
     }
 }
 
-/// Counts all pages that were found and match, and removes the others.
-fn counted(
-    today: &Together<'_>,
-    past: Option<&AsOf<'_>>,
-    plan: &Plan,
-    found: &mut Vec<Found>,
-) -> Result<Counts, FindError> {
-    let rows: &dyn Rows = past.map_or(today, |past| past);
-    let mut counts = Counts::default();
-    if past.is_none() {
-        found.sort_unstable_by_key(|found| found.page);
-        let mut ids: Vec<UrlId> = found.iter().map(|found| found.page).collect();
-        ids.dedup();
-        if let Some(known) = today.found_of(plan, &ids)? {
-            let mut fitting = known.iter().map(|(id, _)| *id).peekable();
-            found.retain(|found| {
-                while fitting.next_if(|id| *id < found.page).is_some() {}
-                fitting.peek() == Some(&found.page)
-            });
-            counts.add_sorts(rows, &known)?;
-            return Ok(counts);
-        }
-    }
-    let mut fitting = HashSet::new();
-    for row in today.pages_of(found.iter().map(|found| found.page).collect()) {
-        let row = match past {
-            Some(past) => past.row(row?)?,
-            None => Some(row?),
-        };
-        let Some(row) = row else { continue };
-        if plan.selects(rows, row)? {
-            counts.add(rows, &row)?;
-            fitting.insert(row.id);
-        }
-    }
-    found.retain(|found| fitting.contains(&found.page));
-    Ok(counts)
-}
-
 /// Words that may have been meant.
 fn meant(view: &View<'_>, typed: &Typed) -> Result<Vec<(String, String)>, FindError> {
     let mut meant = Vec::new();
@@ -330,7 +304,7 @@ fn typed_words(typed: &Typed) -> impl Iterator<Item = String> {
     texts.flat_map(|text| search::words(text)).take(search::FIND_WORDS_MAX)
 }
 
-/// What is marked in the texts of results.
+/// What is shown of the texts of results.
 fn shown_by(typed: &Typed) -> TextQuery {
     let mut texts = search::words(&typed.find.words);
     texts.extend(typed.find.phrases.iter().cloned());
@@ -376,24 +350,40 @@ impl Search<'_> {
         &self,
         plan: &Plan,
         found: Vec<Found>,
-        options: &Options,
+        options: &Options<'_>,
     ) -> Result<Vec<(f32, Ranked)>, FindError> {
         let wanted = options.limit.min(RESULTS_MAX) * RANKED_PER_RESULT;
-        let mut ranked = Vec::new();
-        for Found { page, score: text, has_all } in BestFirst::of(found, wanted) {
-            if ranked.len() >= wanted {
-                break;
+        let (mut ranked, mut best) = (Vec::new(), BestFirst::of(found, wanted));
+        loop {
+            let next: Vec<Found> = best.by_ref().take(wanted - ranked.len()).collect();
+            if next.is_empty() {
+                return Ok(ranked);
             }
-            options.limits.check()?;
-            let Some(row) = self.rows.page(page)? else { continue };
-            if !plan.selects(self.rows, row)? {
-                continue;
+            let rows = self.rows_of(&next)?;
+            for Found { page, score: text, has_all } in next {
+                options.limits.check()?;
+                let Some(row) = rows.get(&page).copied() else { continue };
+                if !plan.selects(self.rows, row)? {
+                    continue;
+                }
+                let score = scored(f64::from(text), row.importance, options.importance_weight);
+                let capture = self.capture(page)?;
+                ranked.push((text, Ranked { row, capture, has_all, score, also: Vec::new() }));
             }
-            let score = scored(f64::from(text), row.importance, options.importance_weight);
-            let capture = self.capture(page)?;
-            ranked.push((text, Ranked { row, capture, has_all, score, also: Vec::new() }));
         }
-        Ok(ranked)
+    }
+
+    /// The rows of pages that were found, by their numbers.
+    fn rows_of(&self, found: &[Found]) -> Result<HashMap<UrlId, PageRow>, FindError> {
+        let mut rows = HashMap::new();
+        for row in self.today.pages_of(found.iter().map(|found| found.page).collect()) {
+            let row = match self.past {
+                Some(past) => past.row(row?)?,
+                None => Some(row?),
+            };
+            rows.extend(row.map(|row| (row.id, row)));
+        }
+        Ok(rows)
     }
 
     /// The capture that identifies the version of a page.
@@ -411,16 +401,25 @@ impl Search<'_> {
         store.state().url(own)
     }
 
+    /// What is marked in the texts of results, of each archive.
+    fn marked(&self, typed: &Typed) -> Result<Vec<Marked>, FindError> {
+        let shown = shown_by(typed);
+        Ok(self.views.iter().map(|view| view.marked(&shown)).collect::<Result<_, _>>()?)
+    }
+
     /// A page as results show it.
-    fn hit(&self, typed: &Typed, ranked: Ranked) -> Result<Hit, FindError> {
+    fn hit(&self, marked: &[Marked], ranked: Ranked) -> Result<Hit, FindError> {
         let Ranked { row, capture, has_all, score, also } = ranked;
         let (store, archive, _) = self.today.origin(row.id);
         let view = self.views.get(archive);
         let text = match capture {
-            Some(capture) => change::text_of(store, &capture)?,
-            None => String::new(),
+            Some(capture) => match self.texts {
+                Some(texts) => texts.of(store, &capture)?,
+                None => Arc::new(change::text_of(store, &capture)?.into()),
+            },
+            None => Arc::<Text>::default(),
         };
-        let mut snippet = view.map_or(Ok(None), |view| view.snippet(&shown_by(typed), &text))?;
+        let mut snippet = marked.get(archive).and_then(|marked| marked.snippet(&text));
         if let Some(snippet) = &mut snippet {
             // In one line; what is marked stays where it is.
             snippet.text = snippet.text.replace('\n', " ");
@@ -439,81 +438,6 @@ impl Search<'_> {
             has_all,
         })
     }
-}
-
-/// Pages by what they are.
-#[derive(Debug, Default)]
-struct Counts {
-    by: [BTreeMap<String, u64>; 4],
-}
-
-impl Counts {
-    const NAMES: [&str; 4] = ["site", "year", "type", "language"];
-
-    fn add(&mut self, rows: &dyn Rows, row: &PageRow) -> Result<(), RowsError> {
-        for (place, counts) in self.by.iter_mut().enumerate() {
-            if let Some(value) = Self::value(place, rows, row)? {
-                *counts.entry(value).or_default() += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds many pages by their columns: what a number stands for is looked up in one page that has it.
-    fn add_sorts(&mut self, rows: &dyn Rows, pages: &[(UrlId, Facts)]) -> Result<(), RowsError> {
-        let sorts: [fn(&Facts) -> u32; 4] = [
-            |facts| facts.site.0,
-            // Days, of which each is of one year; 0 for none.
-            |facts| facts.last_seen.checked_sub(1).map_or(0, |_| facts.last_seen / DAY_SECONDS + 1),
-            |facts| facts.kind.map_or(0, |kind| u32::from(kind) + 1),
-            |facts| facts.language.into(),
-        ];
-        for (place, (sort, counts)) in sorts.iter().zip(&mut self.by).enumerate() {
-            let mut of_sorts: HashMap<u32, (UrlId, u64)> = HashMap::new();
-            // Neighbours are mostly of one sort.
-            for same in pages.chunk_by(|(_, left), (_, right)| sort(left) == sort(right)) {
-                let Some((id, facts)) = same.first() else { continue };
-                of_sorts.entry(sort(facts)).or_insert((*id, 0)).1 += same.len() as u64;
-            }
-            // Each site has its own name, so only few of them are looked up.
-            let least = if place == 0 { nth_largest(&of_sorts, FACET_VALUES_MAX) } else { 0 };
-            for (id, count) in of_sorts.into_values().filter(|(_, count)| *count >= least) {
-                let value = rows.page(id)?.map_or(Ok(None), |row| Self::value(place, rows, &row))?;
-                if let Some(value) = value {
-                    *counts.entry(value).or_default() += count;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The value of a page by which it is counted at a place of [`Counts::NAMES`].
-    fn value(place: usize, rows: &dyn Rows, row: &PageRow) -> Result<Option<String>, RowsError> {
-        let text = |text| Ok(rows.text(row, text)?.map(std::borrow::Cow::into_owned));
-        match place {
-            0 => text(PageText::Site),
-            1 => Ok(row.last_seen.map(|time| time.year().to_string())),
-            2 => Ok(row.kind.map(|kind| kind.name().to_owned())),
-            _ => text(PageText::Language),
-        }
-    }
-
-    fn facets(self) -> Vec<(&'static str, Vec<(String, u64)>)> {
-        let facets = Self::NAMES.into_iter().zip(self.by).map(|(name, counts)| {
-            let mut values: Vec<(String, u64)> = counts.into_iter().collect();
-            values.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-            values.truncate(FACET_VALUES_MAX);
-            (name, values)
-        });
-        facets.filter(|(_, values)| !values.is_empty()).collect()
-    }
-}
-
-/// The count at place `number`, the largest first; 0 if there are fewer counts.
-fn nth_largest(of_sorts: &HashMap<u32, (UrlId, u64)>, number: usize) -> u64 {
-    let mut counts: Vec<u64> = of_sorts.values().map(|(_, count)| *count).collect();
-    counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
-    counts.get(number - 1).copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -9,9 +9,8 @@ use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Counts, FindError, Hit, Options, RANKED_PER_RESULT, RESULTS_MAX, Ranked, Results, Search, Typed, counted,
-};
+use super::counts::{Counts, counted};
+use super::{FindError, Hit, Options, RANKED_PER_RESULT, RESULTS_MAX, Ranked, Results, Search, Typed};
 use crate::access::Access;
 use crate::query::{AsOf, Limits, PageText, Plan, Question, Rows, RowsError, Running};
 use crate::search::{self, Fit, Snippet, Statistics};
@@ -118,7 +117,7 @@ impl Wanted {
 
     /// The search for typed words.
     #[must_use]
-    pub fn new(typed: &str, options: Options) -> Self {
+    pub fn new(typed: &str, options: Options<'_>) -> Self {
         Self {
             typed: typed.to_owned(),
             limit: options.limit.min(RESULTS_MAX),
@@ -130,7 +129,7 @@ impl Wanted {
         }
     }
 
-    fn options(&self) -> Result<Options, FindError> {
+    fn options(&self) -> Result<Options<'static>, FindError> {
         let before = self.before.map(|micros| DateTime::from_timestamp_micros(micros).ok_or(NO_TIME));
         Ok(Options {
             limit: self.limit.min(RESULTS_MAX),
@@ -141,6 +140,7 @@ impl Wanted {
             facets: self.facets,
             before: before.transpose().map_err(RowsError::from)?,
             limits: self.limits,
+            texts: None,
         })
     }
 
@@ -163,7 +163,7 @@ impl Wanted {
         for (view, of_all) in views.iter_mut().zip(of_all) {
             view.join_all(of_all.clone());
         }
-        let search = Search { today: &question.rows, rows, views };
+        let search = Search { today: &question.rows, rows, past: past.as_ref(), views, texts: None };
         work(&search, &typed, &question.plan, past.as_ref())
     }
 
@@ -266,14 +266,14 @@ impl Wanted {
         pages: &[u32],
     ) -> Result<Vec<Shown>, FindError> {
         self.of(store, access, Some(of_all), |search, typed, _, _| {
-            let mut shown = Vec::new();
+            let (mut shown, marked) = (Vec::new(), search.marked(typed)?);
             for page in pages.iter().take(RESULTS_MAX).map(|page| UrlId(*page)) {
                 // The client names no page that was not there; a crawl may have continued since.
                 let row =
                     search.rows.page(page)?.ok_or_else(|| RowsError::from("a page is not there any more"))?;
                 let capture = search.capture(page)?;
                 let ranked = Ranked { row, capture, has_all: false, score: 0.0, also: Vec::new() };
-                let hit = search.hit(typed, ranked)?;
+                let hit = search.hit(&marked, ranked)?;
                 let ranges =
                     |found: &[std::ops::Range<usize>]| found.iter().map(|one| (one.start, one.end)).collect();
                 shown.push(Shown {
@@ -322,7 +322,7 @@ impl Shown {
     }
 }
 
-const NO_TIME: &str = "a time is none of the calendar";
+pub(super) const NO_TIME: &str = "a time is none of the calendar";
 
 fn has(is_captured: &[bool], site: archive_storage::SiteId) -> bool {
     is_captured.get(site.index()).is_some_and(|is_captured| *is_captured)

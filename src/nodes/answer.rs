@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use super::AskError;
 use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
 use crate::access::Access;
+use crate::find::Times;
 use crate::ledger::{Credits, captured_sites};
 use crate::query::{self, Limits, Plan, Question, Rows as _, Running, Together};
 use crate::replay;
@@ -68,6 +69,7 @@ pub fn answer(
             for (site, is_captured) in (0..).zip(captured_sites(store.state())?) {
                 take(Line::Site(store.state().site_name(SiteId(site))?, is_captured))?;
             }
+            take(Line::Times(Times::searched(store)?))?;
         }
         Ask::Words { query, now, inner } => {
             let question = Question::part(store, access.clone(), plan(query, *now, inner)?, 0)?;

@@ -10,14 +10,14 @@ use std::time::Instant;
 use archive_grammar::Relation;
 use archive_storage::Store;
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 
 use super::answer::answer;
+use super::known::{Known, Missing};
 use super::node::{Http, Node};
 use super::wire::{Ask, Head, Line, URLS_MAX};
 use super::{ARCHIVES_MAX, AskError, NodeError};
 use crate::access::Access;
-use crate::cluster::Partition;
+use crate::find::Times;
 use crate::ledger::{Answering, AnsweringError};
 use crate::query::{self, Answer, Doubt, Limits, Plan, Taken, Value};
 use crate::replay::{self, Values};
@@ -36,25 +36,6 @@ pub enum Source<'a> {
     Folder(&'a Store, Access),
     /// An archive that another machine serves.
     Node(Node),
-}
-
-/// An archive that was left out.
-#[derive(Clone, Debug, Serialize)]
-pub struct Missing {
-    /// As it was named.
-    pub name: String,
-    /// Why.
-    pub why: String,
-}
-
-/// What archives said of themselves: while it is new, it is used for further questions.
-#[derive(Clone, Debug, Default)]
-pub struct Known {
-    since: Option<Instant>,
-    answering: Arc<Answering>,
-    /// Of those that answered, by their places among all.
-    heads: Vec<(usize, Head)>,
-    missing: Vec<Missing>,
 }
 
 /// Archives that are asked as one.
@@ -96,38 +77,6 @@ struct Asking<'a> {
 struct Share {
     portions: Vec<Taken>,
     matched: Option<u64>,
-}
-
-impl Known {
-    /// Since when; none if no archive has said anything.
-    #[must_use]
-    pub fn since(&self) -> Option<Instant> {
-        self.since
-    }
-
-    /// The place among all of the archive that answers for a site; none if a missing archive may have captured pages of it.
-    #[must_use]
-    pub fn answering(&self, site: &str) -> Option<usize> {
-        let other = || self.answering.of(site).filter(|_| self.missing.is_empty());
-        self.heads.get(self.answering.captured(site).or_else(other)?).map(|(place, _)| *place)
-    }
-
-    /// Where browsers find the application and the replay of the archive at a place, if it is a node that says so.
-    #[must_use]
-    pub fn origins(&self, place: usize) -> Option<&[String; 2]> {
-        self.heads.iter().find(|(known, _)| *known == place)?.1.origins.as_ref()
-    }
-
-    /// The parts of clusters' webs that the archives have.
-    pub fn partitions(&self) -> impl Iterator<Item = &Partition> {
-        self.heads.iter().filter_map(|(_, head)| head.partition.as_ref())
-    }
-
-    /// Archives that were left out.
-    #[must_use]
-    pub fn missing(&self) -> &[Missing] {
-        &self.missing
-    }
 }
 
 impl<'a> Asked<'a> {
@@ -321,21 +270,27 @@ impl<'a> Asked<'a> {
     fn look_once(&mut self) -> Result<(), Failure> {
         let since = Some(Instant::now());
         let shares = self.each(|_, ask| {
-            let mut sites = Vec::new();
+            let (mut sites, mut times) = (Vec::new(), None);
             let head = ask(&Ask::Sites {}, &mut |line| {
                 match line {
                     Line::Site(site, is_captured) => sites.push((site, is_captured)),
+                    Line::Times(found) => {
+                        let found = found.map(Times::checked).transpose();
+                        times = found.map_err(|what| NodeError::Senseless(what.to_owned()))?;
+                    }
                     Line::End { .. } => {}
                     _ => return Err(unasked()),
                 }
                 Ok(())
             })?;
-            Ok((head, sites))
+            Ok((head, sites, times))
         })?;
         let mut answering = Answering::default();
-        let mut heads = Vec::new();
-        for ((place, (head, sites)), (number, _)) in shares.into_iter().enumerate().zip(&self.sources) {
+        let (mut heads, mut all_times) = (Vec::new(), Vec::new());
+        for ((place, (head, sites, times)), (number, _)) in shares.into_iter().enumerate().zip(&self.sources)
+        {
             heads.push((*number, head));
+            all_times.push(times);
             for (site, is_captured) in sites {
                 answering.add(place, &site, is_captured).map_err(|error| match error {
                     AnsweringError::Overlap { site, archives } => {
@@ -346,7 +301,8 @@ impl<'a> Asked<'a> {
             }
         }
         let missing = std::mem::take(&mut self.known.missing);
-        self.known = Known { since, answering: Arc::new(answering), heads, missing };
+        let times = all_times.into_iter().collect();
+        self.known = Known { since, answering: Arc::new(answering), heads, times, missing };
         self.is_looked = true;
         Ok(())
     }

@@ -11,6 +11,7 @@
 mod answer;
 mod asked;
 mod credentials;
+mod known;
 mod node;
 mod search;
 mod wire;
@@ -18,8 +19,9 @@ mod wire;
 use std::time::Duration;
 
 pub use answer::answer;
-pub use asked::{Asked, Known, Missing, Source};
+pub use asked::{Asked, Source};
 pub use credentials::Credentials;
+pub use known::{Known, Missing};
 pub use node::{Http, Node, origin};
 pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
 

@@ -19,7 +19,7 @@ impl Asked<'_> {
     ///
     /// # Errors
     /// When the search is wrong, no archive answers, or a folder has no index or cannot be read.
-    pub fn search(&mut self, text: &str, options: Options) -> Result<Results, AskError> {
+    pub fn search(&mut self, text: &str, options: Options<'_>) -> Result<Results, AskError> {
         let wrong = |mistake| AskError::Wrong(format!("in the search, {mistake}"));
         let (typed, wanted) = (Typed::parse(text).map_err(wrong)?, Wanted::new(text, options));
         self.insist(|asked| asked.search_once(&typed, &wanted))

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Partition;
-use crate::find::{Best, Linked, Shown, Wanted, Words};
+use crate::find::{Best, Linked, Shown, Times, Wanted, Words};
 use crate::query::Portion;
 use crate::replay::Values;
 use crate::search::{Fit, Statistics};
@@ -25,7 +25,7 @@ pub const URLS_MAX: usize = 50_000;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ask {
-    /// The sites that it knows.
+    /// The sites that it knows, and the times as of which it can be searched.
     Sites {},
     /// Its portions of the answer to a query.
     Portions {
@@ -137,6 +137,8 @@ pub struct Head {
 pub enum Line {
     /// A site, and whether pages of it were captured.
     Site(String, bool),
+    /// Times of captures, if older versions can be searched.
+    Times(Option<Times>),
     /// A portion of an answer to a query.
     Portion(Portion),
     /// How often words occur there.

@@ -1,6 +1,6 @@
 //! What is known of a page, from the tables of the state or from its row in the prepared columns.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use archive_storage::{HostId, Page, SiteId, State, StateError, UrlId, Visit};
 
@@ -44,6 +44,8 @@ pub struct Pages<'a> {
     aliases: AliasImportance,
     /// The site of every host, once all pages are asked for.
     sites: OnceLock<Vec<SiteId>>,
+    /// The host that was asked for last, and its site: neighbours are mostly of one host.
+    last: Mutex<Option<(HostId, SiteId)>>,
 }
 
 impl<'a> Pages<'a> {
@@ -53,7 +55,7 @@ impl<'a> Pages<'a> {
     /// When the state or the books cannot be read.
     pub fn open(state: &'a State) -> Result<Self, CreditError> {
         let (credits, aliases) = (Credits::open(state)?, AliasImportance::default());
-        Ok(Self { state, credits, aliases, sites: OnceLock::new() })
+        Ok(Self { state, credits, aliases, sites: OnceLock::new(), last: Mutex::default() })
     }
 
     /// Their state.
@@ -91,11 +93,21 @@ impl<'a> Pages<'a> {
             SiteRule::Path(_) => self.credits.site(self.state, id)?,
             SiteRule::Domain | SiteRule::Host => match self.sites.get() {
                 Some(sites) => sites.get(page.host.index()).copied(),
-                None if page.host.0 < self.state.host_count() => Some(self.state.host(page.host)?.site),
+                None if page.host.0 < self.state.host_count() => Some(self.site_of_host(page.host)?),
                 None => None,
             },
         };
         Ok(site.unwrap_or(SiteId(u32::MAX)))
+    }
+
+    fn site_of_host(&self, host: HostId) -> Result<SiteId, StateError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, site)) = last.filter(|(known, _)| *known == host) {
+            return Ok(site);
+        }
+        let site = self.state.host(host)?.site;
+        *last = Some((host, site));
+        Ok(site)
     }
 
     /// Gives each site the importance from links between sites.
@@ -119,22 +131,36 @@ impl<'a> Pages<'a> {
     /// # Errors
     /// When the state cannot be read.
     pub fn facts(&self, id: UrlId, page: &Page, visit: Option<&Visit>) -> Result<Option<Facts>, StateError> {
-        if page.flags.has_any(flags::ROBOTS) {
-            return Ok(None);
-        }
-        let is_erased = flags::refusal_code(page.flags) == Refusal::Erased.code();
-        let seen = visit.filter(|visit| visit.captures > 0 && !is_erased);
+        let Some(facts) = self.facts_unweighed(id, page, visit)? else { return Ok(None) };
         let importance = if page.flags.has_any(flags::ALIAS) {
             self.importance_of_alias(id)?
         } else {
             self.credits.importance(page, visit)
         };
+        Ok(Some(Facts { importance: importance.unwrap_or(0.0), ..facts }))
+    }
+
+    /// The same with an importance of 0, which costs most to look up.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn facts_unweighed(
+        &self,
+        id: UrlId,
+        page: &Page,
+        visit: Option<&Visit>,
+    ) -> Result<Option<Facts>, StateError> {
+        if page.flags.has_any(flags::ROBOTS) {
+            return Ok(None);
+        }
+        let is_erased = flags::refusal_code(page.flags) == Refusal::Erased.code();
+        let seen = visit.filter(|visit| visit.captures > 0 && !is_erased);
         Ok(Some(Facts {
             host: page.host,
             site: self.site_of(id, page)?,
             kind: seen.map(|visit| visit.kind),
             status: seen.map_or(0, |visit| visit.status),
-            importance: importance.unwrap_or(0.0),
+            importance: 0.0,
             captures: seen.map_or(0, |visit| visit.captures),
             versions: seen.map_or(0, |visit| visit.versions),
             first_seen: seen.map_or(0, |visit| visit.first_seen),

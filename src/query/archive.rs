@@ -272,7 +272,26 @@ impl<'a> ArchiveRows<'a> {
         plan: &Plan,
         ids: &[UrlId],
     ) -> Result<Option<Vec<(UrlId, Facts)>>, RowsError> {
+        if self.prepared.is_none() && plan.filter.is_none() {
+            return self.found_in_tables(ids).map(Some);
+        }
         self.columnar(plan, &Hits::default())?.map(|columnar| columnar.of(ids)).transpose()
+    }
+
+    /// The same where there are no columns, without conditions: while a crawl writes, each checkpoint is without.
+    fn found_in_tables(&self, ids: &[UrlId]) -> Result<Vec<(UrlId, Facts)>, RowsError> {
+        // An index may be ahead of what the store has saved.
+        let ids = ids.iter().copied().filter(|id| id.0 < self.state.url_count());
+        let mut found = Vec::new();
+        for known in self.state.visits_of(ids) {
+            let (id, page, visit) = known?;
+            self.running.check_row()?;
+            if self.access.shows_page(self.state, visit.as_ref())? {
+                let facts = self.pages.facts_unweighed(id, &page, visit.as_ref())?;
+                found.extend(facts.map(|facts| (id, facts)));
+            }
+        }
+        Ok(found)
     }
 
     /// The rows of some pages, by rising number: reading many together costs less than one by one.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use tantivy::query::Bm25StatisticsProvider as _;
-use tantivy::snippet::SnippetGenerator;
+use tantivy::tokenizer::TokenStream as _;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::schema::Fields;
 use super::view::View;
-use super::words::analyzer;
+use super::words::{analyzer, words};
 use super::{Error, TextQuery, terms};
 
 /// Characters of a snippet.
@@ -23,13 +24,59 @@ pub struct Snippet {
     pub found: Vec<Range<usize>>,
 }
 
+/// A text and its words: finding those is what snippets cost.
+#[derive(Debug, Default)]
+pub struct Text {
+    text: Box<str>,
+    words: Box<[Word]>,
+}
+
+/// A word, by a part of its fingerprint.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    mark: u32,
+    start: u32,
+    end: u32,
+}
+
+/// Words that are marked in texts, with what each is worth.
+#[derive(Clone, Debug)]
+pub struct Marked(Vec<(u32, String, f32)>);
+
+fn mark(word: &str) -> u32 {
+    xxh3_64(word.as_bytes()) as u32
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        let (mut found, mut analyzer) = (Vec::new(), analyzer());
+        analyzer.token_stream(&text).process(&mut |token| {
+            // Texts are shorter than 4 GiB.
+            let (start, end) = (token.offset_from as u32, token.offset_to as u32);
+            found.push(Word { mark: mark(&token.text), start, end });
+        });
+        Self { text: text.into(), words: found.into() }
+    }
+}
+
+impl Text {
+    /// What it takes of memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.text.len() + size_of_val(&*self.words)
+    }
+
+    fn part(&self, place: Range<usize>) -> &str {
+        self.text.get(place).unwrap_or_default()
+    }
+}
+
 impl View<'_> {
-    /// The part of `text` that answers `query` best; none when nothing in it does. The index has no texts: they come
-    /// from the archive.
+    /// The words that are marked in texts that `query` finds. The index has no texts: they come from the archive.
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn snippet(&self, query: &TextQuery, text: &str) -> Result<Option<Snippet>, Error> {
+    pub fn marked(&self, query: &TextQuery) -> Result<Marked, Error> {
         let (_, fields) = Fields::schema(false);
         let (whole, query) = (self.whole(), terms::compile(query, fields));
         let mut terms = Vec::new();
@@ -40,9 +87,54 @@ impl View<'_> {
             let word = term.value().as_str().filter(|_| frequency > 0).map(str::to_owned);
             weights.extend(word.map(|word| (word, 1.0 / (1.0 + frequency as f32))));
         }
-        let generator = SnippetGenerator::new(weights, analyzer(), fields.body, SNIPPET_CHARACTERS_MAX);
-        let snippet = generator.snippet(text);
-        let found = snippet.highlighted().to_vec();
-        Ok((!snippet.is_empty()).then(|| Snippet { text: snippet.fragment().to_owned(), found }))
+        Ok(Marked(weights.into_iter().map(|(word, weight)| (mark(&word), word, weight)).collect()))
     }
+}
+
+/// A stretch of a text.
+#[derive(Default)]
+struct Stretch {
+    place: Range<usize>,
+    worth: f32,
+    found: Vec<Range<usize>>,
+}
+
+impl Marked {
+    /// The part of a text that answers a search best, the first of several; none when nothing in it does.
+    #[must_use]
+    pub fn snippet(&self, text: &Text) -> Option<Snippet> {
+        let (mut best, mut stretch) = (Stretch::default(), Stretch::default());
+        for word in &text.words {
+            let place = word.start as usize..word.end as usize;
+            if place.end - stretch.place.start > SNIPPET_CHARACTERS_MAX {
+                best = better(best, stretch);
+                stretch = Stretch { place: place.clone(), ..Stretch::default() };
+            }
+            stretch.place.end = place.end;
+            if let Some(worth) = self.worth(text, *word) {
+                stretch.worth += worth;
+                stretch.found.push(place);
+            }
+        }
+        let best = better(best, stretch);
+        let start = best.place.start;
+        (best.worth > 0.0).then(|| Snippet {
+            text: text.part(best.place).to_owned(),
+            found: best.found.into_iter().map(|word| word.start - start..word.end - start).collect(),
+        })
+    }
+
+    /// What a word of a text is worth; none if it is not marked.
+    fn worth(&self, text: &Text, word: Word) -> Option<f32> {
+        let marked = |(mark, wanted, _): &&(u32, String, f32)| {
+            // Two words may have the same mark.
+            *mark == word.mark
+                && words(text.part(word.start as usize..word.end as usize)) == [wanted.as_str()]
+        };
+        self.0.iter().find(marked).map(|(_, _, worth)| *worth)
+    }
+}
+
+fn better(best: Stretch, other: Stretch) -> Stretch {
+    if other.worth > best.worth { other } else { best }
 }

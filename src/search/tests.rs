@@ -229,10 +229,19 @@ fn shows_where_the_words_are() {
     let reader = library(folder.path());
     let text = format!("{} Open access is growing. {}", "Before. ".repeat(50), "After. ".repeat(50));
     let reader = View::from(reader);
-    let snippet = reader.snippet(&TextQuery::phrase("open access"), &text).unwrap().unwrap();
+    let marked = reader.marked(&TextQuery::phrase("open access")).unwrap();
+    let snippet = marked.snippet(&text.into()).unwrap();
     let words: Vec<&str> = snippet.found.iter().map(|range| &snippet.text[range.clone()]).collect();
     assert_eq!(words, ["Open", "access"]);
-    assert_eq!(reader.snippet(&TextQuery::phrase("open access"), "nothing").unwrap(), None);
+    // Of equal parts the first one, by words as the index has them.
+    let twice = format!("ACCESS {} açcess", "between ".repeat(30));
+    let snippet = marked.snippet(&twice.into()).unwrap();
+    assert!(
+        snippet.text.starts_with("ACCESS between") && snippet.found.first() == Some(&(0..6)),
+        "{snippet:?}"
+    );
+    assert!(snippet.text.len() <= super::SNIPPET_CHARACTERS_MAX);
+    assert_eq!(marked.snippet(&"nothing".to_owned().into()), None);
 }
 
 #[test]

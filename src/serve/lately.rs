@@ -15,7 +15,7 @@ use lru::LruCache;
 use super::ask;
 use super::opened::Seen;
 use super::page::{Site, Start};
-use crate::find::{self, FindError, Options, Results, Typed};
+use crate::find::{self, FindError, Options, Results, Texts, Typed};
 use crate::search::{FOLDER, VERSIONS_FOLDER};
 
 /// Answers of a kind that are kept, and the most bytes of texts of each.
@@ -29,6 +29,8 @@ pub(super) struct Lately {
     pub(super) start: Kept<(), Start>,
     /// By their names.
     pub(super) sites: Kept<String, Site>,
+    /// Those of all archives that are served.
+    texts: Arc<Texts>,
 }
 
 /// Answers of a kind, by what was asked.
@@ -67,6 +69,10 @@ impl<K: Hash + Eq, V> Default for Kept<K, V> {
 }
 
 impl Lately {
+    pub(super) fn new(texts: Arc<Texts>) -> Self {
+        Self { texts, ..Self::default() }
+    }
+
     /// What a search finds, with counts.
     pub(super) fn find(
         &self,
@@ -75,8 +81,8 @@ impl Lately {
         typed: &Typed,
     ) -> Result<Arc<Results>, FindError> {
         let (limit, skip, before) = (wanted.limit, wanted.skip, wanted.before);
-        let options =
-            Options { limit, skip, facets: true, before, limits: ask::limits(), ..Options::default() };
+        let (limits, texts) = (ask::limits(), Some(&*self.texts));
+        let options = Options { limit, skip, facets: true, before, limits, texts, ..Options::default() };
         let bytes = wanted.words.len();
         self.searches.of(
             opened,

@@ -39,6 +39,7 @@ pub use self::opened::OpenError;
 pub use self::options::{AUDIT, Members, Options, PingRules, Review, ServeError, Together};
 use self::options::{following, origins};
 use self::people::People;
+use crate::find::Texts;
 use crate::nodes::Http;
 use crate::recorder::Control;
 
@@ -193,8 +194,9 @@ impl Server {
         };
         let (first, folders) = places.split_at(usize::from(options.together.is_some()));
         let folders = options.archives.iter().zip(folders);
-        let folders: Vec<_> =
-            folders.map(|(path, place)| shared(Held::Archive(Box::new(Archive::new(path))), place)).collect();
+        let texts = Arc::<Texts>::default();
+        let archive = |path: &Path| Held::Archive(Box::new(Archive::new(path, Arc::clone(&texts))));
+        let folders: Vec<_> = folders.map(|(path, place)| shared(archive(path), place)).collect();
         let mut all = Vec::new();
         if let Some((together, place)) = options.together.as_ref().zip(first.first()) {
             let http = Http::on(runtime.handle().clone(), together.wait, front::ANSWERS_BYTES_MAX)?;

@@ -13,6 +13,7 @@ use archive_storage::{Store, StoreError};
 
 use super::lately::Lately;
 use crate::access::{Access, AccessError};
+use crate::find::Texts;
 
 /// How long requests share what is opened: also the greatest age of access rules.
 const SHARED: Duration = Duration::from_millis(250);
@@ -88,8 +89,8 @@ impl Current {
 }
 
 impl Archive {
-    pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), current: Mutex::default(), lately: Lately::default() }
+    pub(super) fn new(path: &Path, texts: Arc<Texts>) -> Self {
+        Self { path: path.to_owned(), current: Mutex::default(), lately: Lately::new(texts) }
     }
 
     /// Its folder.

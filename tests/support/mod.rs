@@ -9,6 +9,7 @@ pub(crate) mod judges;
 pub(crate) mod pages;
 pub(crate) mod program;
 pub(crate) mod reach;
+pub(crate) mod replay;
 pub(crate) mod s3;
 pub(crate) mod served;
 pub(crate) mod site;

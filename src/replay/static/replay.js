@@ -19,6 +19,22 @@
   };
   const page = where[2] || "";
 
+  // A document's address, as scripts read it of the document, is that of the page. No browser lets `location` be replaced.
+  const meant = (address) => {
+    try {
+      const { pathname, search, hash } = new URL(address), found = own.exec(pathname + search);
+      return found ? new URL(found[3] + hash).href : address;
+    } catch { return address; }
+  };
+  for (const name of ["URL", "documentURI", "referrer"]) {
+    const given = Object.getOwnPropertyDescriptor(Document.prototype, name);
+    Object.defineProperty(Document.prototype, name, { ...given, get() { return meant(given.get.call(this)); } });
+  }
+  const domain = Object.getOwnPropertyDescriptor(Document.prototype, "domain");
+  const host = () => new URL(meant(location.href)).hostname;
+  // Pages of one site that make it theirs are of one origin here.
+  if (domain) Object.defineProperty(Document.prototype, "domain", { ...domain, get: host, set() {} });
+
   // Documents made of blobs are under no worker. A frame has such a one as its own text instead; no window has it.
   const isBlob = (url) => /^\s*blob:/i.test(url);
   const blobs = new Map();

@@ -55,6 +55,8 @@ struct Row {
     bytes: Option<u32>,
     digest: String,
     segment: u32,
+    /// The name of its WARC file.
+    file: String,
     offset: u64,
     replay: String,
     /// Whether it is a version of the page, which can be compared with others.
@@ -118,7 +120,9 @@ pub(super) fn find(asked: &Asked<'_>) -> Result<UrlId, Problem> {
 }
 
 fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem> {
-    let stored = asked.opened.store.state().capture(capture.id)?;
+    let state = asked.opened.store.state();
+    let stored = state.capture(capture.id)?;
+    let segment = stored.location.segment;
     Ok(Row {
         is_version: is_version(&stored),
         replay: asked.replayed(url, Some(capture.time)),
@@ -133,7 +137,8 @@ fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem
         content_type: capture.content_type,
         bytes: capture.size,
         digest: capture.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
-        segment: stored.location.segment.0,
+        segment: segment.0,
+        file: state.segment(segment).map(|entry| entry.file.clone()).unwrap_or_default(),
         offset: stored.location.offset,
     })
 }
@@ -182,8 +187,8 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
             p { a href=(t.query_of(&format!("page links to {} order by importance", Quoted(&data.url)))) { (t.say("Pages that link here")) } }
             @if data.linked > 0 {
                 p {
-                    @if data.links.len() as u64 == data.linked { (t.counted(data.linked, "It leads to {} URL:", "It leads to {} URLs:")) }
-                    @else { (t.fill("It leads to {} URLs, of which these are the first:", &[&t.count(data.linked)])) }
+                    @if data.links.len() as u64 == data.linked { (t.counted(data.linked, "It links to {} URL:", "It links to {} URLs:")) }
+                    @else { (t.fill("It links to {} URLs, of which these are the first:", &[&t.count(data.linked)])) }
                 }
                 ul .url { @for url in &data.links { li { a href=(t.page_of(url)) { (url) } } } }
             }
@@ -219,7 +224,7 @@ fn history(t: Speech, data: &Page) -> Markup {
                 thead { tr {
                     @if can_compare { th scope="col" { (t.say("From")) } th scope="col" { (t.say("To")) } }
                     th scope="col" { (t.say("Captured")) } th scope="col" { (t.say("Status")) } th scope="col" { (t.say("What")) } th scope="col" { (t.say("Changed")) }
-                    th scope="col" { (t.say("Type")) } th .number scope="col" { (t.say("Bytes")) } th scope="col" { (t.say("Digest")) } th scope="col" { (t.say("Segment")) }
+                    th scope="col" { (t.say("Type")) } th .number scope="col" { (t.say("Bytes")) } th scope="col" { (t.say("Digest")) } th scope="col" { (t.say("WARC file")) }
                     @if readable(data).is_some() { th scope="col" { (t.say("Read")) } }
                 } }
                 tbody {
@@ -233,7 +238,7 @@ fn history(t: Speech, data: &Page) -> Markup {
                             td { (row.content_type) }
                             td .number { @if let Some(bytes) = row.bytes { (t.count(bytes.into())) } @else { "–" } }
                             td { code { (row.digest.get(..12).unwrap_or_default()) } }
-                            td .small { (t.fill("{} at byte {}", &[&row.segment, &t.count(row.offset)])) }
+                            td .small { (t.fill("{} at byte {}", &[&row.file, &t.count(row.offset)])) }
                             @if readable(data).is_some() { td { @if let Some(time) = row.time.filter(|_| row.is_version) {
                                 a href=(t.address("/read", &[("url", &data.url), ("at", &name_of(time))])) { (t.say("Read")) }
                             } } }

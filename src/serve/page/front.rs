@@ -47,7 +47,8 @@ pub(super) fn page(
                 found.hits.drain(..wanted.skip.min(found.hits.len()));
                 Ok((Arc::new(found), missing))
             };
-            return Some(search::search(asked, find, || Ok(Vec::new())));
+            let times = || Ok(front.known(role).map_err(problem)?.times().unwrap_or_default().to_vec());
+            return Some(search::search(asked, find, times));
         }
         "/query" => {
             return Some(query::query(asked, |text| {
@@ -123,6 +124,7 @@ fn start(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> 
         html! {
             h1 { (t.say("Web archives, asked as one")) }
             (missing(t, &data.missing))
+            p { (t.say("Searches and queries here are answered by all of these archives together. Each also has its own pages:")) }
             ul {
                 @for Archive { name, application } in &data.archives {
                     li { @match application { Some(application) => a href=(application) { (name) }, None => (name) } }

@@ -1,6 +1,5 @@
 //! The archive in pictures: how it grew, how importance is distributed, what a budget keeps fresh.
 
-use archive_storage::CaptureId;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use rayon::prelude::*;
@@ -8,13 +7,11 @@ use serde::Serialize;
 
 use super::picture::Picture;
 use super::{Asked, Problem, Reply, Speech, utc};
+use crate::find::Times;
 use crate::ledger::Credits;
 use crate::selection::freshness::{self, PageModel};
 use crate::selection::plan::{Forecast, Ranking, Runs, Sample};
 use crate::selection::{RefreshRules, Weights};
-
-/// Captures that are looked at for growth, evenly spread.
-const GROWTH_POINTS: u64 = 200;
 
 /// Pages that are looked at for importance and freshness; of more, every n-th is.
 const PAGES_MAX: usize = 2000;
@@ -91,29 +88,14 @@ fn pages(asked: &Asked<'_>, rules: &RefreshRules) -> Result<(Vec<PageModel>, usi
     Ok((freshness::sampled_copies(state, &credits, &weights, step, now)?, step))
 }
 
-/// Times of captures that are evenly spread over all of them, the earliest first, in microseconds.
-pub(super) fn times(asked: &Asked<'_>) -> Result<Vec<i64>, Problem> {
-    let state = asked.opened.store.state();
-    let captures = state.totals().captures;
-    let mut times = Vec::new();
-    for point in 0..GROWTH_POINTS.min(captures) {
-        // Imports bring captures that are older than those before them.
-        let id = point * captures / GROWTH_POINTS.min(captures);
-        times.push(state.capture(CaptureId(u32::try_from(id)?))?.time);
-    }
-    times.sort_unstable();
-    Ok(times)
-}
-
 /// How many captures there were when.
 fn growth(asked: &Asked<'_>) -> Result<Vec<Growth>, Problem> {
-    let times = times(asked)?;
-    let each = asked.opened.store.state().totals().captures as f64 / times.len().max(1) as f64;
-    let grown = |(place, time): (usize, i64)| Growth {
-        time: DateTime::from_timestamp_micros(time),
-        captures: ((place + 1) as f64 * each).round() as u64,
-    };
-    Ok(times.into_iter().enumerate().map(grown).collect())
+    let times = Times::of(asked.opened.store.state())?;
+    let grown = times.each().scan(0.0, |sum, (time, each)| {
+        *sum += each;
+        Some(Growth { time: Some(time), captures: sum.round() as u64 })
+    });
+    Ok(grown.collect())
 }
 
 /// How many pages have which importance.

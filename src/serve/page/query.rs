@@ -133,7 +133,11 @@ fn rows(t: Speech, text: &str, answer: &Answer) -> Markup {
         }
         div .wide role="region" aria-label=(t.say("Answer")) tabindex="0" {
             table {
-                thead { tr { @for heading in &answer.headings { th scope="col" { code { (heading.name) } } } } }
+                thead { tr {
+                    @for (column, heading) in answer.headings.iter().enumerate() {
+                        th .number[are_numbers(answer, column)] scope="col" { code { (heading.name) } }
+                    }
+                } }
                 tbody {
                     @for row in &answer.rows {
                         tr { @for (heading, value) in answer.headings.iter().zip(row) { (cell(t, &heading.name, value)) } }
@@ -142,6 +146,12 @@ fn rows(t: Speech, text: &str, answer: &Answer) -> Markup {
             }
         }
     }
+}
+
+/// Whether a column has numbers, which stand to the right.
+fn are_numbers(answer: &Answer, column: usize) -> bool {
+    let mut values = answer.rows.iter().filter_map(|row| row.get(column));
+    values.any(|value| matches!(value, Value::Integer(_) | Value::Number(_)))
 }
 
 fn cell(t: Speech, heading: &str, value: &Value) -> Markup {

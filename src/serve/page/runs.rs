@@ -189,7 +189,7 @@ fn shown(t: Speech, report: &Report) -> Markup {
             (fact("Of these, copies", t.count(progress.identical)))
             (fact("Errors", t.count(progress.errors)))
             (fact("Left out by rules", t.count(progress.refused)))
-            (fact("URLs that wait", t.count(progress.queued)))
+            (fact("URLs waiting", t.count(progress.queued)))
             @if is_under_way {
                 (fact("Requests under way", t.count(progress.active as u64)))
                 (fact("Hosts being asked", t.count(progress.hosts_active as u64)))

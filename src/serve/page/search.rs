@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::times::{self, Step};
 use super::{Asked, Problem, Reply, Request, Speech, front, utc};
-use crate::find::{self, FindError, Results, Typed};
+use crate::find::{self, FindError, Results, Times, Typed};
 use crate::nodes::Missing;
 use crate::query::end_of;
-use crate::search::{Snippet, VERSIONS_FOLDER};
+use crate::search::Snippet;
 use crate::serve::lately::Wanted;
 
 /// Results of a page.
@@ -102,21 +102,18 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         }
         found => Ok((found?, Vec::new())),
     };
-    let times = || match asked.opened.store.path().join(VERSIONS_FOLDER).is_dir() {
-        true => times::steps(asked),
-        false => Ok(Vec::new()),
-    };
+    let times = || Ok(Times::searched(asked.opened.store)?.into_iter().collect());
     search(asked, find, times)
 }
 
 /// The results, and archives that are missing from them.
 pub(super) type Found = (Arc<Results>, Vec<Missing>);
 
-/// The page of what `find` finds, at one of the times that can be chosen.
+/// The page of what `find` finds, in archives whose older versions can be searched, too, if there are `times`.
 pub(super) fn search(
     asked: &Request<'_>,
     find: impl FnOnce(Wanted, &Typed) -> Result<Found, Problem>,
-    times: impl FnOnce() -> Result<Vec<Step>, Problem>,
+    times: impl FnOnce() -> Result<Vec<Times>, Problem>,
 ) -> Result<Reply, Problem> {
     let (t, words) = (asked.speech, asked.parameter("q"));
     if words.starts_with("http://") || words.starts_with("https://") {
@@ -144,7 +141,7 @@ pub(super) fn search(
         data.more = found.hits.len() > RESULTS && data.from + RESULTS < RESULTS_MAX;
         data.results = found.hits.iter().take(RESULTS).cloned().map(hit).collect();
         (data.facets, data.meant, data.behind) = (found.facets.clone(), found.meant.clone(), found.behind);
-        data.times = times()?;
+        data.times = times::steps(&times()?);
     }
     let title = if words.is_empty() { t.say("Search") } else { words };
     let reply = asked.reply(title, &data, || shown(asked, &data)).without(&data.missing);

@@ -73,7 +73,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
                 div { dt { (t.say("URLs fetched")) } dd { (t.count(data.fetched)) } }
                 div { dt { (t.say("Sites fetched or linked to")) } dd { (t.count(data.sites)) } }
                 div { dt { (t.say("Links")) } dd { (t.count(data.links)) } }
-                div { dt { (t.say("In segments")) } dd { (t.bytes(data.segment_bytes)) } }
+                div { dt { (t.say("Size of WARC files")) } dd { (t.bytes(data.segment_bytes)) } }
                 div { dt { (t.say("First capture")) } dd { (t.moment(data.first)) } }
                 div { dt { (t.say("Last capture")) } dd { (t.moment(data.last)) } }
             }

@@ -1,12 +1,14 @@
 //! The times as of which an archive can be searched: its months with captures, or its years if that are many months.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Local, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::{Asked, Problem, Request, pictures};
+use super::Request;
+use crate::find::Times;
 
 /// Months that are shown one by one; beyond, years are.
 const MONTHS_MAX: usize = 60;
@@ -22,21 +24,22 @@ pub(super) struct Step {
     name: String,
 }
 
-/// The steps from the first to the last, of captures evenly spread.
-pub(super) fn steps(asked: &Asked<'_>) -> Result<Vec<Step>, Problem> {
-    let times = pictures::times(asked)?;
-    let each = asked.opened.store.state().totals().captures as f64 / times.len().max(1) as f64;
+/// The steps from the first to the last, of captures of one archive or several.
+pub(super) fn steps(times: &[Times]) -> Vec<Step> {
     let of = |name_of: fn(DateTime<Utc>) -> String, end: &str| {
-        let names = times.iter().filter_map(|time| DateTime::from_timestamp_micros(*time)).map(name_of);
-        let names: Vec<String> = names.collect();
-        let step = |same: &[String]| {
-            let name = same.first().cloned().unwrap_or_default();
-            Step { as_of: format!("{name}{end}"), captures: (same.len() as f64 * each).round() as u64, name }
+        let mut captures: BTreeMap<String, f64> = BTreeMap::new();
+        for (time, each) in times.iter().flat_map(Times::each) {
+            *captures.entry(name_of(time)).or_default() += each;
+        }
+        let step = |(name, captures): (String, f64)| Step {
+            as_of: format!("{name}{end}"),
+            captures: captures.round() as u64,
+            name,
         };
-        names.chunk_by(PartialEq::eq).map(step).collect::<Vec<Step>>()
+        captures.into_iter().map(step).collect::<Vec<Step>>()
     };
     let months = of(month, "");
-    Ok(if months.len() > MONTHS_MAX { of(year, "-12") } else { months })
+    if months.len() > MONTHS_MAX { of(year, "-12") } else { months }
 }
 
 fn month(time: DateTime<Utc>) -> String {

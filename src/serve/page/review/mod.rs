@@ -46,7 +46,7 @@ enum Show {
 
 impl Show {
     const EACH: [(Self, &'static str, &'static str); 4] = [
-        (Self::Next, "next", "Where a look gains most"),
+        (Self::Next, "next", "Worth a look first"),
         (Self::Assigned, "assigned", "Assigned to me"),
         (Self::Second, "second", "Waiting for a second opinion"),
         (Self::Mine, "mine", "Decided by me"),

@@ -29,7 +29,7 @@ pub(in super::super) fn scores(asked: &Asked<'_>) -> Result<Reply, Problem> {
         asked.reply(t.say("Scores"), &data, || {
             html! {
                 h1 { (t.say("Scores")) }
-                p { a href=(t.address("/review", &[("by", reviewer.name)])) { (t.say("All sites that wait")) } }
+                p { a href=(t.address("/review", &[("by", reviewer.name)])) { (t.say("All sites waiting for review")) } }
                 @if data.raters.is_empty() { p { (t.say("Nobody has rated a site yet.")) } } @else {
                     (raters(t, &data.raters)) (agreement(t, &data.agreement)) (measured(t, &data.measures))
                     section {

@@ -132,7 +132,7 @@ fn shown(asked: &Asked<'_>, data: &Site) -> Markup {
         (script(t))
         div data-site=(row.site) {
             h1 { (row.site) }
-            p { a href=(t.address("/review", &[("by", by)])) { (t.say("All sites that wait")) } " · " a href=(t.site_of(&row.site)) { (t.say("What the archive holds of it")) } }
+            p { a href=(t.address("/review", &[("by", by)])) { (t.say("All sites waiting for review")) } " · " a href=(t.site_of(&row.site)) { (t.say("What the archive holds of it")) } }
             @if let Some(advice) = row.advice {
                 p { strong { (t.say(advice.name())) } ": " (row.because.join("; ")) }
             }
@@ -146,7 +146,7 @@ fn shown(asked: &Asked<'_>, data: &Site) -> Markup {
                 label { (t.say("Reason")) " " input name="reason" maxlength="1000"; }
                 label { (t.say("Note")) " " input name="note" maxlength="1000"; }
                 label { (t.say("Tags")) " " input name="tags" placeholder=(t.say("maps, -music")) maxlength="1000"; }
-                button { (t.say("Write down")) }
+                button { (t.say("Save")) }
             }
         }
         section {
@@ -165,7 +165,7 @@ fn shown(asked: &Asked<'_>, data: &Site) -> Markup {
             h2 { (t.say("Neighbours")) }
             @if neighbours.is_empty() { p { (t.say("Its pages lead to no other site.")) } } @else {
                 div .wide role="region" aria-label=(t.say("Neighbours")) tabindex="0" { table {
-                    thead { tr { th scope="col" { (t.say("It leads to")) } th .number scope="col" { (t.say("Links")) } th scope="col" { (t.say("Decided")) } } }
+                    thead { tr { th scope="col" { (t.say("It links to")) } th .number scope="col" { (t.say("Links")) } th scope="col" { (t.say("Decided")) } } }
                     tbody { @for other in neighbours { tr {
                         th scope="row" { a href=(site_address(t, &other.site, by)) { (other.site) } }
                         td .number { (t.count(other.links.into())) } td .because { (other.said) }

@@ -27,9 +27,9 @@ mod settle;
 mod sites;
 mod transfers;
 
-pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, shown};
+pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, ends, leads_to, shown};
 pub use announce::announcement_trust;
-pub use answering::{Answering, AnsweringError, answering, captured_sites};
+pub use answering::{Answering, AnsweringError, answering, answering_of, captured_sites, known_sites};
 pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;

@@ -61,8 +61,8 @@ pub struct Known {
 #[derive(Debug)]
 pub struct Asked<'a> {
     /// The archives that are available, with their places among all.
-    sources: Vec<(usize, Source<'a>)>,
-    http: Arc<Http>,
+    pub(super) sources: Vec<(usize, Source<'a>)>,
+    pub(super) http: Arc<Http>,
     until: Option<Instant>,
     limits: Limits,
     known: Known,
@@ -351,7 +351,7 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    fn name(&self, place: usize) -> String {
+    pub(super) fn name(&self, place: usize) -> String {
         match self.sources.get(place) {
             Some((_, Source::Folder(store, _))) => store.path().display().to_string(),
             Some((_, Source::Node(node))) => node.name().to_owned(),

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use crate::imports::import;
-use crate::nodes::{Fake, HEAD, MORE, fake_silent, is_refused, url};
+use crate::nodes::{MORE, is_refused, url};
 use crate::support::Archive;
+use crate::support::fake_node::{Fake, HEAD, fake_silent};
 use crate::support::program::start;
 use crate::support::served::{Answer, Served, ask};
 use crate::support::warc::response;

@@ -400,7 +400,7 @@ fn the_sample_says_what_the_tables_say() {
     let store = Store::read_only(&archive.path).unwrap();
     let credits = Credits::open(store.state()).unwrap();
     let sample = prepared::sample(&store).unwrap().unwrap();
-    let visits: Vec<_> = store.state().visits_with_pages(1).map(Result::unwrap).collect();
+    let visits: Vec<_> = store.state().visits_with_pages(0, 1).map(Result::unwrap).collect();
     assert_eq!((sample.len(), prepared::sample_step(store.state())), (visits.len(), 1));
     assert!(sample.iter().any(|row| row.alias.is_some()));
     for (row, (url, page, visit)) in sample.into_iter().zip(visits) {

@@ -2,12 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::net::TcpListener;
 use std::process::Command;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
 use crate::imports::import;
+use crate::nodes::url;
+use crate::nodes_asked::post;
+use crate::support::fake_node::{END, Fake, HEAD};
 use crate::support::program::start;
+use crate::support::served::Served;
 use crate::support::warc::answer;
 use crate::support::{Archive, Dice};
 
@@ -58,11 +65,26 @@ fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     (0..count).map(of).collect()
 }
 
+/// All sites, made by dice.
+fn web(seed: u64) -> Vec<Vec<u8>> {
+    let mut dice = Dice::of(seed);
+    (0..SITES).map(|site| (0..PAGES).flat_map(|number| page(&mut dice, site, number)).collect()).collect()
+}
+
 fn rank(archives: &[Archive], options: &[&str]) -> Command {
+    rank_places(&folders(archives), options)
+}
+
+fn folders(archives: &[Archive]) -> Vec<String> {
+    archives.iter().map(|archive| archive.path.to_str().unwrap().to_owned()).collect()
+}
+
+/// The same of folders and nodes.
+fn rank_places(places: &[String], options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
     command.arg("rank").env_remove("ARCHIVE_DIR");
-    for archive in archives {
-        command.arg("--archive").arg(&archive.path);
+    for place in places {
+        command.args(["--archive", place]);
     }
     command.args(["--json", "--tolerance", "1e-11", "--top", "100000"]).args(options);
     command
@@ -70,7 +92,10 @@ fn rank(archives: &[Archive], options: &[&str]) -> Command {
 
 /// The values of all pages or sites by their names, and what the ranking says of itself.
 fn ranked(archives: &[Archive], options: &[&str]) -> (BTreeMap<String, f64>, Value) {
-    let mut lines = start(&mut rank(archives, options)).wait().succeeded().json();
+    values(start(&mut rank(archives, options)).wait().succeeded().json())
+}
+
+fn values(mut lines: Vec<Value>) -> (BTreeMap<String, f64>, Value) {
     let first = lines.remove(0);
     let named = |line: &Value| Some((line["name"].as_str()?.to_owned(), line["value"].as_f64()?));
     let values: BTreeMap<String, f64> = lines.iter().filter_map(named).collect();
@@ -78,12 +103,15 @@ fn ranked(archives: &[Archive], options: &[&str]) -> (BTreeMap<String, f64>, Val
     (values, first)
 }
 
+/// How far two rankings of the same pages are apart, in L1.
+fn apart(found: &BTreeMap<String, f64>, expected: &BTreeMap<String, f64>) -> f64 {
+    assert!(found.keys().eq(expected.keys()), "other pages are ranked");
+    found.iter().map(|(name, value)| (value - expected[name]).abs()).sum()
+}
+
 #[test]
 fn several_archives_rank_as_one_that_has_everything() {
-    let mut dice = Dice::of(31);
-    let sites: Vec<Vec<u8>> = (0..SITES)
-        .map(|site| (0..PAGES).flat_map(|number| page(&mut dice, site, number)).collect())
-        .collect();
+    let sites = web(31);
     let one = archives(&sites, 1);
     for options in [&[][..], &["--sites"], &["--method", "opic"], &["--sites", "--unweighted"]] {
         let (expected, summary) = ranked(&one, options);
@@ -93,8 +121,7 @@ fn several_archives_rank_as_one_that_has_everything() {
             // So little that the links of an archive are read in several goes.
             for more in [&[][..], &["--memory", "80KB"]] {
                 let (found, line) = ranked(&parts, &[options, more].concat());
-                assert!(found.keys().eq(expected.keys()), "{options:?}: other pages in {count} archives");
-                let error: f64 = found.iter().map(|(name, value)| (value - expected[name]).abs()).sum();
+                let error = apart(&found, &expected);
                 println!("{options:?}, {count} archives: {error:.1e}, {line}");
                 assert!(error < 1e-9, "{options:?}, {count} archives: {error}");
                 assert_eq!(line["arcs"], summary["arcs"], "{options:?}: each link is counted once");
@@ -105,10 +132,7 @@ fn several_archives_rank_as_one_that_has_everything() {
 
 #[test]
 fn what_several_archives_are_ranked_by_is_kept_in_each_of_them() {
-    let mut dice = Dice::of(32);
-    let sites: Vec<Vec<u8>> = (0..SITES)
-        .map(|site| (0..PAGES).flat_map(|number| page(&mut dice, site, number)).collect())
-        .collect();
+    let sites = web(32);
     let parts = archives(&sites, 2);
     let (values, _) = ranked(&parts, &["--save", "everywhere"]);
     let mean = values.values().sum::<f64>() / values.len() as f64;
@@ -133,4 +157,165 @@ fn what_several_archives_are_ranked_by_is_kept_in_each_of_them() {
     refused(&parts[..1], &["--memory", "1MB"], "--memory needs --graph, or several --archive");
     import(&parts[0], &[("again.warc", sites[1].clone())]);
     refused(&parts, &[], "have both captured pages of s1.test");
+}
+
+#[test]
+fn nodes_rank_as_one_archive_that_has_everything() {
+    let sites = web(33);
+    let [one, two, three] = [1, 2, 3].map(|count| archives(&sites, count));
+    let served = [&two, &three].map(|all| all.iter().map(Served::of).collect::<Vec<_>>());
+    let nodes = |served: &[Served]| served.iter().map(url).collect::<Vec<_>>();
+    let mut beside = nodes(&served[1]);
+    beside[1] = folders(&three)[1].clone();
+    for options in [&[][..], &["--sites"], &["--method", "opic"], &["--sites", "--unweighted"]] {
+        let (expected, summary) = ranked(&one, options);
+        for places in [nodes(&served[0]), nodes(&served[1]), beside.clone()] {
+            for more in [&[][..], &["--memory", "80KB"]] {
+                let mut command = rank_places(&places, &[options, more].concat());
+                let (found, line) = values(start(&mut command).wait().succeeded().json());
+                let error = apart(&found, &expected);
+                println!("{options:?}, {places:?}: {error:.1e}");
+                assert!(error < 1e-9, "{options:?}, {places:?}: {error}");
+                assert_eq!(line["arcs"], summary["arcs"], "{options:?}: each link is counted once");
+            }
+        }
+    }
+    // The values of a folder's pages are kept there, as if all were folders.
+    let kept = |places: &[String]| {
+        start(&mut rank_places(places, &["--save", "everywhere"])).wait().succeeded();
+        three[1].json("query", &["page everywhere > 0 select url, everywhere order by url limit 100000"])
+    };
+    let from_nodes = kept(&beside);
+    assert!(from_nodes.len() > PAGES as usize && kept(&folders(&three)) == from_nodes);
+}
+
+#[test]
+fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
+    let sites = web(34);
+    let two = archives(&sites, 2);
+    let (expected, _) = ranked(&two[..1], &[]);
+    let served = Served::of(&two[0]);
+    let missing = |node: &str, why: &str| {
+        let finished = start(&mut rank_places(&[url(&served), node.to_owned()], &["--wait", "20s"])).wait();
+        assert_eq!(finished.code, Some(4), "{why}: {finished:?}");
+        let named = format!("{node} is missing from this answer: ");
+        assert!(
+            finished.errors.contains(&named) && finished.errors.contains(why),
+            "{why}: {}",
+            finished.errors
+        );
+        assert!(apart(&values(finished.json()).0, &expected) < 1e-9, "{why}");
+    };
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    missing(&format!("http://{nobody}/"), "onnect");
+    // A URL is 28 bytes: 16 of its key, and three numbers.
+    let url_of = |site: u32, key: u8| {
+        [site.to_le_bytes(), site.to_le_bytes(), [1, 0, 0, 0]].concat().into_iter().chain([key; 16])
+    };
+    let urls = |count: u8| (0..count).flat_map(|key| url_of(0, key)).collect::<Vec<u8>>();
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let piece = |bytes: &[u8], more: &str| {
+        format!("{HEAD}{{\"outline\":\"{}\"}}\n{more}{END}", BASE64_STANDARD.encode(bytes))
+    };
+    let node = |of_urls: String, of_pages: String| {
+        Fake::new(vec![
+            ("\"sites\"", format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}").into_bytes()),
+            ("\"rows\":\"urls\"", of_urls.into_bytes()),
+            ("\"rows\":\"pages\"", of_pages.into_bytes()),
+        ])
+    };
+    let empty = || format!("{HEAD}{END}");
+    let of_pages = |list: &[u32]| node(piece(&urls(2), ""), piece(&words(list), ""));
+    for (fake, why) in [
+        (node(piece(&urls(2)[1..], ""), empty()), "a piece is cut off"),
+        (node(piece(&urls(2)[4..], ""), empty()), "a URL is cut off"),
+        (node(piece(&urls(2), "{\"next\":0}\n"), empty()), "it does not go on"),
+        (node(piece(&urls(2), "{\"next\":3}\n"), empty()), "it left out URLs"),
+        (node(format!("{HEAD}{{\"outline\":\"?\"}}\n{END}"), empty()), "makes no sense"),
+        (node(format!("{HEAD}{{\"known\":1}}\n{END}"), empty()), "something that it was not asked"),
+        (node(piece(&urls(2), "").replace("null}", "null,\"state\":1}"), empty()), "it was rebuilt"),
+        (of_pages(&[0, 0, u32::MAX]), "a page is cut off"),
+        (of_pages(&[0, 0, u32::MAX, 2, 1]), "the links of a page are cut off"),
+        (of_pages(&[0, 0, u32::MAX, u32::MAX, 1]), "the links of a page are cut off"),
+    ] {
+        missing(&fake.url(), why);
+    }
+    // Numbers that nothing has are nothing: the node's two pages have one link.
+    let list = [0, 0, 7, 3, 1, 2, u32::MAX, 9, 1, 1, 0, 1, 0, 0, 0];
+    let fake = of_pages(&list);
+    let mut command = rank_places(&[url(&served), fake.url()], &["--sites"]);
+    let (sites, _) = values(start(&mut command).wait().succeeded().json());
+    assert!(sites["fake.test"] > 0.0);
+    let finished = start(&mut rank_places(&[url(&served), fake.url()], &["--wait", "2s"])).wait();
+    finished.refused(1, &["does not answer any more", "did not answer within 2 seconds"]);
+}
+
+/// The content of a chunked body.
+fn unchunked(mut body: &[u8]) -> Vec<u8> {
+    let mut content = Vec::new();
+    loop {
+        let end = body.windows(2).position(|two| two == b"\r\n").unwrap();
+        let size = std::str::from_utf8(&body[..end]).unwrap();
+        let size = usize::from_str_radix(size, 16).unwrap();
+        if size == 0 {
+            return content;
+        }
+        content.extend_from_slice(&body[end + 2..end + 2 + size]);
+        body = &body[end + 2 + size + 2..];
+    }
+}
+
+#[test]
+fn an_outline_in_many_pieces_is_the_one_in_a_single_piece() {
+    let archive = archives(&web(35)[..2], 1).remove(0);
+    let served = Served::of(&archive);
+    let rows = |rows: &str, room: u64| {
+        let (mut found, mut from, mut answers) = (Vec::new(), Some(0), 0);
+        while let Some(begin) = from {
+            let ask = format!(
+                "{{\"version\":1,\"ask\":{{\"outline\":{{\"rows\":\"{rows}\",\"from\":{begin},\"room\":{room}}}}}}}"
+            );
+            let answer = post(&served, &["Content-Type: application/json"], &ask);
+            assert_eq!(answer.status, 200);
+            assert_eq!(answer.get("transfer-encoding"), Some("chunked"));
+            let lines = String::from_utf8(unchunked(&answer.body)).unwrap();
+            let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            assert!(lines[0]["state"].is_u64());
+            let pieces = lines.iter().filter_map(|line| line["outline"].as_str());
+            found.extend(pieces.flat_map(|piece| BASE64_STANDARD.decode(piece).unwrap()));
+            from = lines.iter().find_map(|line| line["next"].as_u64());
+            answers += 1;
+        }
+        (found, answers)
+    };
+    for (name, least) in [("urls", 50), ("pages", 50)] {
+        let (whole, once) = rows(name, u64::MAX);
+        let (found, answers) = rows(name, 0);
+        assert!(once == 1 && answers >= least && !whole.is_empty(), "{name}: {once}, {answers}");
+        assert_eq!(found, whole, "{name}");
+    }
+    let too_many = format!("{{\"version\":1,\"ask\":{{\"urls\":{{\"pages\":[{}0]}}}}}}", "0,".repeat(50_000));
+    let answer = post(&served, &["Content-Type: application/json"], &too_many);
+    assert_eq!(answer.status, 400, "{}", String::from_utf8_lossy(&answer.body));
+    let most = too_many.replacen("0,", "", 1);
+    assert_eq!(post(&served, &["Content-Type: application/json"], &most).status, 200);
+}
+
+#[test]
+fn a_node_names_no_page_that_it_hides_and_ranks_it_nevertheless() {
+    let two = archives(&web(36), 2);
+    let (expected, _) = ranked(&two, &[]);
+    std::fs::write(two[1].path.join("access.toml"), "[[rule]]\nprefix = \"test,s1\"\n").unwrap();
+    let served: Vec<Served> = two.iter().map(Served::of).collect();
+    let places: Vec<String> = served.iter().map(url).collect();
+    let lines = start(&mut rank_places(&places, &[])).wait().succeeded().json();
+    let shown: Vec<&str> = lines.iter().filter_map(|line| line["name"].as_str()).collect();
+    assert_eq!(lines[0]["pages"], expected.len());
+    assert!(shown.len() < expected.len() && shown.len() > expected.len() / 2);
+    let hidden = |name: &&str| name.starts_with("http://s1.test/");
+    assert!(lines.iter().skip(1).all(|line| {
+        (line["value"].as_f64().unwrap() - expected[line["name"].as_str().unwrap()]).abs() < 1e-9
+    }));
+    // Pages of which nothing was captured are not hidden.
+    assert!(shown.iter().filter(|name| hidden(name)).count() < 10, "{shown:?}");
 }

@@ -267,6 +267,17 @@ fn a_budget_is_planned_for_all_archives_together() {
     let freshness = |plan: &[Value]| asked(plan)["freshness"].as_f64().unwrap();
     assert!(alone.iter().all(|one| freshness(one) > freshness(&all)), "{all:?} {alone:?}");
 
+    // Whether a page links to one that is gone is known to all archives together.
+    let one = archives(&sites(), 1);
+    let query = "page links to (page status = 404)";
+    let pages = |archives: &[&Path]| {
+        let arguments = ["--budget", "100000", "--days", "1", "--clock", "2026-06-01T00:00:00Z", query];
+        asked(&ask("plan", archives, &arguments))["fetches"].as_u64().unwrap()
+    };
+    let alone: u64 = both.iter().map(|one| pages(&[*one])).sum();
+    assert!(alone < pages(&both), "{alone} {}", pages(&both));
+    assert_eq!(pages(&both), pages(&paths(&one)));
+
     let nowhere = two[0].folder().join("nowhere");
     let partly = start(command("plan", &[both[0], &nowhere]).args(arguments)).wait();
     assert!(partly.code == Some(4) && partly.errors.contains("nowhere is missing from this answer"));
@@ -274,6 +285,78 @@ fn a_budget_is_planned_for_all_archives_together() {
     start(command("plan", &[both[0], again[0].path.as_path()]).args(arguments))
         .wait()
         .refused(1, &["have both captured pages of s0.test"]);
+}
+
+#[test]
+fn what_is_exported_of_several_archives_is_what_one_archive_has() {
+    let sites = sites();
+    let (one, four) = (archives(&sites, 1), archives(&sites, 4));
+    let folder = one[0].folder();
+    let export = |archives: &[&Path], format: &str, name: &str, more: &[&str]| {
+        let file = folder.join(name);
+        let mut command = command("export", archives);
+        command.args([format, "--json", "--output", file.to_str().unwrap()]).args(more);
+        let summary = start(&mut command).wait().succeeded().json().remove(0);
+        (std::fs::read(file).unwrap(), summary)
+    };
+    let (one, four) = (paths(&one), paths(&four));
+    let both = |format: &str, name: &str, more: &[&str]| {
+        let (expected, summary) = export(&one, format, &format!("one.{name}"), more);
+        let (found, of_all) = export(&four, format, &format!("four.{name}"), more);
+        assert_eq!(of_all["rows"], summary["rows"], "{format} {more:?}");
+        assert!(summary["rows"].as_u64() > Some(20), "{format} {more:?}: {summary}");
+        (expected, found)
+    };
+    let lines =
+        |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect::<Vec<_>>();
+    let of_404 = ["--where", "page links to (page status = 404) and captures > 0"];
+    for more in [&[][..], &of_404] {
+        let (expected, found) = both("links", "tsv", more);
+        let (mut expected, mut found) = (lines(expected), lines(found));
+        assert_eq!(found[0], "source\ttarget\tkind");
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert!(found == expected, "other links");
+        let (expected, found) = both("cdxj", "cdxj", more);
+        let (expected, found) = (lines(expected), lines(found));
+        assert!(found.is_sorted());
+        let key = |line: &String| line.split(" {").next().unwrap().to_owned();
+        assert!(found.iter().map(key).eq(expected.iter().map(key)), "other captures");
+        for line in &found {
+            let record: Value = serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap();
+            let name = record["filename"].as_str().unwrap();
+            let is_there =
+                |archive: &Path, end: &str| archive.join("segments").join(format!("{name}{end}")).exists();
+            let has = |archive: &&&Path| is_there(archive, "") || is_there(archive, ".open");
+            assert_eq!(four.iter().filter(has).count(), 1, "{line}");
+        }
+        both("parquet", "parquet", more);
+    }
+    // Records of all of them make one archive again.
+    let (_, records) = both("warc", "warc.gz", &[]);
+    let again = Archive::new();
+    import(&again, &[("all.warc.gz", records)]);
+    let urls =
+        |archives: &[&Path]| ask("query", archives, &["page captures > 0 select url, captures order by url"]);
+    assert_eq!(urls(&[&again.path]), urls(&one));
+
+    let refused = |format: &str, archives: &[&Path], code: i32, what: &str| {
+        let file = folder.join("refused");
+        start(command("export", archives).args([format, "--output", file.to_str().unwrap()]))
+            .wait()
+            .refused(code, &[what]);
+    };
+    refused("wacz", &four, 1, "a WACZ package is of one archive");
+    refused("graph", &four, 2, "a graph is of one archive");
+    let overlapping = archives(&sites[..1], 1);
+    refused("links", &[four[0], &overlapping[0].path], 1, "have both captured pages of s0.test");
+    let empty = ["--where", "page url = \"http://nowhere.test/\"", "--output", "-"];
+    start(command("export", &four).arg("links").args(empty))
+        .wait()
+        .refused(1, &["nothing that was captured fits"]);
+    let nowhere = folder.join("nowhere");
+    let finished = start(command("export", &[four[0], &nowhere]).args(["links", "--output", "-"])).wait();
+    assert!(finished.code == Some(4) && finished.errors.contains("nowhere is missing from this answer"));
 }
 
 #[test]

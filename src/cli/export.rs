@@ -3,17 +3,19 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use archive::exchange::export::{self, Format, Selection, Settings};
+use anyhow::Context as _;
+use archive::exchange::export::{self, Format, Part, Selection, Settings};
 use archive::exchange::exports;
 use archive::files::is_standard_output;
+use archive::ledger;
 use archive::query::Question;
-use archive_storage::Store;
+use archive_storage::State;
 use chrono::Utc;
 use clap::ValueEnum as _;
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ReaderArgs};
+use super::options::{Answering, ArchivesArgs, ReaderArgs};
 use super::{UsageError, open, output, progress};
 
 /// Write captures, or an index of them, to a file for other tools.
@@ -29,6 +31,9 @@ use super::{UsageError, open, output, progress};
   graph    the links among pages that carry importance, compressed, as NAME.graph, NAME.offsets,
            NAME.properties (WebGraph's BV format) and NAME.urls.gz, for WebGraph and `archive rank`
 
+Of several archives, the partitions of a cluster say, one file has everything: warc, parquet and links
+one archive after the other, cdxj sorted as a whole. A package or a graph is one archive's.
+
 With --where, the captures of the pages that a query finds, or of all pages of the sites that
 it finds, and the captures that revisits among them stand for.
 
@@ -38,6 +43,7 @@ Examples:
   archive export wacz --output site.wacz --where 'host = \"www.example.org\"'
   archive export parquet --output index.parquet
   archive export links --output links.tsv.gz --where 'site importance > 2'
+  archive export parquet --output all.parquet --archive A1 --archive A2
   archive export graph --output web-2026 && archive rank --graph web-2026 --method harmonic")]
 pub(crate) struct Args {
     /// What to write
@@ -62,7 +68,7 @@ pub(crate) struct Args {
     #[arg(long)]
     allow_empty: bool,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
     /// One JSON object at the end
@@ -103,7 +109,9 @@ struct Summary {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    open::check_exists(&args.archive.path)?;
+    if let [only] = args.archives.paths() {
+        open::check_exists(only)?;
+    }
     if args.json && is_standard_output(&args.output) {
         let text = "--json and --output - would both write to standard output; give --output a file";
         return Err(UsageError(text.to_owned()).into());
@@ -114,32 +122,31 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.text && args.format != FormatName::Parquet {
         return Err(UsageError("--text is for Parquet files alone".to_owned()).into());
     }
-    open::check_output(&args.archive.path, &args.output)?;
-    let store = Store::read_only(&args.archive.path)?;
-    let access = args.reader.access(&args.archive.path)?;
-    let selection = match &args.query {
-        Some(text) => {
-            let pages = Question::new(&store, access.clone(), text, Utc::now())?.pages()?;
-            Selection::of_pages(&store, &access, pages.into_iter().collect(), text.clone())?
-        }
-        None => Selection::all(&store, &access)?,
-    };
-    let total = selection.count().unwrap_or(store.state().totals().captures);
+    args.archives.paths().iter().try_for_each(|archive| open::check_output(archive, &args.output))?;
+    let answering = args.archives.open(&args.reader)?;
+    let parts = parts(args, &answering)?;
+    let total = parts.iter().map(|(store, selection)| selection.count_in(store)).sum();
     let settings =
         Settings { gzip: args.gzip, level: args.level, text: args.text, allow_empty: args.allow_empty };
     let exported = match args.format.format() {
         Some(format) => {
             let bar = progress::counting(total, "captures");
             let mut progress = |rows| bar.set_position(rows);
-            export::run(&store, &selection, format, &args.output, settings, &mut progress)?
+            export::run(&parts, format, &args.output, settings, &mut progress)?
         }
-        None => export::graph(&store, &selection, &args.output, settings)?,
+        None => match parts.as_slice() {
+            [(store, selection)] => export::graph(store, selection, &args.output, settings)?,
+            _ => return Err(UsageError("a graph is of one archive; export each alone".to_owned()).into()),
+        },
     };
     progress::end();
     let format =
         args.format.to_possible_value().map(|format| format.get_name().to_owned()).unwrap_or_default();
-    if let Err(error) = exports::note(&args.archive.path, &format, &args.output, args.query.as_deref()) {
-        output::note(format_args!("the archive cannot note that this was exported: {error}"));
+    for (store, _) in &parts {
+        if let Err(error) = exports::note(store.path(), &format, &args.output, args.query.as_deref()) {
+            let path = store.path().display();
+            output::note(format_args!("{path} cannot note that this was exported: {error}"));
+        }
     }
     let output = args.output.display();
     if args.json {
@@ -160,5 +167,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             HumanBytes(exported.bytes)
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(answering.exit_code())
+}
+
+/// What is exported of each archive.
+fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<Part<'a>>> {
+    let archives = answering.archives();
+    let states: Vec<&State> = archives.iter().map(|(store, _)| store.state()).collect();
+    if let [_, _, ..] = states.as_slice() {
+        ledger::answering(&states).context("these archives cannot be exported as one")?;
+    }
+    let Some(text) = &args.query else {
+        let all = archives.into_iter().map(|(store, access)| Ok((store, Selection::all(store, &access)?)));
+        return all.collect();
+    };
+    let found = answering.found(&Question::of(answering.archives(), text, Utc::now())?)?;
+    let chosen = archives.into_iter().zip(found).map(|((store, access), pages)| {
+        Ok((store, Selection::of_pages(store, &access, pages, text.clone())?))
+    });
+    chosen.collect()
 }

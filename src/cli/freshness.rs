@@ -1,14 +1,14 @@
 //! `archive freshness`: how fresh the copies are.
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::access::Access;
 use archive::ledger::Credits;
 use archive::query;
 use archive::selection::freshness::{self, Expected, Observed, PageModel};
 use archive::selection::{RefreshRules, Weights};
-use archive_storage::Store;
+use archive_storage::{Store, UrlId};
 use chrono::{DateTime, TimeDelta, Utc};
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
@@ -70,7 +70,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let now = args.clock.clock().now();
     let store = Store::read_only(&args.archive.path)?;
-    let copies = copies(&store, args.reader.access(&args.archive.path)?, &args.query, now)?;
+    let access = args.reader.access(&args.archive.path)?;
+    let selection = match args.query.as_slice() {
+        [] => None,
+        words => Some(query::select(&store, access, &words.join(" "))?.into_iter().collect()),
+    };
+    let copies = copies(&store, selection.as_ref(), now)?;
     say_if_none(&copies, &args.query);
     let betas: Vec<f64> = match args.beta.as_slice() {
         [] => BETAS_USUAL.to_vec(),
@@ -92,21 +97,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The copies of an archive, or of the pages that fit a query.
+/// The copies of an archive, or of some of its pages.
 pub(crate) fn copies(
     store: &Store,
-    access: Access,
-    words: &[String],
+    selection: Option<&HashSet<UrlId>>,
     now: DateTime<Utc>,
 ) -> anyhow::Result<Vec<PageModel>> {
-    let selection = if words.is_empty() {
-        None
-    } else {
-        Some(query::select(store, access, &words.join(" "))?.into_iter().collect())
-    };
     let credits = Credits::open(store.state())?;
     let weights = Weights::read(store.path(), &RefreshRules::kept(store.state())?.weight)?;
-    Ok(freshness::copies(store.state(), &credits, &weights, selection.as_ref(), now)?)
+    Ok(freshness::copies(store.state(), &credits, &weights, selection, now)?)
 }
 
 /// Says so if there are no copies.

@@ -1,5 +1,6 @@
 //! Options that several commands share.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -91,12 +92,17 @@ impl ArchivesArgs {
         &self.paths
     }
 
+    /// Whether one of them is on another machine.
+    pub(crate) fn has_nodes(&self) -> bool {
+        self.paths.iter().any(|path| path.to_str().is_some_and(Node::is_meant))
+    }
+
     /// Opens them. Of several, those that cannot be opened are named, and so are missing partitions of their clusters.
     pub(crate) fn open(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
         let answering = self.open_beside_nodes(reader)?;
         match answering.nodes.first() {
             Some((_, node)) => Err(UsageError(format!(
-                "{node} is asked by `archive query` and `archive search` alone; name folders here"
+                "{node} is asked by `archive query`, `archive search` and `archive rank` alone; name folders here"
             ))
             .into()),
             None => Ok(answering),
@@ -182,6 +188,16 @@ impl Answering {
 
     pub(crate) fn archives(&self) -> Vec<(&Store, Access)> {
         self.stores.iter().map(|(store, access)| (store, access.clone())).collect()
+    }
+
+    /// By archive, the pages that a question finds which was asked of all of them as one.
+    pub(crate) fn found(&self, question: &Question<'_>) -> Result<Vec<HashSet<UrlId>>, query::Error> {
+        let mut found = vec![HashSet::new(); self.stores.len()];
+        for page in question.pages()? {
+            let (_, archive, id) = question.rows.origin(page);
+            found[archive].insert(id);
+        }
+        Ok(found)
     }
 
     pub(crate) fn of(&self, archive: usize) -> &(Store, Access) {

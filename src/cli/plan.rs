@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use archive::ledger;
+use archive::query::Question;
 use archive::refresh::policies::PolicyName;
 use archive::selection::RefreshRules;
 use archive::selection::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample};
 use archive_storage::State;
+use chrono::Utc;
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -103,9 +105,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let states: Vec<&State> = archives.iter().map(|(store, _)| store.state()).collect();
     // A page of two archives would be planned twice.
     ledger::answering(&states).context("these archives cannot be planned as one")?;
+    let found = match args.query.as_slice() {
+        [] => None,
+        words => {
+            let question = Question::of(answering.archives(), &words.join(" "), Utc::now())?;
+            Some(answering.found(&question.of_pages()?)?)
+        }
+    };
     let (mut all, mut ranking) = (Vec::new(), None);
-    for (store, access) in archives {
-        all.extend(copies(store, access, &args.query, now)?);
+    for (archive, (store, _)) in archives.iter().enumerate() {
+        all.extend(copies(store, found.as_ref().map(|found| &found[archive]), now)?);
         let rules = RefreshRules::kept(store.state())?;
         let own = self::ranking(args, &rules)?;
         if *ranking.get_or_insert(own) != own {

@@ -17,8 +17,11 @@ use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use self::source::Source;
-use super::options::{ArchivesArgs, ReaderArgs};
+use super::options::{Answering, ArchivesArgs, NodesArgs, ReaderArgs};
 use super::{UsageError, open, output};
+
+/// Pages whose names are looked up together, at least: some may be hidden.
+const NAMES_AT_ONCE: usize = 1000;
 
 /// Rank the pages or sites of one or several archives, or the pages of a graph
 ///
@@ -31,6 +34,8 @@ pub(crate) struct Args {
     archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
+    #[command(flatten)]
+    nodes: NodesArgs,
     /// Instead of an archive's links: basename of a graph in BV format, a folder with arcs.tsv.gz, or
     /// generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH")]
@@ -72,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
     /// Keep links on disk, in slices, and no more than this of vectors in memory (80MB, 1GiB); for pagerank, interest and
-    /// combined of a --graph. Of several archives, 16 bytes a known URL are not counted
+    /// combined of a --graph. Of several archives, 16 bytes a known URL are not counted, and 45 if one of them is a node
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<usize>,
     /// Folder for the slices [default: a temporary one]
@@ -85,7 +90,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0, value_name = "N")]
     top: usize,
     /// Store the values (mean 1) in the archive as a column for queries, under this name; of several columns the second gets `_`
-    /// and its own name appended
+    /// and its own name appended. Nodes keep nothing, only folders
     #[arg(long, value_name = "NAME", conflicts_with = "graph")]
     save: Option<String>,
     /// Write all values to this file, tab-separated, one line per page; - is standard output, and then nothing else is printed
@@ -128,8 +133,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let (Some(memory), Some(graph)) = (args.memory, &args.graph) {
         return sliced::run(args, graph, memory);
     }
+    let answering: Answering;
     let found = match (args.archives.paths(), &args.graph) {
-        ([_, _, ..], None) => together::rank(args)?,
+        (paths, None) if paths.len() > 1 || args.archives.has_nodes() => {
+            answering = args.archives.open_beside_nodes(&args.reader)?;
+            together::rank(args, &answering)?
+        }
         _ if args.memory.is_some() => {
             return Err(UsageError("--memory needs --graph, or several --archive".to_owned()).into());
         }
@@ -178,8 +187,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What was ranked, and how.
-struct Found {
-    source: Source,
+struct Found<'a> {
+    source: Source<'a>,
     columns: Vec<Column>,
     pages: usize,
     arcs: usize,
@@ -187,7 +196,7 @@ struct Found {
     load_seconds: f64,
 }
 
-fn rank_one(args: &Args) -> anyhow::Result<Found> {
+fn rank_one(args: &Args) -> anyhow::Result<Found<'static>> {
     let start = Instant::now();
     let (graph, source) = Source::read(args)?;
     let load_seconds = start.elapsed().as_secs_f64();
@@ -232,7 +241,7 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-fn print_best(column: &Column, args: &Args, source: &Source) -> anyhow::Result<()> {
+fn print_best(column: &Column, args: &Args, source: &Source<'_>) -> anyhow::Result<()> {
     if args.top == 0 {
         return Ok(());
     }
@@ -240,23 +249,27 @@ fn print_best(column: &Column, args: &Args, source: &Source) -> anyhow::Result<(
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let mut pages: Vec<usize> = (0..values.len()).collect();
     pages.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
-    // A place is that among all pages, also of those that access rules hide.
-    let shown = pages.into_iter().enumerate().filter_map(|(place, page)| match source.shows(page) {
-        Ok(shown) => shown.then_some(Ok((place, page))),
-        Err(error) => Some(Err(error)),
-    });
-    let best = shown.take(args.top).map(|found| {
-        let (place, page) = found?;
-        Ok(Best {
-            column: column.name,
-            rank: place + 1,
-            page,
-            name: source.name(page)?,
-            value: values[page],
-            importance: if mean > 0.0 { values[page] / mean } else { 0.0 },
-        })
-    });
-    let best: Vec<Best> = best.collect::<anyhow::Result<_>>()?;
+    let (mut best, at_once) = (Vec::new(), args.top.max(NAMES_AT_ONCE));
+    for (group, pages) in pages.chunks(at_once).enumerate() {
+        for (place, (&page, name)) in pages.iter().zip(source.names(pages)?).enumerate() {
+            // A place is that among all pages, also of those that access rules hide.
+            let rank = group * at_once + place + 1;
+            let importance = if mean > 0.0 { values[page] / mean } else { 0.0 };
+            let value = values[page];
+            best.extend(name.map(|name| Best {
+                column: column.name,
+                rank,
+                page,
+                name: Some(name).filter(|name| !name.is_empty()),
+                value,
+                importance,
+            }));
+        }
+        if best.len() >= args.top {
+            break;
+        }
+    }
+    best.truncate(args.top);
     if args.json {
         return best.iter().try_for_each(output::json_line);
     }

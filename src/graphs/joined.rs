@@ -7,14 +7,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use archive_storage::{Page, SiteId, State, StateError, Store, UrlId};
+use archive_storage::{StateError, UrlId};
 
+use super::books::{Books, Entry};
+use super::outline::OutlineError;
 use super::parts::{Link, Part, PartError, merge};
 use crate::importance::rank::Damping;
-use crate::ledger::{
-    ALIASES_MAX, AnsweringError, CreditError, Credits, LinkCode, aliases, answering, page_flags as flags,
-    shown,
-};
+use crate::ledger::{ALIASES_MAX, AnsweringError, CreditError, answering_of, page_flags as flags};
 
 /// Why archives give no graph together.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +28,9 @@ pub enum JoinError {
     /// A part cannot be made.
     #[error(transparent)]
     Part(#[from] PartError),
+    /// What came from another machine cannot be read.
+    #[error(transparent)]
+    Outline(#[from] OutlineError),
     /// Two archives have what only one may have.
     #[error(
         "{} and {} have both captured pages of {site}: archives are ranked together if each site is in one of them; rank each alone",
@@ -81,11 +83,11 @@ pub struct Joined {
 type Place = Option<(u16, u32)>;
 
 /// Archives on their way to parts.
-struct Web<'a> {
-    states: Vec<&'a State>,
-    /// By the archive's own numbers of sites and hosts, which archive answers for each.
+struct Web<'a, B> {
+    archives: &'a [B],
+    /// By the archive's own numbers of sites, what each is called and which archive answers for it.
+    names: Vec<Vec<(String, bool)>>,
     sites: Vec<Vec<usize>>,
-    hosts: Vec<Vec<usize>>,
     /// What aliases stand for.
     aliases: Vec<HashMap<UrlId, UrlId>>,
     /// By the archive's numbers of URLs; of archives that are worked at.
@@ -100,26 +102,25 @@ impl Joined {
     ///
     /// # Errors
     /// When a store cannot be read, or two of them have captured pages of one site.
-    pub fn pages(archives: &[&Store], how: &How<'_>) -> Result<Self, JoinError> {
+    pub fn pages<B: Books>(archives: &[B], how: &How<'_>) -> Result<Self, JoinError> {
         let mut web = Web::new(archives)?;
-        for archive in 0..archives.len() {
-            let state = web.states[archive];
-            web.aliases[archive] = aliases(state)?.into_iter().map(|(page, alias)| (alias, page)).collect();
-            for page in state.pages(UrlId(0)) {
-                let (id, page) = page?;
-                if page.flags.has_any(flags::ACCOUNT) && web.owner(archive, &page) == archive {
+        for (archive, books) in archives.iter().enumerate() {
+            web.aliases[archive] = books.aliases()?;
+            for entry in books.entries() {
+                let (id, entry) = entry?;
+                if entry.flags.has_any(flags::ACCOUNT) && web.owner(archive, &entry) == archive {
                     web.add(archive, id)?;
                 }
             }
         }
-        for archive in 0..archives.len() {
-            for page in web.states[archive].pages(UrlId(0)) {
-                let (id, page) = page?;
+        for (archive, books) in archives.iter().enumerate() {
+            for entry in books.entries() {
+                let (id, entry) = entry?;
                 if web.places[archive][id.index()].is_none()
-                    && page.flags.has_any(flags::ACCOUNT | flags::ALIAS)
+                    && entry.flags.has_any(flags::ACCOUNT | flags::ALIAS)
                 {
                     let place = web.resolve(archive, id)?;
-                    web.put(archive, id, &page, place);
+                    web.put(archive, id, &entry, place);
                 }
             }
         }
@@ -130,20 +131,18 @@ impl Joined {
     ///
     /// # Errors
     /// As [`Self::pages`].
-    pub fn sites(archives: &[&Store], how: &How<'_>) -> Result<Self, JoinError> {
+    pub fn sites<B: Books>(archives: &[B], how: &How<'_>) -> Result<Self, JoinError> {
         let mut web = Web::new(archives)?;
-        let of_sites = web.add_sites()?;
-        for (archive, of_sites) in of_sites.iter().enumerate() {
-            let state = web.states[archive];
-            let credits = Credits::open(state)?;
-            for page in state.pages(UrlId(0)) {
-                let (id, page) = page?;
-                if page.flags.has_any(flags::ACCOUNT | flags::ALIAS)
-                    && (web.owner(archive, &page) == archive || web.counts(archive, id)?)
+        let of_sites = web.add_sites();
+        for ((archive, books), of_sites) in archives.iter().enumerate().zip(&of_sites) {
+            for entry in books.entries() {
+                let (id, entry) = entry?;
+                if entry.flags.has_any(flags::ACCOUNT | flags::ALIAS)
+                    && (web.owner(archive, &entry) == archive || web.counts(archive, id)?)
                 {
-                    let site = credits.site(state, id)?;
+                    let site = books.site_by_rule(id)?;
                     let place = site.and_then(|site| of_sites.get(site.index()).copied().flatten());
-                    web.put(archive, id, &page, place);
+                    web.put(archive, id, &entry, place);
                 }
             }
         }
@@ -151,57 +150,48 @@ impl Joined {
     }
 }
 
-impl<'a> Web<'a> {
-    fn new(archives: &[&'a Store]) -> Result<Self, JoinError> {
-        let states: Vec<&State> = archives.iter().map(|store| store.state()).collect();
-        if u16::try_from(states.len()).is_err() {
+impl<'a, B: Books> Web<'a, B> {
+    fn new(archives: &'a [B]) -> Result<Self, JoinError> {
+        if u16::try_from(archives.len()).is_err() {
             return Err(JoinError::TooMany);
         }
-        let sites = answering(&states).map_err(|error| match error {
+        let names: Vec<_> = archives.iter().map(Books::sites).collect::<Result<_, _>>()?;
+        let sites = answering_of(&names).map_err(|error| match error {
             AnsweringError::Overlap { site, archives: both } => {
-                JoinError::Overlap { site, paths: both.map(|one| archives[one].path().to_owned()) }
+                JoinError::Overlap { site, paths: both.map(|one| archives[one].called()) }
             }
             AnsweringError::State(error) => error.into(),
         })?;
-        let mut hosts = Vec::new();
-        for ((number, state), sites) in (0..).zip(&states).zip(&sites) {
-            let of_host = |host: Result<(_, _, archive_storage::Host), _>| {
-                Ok(sites.get(host?.2.site.index()).copied().unwrap_or(number))
-            };
-            hosts.push(state.hosts().map(of_host).collect::<Result<_, StateError>>()?);
-        }
         Ok(Self {
-            aliases: vec![HashMap::new(); states.len()],
-            places: states.iter().map(|state| vec![None; state.url_count() as usize]).collect(),
-            has_strays: vec![false; states.len()],
-            ids: vec![Vec::new(); states.len()],
-            states,
+            aliases: vec![HashMap::new(); archives.len()],
+            places: archives.iter().map(|books| vec![None; books.url_count() as usize]).collect(),
+            has_strays: vec![false; archives.len()],
+            ids: vec![Vec::new(); archives.len()],
+            archives,
+            names,
             sites,
-            hosts,
         })
     }
 
     /// Which archive answers for the site of a page.
-    fn owner(&self, archive: usize, page: &Page) -> usize {
-        let owner = self.hosts[archive].get(page.host.index());
+    fn owner(&self, archive: usize, entry: &Entry) -> usize {
+        let owner = entry.site.and_then(|site| self.sites[archive].get(site.index()));
         owner.copied().unwrap_or(archive)
     }
 
     /// Gives each site a number where it is answered for; the places of the sites of each archive.
-    fn add_sites(&mut self) -> Result<Vec<Vec<Place>>, JoinError> {
-        let mut numbers: HashMap<String, (u16, u32)> = HashMap::new();
-        for (archive, (state, sites)) in (0u16..).zip(self.states.iter().zip(&self.sites)) {
+    fn add_sites(&mut self) -> Vec<Vec<Place>> {
+        let mut numbers: HashMap<&String, (u16, u32)> = HashMap::new();
+        for (archive, (names, sites)) in (0u16..).zip(self.names.iter().zip(&self.sites)) {
             let ids = &mut self.ids[usize::from(archive)];
-            for (site, _) in (0..).zip(sites).filter(|(_, owner)| **owner == usize::from(archive)) {
-                numbers.insert(state.site_name(SiteId(site))?, (archive, ids.len() as u32));
+            let own = |(_, owner): &(_, &usize)| **owner == usize::from(archive);
+            for ((site, (name, _)), _) in (0..).zip(names).zip(sites).filter(own) {
+                numbers.insert(name, (archive, ids.len() as u32));
                 ids.push(site);
             }
         }
-        let of_archive = |(state, sites): (&&State, &Vec<usize>)| {
-            let names = (0..sites.len() as u32).map(|site| state.site_name(SiteId(site)));
-            names.map(|name| Ok(numbers.get(&name?).copied())).collect()
-        };
-        Ok(self.states.iter().zip(&self.sites).map(of_archive).collect::<Result<_, StateError>>()?)
+        let place = |(name, _): &(String, bool)| numbers.get(name).copied();
+        self.names.iter().map(|names| names.iter().map(place).collect()).collect()
     }
 
     /// Makes a URL of an archive a page of its part.
@@ -214,9 +204,9 @@ impl<'a> Web<'a> {
     }
 
     /// Keeps where a URL has its place.
-    fn put(&mut self, archive: usize, id: UrlId, page: &Page, place: Place) {
+    fn put(&mut self, archive: usize, id: UrlId, entry: &Entry, place: Place) {
         let is_elsewhere = place.is_some_and(|(part, _)| usize::from(part) != archive);
-        self.has_strays[archive] |= is_elsewhere && page.visit.is_some();
+        self.has_strays[archive] |= is_elsewhere && entry.is_visited;
         self.places[archive][id.index()] = place;
     }
 
@@ -233,10 +223,10 @@ impl<'a> Web<'a> {
             }
             let home = self.home(archive, id)?;
             if home == (archive, id) {
-                let state = self.states[archive];
-                let known = state.page(id)?.flags;
+                let books = &self.archives[archive];
+                let known = books.entry(id)?.flags;
                 let is_page = is_named_elsewhere || known.has_any(flags::ACCOUNT);
-                let counts = is_page && !known.has_any(flags::ALIAS) && !is_gone(state, id)?;
+                let counts = is_page && !known.has_any(flags::ALIAS) && !books.is_gone(id)?;
                 return if counts { self.add(archive, id) } else { Ok(None) };
             }
             (archive, id) = home;
@@ -247,14 +237,14 @@ impl<'a> Web<'a> {
 
     /// The archive that a URL is of, and its number there.
     fn home(&self, archive: usize, id: UrlId) -> Result<(usize, UrlId), JoinError> {
-        let state = self.states[archive];
-        let owner = self.owner(archive, &state.page(id)?);
+        let books = &self.archives[archive];
+        let owner = self.owner(archive, &books.entry(id)?);
         if owner == archive {
             return Ok((archive, id));
         }
-        let url = state.url(id)?;
+        let url = books.url(id)?;
         for other in std::iter::once(owner).chain(0..archive) {
-            if let Some(found) = self.states[other].find(&url)? {
+            if let Some(found) = self.archives[other].find(&url)? {
                 return Ok((other, found));
             }
         }
@@ -264,8 +254,8 @@ impl<'a> Web<'a> {
     /// Whether links to a URL count where it is known best.
     fn counts(&self, archive: usize, id: UrlId) -> Result<bool, JoinError> {
         let (home, id) = self.home(archive, id)?;
-        let state = self.states[home];
-        Ok(state.page(id)?.flags.has_any(flags::ACCOUNT | flags::ALIAS) || !is_gone(state, id)?)
+        let books = &self.archives[home];
+        Ok(books.entry(id)?.flags.has_any(flags::ACCOUNT | flags::ALIAS) || !books.is_gone(id)?)
     }
 
     /// Takes the links of one part that lie in an archive.
@@ -278,28 +268,25 @@ impl<'a> Web<'a> {
     ) -> Result<(), JoinError> {
         let places = &self.places[archive];
         let place = |id: UrlId| places.get(id.index()).copied().flatten();
-        self.states[archive].newest_links(|source, list| {
+        self.archives[archive].links(&mut |source, targets| {
             if let Some((_, from)) = place(source).filter(|(of, _)| usize::from(*of) == part) {
-                let carrying = list.iter().filter(|link| LinkCode::from_byte(link.kind).carries_cash());
-                let to = carrying.filter_map(|link| place(link.target));
+                let to = targets.iter().filter_map(|target| place(*target));
                 let to = to.filter(|(of, to)| !are_sites || (usize::from(*of), *to) != (part, from));
                 links.extend(to.map(|(part, to)| Link { from, part, to, weight: 1.0 }));
             }
-            Ok::<_, StateError>(())
-        })?;
-        Ok(())
+        })
     }
 
     fn into_parts(self, how: &How<'_>, are_sites: bool) -> Result<Joined, JoinError> {
         let (folder, is_weighted) = (how.stored.map(|(folder, _)| folder), are_sites && !how.unweighted);
         let most = how.stored.map_or(usize::MAX, |(_, given)| given / (MEMORY_SHARE * size_of::<Link>()));
         let mut parts = Vec::new();
-        for number in 0..self.states.len() {
+        for number in 0..self.archives.len() {
             let mut part = Part::new(number, self.ids[number].len(), is_weighted, how.damping, folder)?;
             let mut rest = Some((0, 0));
             while let Some(begin) = rest {
                 let mut links = Gathered { links: Vec::new(), begin, end: None, most, is_weighted };
-                for archive in (0..self.states.len()).filter(|&one| one == number || self.has_strays[one]) {
+                for archive in (0..self.archives.len()).filter(|&one| one == number || self.has_strays[one]) {
                     self.read(archive, number, are_sites, &mut links)?;
                 }
                 rest = links.end;
@@ -346,11 +333,6 @@ impl Gathered {
             self.most *= 2;
         }
     }
-}
-
-/// Whether a server said last that there is no such page.
-fn is_gone(state: &State, id: UrlId) -> Result<bool, StateError> {
-    Ok(shown(state, id)?.is_some_and(|(_, capture)| matches!(capture.status, 404 | 410)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Graphs to rank: an archive's own, real ones from files, and generated ones up to sizes that no memory holds.
 
 mod arcs;
+mod books;
 mod bv;
 mod generate;
 mod joined;
+mod outline;
 pub mod parts;
 pub mod random;
 pub mod slices;
@@ -15,9 +17,11 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 pub use arcs::host_of;
+pub use books::{Books, Entry, Folder};
 pub use bv::write as write_bv;
 pub use generate::{CopyModel, HostWeb, Kronecker, RandomWeb, collect};
 pub use joined::{How, JoinError, Joined};
+pub use outline::{Outline, OutlineError, OutlineRows, send as send_outline};
 pub use stored::{PageGraph, SiteGraph, StoredError};
 
 use crate::importance::{Graph, GraphError};

@@ -59,7 +59,10 @@ fn stands_for(state: &State, id: UrlId) -> Result<Option<UrlId>, StateError> {
 }
 
 /// The same when the visit is known; cheap for many visits in the order of their links.
-pub(super) fn leads_to(
+///
+/// # Errors
+/// When the store fails.
+pub fn leads_to(
     state: &State,
     id: UrlId,
     visit: &Visit,
@@ -148,12 +151,18 @@ impl AliasImportance {
 pub fn aliases(state: &State) -> Result<Vec<(UrlId, UrlId)>, StateError> {
     let mut hops: HashMap<UrlId, UrlId> = HashMap::new();
     let mut links = state.link_cursor();
-    for visit in state.visits_with_pages(1) {
+    for visit in state.visits_with_pages(0, 1) {
         let (id, page, visit) = visit?;
         if page.flags.has_any(flags::ALIAS) && !page.flags.has_any(flags::ACCOUNT) {
             hops.extend(leads_to(state, id, &visit, &mut links)?.map(|other| (id, other)));
         }
     }
+    Ok(ends(&hops))
+}
+
+/// What each alias stands for in the end, with the alias, in order, when it is known to which URL each leads.
+#[must_use]
+pub fn ends(hops: &HashMap<UrlId, UrlId>) -> Vec<(UrlId, UrlId)> {
     let end = |alias: UrlId| {
         let row = || std::iter::successors(Some(alias), |id| hops.get(id).copied());
         if row().nth(ALIASES_MAX + 1).is_some() { None } else { row().last() }
@@ -161,7 +170,7 @@ pub fn aliases(state: &State) -> Result<Vec<(UrlId, UrlId)>, StateError> {
     let mut pairs: Vec<(UrlId, UrlId)> =
         hops.keys().filter_map(|alias| Some((end(*alias)?, *alias))).collect();
     pairs.sort_unstable();
-    Ok(pairs)
+    pairs
 }
 
 /// Whether a status sends on to another page.

@@ -73,21 +73,33 @@ pub fn captured_sites(state: &State) -> Result<Vec<bool>, StateError> {
     Ok(has_pages)
 }
 
+/// The sites of an archive, by their numbers, and whether it has captured pages of them.
+///
+/// # Errors
+/// When the state cannot be read.
+pub fn known_sites(state: &State) -> Result<Vec<(String, bool)>, StateError> {
+    let named = |(site, has_pages)| Ok((state.site_name(SiteId(site))?, has_pages));
+    (0..).zip(captured_sites(state)?).map(named).collect()
+}
+
 /// For each archive, by its numbers of sites, the place of the archive that answers for the site, see [`Answering::of`].
 ///
 /// # Errors
 /// When a state cannot be read, or two archives have captured pages of one site.
 pub fn answering(states: &[&State]) -> Result<Vec<Vec<usize>>, AnsweringError> {
-    let (mut all, mut names) = (Answering::default(), Vec::new());
-    for (index, state) in states.iter().enumerate() {
-        let mut of_archive = Vec::new();
-        for (site, has_pages) in (0..).zip(captured_sites(state)?) {
-            let name = state.site_name(SiteId(site))?;
-            all.add(index, &name, has_pages)?;
-            of_archive.push(name);
-        }
-        names.push(of_archive);
+    let sites: Vec<_> = states.iter().map(|state| known_sites(state)).collect::<Result<_, _>>()?;
+    answering_of(&sites)
+}
+
+/// The same where the sites of each archive are known.
+///
+/// # Errors
+/// When two archives have captured pages of one site.
+pub fn answering_of(sites: &[Vec<(String, bool)>]) -> Result<Vec<Vec<usize>>, AnsweringError> {
+    let mut all = Answering::default();
+    for (archive, sites) in sites.iter().enumerate() {
+        sites.iter().try_for_each(|(name, has_pages)| all.add(archive, name, *has_pages))?;
     }
-    let owner = |name: &String| all.of(name).unwrap_or_default();
-    Ok(names.iter().map(|names| names.iter().map(owner).collect()).collect())
+    let owner = |(name, _): &(String, bool)| all.of(name).unwrap_or_default();
+    Ok(sites.iter().map(|sites| sites.iter().map(owner).collect()).collect())
 }

@@ -28,9 +28,9 @@ mod sites;
 mod transfers;
 mod waiting;
 
-pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, shown};
+pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, ends, leads_to, shown};
 pub use announce::announcement_trust;
-pub use answering::{Answering, AnsweringError, answering, captured_sites};
+pub use answering::{Answering, AnsweringError, answering, answering_of, captured_sites, known_sites};
 pub use authority::{authority, host_name};
 pub use credit::{CreditError, Credits};
 pub use languages::language;

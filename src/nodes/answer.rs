@@ -1,13 +1,13 @@
 //! One archive's answers, when several are asked together.
 
-use archive_storage::{SiteId, Store};
+use archive_storage::Store;
 use chrono::{DateTime, Utc};
 
-use super::AskError;
 use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
+use super::{AskError, ranked};
 use crate::access::Access;
 use crate::find::Times;
-use crate::ledger::{Credits, captured_sites};
+use crate::ledger::{Credits, captured_sites, known_sites};
 use crate::query::{self, Limits, Plan, Question, Rows as _, Running, Together};
 use crate::replay;
 
@@ -37,7 +37,12 @@ impl Head {
     /// # Errors
     /// When the archive cannot be read.
     pub fn of(store: &Store) -> Result<Self, AskError> {
-        Ok(Self { version: VERSION, partition: Credits::partition_of(store.state())?, origins: None })
+        Ok(Self {
+            version: VERSION,
+            partition: Credits::partition_of(store.state())?,
+            origins: None,
+            state: Some(store.state().identity()),
+        })
     }
 }
 
@@ -66,8 +71,8 @@ pub fn answer(
     let mut matched = None;
     match ask {
         Ask::Sites {} => {
-            for (site, is_captured) in (0..).zip(captured_sites(store.state())?) {
-                take(Line::Site(store.state().site_name(SiteId(site))?, is_captured))?;
+            for (site, is_captured) in known_sites(store.state())? {
+                take(Line::Site(site, is_captured))?;
             }
             take(Line::Times(Times::searched(store)?))?;
         }
@@ -112,6 +117,13 @@ pub fn answer(
             let sent = replay::sent(store, access, query, |values| take(Line::Capture(values)));
             sent?.map_err(AskError::Wrong)?;
         }
+        Ask::Outline { rows, from, room } => {
+            ranked::outline(store, (*rows, *from), *room, limits.until(), take)?;
+        }
+        Ask::Urls { pages } if pages.len() > URLS_MAX => {
+            return Err(AskError::Wrong(format!("more than {URLS_MAX} pages cannot be looked up at once")));
+        }
+        Ask::Urls { pages } => ranked::urls(store, access, pages, take)?,
         Ask::Targets { urls } | Ask::Known { urls } if urls.len() > URLS_MAX => {
             return Err(AskError::Wrong(format!("more than {URLS_MAX} URLs cannot be looked up at once")));
         }

@@ -42,8 +42,8 @@ pub enum Source<'a> {
 #[derive(Debug)]
 pub struct Asked<'a> {
     /// The archives that are available, with their places among all.
-    sources: Vec<(usize, Source<'a>)>,
-    http: Arc<Http>,
+    pub(super) sources: Vec<(usize, Source<'a>)>,
+    pub(super) http: Arc<Http>,
     until: Option<Instant>,
     limits: Limits,
     known: Known,
@@ -307,7 +307,7 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    fn name(&self, place: usize) -> String {
+    pub(super) fn name(&self, place: usize) -> String {
         match self.sources.get(place) {
             Some((_, Source::Folder(store, _))) => store.path().display().to_string(),
             Some((_, Source::Node(node))) => node.name().to_owned(),

@@ -13,6 +13,7 @@ mod asked;
 mod credentials;
 mod known;
 mod node;
+mod ranked;
 mod search;
 mod wire;
 
@@ -26,6 +27,7 @@ pub use node::{Http, Node, origin};
 pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
 
 use crate::find::FindError;
+use crate::graphs::JoinError;
 use crate::ledger::{AnsweringError, CreditError};
 use crate::query::{self, ArchiveRowsError, RowsError};
 use crate::replay;
@@ -93,6 +95,9 @@ pub enum AskError {
     /// A folder cannot be searched.
     #[error(transparent)]
     Find(#[from] FindError),
+    /// A folder's links cannot be read.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// A folder's captures cannot be read.
     #[error(transparent)]
     Replay(#[from] replay::Error),
@@ -105,6 +110,14 @@ pub enum AskError {
     /// A node.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// A node that answered before.
+    #[error("{name} does not answer any more: {error}")]
+    Lost {
+        /// As it was named.
+        name: String,
+        /// Why.
+        error: NodeError,
+    },
     /// Two archives have captured pages of one site.
     #[error("{} and {} have both captured pages of {site}; ask each alone", names[0], names[1])]
     Overlap {

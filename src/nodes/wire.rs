@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::Partition;
 use crate::find::{Best, Linked, Shown, Times, Wanted, Words};
+use crate::graphs::OutlineRows;
 use crate::query::Portion;
 use crate::replay::Values;
 use crate::search::{Fit, Statistics};
@@ -104,6 +105,20 @@ pub enum Ask {
         /// The URLs, [`URLS_MAX`] at most.
         urls: Vec<String>,
     },
+    /// Rows of what a ranking needs of it.
+    Outline {
+        /// Which rows.
+        rows: OutlineRows,
+        /// The number of the first one.
+        from: u32,
+        /// Bytes of them; the answer ends with the row that goes beyond.
+        room: u64,
+    },
+    /// The URLs of pages.
+    Urls {
+        /// Their numbers, [`URLS_MAX`] at most.
+        pages: Vec<u32>,
+    },
 }
 
 /// A request.
@@ -129,6 +144,9 @@ pub struct Head {
     /// The origins of its application and its replay, as seen by the client.
     #[serde(default)]
     pub origins: Option<[String; 2]>,
+    /// The state by which it numbers URLs and sites.
+    #[serde(default)]
+    pub state: Option<u64>,
 }
 
 /// A further line.
@@ -157,6 +175,12 @@ pub enum Line {
     Capture(Values),
     /// The place in the request of a URL that is known.
     Known(u32),
+    /// Rows of an outline, in Base64.
+    Outline(String),
+    /// The number of the first row that was left for another answer.
+    Next(u32),
+    /// The number of a page, and its URL.
+    Url(u32, String),
     /// The last one, with how many rows match besides those in doubt.
     End {
         /// None if it is not known.

@@ -5,6 +5,7 @@
 pub(crate) mod answers;
 pub(crate) mod browser;
 pub(crate) mod captures;
+pub(crate) mod fake_node;
 pub(crate) mod judges;
 pub(crate) mod pages;
 pub(crate) mod program;

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use archive::access::Access;
 use archive::columns::{self, RowKind};
-use archive::graphs::{self, PageGraph, SiteGraph};
+use archive::graphs::{self, Outline, PageGraph, SiteGraph};
 use archive::importance::Graph;
 use archive::importance::ranking::Column;
+use archive::nodes::Asked;
 use archive::query;
 use archive_storage::{SiteId, Store, UrlId};
 
@@ -15,7 +16,7 @@ use super::{Args, read_chosen};
 use crate::cli::options::Answering;
 
 /// See the module's documentation.
-pub(super) enum Source {
+pub(super) enum Source<'a> {
     /// A recorded or generated graph, perhaps with URLs.
     Graph(Option<Vec<String>>),
     /// The pages of an archive, and which of them may be shown.
@@ -23,10 +24,18 @@ pub(super) enum Source {
     /// The sites of an archive.
     Sites(Box<Store>),
     /// The pages or sites of several archives, by their numbers there.
-    Together(Answering, RowKind, Vec<Vec<u32>>),
+    Together(&'a Answering, RowKind, Vec<Vec<u32>>),
+    /// The same of archives of which some are on other machines.
+    Asked {
+        answering: &'a Answering,
+        asked: Asked<'a>,
+        outlines: Vec<Outline>,
+        are_sites: bool,
+        ids: Vec<Vec<u32>>,
+    },
 }
 
-impl Source {
+impl Source<'_> {
     pub(super) fn read(args: &Args) -> anyhow::Result<(Graph, Self)> {
         if let Some(path) = &args.graph {
             let recorded = graphs::read(path)?;
@@ -50,7 +59,7 @@ impl Source {
                 Self::Graph(urls) => urls.as_ref()?.iter().position(|url| url == name),
                 Self::Pages(store, urls, _) => urls.binary_search(&store.state().find(name).ok()??).ok(),
                 Self::Sites(store) => Some(store.state().find_site(name).ok()??.index()),
-                Self::Together(..) => None,
+                Self::Together(..) | Self::Asked { .. } => None,
             };
             return read_chosen(path, pages, find).map(Some);
         }
@@ -60,12 +69,33 @@ impl Source {
         }
     }
 
+    /// What pages or sites are called, without those that may not be named: pages as in queries. Empty where there are no names.
+    pub(super) fn names(&self, pages: &[usize]) -> anyhow::Result<Vec<Option<String>>> {
+        let Self::Asked { asked, outlines, are_sites, ids, .. } = self else {
+            let name = |&page: &usize| {
+                let is_shown = self.shows(page)?;
+                Ok(if is_shown { Some(self.name(page)?.unwrap_or_default()) } else { None })
+            };
+            return pages.iter().map(name).collect();
+        };
+        let places: Vec<(usize, u32)> = pages.iter().filter_map(|page| place(ids, *page)).collect();
+        if *are_sites {
+            let site = |(archive, id): &(usize, u32)| outlines[*archive].site(*id).map(str::to_owned);
+            return Ok(places.iter().map(site).collect());
+        }
+        let mut wanted = vec![Vec::new(); outlines.len()];
+        places.iter().for_each(|(archive, id)| wanted[*archive].push(*id));
+        let mut urls = asked.urls(outlines, &wanted)?;
+        Ok(places.iter().map(|(archive, id)| urls[*archive].remove(id)).collect())
+    }
+
     /// What a page or site is called.
-    pub(super) fn name(&self, page: usize) -> anyhow::Result<Option<String>> {
+    fn name(&self, page: usize) -> anyhow::Result<Option<String>> {
         Ok(match self {
             Self::Graph(urls) => urls.as_ref().and_then(|urls| urls.get(page).cloned()),
             Self::Pages(store, urls, _) => urls.get(page).map(|&url| store.state().url(url)).transpose()?,
             Self::Sites(store) => Some(store.state().site_name(SiteId(page as u32))?),
+            Self::Asked { .. } => None,
             Self::Together(answering, kind, ids) => {
                 let Some((archive, id)) = place(ids, page) else { return Ok(None) };
                 let state = answering.of(archive).0.state();
@@ -79,7 +109,7 @@ impl Source {
     }
 
     /// Whether a page or site may be named: a page as queries do, sites always.
-    pub(super) fn shows(&self, page: usize) -> anyhow::Result<bool> {
+    fn shows(&self, page: usize) -> anyhow::Result<bool> {
         let (store, access, url) = match self {
             Self::Pages(store, urls, access) => (&**store, access, urls.get(page).copied()),
             Self::Together(answering, RowKind::Page, ids) => {
@@ -114,6 +144,17 @@ impl Source {
                         write(&answering.of(archive).0, *kind, &name, own)?;
                     }
                 }
+                Self::Asked { asked, are_sites, ids, .. } => {
+                    let kind = if *are_sites { RowKind::Site } else { RowKind::Page };
+                    let mut values = values;
+                    for (folder, ids) in asked.folders().zip(ids) {
+                        let own = ids.iter().map(|id| *id as usize).zip(values.by_ref().take(ids.len()));
+                        match folder {
+                            Some(store) => write(store, kind, &name, own)?,
+                            None => own.for_each(drop),
+                        }
+                    }
+                }
             }
         }
         Ok(())
@@ -121,7 +162,11 @@ impl Source {
 
     /// The exit code of a command that has shown this.
     pub(super) fn exit_code(&self) -> ExitCode {
-        if let Self::Together(answering, ..) = self { answering.exit_code() } else { ExitCode::SUCCESS }
+        match self {
+            Self::Together(answering, ..) => answering.exit_code(),
+            Self::Asked { answering, asked, .. } => answering.exit_code_of(asked),
+            _ => ExitCode::SUCCESS,
+        }
     }
 }
 

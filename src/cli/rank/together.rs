@@ -2,18 +2,20 @@
 
 use std::time::Instant;
 
+use archive::columns::RowKind;
 use archive::graphs::parts::{Chaotic, Outcome};
-use archive::graphs::{How, Joined};
+use archive::graphs::{Books, Folder, How, JoinError, Joined};
 use archive::importance::rank::{Damping, Ranking};
 use archive::importance::ranking::{Column, Method};
-use archive_storage::Store;
+use archive::query::Limits;
 
 use super::source::Source;
 use super::{Args, Found, threads};
+use crate::cli::options::Answering;
 use crate::cli::{UsageError, output};
 
 /// Ranks the pages or sites of several archives as those of one.
-pub(super) fn rank(args: &Args) -> anyhow::Result<Found> {
+pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Found<'a>> {
     let (name, damping) = match args.method {
         Method::PageRank => ("pagerank", Damping::Constant(args.damping)),
         Method::Opic => ("opic", Damping::OneMoreLink),
@@ -23,16 +25,26 @@ pub(super) fn rank(args: &Args) -> anyhow::Result<Found> {
         return Err(UsageError("--chosen and --chosen-query choose pages of one archive".to_owned()).into());
     }
     let start = Instant::now();
-    let answering = args.archives.open(&args.reader)?;
-    let archives = answering.archives();
-    let stores: Vec<&Store> = archives.iter().map(|(store, _)| *store).collect();
     let temporary = tempfile::tempdir()?;
     let folder = args.work.as_deref().unwrap_or(temporary.path());
     let stored = args.memory.map(|memory| (folder, memory));
     let how = How { damping, unweighted: args.unweighted, stored };
-    let joined = if args.sites { Joined::sites(&stores, &how)? } else { Joined::pages(&stores, &how)? };
+    let (parts, source) = match answering.asked(&args.nodes, Limits::USUAL)? {
+        Some(mut asked) => {
+            let outlines = asked.outlines(args.work.as_deref())?;
+            let Joined { parts, ids } = join(args, &outlines, &how)?;
+            (parts, Source::Asked { answering, asked, outlines, are_sites: args.sites, ids })
+        }
+        None => {
+            let folders = answering.archives();
+            let folders: Vec<Folder<'_>> =
+                folders.iter().map(|(store, _)| Folder::of(store)).collect::<Result<_, _>>()?;
+            let Joined { parts, ids } = join(args, &folders, &how)?;
+            let kind = if args.sites { RowKind::Site } else { RowKind::Page };
+            (parts, Source::Together(answering, kind, ids))
+        }
+    };
     let load_seconds = start.elapsed().as_secs_f64();
-    let Joined { parts, ids } = joined;
     let arcs = parts.iter().map(|part| part.links).sum::<u64>() as usize;
     let (tolerance, sweeps_max, threads) = (args.tolerance, args.iterations, threads(args));
     let start = Instant::now();
@@ -47,7 +59,9 @@ pub(super) fn rank(args: &Args) -> anyhow::Result<Found> {
     ));
     let ranking = Ranking { values, iterations: sweeps.ceil() as u32, residual: bound, operations };
     let columns = vec![Column { name, ranking, prepare_seconds: 0.0, seconds }];
-    let kind = if args.sites { archive::columns::RowKind::Site } else { archive::columns::RowKind::Page };
-    let source = Source::Together(answering, kind, ids);
     Ok(Found { source, columns, pages, arcs, threads, load_seconds })
+}
+
+fn join<B: Books>(args: &Args, archives: &[B], how: &How<'_>) -> Result<Joined, JoinError> {
+    if args.sites { Joined::sites(archives, how) } else { Joined::pages(archives, how) }
 }

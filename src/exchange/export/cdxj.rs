@@ -4,8 +4,8 @@
 //! index is missing, is read.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, HashSet};
 use std::io::{self, BufRead, BufReader, Write};
 
 use archive_storage::backend::{OpenMode, open_regular};
@@ -13,7 +13,7 @@ use archive_storage::{Location, SegmentEntry, SegmentId, SegmentState, Store, se
 use serde::Deserialize;
 
 use super::walk::{Unit, walk};
-use super::{ExportError, Exported, Selection, lost};
+use super::{ExportError, Exported, Part, Selection, lost};
 
 /// Lines between two reports of progress.
 const REPORT_EVERY: u64 = 10_000;
@@ -24,13 +24,25 @@ const READ_BYTES: usize = 1 << 16;
 /// Puts the next line of a segment into a buffer; nothing after the last.
 type Lines<'a> = Box<dyn FnMut(&mut Vec<u8>) -> io::Result<()> + 'a>;
 
-/// Writes the index of a selection.
+/// Writes one index of all selections.
 pub(super) fn write(
-    store: &Store,
-    selection: &Selection,
+    parts: &[Part<'_>],
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
+    let (mut sources, mut names) = (Vec::new(), HashSet::new());
+    for (store, selection) in parts {
+        let segments = store.state().segments().map(|(_, entry)| entry.file.clone());
+        if let Some(file) = segments.into_iter().find(|file| !names.insert(file.clone())) {
+            return Err(ExportError::SameSegment(file));
+        }
+        sources.extend(of_part(store, selection)?);
+    }
+    merge(sources, out, progress)
+}
+
+/// The lines of each segment of one archive.
+fn of_part<'a>(store: &'a Store, selection: &'a Selection) -> Result<Vec<Lines<'a>>, ExportError> {
     let mut sources: Vec<Lines<'_>> = Vec::new();
     let mut read: Vec<SegmentId> = Vec::new();
     for (id, entry) in store.state().segments() {
@@ -46,7 +58,7 @@ pub(super) fn write(
             Ok(())
         }));
     }
-    merge(sources, out, progress)
+    Ok(sources)
 }
 
 /// The requested part of the index beside a closed segment.

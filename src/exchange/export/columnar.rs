@@ -26,7 +26,7 @@ use self::original::{Originals, capture_of};
 use self::page::{Known, Pages};
 use self::row::{Context, Row};
 use super::walk::{Unit, walk};
-use super::{ExportError, Exported, Selection, lost};
+use super::{ExportError, Exported, Part, lost};
 use crate::change;
 use crate::search::TEXT_BYTES_MAX;
 
@@ -37,23 +37,36 @@ const TEXT_BYTES_PER_GROUP: usize = 64 << 20;
 /// Captures whose rows are made at the same time, on as many threads as there are.
 const BATCH: usize = 256;
 
-/// Writes the index of a selection.
+/// Writes one index of all selections.
 pub(super) fn write(
-    store: &Store,
-    selection: &Selection,
+    parts: &[Part<'_>],
     with_text: bool,
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
-    let name = store.path().canonicalize().unwrap_or_else(|_| store.path().to_owned());
     let mut table = Table {
-        crawl: name.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        crawl: String::new(),
         file: ParquetFile::begin(out, columns(with_text)).map_err(lost)?,
         batch: Vec::new(),
         rows: Vec::new(),
         text_bytes: 0,
         exported: Exported::default(),
     };
+    parts.iter().try_for_each(|part| write_part(part, with_text, &mut table, progress))?;
+    table.write_group()?;
+    progress(table.exported.rows);
+    table.file.finish().map_err(lost)?;
+    Ok(table.exported)
+}
+
+fn write_part(
+    (store, selection): &Part<'_>,
+    with_text: bool,
+    table: &mut Table<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), ExportError> {
+    let name = store.path().canonicalize().unwrap_or_else(|_| store.path().to_owned());
+    table.crawl = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (mut originals, pages) = (Originals::default(), Pages::open(store)?);
     walk(store, selection, &mut |segment, file, unit| {
         let Unit::Capture(records) = unit else { return Ok(()) };
@@ -73,11 +86,7 @@ pub(super) fn write(
         }
         Ok(())
     })?;
-    table.flush()?;
-    table.write_group()?;
-    progress(table.exported.rows);
-    table.file.finish().map_err(lost)?;
-    Ok(table.exported)
+    table.flush()
 }
 
 /// The text of a capture that has its own payload.

@@ -2,9 +2,7 @@
 
 use std::io::Write;
 
-use archive_storage::Store;
-
-use super::{ExportError, Exported, Selection, lost};
+use super::{ExportError, Exported, Part, lost};
 use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
 
@@ -16,14 +14,23 @@ const REPORT_EVERY: u64 = 100_000;
 
 /// Writes `source`, `target` and `kind`, separated by tabs, under a line with these names. No URL has a tab in it.
 pub(super) fn write(
-    store: &Store,
-    selection: &Selection,
+    parts: &[Part<'_>],
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
-    let state = store.state();
     out.write_all(b"source\ttarget\tkind\n").map_err(lost)?;
     let mut exported = Exported::default();
+    parts.iter().try_for_each(|part| write_part(part, &mut exported, out, progress))?;
+    Ok(exported)
+}
+
+fn write_part(
+    (store, selection): &Part<'_>,
+    exported: &mut Exported,
+    out: &mut dyn Write,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), ExportError> {
+    let state = store.state();
     let mut urls = state.url_cache(URLS_KEPT);
     let (mut page, mut lines) = (String::new(), String::new());
     state.newest_links(|source, links| {
@@ -45,7 +52,6 @@ pub(super) fn write(
         if exported.rows / REPORT_EVERY > reports {
             progress(exported.rows);
         }
-        Ok::<_, ExportError>(())
-    })?;
-    Ok(exported)
+        Ok(())
+    })
 }

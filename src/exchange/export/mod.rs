@@ -108,10 +108,21 @@ pub enum ExportError {
         .0.display()
     )]
     GraphName(PathBuf),
+    /// Two archives' segments are called the same.
+    #[error(
+        "two of these archives have a segment {0}, so that an index of both would not say which is meant; export each alone"
+    )]
+    SameSegment(String),
+    /// A package is one archive's.
+    #[error("a WACZ package is of one archive; export each alone")]
+    PackageOfSeveral,
     /// The ZIP file could not be written.
     #[error("cannot write the ZIP file: {0}")]
     Zip(#[from] zip::result::ZipError),
 }
+
+/// An archive, and what is exported of it.
+pub type Part<'a> = (&'a Store, Selection);
 
 /// How an export is written, besides its format.
 #[derive(Debug, Clone, Copy, Default)]
@@ -126,28 +137,37 @@ pub struct Settings {
     pub allow_empty: bool,
 }
 
-/// Writes a selection of an archive to an output; see [`Output`].
+/// Writes selections of archives to an output, see [`Output`]: one archive after the other, an index in the order of its lines.
 ///
 /// # Errors
-/// [`ExportError::Nothing`]; when the archive cannot be read or the output not be written. A file that was there before is
+/// [`ExportError::Nothing`], [`ExportError::SameSegment`], [`ExportError::PackageOfSeveral`]; when an archive cannot be read or the output not be written. A file that was there before is
 /// then still there.
 pub fn run(
-    store: &Store,
-    selection: &Selection,
+    parts: &[Part<'_>],
     format: Format,
     output: &Path,
     settings: Settings,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     let failed = |source| ExportError::Write { path: output.to_owned(), source };
-    selection.check(store, settings.allow_empty)?;
+    let is_empty = parts.iter().all(|(store, selection)| selection.count_in(store) == 0);
+    let nothing = || match parts.first() {
+        Some((_, selection)) => selection.nothing(),
+        None => ExportError::Nothing("there is no archive".to_owned()),
+    };
+    if is_empty && !settings.allow_empty {
+        return Err(nothing());
+    }
+    if format == Format::Wacz && parts.len() > 1 {
+        return Err(ExportError::PackageOfSeveral);
+    }
     let mut out = Output::open(output).map_err(failed)?;
-    let exported = match (format, out.whole()) {
+    let exported = match (format, parts, out.whole()) {
         // A package in a file says how long each of its parts is before that part, in a pipe after it.
-        (Format::Wacz, Some(file)) => {
+        (Format::Wacz, [(store, selection)], Some(file)) => {
             wacz::write(store, selection, ZipWriter::new(UntilFailure::new(BufWriter::new(file))), progress)?
         }
-        (Format::Wacz, None) => wacz::write(
+        (Format::Wacz, [(store, selection)], None) => wacz::write(
             store,
             selection,
             ZipWriter::new_stream(UntilFailure::new(BufWriter::new(&mut out))),
@@ -157,13 +177,13 @@ pub fn run(
             let gzip = settings.gzip || is_gzip(output);
             let packing = if gzip { Packing::Gzip } else { Packing::of(output) };
             let mut out = BufWriter::with_capacity(1 << 20, &mut out);
-            let exported = write(store, selection, format, (packing, settings), &mut out, progress)?;
+            let exported = write(parts, format, (packing, settings), &mut out, progress)?;
             out.flush().map_err(failed)?;
             exported
         }
     };
     if exported.rows == 0 && !settings.allow_empty {
-        return Err(selection.nothing());
+        return Err(nothing());
     }
     let bytes = out.commit().map_err(failed)?;
     Ok(Exported { bytes, ..exported })
@@ -183,8 +203,7 @@ pub fn package(
 }
 
 fn write(
-    store: &Store,
-    selection: &Selection,
+    parts: &[Part<'_>],
     format: Format,
     (packing, settings): (Packing, Settings),
     out: &mut dyn Write,
@@ -192,29 +211,29 @@ fn write(
 ) -> Result<Exported, ExportError> {
     match format {
         Format::Warc | Format::Wacz => {
-            warc::write(store, selection, (packing, settings.level), out, &mut |_| {}, progress)
+            let parts = parts.iter().map(|(store, selection)| (*store, selection));
+            warc::write(parts, (packing, settings.level), out, &mut |_| {}, progress)
         }
-        Format::Parquet => columnar::write(store, selection, settings.text, out, progress),
+        Format::Parquet => columnar::write(parts, settings.text, out, progress),
         Format::Cdxj | Format::Links if packing == Packing::Gzip => {
             let mut packer = GzEncoder::new(out, Compression::default());
-            let exported = lines(store, selection, format, &mut packer, progress)?;
+            let exported = lines(parts, format, &mut packer, progress)?;
             packer.finish().map_err(lost)?;
             Ok(exported)
         }
-        Format::Cdxj | Format::Links => lines(store, selection, format, out, progress),
+        Format::Cdxj | Format::Links => lines(parts, format, out, progress),
     }
 }
 
 fn lines(
-    store: &Store,
-    selection: &Selection,
+    parts: &[Part<'_>],
     format: Format,
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     match format {
-        Format::Cdxj => cdxj::write(store, selection, out, progress),
-        _ => links::write(store, selection, out, progress),
+        Format::Cdxj => cdxj::write(parts, out, progress),
+        _ => links::write(parts, out, progress),
     }
 }
 

@@ -92,16 +92,20 @@ impl Selection {
     }
 
     /// Captures; nothing when all are.
-    #[must_use]
-    pub fn count(&self) -> Option<u64> {
+    fn count(&self) -> Option<u64> {
         let chosen = self.chosen.as_ref()?;
         Some(chosen.places.values().map(|offsets| offsets.len() as u64).sum())
     }
 
+    /// Captures of it in its archive.
+    #[must_use]
+    pub fn count_in(&self, store: &Store) -> u64 {
+        self.count().unwrap_or(store.state().totals().captures)
+    }
+
     /// Fails if there is nothing in it, unless that is allowed.
     pub(super) fn check(&self, store: &Store, allow_empty: bool) -> Result<(), ExportError> {
-        let count = self.count().unwrap_or(store.state().totals().captures);
-        if count > 0 || allow_empty { Ok(()) } else { Err(self.nothing()) }
+        if self.count_in(store) > 0 || allow_empty { Ok(()) } else { Err(self.nothing()) }
     }
 
     /// The error that there is nothing to write.

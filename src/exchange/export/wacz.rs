@@ -5,6 +5,7 @@
 //! of them by its offset; what is kept in memory is their index.
 
 use std::io::{self, Seek, Write};
+use std::iter;
 
 use archive_storage::warc::{HttpHead, RecordType, parse_fields, split};
 use archive_storage::{Digest, Store, segment};
@@ -43,7 +44,8 @@ pub(super) fn write<W: Write + Seek>(
     };
     let mut exported = Exported::default();
     package.add(&format!("archive/{RECORDS}"), |out| {
-        exported = warc::write(store, selection, (Packing::Gzip, None), out, &mut each, progress)?;
+        exported =
+            warc::write(iter::once((store, selection)), (Packing::Gzip, None), out, &mut each, progress)?;
         Ok(())
     })?;
     index.sort_unstable();

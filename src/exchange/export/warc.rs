@@ -70,10 +70,9 @@ pub(super) struct Written<'a> {
     pub(super) length: u64,
 }
 
-/// Writes all records of a selection, packed at a level if one is given; `each` gets the place of every capture.
-pub(super) fn write(
-    store: &Store,
-    selection: &Selection,
+/// Writes all records of selections, packed at a level if one is given; `each` gets the place of every capture.
+pub(super) fn write<'a>(
+    parts: impl Iterator<Item = (&'a Store, &'a Selection)>,
     (packing, level): (Packing, Option<i32>),
     out: &mut dyn Write,
     each: &mut dyn FnMut(&Written<'_>),
@@ -88,14 +87,16 @@ pub(super) fn write(
         position: 0,
         exported: Exported::default(),
     };
-    walk(store, selection, &mut |_: SegmentId, _, unit| {
-        batch.add(unit);
-        if batch.bytes >= BATCH_BYTES {
-            batch.write(out, each)?;
-            progress(batch.exported.rows);
-        }
-        Ok(())
-    })?;
+    for (store, selection) in parts {
+        walk(store, selection, &mut |_: SegmentId, _, unit| {
+            batch.add(unit);
+            if batch.bytes >= BATCH_BYTES {
+                batch.write(out, each)?;
+                progress(batch.exported.rows);
+            }
+            Ok(())
+        })?;
+    }
     batch.write(out, each)?;
     progress(batch.exported.rows);
     Ok(batch.exported)

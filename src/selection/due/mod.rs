@@ -204,7 +204,7 @@ impl<'a> Survey<'a> {
     /// Calls `each` for all candidates, ripe or not, in the order of their first fetches.
     fn all(&self, mut each: impl FnMut(&Candidate, &Visit)) -> Result<(), CreditError> {
         self.aliases.expect_all();
-        for visit in self.state.visits_with_pages(1) {
+        for visit in self.state.visits_with_pages(0, 1) {
             let (page, record, visit) = visit?;
             if let Some(candidate) = self.candidate(page, &record, &visit)? {
                 each(&candidate, &visit);
@@ -337,7 +337,7 @@ fn is_signal(visit: &Visit) -> bool {
 /// When the store fails.
 pub fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
     let mut observed = Vec::new();
-    for visit in state.visits_with_pages(visit_step(state, PRIOR_VISITS_MAX)) {
+    for visit in state.visits_with_pages(0, visit_step(state, PRIOR_VISITS_MAX)) {
         let (_, page, visit) = visit?;
         observed.extend(rates_of_others(&page, &visit));
     }

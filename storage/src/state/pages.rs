@@ -79,9 +79,13 @@ impl State {
         })
     }
 
-    /// Every `step`-th visit with its page, in order of first fetches; else as [`State::visits_of`].
-    pub fn visits_with_pages(&self, step: usize) -> impl Iterator<Item = Result<(UrlId, Page, Visit)>> + '_ {
-        together((0..self.visits.len()).step_by(step), |ids| {
+    /// From the visit with a number on every `step`-th one with its page, in order of first fetches; else as [`State::visits_of`].
+    pub fn visits_with_pages(
+        &self,
+        from: u32,
+        step: usize,
+    ) -> impl Iterator<Item = Result<(UrlId, Page, Visit)>> + '_ {
+        together((from..self.visits.len()).step_by(step), |ids| {
             let visits: Vec<VisitRecord> = self.visits.gather(ids)?.into_iter().flatten().collect();
             let urls: Vec<u32> = visits.iter().map(|record| record.url.0).collect();
             let pairs = visits.into_iter().zip(self.pages.gather(&urls)?);

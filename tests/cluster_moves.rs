@@ -1,0 +1,197 @@
+//! Several nodes share an address, and partitions move from one node to another: after a kill, on demand, and after a lost disk.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::cluster::{Nodes, alone, assert_union, still, union};
+use crate::politeness::are_apart;
+use crate::support::program::{Running, start};
+use crate::support::{Archive, Dice, TestWeb, captures, kills, ledger_balances};
+
+/// How long a partition may be without a node that fetches, after its node was killed and another one was begun.
+const TAKEOVER_MAX: Duration = Duration::from_secs(20);
+
+/// How often a disk is lost, unless `ARCHIVE_KILLS` says otherwise.
+const LOST_DISKS: u64 = 2;
+
+/// The delay of an address that all sites share, and how long the crawl takes: each of four nodes has a turn in that time.
+const ONE_ADDRESS: [&str; 4] = ["--delay", "200ms", "--for", "100s"];
+const ADDRESS_DELAY: Duration = Duration::from_millis(200);
+
+#[test]
+fn an_address_is_left_alone_for_its_delay_by_all_nodes_together() {
+    let each = [2, 4].map(|count| std::thread::spawn(move || ask_one_address(count)));
+    each.into_iter().for_each(|run| run.join().unwrap());
+}
+
+fn ask_one_address(count: usize) {
+    let served = TestWeb::start(still(409, 2000, 0));
+    served.server.record_arrivals(true);
+    let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(&served, count) };
+    let crawl = |node: usize, delay: Duration| {
+        let (partition, delay) = (format!("{}/{count}", node + 1), format!("{}ms", delay.as_millis()));
+        let mut options = served.connection().to_vec();
+        options.extend(ONE_ADDRESS.map(str::to_owned));
+        let more = [
+            "--address-delay",
+            &delay,
+            "--scope",
+            "any",
+            "--cluster",
+            &nodes.url(),
+            "--partition",
+            &partition,
+        ];
+        options.extend(more.map(str::to_owned));
+        nodes.archives[node].crawl(&nodes.seeds, &options)
+    };
+    let too_long = Duration::from_millis(10_001);
+    start(&mut crawl(0, too_long)).wait().refused(1, &["--address-delay is at most 10 s"]);
+    let begin = |node| start(&mut crawl(node, ADDRESS_DELAY));
+    let running: Vec<Running> = (0..count).map(begin).collect();
+    running.into_iter().for_each(|node| drop(node.wait().succeeded()));
+    let arrivals = served.server.take_arrivals();
+    let shares: Vec<_> = nodes.archives.iter().map(|archive| captures(&archive.path).count()).collect();
+    println!("{count} nodes: {} requests to one address, {shares:?} captures", arrivals.len());
+    assert!(shares.iter().all(|share| *share > 10), "every node has had a turn: {shares:?}");
+    are_apart("the address", &arrivals, ADDRESS_DELAY);
+}
+
+#[test]
+fn a_partition_is_fetched_again_soon_after_its_node_was_killed() {
+    let each = [true, false].map(|is_moved| std::thread::spawn(move || time_to_take_over(is_moved)));
+    each.into_iter().for_each(|run| run.join().unwrap());
+}
+
+/// Kills a node and begins another one, in the same folder or with a copy in another place.
+fn time_to_take_over(is_moved: bool) {
+    let served = TestWeb::start(still(411, 4000, 0));
+    let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(&served, 2) };
+    // Only the first one is there, so every request is its own or its successor's; addresses are announced before they are asked.
+    let crawl = |archive: &Archive| {
+        let mut options = served.connection().to_vec();
+        let url = nodes.url();
+        let more = ["--delay", "500ms", "--scope", "any", "--cluster", &url, "--partition", "1/2"];
+        options.extend(more.map(str::to_owned));
+        archive.crawl(&nodes.seeds, &options)
+    };
+    let mut old = start(&mut crawl(&nodes.archives[0]));
+    assert!(old.wait_until(|| served.server.requests() > 20));
+    old.kill();
+    let copy = is_moved.then(|| nodes.archives[0].copy());
+    let (before, begun) = (served.server.requests(), Instant::now());
+    let mut new = start(&mut crawl(copy.as_ref().unwrap_or(&nodes.archives[0])));
+    assert!(new.wait_until(|| served.server.requests() > before));
+    let waited = begun.elapsed();
+    new.kill();
+    println!("{} after {waited:.1?}", if is_moved { "in another place" } else { "in the same folder" });
+    assert!(waited < TAKEOVER_MAX, "{waited:?}");
+}
+
+#[test]
+fn a_partition_moves_to_another_node_without_loss_or_delay() {
+    let served = TestWeb::start(still(412, 1500, 20));
+    let expected = alone(&served);
+    let nodes = Nodes::new(&served, 2);
+    let slow = |mut command: Command| {
+        command.args(["--workers", "4"]);
+        start(&mut command)
+    };
+    let from = served.server.requests();
+    let mut first = slow(nodes.crawl(0));
+    let mut other = slow(nodes.crawl(1));
+    assert!(first.wait_until(|| served.server.requests() > from + 200));
+    let drain = |partition: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+        start(command.args(["cluster", "drain", partition, "--cluster", &nodes.url()])).wait()
+    };
+    assert!(drain("1").succeeded().text().contains("has left partition 1"));
+    let first = first.wait().succeeded();
+    assert!(first.errors.contains("left to another node"), "{}", first.errors);
+    let status = nodes.status();
+    assert_eq!((&status["told"][0]["activity"], &status["is_exact"]), (&"drained".into(), &true.into()));
+    assert!(!other.has_ended(), "the others wait");
+    assert!(drain("1").succeeded().text().contains("had already left partition 1"));
+    drain("3").refused(1, &["no node has begun partition 3"]);
+
+    // The next node is elsewhere, and does not wait for a lease.
+    let moved = nodes.archives[0].copy();
+    let statuses = || nodes.objects("status/1/0000000002");
+    let begun = Instant::now();
+    let mut next = slow(nodes.crawl_in(&moved, 0));
+    assert!(next.wait_until(|| !statuses().is_empty()));
+    println!("the next node writes after {:.1?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    let next = next.wait().succeeded();
+    assert!(!next.errors.contains("another node had this partition"), "{}", next.errors);
+    other.wait().succeeded();
+    assert_union(&union([moved.path.as_path(), nodes.archives[1].path.as_path()].into_iter()), &expected);
+    assert_eq!(nodes.status()["is_exact"], true);
+    ledger_balances(&moved.path);
+    // The first node's archive is a branch that was continued elsewhere.
+    start(&mut nodes.crawl(0)).wait().refused(1, &["knows nothing of"]);
+}
+
+#[test]
+fn a_lost_disk_costs_what_was_captured_since_the_last_copy_and_no_cash() {
+    let served = TestWeb::start(still(413, 1500, 20));
+    let expected = alone(&served);
+    let mut nodes = Nodes::new(&served, 2);
+    let mut dice = Dice::new("lost disks");
+    let copies = tempfile::tempdir().unwrap();
+    let place = |node: usize| format!("file://{}", copies.path().join(node.to_string()).display());
+    let begin = |nodes: &Nodes, node: usize| {
+        start(nodes.crawl(node).args(["--workers", "4", "--copy-to", &place(node)]))
+    };
+    let mut running: Vec<Running> = (0..2).map(|node| begin(&nodes, node)).collect();
+    for lost in 1..=kills(LOST_DISKS) {
+        let node = dice.below(2) as usize;
+        let (from, more) = (served.server.requests(), 50 + dice.below(100));
+        running[node].wait_until(|| served.server.requests() > from + more);
+        running.remove(node).kill();
+        let had = captures(&nodes.archives[node].path).count();
+        nodes.archives[node] = Archive::new();
+        let place = place(node);
+        nodes.archives[node].run("copy", &["--from", &place]).succeeded();
+        println!(
+            "disk {lost}: {} of {had} captures are in the copy",
+            captures(&nodes.archives[node].path).count()
+        );
+        let status = nodes.status();
+        assert_ne!(status["is_exact"], false, "what others hear of is in a copy: {status}");
+        running.insert(node, begin(&nodes, node));
+    }
+    for node in running {
+        let finished = node.wait().succeeded();
+        assert!(finished.errors.contains("nothing left to fetch"), "{}", finished.errors);
+    }
+    assert_union(&nodes.union(), &expected);
+    nodes.balances();
+    for (node, archive) in nodes.archives.iter().enumerate() {
+        archive.verify();
+        // The copies at the end are whole, and few.
+        let listed = archive.json("copy", &["--list", "--to", &place(node)]);
+        let captured = captures(&archive.path).count();
+        assert!(listed.len() <= 2, "{listed:?}");
+        assert_eq!(listed.last().unwrap()["captures"], captured);
+    }
+}
+
+#[test]
+fn a_node_that_cannot_copy_reports_nothing_to_the_others_and_says_so() {
+    let served = TestWeb::start(still(414, 60, 0));
+    let nodes = Nodes::new(&served, 2);
+    // A folder cannot be made where a file is.
+    let file = nodes.archives[0].file("occupied", "");
+    let place = format!("file://{}/copies", file.display());
+    let finished = start(nodes.crawl(0).args(["--copy-to", &place, "--limit", "10"])).wait();
+    assert_eq!(finished.code, Some(1), "{}", finished.errors);
+    assert!(finished.errors.contains("cannot be copied"), "{}", finished.errors);
+    assert!(nodes.objects("status").is_empty() && nodes.objects("exchange").is_empty());
+    // Copies of another archive stay what they are.
+    let place = format!("file://{}", nodes.archives[0].folder().join("copies").display());
+    start(nodes.crawl(0).args(["--copy-to", &place, "--limit", "10"])).wait().succeeded();
+    start(nodes.crawl(1).args(["--copy-to", &place, "--limit", "10"]))
+        .wait()
+        .refused(1, &["has copies that this archive does not know of"]);
+}

@@ -93,6 +93,17 @@ fn machines_share_partitions_and_continue_those_of_one_that_leaves() {
 }
 
 #[test]
+fn machines_that_begin_together_take_nothing_from_each_other() {
+    let served = TestWeb::start(still(420, 600, 5));
+    let machines = Machines::new(&served, 8);
+    let both = [0, 1].map(|machine| machines.begin(machine, &["--partitions-max", "4"], &[]));
+    both.into_iter().for_each(|machine| drop(machine.wait().succeeded()));
+    let status = machines.nodes.status();
+    let epochs: Vec<&Value> = status["told"].as_array().unwrap().iter().map(|one| &one["epoch"]).collect();
+    assert_eq!(epochs, [1; 8], "{status}");
+}
+
+#[test]
 fn a_machine_that_is_added_gets_its_share_of_what_waits() {
     let served = TestWeb::start(Config { sites: 32, ..still(417, 2500, 20) });
     let expected = alone(&served);

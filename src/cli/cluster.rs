@@ -106,6 +106,9 @@ pub(crate) struct ClusterArgs {
     /// Ask the process that began this one, over standard input, before each request (`archive node`)
     #[arg(long, requires = "cluster", hide = true)]
     pub(crate) slots: bool,
+    /// Take the partition only if this is its newest epoch: no other machine has begun it meanwhile (`archive node`)
+    #[arg(long, requires = "cluster", hide = true)]
+    after_epoch: Option<u64>,
 }
 
 impl ClusterArgs {
@@ -113,7 +116,8 @@ impl ClusterArgs {
     pub(crate) fn member(&self) -> anyhow::Result<Option<Member>> {
         let (Some(url), Some((number, count))) = (&self.cluster, self.partition) else { return Ok(None) };
         let (url, mode, node) = (url.clone(), self.cluster_mode, self.node.clone());
-        Ok(Some(Member::find(&Asked { url, number, count, mode, node })?))
+        let after = self.after_epoch;
+        Ok(Some(Member::find(&Asked { url, number, count, mode, node, after })?))
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// The folder of the archives: that of partition 3 is 3.archive
     #[arg(long, value_name = "DIR")]
     archives: PathBuf,
-    /// Partitions that this machine has at the same time, at most
+    /// Partitions that this machine takes, at most; those of which it has the archive continue anyway
     #[arg(long, value_name = "N", default_value_t = PARTITIONS_MAX)]
     partitions_max: u16,
     /// Copy each archive there after each checkpoint (crawl --copy-to), and take over partitions of others from their copies
@@ -85,6 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         count: args.partitions,
         mode: args.cluster_mode,
         node: args.node.clone(),
+        after: None,
     };
     let member = Member::find(&asked)?;
     let vacancies = Vacancies::of(&member);
@@ -156,10 +157,11 @@ impl Machine<'_> {
         if view.is_over && self.crawls.is_empty() {
             return Ok(Step::Over);
         }
-        if self.crawls.len() >= usize::from(self.args.partitions_max) {
-            return Ok(Step::Nothing);
-        }
         let mut vacant: Vec<Vacancy> = view.vacant;
+        if self.crawls.len() >= usize::from(self.args.partitions_max) {
+            // No other machine may be able to continue an archive that is here, and all would wait for it.
+            vacant.retain(|one| one.epoch > 0 && self.folder(one.number).exists());
+        }
         vacant.retain(|one| one.heir.as_ref().is_none_or(|heir| *heir == self.name));
         // Machines that begin together try different partitions first.
         fastrand::shuffle(&mut vacant);
@@ -179,7 +181,7 @@ impl Machine<'_> {
         match self.make_ready(vacancy, control).and_then(|is_ready| {
             if is_ready {
                 let slots = self.slots.join().context("cannot begin a crawl")?;
-                let mut command = self.command(vacancy.number);
+                let mut command = self.command(vacancy);
                 let crawl = command.stdin(slots).spawn().context("cannot begin a crawl")?;
                 self.crawls.insert(vacancy.number, crawl);
             }
@@ -233,12 +235,14 @@ impl Machine<'_> {
         Ok(true)
     }
 
-    fn command(&self, number: u16) -> Command {
+    fn command(&self, vacancy: &Vacancy) -> Command {
+        let number = vacancy.number;
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("archive"));
         let mut command = Command::new(program);
         command.arg("crawl").args(&self.args.crawl).arg("--archive").arg(self.folder(number));
         command.args(["--cluster", &self.args.cluster, "--partition"]);
         command.arg(format!("{number}/{}", self.args.partitions)).arg("--slots");
+        command.args(["--after-epoch", &vacancy.epoch.to_string()]);
         if let Some(place) = self.place(number) {
             command.args(["--copy-to", &place]);
         }

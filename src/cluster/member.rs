@@ -25,6 +25,8 @@ pub struct Asked {
     pub mode: Option<Mode>,
     /// What the node is called; by default the machine's name.
     pub node: Option<String>,
+    /// The epoch after which the partition is to be taken, if it is not whichever is the last.
+    pub after: Option<u64>,
 }
 
 /// A node's place in a cluster.
@@ -34,6 +36,8 @@ pub struct Member {
     pub partition: Partition,
     /// What it is called.
     pub node: String,
+    /// As in [`Asked`].
+    pub(super) after: Option<u64>,
     pub(super) store: Arc<dyn ObjectStore>,
 }
 
@@ -59,7 +63,7 @@ impl Member {
         }
         let partition = Partition { cluster, number: asked.number, count: partitions, mode };
         let node = asked.node.clone().or_else(|| one_line("/proc/sys/kernel/hostname"));
-        Ok(Self { partition, node: node.unwrap_or_else(|| "node".to_owned()), store })
+        Ok(Self { partition, node: node.unwrap_or_else(|| "node".to_owned()), after: asked.after, store })
     }
 }
 

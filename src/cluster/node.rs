@@ -101,9 +101,16 @@ impl Node {
     /// When the archive is older than what the partition has exchanged, or the store fails.
     pub fn start(member: &Member, archive: &Path, marks: &Marks, known: u64) -> Result<Self, ClusterError> {
         let shared = Shared::new(Arc::clone(&member.store), Arc::new(MachineTime));
+        let runtime = remote::runtime()?;
+        let number = member.partition.number;
+        if let Some(after) = member.after
+            && runtime.block_on(shared.newest_epoch(number))?.0 != after
+        {
+            // Two machines began it at the same time.
+            return Err(ClusterError::Beginning(number));
+        }
         let mine =
             Epoch { node: member.node.clone(), place: place(archive), time: time_of_day(&MachineTime) };
-        let runtime = remote::runtime()?;
         let (mut node, worker) =
             runtime.block_on(Self::take_over(shared, member.partition.clone(), mine, (marks, known)))?;
         let work = move || runtime.block_on(worker.work());

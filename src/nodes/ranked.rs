@@ -133,7 +133,7 @@ impl Asked<'_> {
             let head = of(&Ask::Sites {}, &mut |line| {
                 match line {
                     Line::Site(site, is_captured) => sites.push((site, is_captured)),
-                    Line::End { .. } => {}
+                    Line::End { .. } | Line::Times(_) => {}
                     _ => return Err(unasked()),
                 }
                 Ok(())

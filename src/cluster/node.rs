@@ -249,7 +249,7 @@ mod tests {
         let store = tempfile::tempdir().unwrap();
         let url = format!("file://{}", store.path().display());
         for number in 1..=30 {
-            let asked = Asked { url: url.clone(), number, count: 30, mode: None, node: None };
+            let asked = Asked { url: url.clone(), number, count: 30, mode: None, node: None, after: None };
             let member = Member::find(&asked).unwrap();
             let node = Node::start(&member, store.path(), &Marks::default(), 0).unwrap();
             let activity = Activity::Ended("limit".to_owned());
@@ -263,6 +263,21 @@ mod tests {
     }
 
     #[test]
+    fn a_partition_that_another_node_has_begun_meanwhile_is_left_to_it() {
+        let store = tempfile::tempdir().unwrap();
+        let url = format!("file://{}", store.path().display());
+        let asked = Asked { url, number: 1, count: 2, mode: None, node: None, after: Some(0) };
+        let member = Member::find(&asked).unwrap();
+        let start = |member: &Member| Node::start(member, store.path(), &Marks::default(), 0);
+        let first = start(&member).unwrap();
+        assert!(matches!(start(&member), Err(ClusterError::Beginning(1))));
+        member.check_epoch(1).unwrap();
+        drop(first.finish());
+        let later = Member { after: Some(1), ..member };
+        assert_eq!(start(&later).unwrap().epoch, 2);
+    }
+
+    #[test]
     fn an_archive_that_another_one_has_replaced_is_refused() {
         let store = tempfile::tempdir().unwrap();
         let asked = Asked {
@@ -271,6 +286,7 @@ mod tests {
             count: 2,
             mode: None,
             node: None,
+            after: None,
         };
         let member = Member::find(&asked).unwrap();
         // Both archives have the same marks, but the second one was written to by the newest node.

@@ -13,9 +13,6 @@ pub const ELEMENT_NAMES_MAX: usize = 8192;
 /// Bytes of a text that is kept as a whole.
 pub const WHOLE_BYTES_MAX: usize = 64;
 
-/// The same of a text that is kept once more, with the element around its own.
-const INNER_BYTES_MAX: usize = 32;
-
 /// Bytes of the text of an element that has marked parts, if their words are its own, too.
 const MARKED_BYTES_MAX: usize = 256;
 
@@ -31,7 +28,7 @@ pub struct Elements {
     /// Whether elements stand inside of one whose text is not in `text`.
     pub nest: bool,
     /// Their texts as conditions compare them, in small letters, but for those of more than [`WHOLE_BYTES_MAX`] and those of `nest`, and,
-    /// of elements in others, those of more than 32 bytes and those in the midst of a text; each with the number of its element among all, of an element in another that of the other.
+    /// of elements in others, those in the midst of a text; each with the number of its element among all, of an element in another that of the other.
     pub wholes: Vec<(u32, String)>,
     /// Whether a text is not in `wholes`.
     pub is_partial: bool,
@@ -118,7 +115,7 @@ impl<'a> Gathered<'a> {
         let bytes = elements.text.len() - before;
         self.text_bytes += bytes;
         if let Some((parent, around, is_text)) = self.around.last().copied() {
-            let whole = whole.as_deref().filter(|whole| !is_text && whole.len() <= INNER_BYTES_MAX);
+            let whole = whole.as_deref().filter(|_| !is_text);
             self.of((Some(parent), Some(('>', name)))).add_whole(around, whole);
         }
         for attribute in node.attributes() {
@@ -243,9 +240,7 @@ mod tests {
             let all = elements(&Document::parse(&xml).unwrap(), 1000).unwrap();
             all.into_iter().map(|one| one.wholes.len()).collect::<Vec<_>>()
         };
-        assert_eq!(wholes(INNER_BYTES_MAX), [1, 1, 1, 1, 1]);
-        assert_eq!(wholes(INNER_BYTES_MAX + 1), [1, 1, 1, 1, 0]);
-        assert_eq!(wholes(WHOLE_BYTES_MAX), [1, 1, 1, 1, 0]);
+        assert_eq!(wholes(WHOLE_BYTES_MAX), [1, 1, 1, 1, 1]);
         assert_eq!(wholes(WHOLE_BYTES_MAX + 1), [0, 0, 0, 0, 0]);
     }
 

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use archive::exchange::export::{self, Format, Part, Selection, Settings};
 use archive::exchange::exports;
 use archive::files::is_standard_output;
@@ -175,7 +174,13 @@ fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<Part<'
     let archives = answering.archives();
     let states: Vec<&State> = archives.iter().map(|(store, _)| store.state()).collect();
     if let [_, _, ..] = states.as_slice() {
-        ledger::answering(&states).context("these archives cannot be exported as one")?;
+        ledger::answering(&states).map_err(|error| match error {
+            ledger::AnsweringError::Overlap { site, archives: both } => {
+                let [one, other] = both.map(|place| archives[place].0.path().display());
+                anyhow::anyhow!("{one} and {other} have both captured pages of {site}; export each alone")
+            }
+            error => anyhow::Error::new(error).context("these archives cannot be exported as one"),
+        })?;
     }
     let Some(text) = &args.query else {
         let all = archives.into_iter().map(|(store, access)| Ok((store, Selection::all(store, &access)?)));

@@ -6,9 +6,7 @@ use std::process::ExitCode;
 use archive::exchange::export::{self, Format, Part, Selection, Settings};
 use archive::exchange::exports;
 use archive::files::is_standard_output;
-use archive::ledger;
-use archive::query::Question;
-use archive_storage::State;
+use archive::query::{self, Question};
 use chrono::Utc;
 use clap::ValueEnum as _;
 use indicatif::{HumanBytes, HumanCount};
@@ -172,15 +170,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// What is exported of each archive.
 fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<Part<'a>>> {
     let archives = answering.archives();
-    let states: Vec<&State> = archives.iter().map(|(store, _)| store.state()).collect();
-    if let [_, _, ..] = states.as_slice() {
-        ledger::answering(&states).map_err(|error| match error {
-            ledger::AnsweringError::Overlap { site, archives: both } => {
-                let [one, other] = both.map(|place| archives[place].0.path().display());
-                anyhow::anyhow!("{one} and {other} have both captured pages of {site}; export each alone")
-            }
-            error => anyhow::Error::new(error).context("these archives cannot be exported as one"),
-        })?;
+    if let [_, _, ..] = archives.as_slice() {
+        query::answering(&archives)?;
     }
     let Some(text) = &args.query else {
         let all = archives.into_iter().map(|(store, access)| Ok((store, Selection::all(store, &access)?)));

@@ -3,13 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use archive::ledger;
-use archive::query::Question;
+use archive::query::{self, Question};
 use archive::refresh::policies::PolicyName;
 use archive::selection::RefreshRules;
 use archive::selection::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample};
-use archive_storage::State;
 use chrono::Utc;
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
@@ -102,9 +99,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let now = args.clock.clock().now();
     let answering = args.archives.open(&args.reader)?;
     let archives = answering.archives();
-    let states: Vec<&State> = archives.iter().map(|(store, _)| store.state()).collect();
     // A page of two archives would be planned twice.
-    ledger::answering(&states).context("these archives cannot be planned as one")?;
+    query::answering(&archives)?;
     let found = match args.query.as_slice() {
         [] => None,
         words => {

@@ -101,32 +101,30 @@ impl Node {
     /// When the archive is older than what the partition has exchanged, or the store fails.
     pub fn start(member: &Member, archive: &Path, marks: &Marks, known: u64) -> Result<Self, ClusterError> {
         let shared = Shared::new(Arc::clone(&member.store), Arc::new(MachineTime));
-        let runtime = remote::runtime()?;
-        let number = member.partition.number;
-        if let Some(after) = member.after
-            && runtime.block_on(shared.newest_epoch(number))?.0 != after
-        {
-            // Two machines began it at the same time.
-            return Err(ClusterError::Beginning(number));
-        }
         let mine =
             Epoch { node: member.node.clone(), place: place(archive), time: time_of_day(&MachineTime) };
+        let runtime = remote::runtime()?;
+        let known = (marks, known, member.after);
         let (mut node, worker) =
-            runtime.block_on(Self::take_over(shared, member.partition.clone(), mine, (marks, known)))?;
+            runtime.block_on(Self::take_over(shared, member.partition.clone(), mine, known))?;
         let work = move || runtime.block_on(worker.work());
         node.thread = Some(thread::Builder::new().name("cluster".to_owned()).spawn(work)?);
         Ok(node)
     }
 
-    /// Takes the partition over; the worker that talks to the store has yet to be started.
+    /// Takes the partition over, `after` an epoch if there is one; the worker that talks to the store has yet to be started.
     pub(super) async fn take_over(
         shared: Shared,
         partition: Partition,
         mine: Epoch,
-        (marks, known): (&Marks, u64),
+        (marks, known, after): (&Marks, u64, Option<u64>),
     ) -> Result<(Self, Worker), ClusterError> {
-        check_fresh(&shared, &partition, marks, known).await?;
         let (before, _) = shared.newest_epoch(partition.number).await?;
+        if after.is_some_and(|after| after != before) {
+            // Two machines began it at the same time.
+            return Err(ClusterError::Beginning(partition.number));
+        }
+        check_fresh(&shared, &partition, marks, known).await?;
         let waits = before > 0 && !has_ended(&shared, partition.number, before, &mine).await?;
         let epoch = before + 1;
         let held = shared.time.now();

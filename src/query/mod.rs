@@ -91,7 +91,7 @@ pub use rows::{
 pub use running::{Late, Limits, MEMORY_MIN, MEMORY_USUAL, Running, SPILLED_BYTES_MAX};
 pub use sent::Sent;
 pub use times::Zone;
-pub use together::Together;
+pub use together::{Together, answering};
 pub use value::Value;
 
 use archive_storage::UrlId;

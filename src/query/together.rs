@@ -255,7 +255,10 @@ impl<'a> Together<'a> {
 }
 
 /// Which archive answers for each site, by the numbers of sites in each archive.
-fn answering(archives: &[(&Store, Access)]) -> Result<Vec<Vec<usize>>, ArchiveRowsError> {
+///
+/// # Errors
+/// When one of them cannot be read, and when two have captured pages of one site.
+pub fn answering(archives: &[(&Store, Access)]) -> Result<Vec<Vec<usize>>, ArchiveRowsError> {
     let states: Vec<&State> = archives.iter().map(|(store, _)| store.state()).collect();
     ledger::answering(&states).map_err(|error| match error {
         AnsweringError::Overlap { site, archives: both } => {

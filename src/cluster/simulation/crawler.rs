@@ -234,7 +234,7 @@ impl Crawler {
         let mut books = self.disk.borrow().durable.clone();
         let mine =
             Epoch { node: "node".to_owned(), place: self.disk.borrow().place.clone(), time: String::new() };
-        let known = (&books.marks, books.epoch);
+        let known = (&books.marks, books.epoch, None);
         let taken = Node::take_over(self.shared.clone(), self.partition.clone(), mine, known).await;
         let ended = match taken {
             Ok((node, worker)) => {

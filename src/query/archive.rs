@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use archive_grammar::Target;
+use archive_grammar::{Relation, Target};
 use archive_storage::{
     CaptureId, HostId, Page, SiteId, State, StateError, Store, TextCache, TitleCursor, UrlId, Visit,
 };
@@ -80,7 +81,7 @@ pub struct ArchiveRows<'a> {
     pub(super) access: Access,
     pub(super) pages: Pages<'a>,
     /// None if there are none of this checkpoint, and if access rules have to look at the captures of each page.
-    prepared: Option<Prepared>,
+    pub(super) prepared: Option<Prepared>,
     /// Those of captures, opened when first asked for.
     captures: OnceLock<Option<Prepared>>,
     /// The pages of each site, likewise.
@@ -522,6 +523,18 @@ impl Rows for ArchiveRows<'_> {
 
     fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Result<(), RowsError>) -> Result<(), RowsError> {
         self.all_links(visit)
+    }
+
+    fn linked(
+        &self,
+        relation: Relation,
+        others: &HashSet<UrlId>,
+    ) -> Result<Option<HashSet<UrlId>>, RowsError> {
+        self.pages_linked(relation, others)
+    }
+
+    fn contents(&self) -> Result<Option<Vec<([u8; 16], UrlId)>>, RowsError> {
+        self.contents_of_pages()
     }
 
     fn record(&self, capture: CaptureId) -> Result<Record, RowsError> {

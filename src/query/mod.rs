@@ -20,6 +20,7 @@
 //! a test of an unknown value is false, its negation true.
 
 mod archive;
+mod archive_related;
 mod archive_sites;
 mod as_of;
 mod batch;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use archive_grammar::Target;
 use archive_storage::{HostId, MimeId, SiteId, UrlId};
 
+use super::Instant;
 use super::archive::page_type;
 use super::batch::Batch;
 use super::block_rows::Rows;
@@ -63,6 +64,9 @@ impl<'a> Test<'a> {
     /// The test of a filter, or of those of its parts that must all hold, and whether it is equivalent to the filter; none if
     /// columns say nothing about it.
     pub(super) fn of(filter: &Filter, known: Known<'a, '_>) -> Result<(Option<Self>, bool), RowsError> {
+        if let Filter::Changed(from, _) = filter {
+            return Ok((Self::changed_since(*from), false));
+        }
         let Filter::All(parts) = filter else {
             let test = Self::exact(filter, known)?;
             let is_exact = test.is_some();
@@ -164,6 +168,16 @@ impl<'a> Test<'a> {
             }
             Filter::Compare { .. } | Filter::Hit(_) | Filter::Some(..) | Filter::Changed(..) => None,
         })
+    }
+
+    /// A test of pages that have changed, if they have, at this time or later.
+    fn changed_since(from: Option<Instant>) -> Option<Self> {
+        let versions = number(Column::Versions, Target::Pages)?;
+        let versions = Self::Between(versions, vec![(Bound::Included(2.0), Bound::Unbounded)]);
+        let changed = times(Column::Changed)?;
+        // Seconds are stored.
+        let from = from.map_or(Bound::Unbounded, |from| Bound::Included(from.timestamp() as f64));
+        Some(Self::All(vec![versions, Self::Between(changed.0, vec![(from, Bound::Unbounded)])]))
     }
 
     /// Whether anything is known of a field.

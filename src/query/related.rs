@@ -1,17 +1,22 @@
 //! Pages by their relations to others: links, redirects, equal content.
 //!
-//! Each relation is one pass over all links, or over all pages, and gives a list of pages.
+//! Each relation is one pass over all links, or over all pages, unless the store has a shorter way, and gives a list of pages.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use archive_grammar::Relation;
 use archive_storage::UrlId;
+use rayon::prelude::*;
 
 use super::hits::{Found, Hits, Scored};
 use super::plan::{Plan, Scores, Search};
 use super::rows::{PageRow, Rows, RowsError};
 use super::{Error, FullText, explain};
 use crate::parse::LinkKind;
+
+/// Statuses of pages whose content counts.
+pub(super) const FOUND: Range<u16> = 200..300;
 
 /// Rows whose scores are looked up one by one.
 const SCORED_LATER_MAX: usize = 100;
@@ -136,54 +141,65 @@ pub(super) fn related(
     relation: Relation,
     others: &HashSet<UrlId>,
 ) -> Result<Found, RowsError> {
-    let (running, mut found) = (rows.running(), HashSet::new());
-    match relation {
-        Relation::SameContentAs => {
+    let found = match (relation, rows.linked(relation, others)?) {
+        (_, Some(found)) => found,
+        (Relation::SameContentAs, None) => {
             let mut contents = HashSet::new();
             for id in others {
                 let page = rows.page(*id)?;
                 contents.extend(page.map(|page| content(rows, &page)).transpose()?.flatten());
             }
-            for page in rows.pages() {
-                let page = page?;
-                running.check_row()?;
-                if content(rows, &page)?.is_some_and(|content| contents.contains(&content)) {
-                    found.insert(page.id);
-                }
-            }
+            let equal = contents_of(rows)?.into_iter().filter(|(content, _)| contents.contains(content));
+            equal.map(|(_, id)| id).collect()
         }
-        Relation::LinksTo | Relation::LinkedFrom | Relation::RedirectsTo => rows.links(&mut |link| {
-            running.check_row()?;
-            let (page, other) = match relation {
-                Relation::LinkedFrom => (link.target, link.source),
-                _ => (link.source, link.target),
-            };
-            let counts = relation != Relation::RedirectsTo || link.hop == LinkKind::Redirect.hop();
-            if counts && others.contains(&other) {
-                found.insert(page);
-            }
-            Ok(())
-        })?,
-    }
+        (_, None) => linked(rows, relation, others)?,
+    };
     Ok(found.into_iter().map(|id| (id, 0.0)).collect())
+}
+
+/// The pages that links relate to one of `others`.
+fn linked(rows: &dyn Rows, relation: Relation, others: &HashSet<UrlId>) -> Result<HashSet<UrlId>, RowsError> {
+    let (running, mut found) = (rows.running(), HashSet::new());
+    rows.links(&mut |link| {
+        running.check_row()?;
+        let (page, other) = match relation {
+            Relation::LinkedFrom => (link.target, link.source),
+            _ => (link.source, link.target),
+        };
+        let counts = relation != Relation::RedirectsTo || link.hop == LinkKind::Redirect.hop();
+        if counts && others.contains(&other) {
+            found.insert(page);
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// Pages whose content another page has too.
 fn duplicates(rows: &dyn Rows) -> Result<Found, RowsError> {
+    let mut contents = contents_of(rows)?;
+    contents.par_sort_unstable();
+    let equal = contents.chunk_by(|(left, _), (right, _)| left == right).filter(|chunk| chunk.len() > 1);
+    Ok(equal.flatten().map(|(_, id)| (*id, 0.0)).collect())
+}
+
+/// The contents of all pages that have one that counts.
+fn contents_of(rows: &dyn Rows) -> Result<Vec<([u8; 16], UrlId)>, RowsError> {
+    if let Some(contents) = rows.contents()? {
+        return Ok(contents);
+    }
     let mut contents = Vec::new();
     for page in rows.pages() {
         let page = page?;
         rows.running().check_row()?;
         contents.extend(content(rows, &page)?.map(|content| (content, page.id)));
     }
-    contents.sort_unstable();
-    let equal = contents.chunk_by(|(left, _), (right, _)| left == right).filter(|chunk| chunk.len() > 1);
-    Ok(equal.flatten().map(|(_, id)| (*id, 0.0)).collect())
+    Ok(contents)
 }
 
 /// The digest of a page that was found; an error message has none that counts.
 fn content(rows: &dyn Rows, page: &PageRow) -> Result<Option<[u8; 16]>, RowsError> {
-    if !page.status.is_some_and(|status| (200..300).contains(&status)) {
+    if !page.status.is_some_and(|status| FOUND.contains(&status)) {
         return Ok(None);
     }
     let newest = rows.history(page.id)?.next().transpose()?;

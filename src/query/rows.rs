@@ -4,7 +4,9 @@
 //! only when a condition or column needs them.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
+use archive_grammar::Relation;
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use chrono::{DateTime, Utc};
 
@@ -442,6 +444,21 @@ pub trait Rows {
     fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Result<(), RowsError>) -> Result<(), RowsError> {
         let _ = visit;
         Ok(())
+    }
+
+    /// The pages that links relate to one of `others`, if the store knows a shorter way to them than by [`Rows::links`].
+    fn linked(
+        &self,
+        relation: Relation,
+        others: &HashSet<UrlId>,
+    ) -> Result<Option<HashSet<UrlId>>, RowsError> {
+        let _ = (relation, others);
+        Ok(None)
+    }
+
+    /// The digests of all pages that were found and have one, if the store knows a shorter way to them than by [`Rows::history`].
+    fn contents(&self) -> Result<Option<Vec<([u8; 16], UrlId)>>, RowsError> {
+        Ok(None)
     }
 
     /// What the records of a capture say: costs reading them.

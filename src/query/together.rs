@@ -9,9 +9,10 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use archive_grammar::Relation;
 use archive_storage::{CaptureId, HostId, SiteId, State, Store, UrlId};
 use chrono::{DateTime, Utc};
 
@@ -479,6 +480,14 @@ impl Rows for Together<'_> {
         let part = self.of(page.0, |first| first.url);
         let history = part.rows.history(part.page(page))?;
         Ok(Box::new(history.map(|row| row.map(|row| part.capture(row)))))
+    }
+
+    fn linked(&self, relation: Relation, others: &HashSet<UrlId>) -> Found<Option<HashSet<UrlId>>> {
+        self.only().map_or(Ok(None), |only| only.linked(relation, others))
+    }
+
+    fn contents(&self) -> Found<Option<Vec<([u8; 16], UrlId)>>> {
+        self.only().map_or(Ok(None), Rows::contents)
     }
 
     fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {

@@ -7,6 +7,7 @@
 //!
 //! Invariant: lists are only appended. The newest of a page is the one its visit points to; earlier ones stay readable.
 
+use std::ops::Range;
 use std::path::Path;
 
 use crate::backend::{Disk, OpenMode};
@@ -89,8 +90,15 @@ impl LinkLog {
         LinkCursor { records: RecordCursor::new(&self.records) }
     }
 
-    pub(crate) fn scan(&self) -> LinkScan<'_> {
-        LinkScan { log: &self.records, cursor: RecordCursor::new(&self.records), block: 0, offset: 0 }
+    /// The lists of some blocks.
+    pub(crate) fn scan(&self, blocks: Range<u64>) -> LinkScan<'_> {
+        let end = blocks.end.min(self.records.blocks());
+        let cursor = RecordCursor::new(&self.records);
+        LinkScan { cursor, block: blocks.start, end, offset: 0 }
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
+        self.records.blocks()
     }
 
     pub(crate) fn open_block(&self) -> &[u8] {
@@ -151,12 +159,12 @@ impl LinkCursor<'_> {
     }
 }
 
-/// Reads all lists in order of their fetches.
+/// Reads lists in order of their fetches.
 #[derive(Debug)]
 pub struct LinkScan<'a> {
-    log: &'a RecordLog,
     cursor: RecordCursor<'a>,
     block: u64,
+    end: u64,
     offset: usize,
 }
 
@@ -166,7 +174,7 @@ impl LinkScan<'_> {
     /// # Errors
     /// [`StateError::Corrupted`], and what the disk refuses.
     pub fn read_next(&mut self, list: &mut LinkList) -> Result<bool> {
-        if self.block >= self.log.blocks() {
+        if self.block >= self.end {
             return Ok(false);
         }
         let position: Position = RecordLog::join(self.block, self.offset);

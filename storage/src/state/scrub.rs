@@ -191,7 +191,7 @@ impl State {
     }
 
     fn copy_links(&self, copy: &mut Self, scrub: &Scrub) -> Result<()> {
-        let (mut scan, mut list, mut copied) = (self.links.scan(), LinkList::default(), 0);
+        let (mut scan, mut list, mut copied) = (self.all_links(), LinkList::default(), 0);
         while scan.read_next(&mut list)? {
             let Some(source) = list.source.filter(|source| !scrub.pages.contains(source)) else {
                 continue;

@@ -149,7 +149,19 @@ impl State {
     /// Every list ever stored, in order of arrival.
     #[must_use]
     pub fn all_links(&self) -> LinkScan<'_> {
-        self.links.scan()
+        self.links_of(0..self.link_blocks())
+    }
+
+    /// Blocks of links, of which [`State::links_of`] reads a range.
+    #[must_use]
+    pub fn link_blocks(&self) -> u64 {
+        self.links.blocks()
+    }
+
+    /// As [`State::all_links`], of some blocks alone.
+    #[must_use]
+    pub fn links_of(&self, blocks: Range<u64>) -> LinkScan<'_> {
+        self.links.scan(blocks)
     }
 
     /// Hands the newest list of every page to a function, in order of arrival: what a ranking is computed from.
@@ -160,7 +172,7 @@ impl State {
         &self,
         mut visit: impl FnMut(UrlId, &[LinkTarget]) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let (mut scan, mut list) = (self.links.scan(), LinkList::default());
+        let (mut scan, mut list) = (self.all_links(), LinkList::default());
         let (mut pages, mut visits) = (self.pages.cursor(), self.visits.cursor());
         while scan.read_next(&mut list)? {
             let Some(source) = list.source else { continue };

@@ -107,6 +107,14 @@ impl Rows {
         match (self, other) {
             (Self::None, _) | (_, Self::None) => Self::None,
             (Self::All, rows) | (rows, Self::All) => rows,
+            (Self::Few(mut rows, all), Self::Few(others, _)) => {
+                let mut others = others.into_iter().peekable();
+                rows.retain(|row| {
+                    while others.next_if(|other| other < row).is_some() {}
+                    others.next_if_eq(row).is_some()
+                });
+                Self::of_few(rows, all)
+            }
             (Self::Few(mut rows, all), other) | (other, Self::Few(mut rows, all)) => {
                 rows.retain(|row| other.has(*row as usize));
                 Self::of_few(rows, all)

@@ -8,12 +8,15 @@
 //! All this follows from the history alone: a revisit is what it stands for (a 304 of a copy is a copy), and a fetch that
 //! failed, or met an error of the server, says nothing of a page that was found before.
 
-use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archive_storage::{
-    Capture, CaptureId, History, LinkCursor, LinkList, LinkTarget, Page, State, StateError, UrlId, Visit,
+    Capture, CaptureId, History, LinkCursor, LinkList, LinkTarget, Page, ROWS_TOGETHER, State, StateError,
+    UrlId, Visit,
 };
+use rayon::prelude::*;
 
 use super::credit::{CreditError, Credits};
 use super::late::is_page;
@@ -100,20 +103,27 @@ const SINGLE_MAX: usize = 1 << 11;
 /// The importance of the pages that aliases stand for, as of one checkpoint.
 #[derive(Debug, Default)]
 pub struct AliasImportance {
-    looked_up: Cell<usize>,
-    all: OnceCell<HashMap<UrlId, f64>>,
+    looked_up: AtomicUsize,
+    all: OnceLock<HashMap<UrlId, f64>>,
 }
 
 impl AliasImportance {
     /// With importance that is already known.
     #[must_use]
     pub fn known(all: HashMap<UrlId, f64>) -> Self {
-        Self { all: OnceCell::from(all), ..Self::default() }
+        Self { all: OnceLock::from(all), ..Self::default() }
     }
 
-    /// Says that those of all pages will be asked for.
-    pub fn expect_all(&self) {
-        self.looked_up.set(SINGLE_MAX);
+    /// Works out those of all aliases, which will be asked for.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn read_all(&self, state: &State, credits: &Credits) -> Result<&HashMap<UrlId, f64>, StateError> {
+        if let Some(all) = self.all.get() {
+            return Ok(all);
+        }
+        let all = Self::all(state, credits)?;
+        Ok(self.all.get_or_init(|| all))
     }
 
     /// That of an alias; nothing when it stands for no page.
@@ -121,15 +131,10 @@ impl AliasImportance {
     /// # Errors
     /// When the store fails.
     pub fn of(&self, state: &State, credits: &Credits, id: UrlId) -> Result<Option<f64>, StateError> {
-        if self.all.get().is_none() {
-            self.looked_up.set(self.looked_up.get() + 1);
-            if self.looked_up.get() <= SINGLE_MAX {
-                return credits.importance_of(state, id);
-            }
-            let all = Self::all(state, credits)?;
-            return Ok(self.all.get_or_init(|| all).get(&id).copied());
+        if self.all.get().is_none() && self.looked_up.fetch_add(1, Ordering::Relaxed) < SINGLE_MAX {
+            return credits.importance_of(state, id);
         }
-        Ok(self.all.get().and_then(|all| all.get(&id)).copied())
+        Ok(self.read_all(state, credits)?.get(&id).copied())
     }
 
     fn all(state: &State, credits: &Credits) -> Result<HashMap<UrlId, f64>, StateError> {
@@ -149,14 +154,18 @@ impl AliasImportance {
 /// # Errors
 /// When the store fails.
 pub fn aliases(state: &State) -> Result<Vec<(UrlId, UrlId)>, StateError> {
-    let mut hops: HashMap<UrlId, UrlId> = HashMap::new();
-    let mut links = state.link_cursor();
-    for visit in state.visits_with_pages(0, 1) {
-        let (id, page, visit) = visit?;
-        if page.flags.has_any(flags::ALIAS) && !page.flags.has_any(flags::ACCOUNT) {
-            hops.extend(leads_to(state, id, &visit, &mut links)?.map(|other| (id, other)));
+    let hops_of = |first: u32| -> Result<Vec<(UrlId, UrlId)>, StateError> {
+        let (mut hops, mut links) = (Vec::new(), state.link_cursor());
+        for visit in state.visits_with_pages(first, 1).take(ROWS_TOGETHER) {
+            let (id, page, visit) = visit?;
+            if page.flags.has_any(flags::ALIAS) && !page.flags.has_any(flags::ACCOUNT) {
+                hops.extend(leads_to(state, id, &visit, &mut links)?.map(|other| (id, other)));
+            }
         }
-    }
+        Ok(hops)
+    };
+    let parts = state.visit_parts().into_par_iter().map(hops_of);
+    let hops = parts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     Ok(ends(&hops))
 }
 

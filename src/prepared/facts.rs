@@ -75,7 +75,7 @@ impl<'a> Pages<'a> {
     /// # Errors
     /// When the state cannot be read.
     pub fn expect_all(&self) -> Result<(), StateError> {
-        self.aliases.expect_all();
+        self.aliases.read_all(self.state, &self.credits)?;
         if self.sites.get().is_none() {
             let sites = self.state.host_records().map(|host| host.map(|host| host.site));
             let sites = sites.collect::<Result<_, _>>()?;

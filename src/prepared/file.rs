@@ -99,13 +99,19 @@ impl Writer {
 
     /// Adds the values of the next column of a block, and of the next block after the last column.
     pub(super) fn add(&mut self, values: &[u64]) -> Result<(), PreparedError> {
+        self.push(&self.packed(values)?)
+    }
+
+    /// Packs the values of a column in a block.
+    pub(super) fn packed(&self, values: &[u64]) -> Result<Packed, PreparedError> {
         let least = values.iter().copied().min().unwrap_or_default();
         let most = values.iter().copied().max().unwrap_or_default();
         let plain = narrow(values, least, width(least, most));
         let packed = zstd::bulk::compress(&plain, LEVEL).map_err(failed(&self.path))?;
         // A chunk that does not shrink much is read faster uncompressed.
-        let stored = if packed.len() < plain.len() / WORTH { &packed } else { &plain };
-        self.push(stored, [least, most, xxh3_64(stored)])
+        let stored = if packed.len() < plain.len() / WORTH { packed } else { plain };
+        let sum = xxh3_64(&stored);
+        Ok(Packed { stored, numbers: [least, most, sum] })
     }
 
     /// Adds a block of another file as it is; false, and nothing is added, if it is damaged.
@@ -118,13 +124,13 @@ impl Writer {
         let chunks: Option<Vec<_>> = (0..old.stamp.columns).map(stored).collect();
         let Some(chunks) = chunks else { return Ok(false) };
         for (Chunk { least, most, sum, .. }, stored) in chunks {
-            self.push(&stored, [least, most, sum])?;
+            self.push(&Packed { stored, numbers: [least, most, sum] })?;
         }
         Ok(true)
     }
 
-    /// Adds a chunk with the least and the greatest of its values, and its sum.
-    fn push(&mut self, stored: &[u8], numbers: [u64; 3]) -> Result<(), PreparedError> {
+    /// Adds values that are packed, as [`Writer::add`] adds them.
+    pub(super) fn push(&mut self, Packed { stored, numbers }: &Packed) -> Result<(), PreparedError> {
         self.file.write_all(stored).map_err(failed(&self.path))?;
         let bytes = u32::try_from(stored.len())
             .map_err(|_| failed(&self.path)(io::ErrorKind::FileTooLarge.into()))?;
@@ -145,6 +151,12 @@ impl Writer {
         };
         finish().map_err(failed(&self.path))
     }
+}
+
+/// The values of a column in a block as they are stored, with the least and the greatest of them, and the sum of the bytes.
+pub(super) struct Packed {
+    stored: Vec<u8>,
+    numbers: [u64; 3],
 }
 
 /// A file that is read.

@@ -16,15 +16,16 @@ use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use archive_storage::{
-    Capture, CaptureId, CaptureKind, Page, State, StateError, Store, StoreError, UrlId, Visit,
+    Capture, CaptureId, CaptureKind, Page, State, StateError, Store, StoreError, UrlId, Visit, VisitId,
 };
+use rayon::prelude::*;
 
 use by_site::SiteWriter;
 pub use by_site::{BY_SITE_FILE, BySite};
 pub use captures::{capture_kind, size};
 pub use facts::{Facts, KINDS_END, Pages, is_page, kind};
 pub use file::{BLOCK_ROWS, PreparedError};
-use file::{Reader, Stamp, Writer};
+use file::{Packed, Reader, Stamp, Writer};
 pub use sample::{SAMPLE_FILE, Sampled, sample, sample_step};
 pub use sites::{SiteColumn, SiteSums, Sites};
 
@@ -42,6 +43,9 @@ pub const SITES_FILE: &str = "state/sites.prepared";
 
 /// Archives with fewer URLs and fewer captures have no files: their tables are read in some milliseconds.
 pub const ROWS_MIN: u32 = 1 << 14;
+
+/// Blocks that are made side by side; a block takes some 10 MB.
+const BLOCKS_PER_PROCESSOR: usize = 2;
 
 /// Why columns cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -150,17 +154,18 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
     let mut writer = Writer::begin(&folder.join(FILE), of_pages(state), block_rows)?;
     let mut by_site = SiteWriter::begin(state, folder, block_rows)?;
     let mut sampled = Vec::new();
-    let mut rows = state.pages_with_visits();
-    loop {
-        let block = rows.by_ref().take(block_rows as usize).collect::<Result<Vec<_>, _>>()?;
-        if block.is_empty() {
-            break;
-        }
-        let columns = columns_of(&pages, &block, &mut sites)?;
-        columns.iter().try_for_each(|values| writer.add(values))?;
-        by_site.add(columns.get(Column::Site as usize).map_or(&[], Vec::as_slice))?;
-        for row in sample::sampled(&pages, &block) {
-            sampled.push(row?);
+    let blocks: Vec<u32> = (0..state.url_count()).step_by(block_rows as usize).collect();
+    for blocks in blocks.chunks(BLOCKS_PER_PROCESSOR * rayon::current_num_threads()) {
+        let made = blocks
+            .par_iter()
+            .map(|first| Block::of(&pages, &writer, *first..first.saturating_add(block_rows)));
+        for mut made in made.collect::<Result<Vec<_>, _>>()? {
+            made.packed.iter().try_for_each(|packed| writer.push(packed))?;
+            by_site.add(&made.sites)?;
+            for facts in &made.facts {
+                sites.get_mut(facts.site.index()).into_iter().for_each(|site| site.add(facts));
+            }
+            sampled.append(&mut made.sampled);
         }
     }
     writer.finish()?;
@@ -204,12 +209,33 @@ fn write_captures(pages: &Pages<'_>, folder: &Path, block_rows: u32) -> Result<(
     Ok(writer.finish()?)
 }
 
-/// The columns of some pages, which are added to their sites.
+/// What is written of the pages of a block.
+struct Block {
+    packed: Vec<Packed>,
+    /// The column of sites.
+    sites: Vec<u64>,
+    facts: Vec<Facts>,
+    sampled: Vec<(VisitId, Sampled)>,
+}
+
+impl Block {
+    fn of(pages: &Pages<'_>, writer: &Writer, ids: Range<u32>) -> Result<Self, Error> {
+        let ids = ids.start..ids.end.min(pages.state().url_count());
+        let block = pages.state().visits_of(ids.map(UrlId)).collect::<Result<Vec<_>, _>>()?;
+        let (mut columns, facts) = columns_of(pages, &block)?;
+        let packed = columns.iter().map(|values| writer.packed(values)).collect::<Result<_, _>>()?;
+        let sites = columns.swap_remove(Column::Site as usize);
+        let sampled = sample::sampled(pages, &block).collect::<Result<_, _>>()?;
+        Ok(Self { packed, sites, facts, sampled })
+    }
+}
+
+/// The columns of some pages, and the facts of those that are pages.
 fn columns_of(
     pages: &Pages<'_>,
     block: &[(UrlId, Page, Option<Visit>)],
-    sites: &mut [SiteSums],
-) -> Result<Vec<Vec<u64>>, StateError> {
+) -> Result<(Vec<Vec<u64>>, Vec<Facts>), StateError> {
+    let mut all_facts = Vec::with_capacity(block.len());
     let newest = |visit: &Option<Visit>| visit.as_ref().and_then(|visit| visit.last_capture);
     let ids: Vec<CaptureId> = block.iter().filter_map(|(.., visit)| newest(visit)).collect();
     let captures: Vec<_> = ids.iter().copied().zip(pages.state().captures_of(&ids)?).collect();
@@ -224,9 +250,6 @@ fn columns_of(
         let facts = pages.facts(*id, page, visit.as_ref())?;
         let mut values = [NO_PAGE; COLUMNS];
         if let Some(facts) = facts {
-            if let Some(site) = sites.get_mut(facts.site.index()) {
-                site.add(&facts);
-            }
             values = facts.values();
             let mut set = |column: Column, value: u64| values[column as usize] = value;
             if let Some((newest, content)) = captures {
@@ -241,12 +264,13 @@ fn columns_of(
             set(Column::Seed, page.flags.has_any(page_flags::SEED).into());
             set(Column::Refusal, page_flags::refusal_code(page.flags).into());
             set(Column::Hop, page.via.map_or(0, |_| page.hop.into()));
+            all_facts.push(facts);
         }
         for (column, value) in columns.iter_mut().zip(values) {
             column.push(value);
         }
     }
-    Ok(columns.into())
+    Ok((columns.into(), all_facts))
 }
 
 fn of_pages(state: &State) -> Stamp {

@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use archive_storage::{Capture, CaptureId, HostId, Page, SiteId, StateError, UrlId, Visit};
+use archive_storage::{Capture, CaptureId, HostId, Page, ROWS_TOGETHER, SiteId, StateError, UrlId, Visit};
+use rayon::prelude::*;
 
 use super::folders::numbers;
 use super::{Best, Candidate, SECONDS_PER_DAY, SIGNAL_RULE, Survey, fetches_per_day};
@@ -124,13 +125,17 @@ impl Survey<'_> {
         }
         let mut pages: Vec<UrlId> = pages.into_iter().collect();
         pages.sort_unstable();
-        let mut considered = Vec::with_capacity(pages.len());
-        for known in self.state.visits_of(pages.into_iter()) {
-            let (page, record, visit) = known?;
-            let Some(visit) = visit else { continue };
-            considered.extend(self.consider(page, &record, &visit)?);
-        }
-        Ok(considered)
+        let of_part = |pages: &[UrlId]| -> Result<Vec<Considered>, CreditError> {
+            let mut considered = Vec::with_capacity(pages.len());
+            for known in self.state.visits_of(pages.iter().copied()) {
+                let (page, record, visit) = known?;
+                let Some(visit) = visit else { continue };
+                considered.extend(self.consider(page, &record, &visit)?);
+            }
+            Ok(considered)
+        };
+        let parts: Vec<_> = pages.par_chunks(ROWS_TOGETHER).map(of_part).collect::<Result<_, _>>()?;
+        Ok(parts.into_iter().flatten().collect())
     }
 
     fn consider(&self, page: UrlId, record: &Page, visit: &Visit) -> Result<Option<Considered>, CreditError> {
@@ -236,12 +241,21 @@ impl Survey<'_> {
         let mut known = Known { found_at_birth: false, mean_rate, ..Known::default() };
         let mut sites: HashMap<SiteId, usize> = HashMap::new();
         let mut directories: HashMap<u64, usize> = HashMap::new();
-        let mut urls = self.state.url_cursor();
-        for page in considered {
-            let site = self.state.host(page.host)?.site;
+        let hosts = self.state.host_records().map(|host| host.map(|host| host.site));
+        let hosts = hosts.collect::<Result<Vec<SiteId>, _>>()?;
+        let of_part = |pages: &[Considered]| -> Result<Vec<_>, StateError> {
+            let mut urls = self.state.url_cursor();
+            let related = pages.iter().map(|page| {
+                let site = hosts.get(page.host.index()).copied().unwrap_or_default();
+                Ok((site, relations(u64::from(site.0), &path(urls.get(page.candidate.page)?))))
+            });
+            related.collect()
+        };
+        let related = considered.par_chunks(ROWS_TOGETHER).map(of_part);
+        let related = related.collect::<Result<Vec<_>, _>>()?.concat();
+        for (page, (site, relations)) in considered.iter().zip(related) {
             let number = sites.len();
             let number = *sites.entry(site).or_insert(number);
-            let relations = relations(u64::from(site.0), &path(urls.get(page.candidate.page)?));
             let directory = directories.len();
             let directory = *directories.entry(relations[DIRECTORY]).or_insert(directory);
             known.importance.push(page.candidate.weight);

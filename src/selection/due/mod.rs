@@ -18,8 +18,9 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 
-use archive_storage::{Page, State, UrlId, Visit};
+use archive_storage::{Page, ROWS_TOGETHER, State, UrlId, Visit};
 use chrono::{DateTime, Utc};
+use rayon::prelude::*;
 
 use crate::ledger::{AliasImportance, CreditError, Credits, announcement_trust, page_flags as flags};
 use crate::parse::DocumentKind;
@@ -34,6 +35,9 @@ pub(super) use unread::undiscovered;
 
 /// Visits that the prior is learned from; of more, every n-th.
 const PRIOR_VISITS_MAX: usize = 1 << 16;
+
+/// Parts of all visits that are looked at side by side; what is found in them waits in memory.
+const PARTS_PER_PROCESSOR: usize = 2;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
@@ -203,12 +207,18 @@ impl<'a> Survey<'a> {
 
     /// Calls `each` for all candidates, ripe or not, in the order of their first fetches.
     fn all(&self, mut each: impl FnMut(&Candidate, &Visit)) -> Result<(), CreditError> {
-        self.aliases.expect_all();
-        for visit in self.state.visits_with_pages(0, 1) {
-            let (page, record, visit) = visit?;
-            if let Some(candidate) = self.candidate(page, &record, &visit)? {
-                each(&candidate, &visit);
+        self.aliases.read_all(self.state, self.credits)?;
+        let of_part = |first: &u32| -> Result<Vec<(Candidate, Visit)>, CreditError> {
+            let mut found = Vec::new();
+            for visit in self.state.visits_with_pages(*first, 1).take(ROWS_TOGETHER) {
+                let (page, record, visit) = visit?;
+                found.extend(self.candidate(page, &record, &visit)?.map(|candidate| (candidate, visit)));
             }
+            Ok(found)
+        };
+        for parts in self.state.visit_parts().chunks(PARTS_PER_PROCESSOR * rayon::current_num_threads()) {
+            let found: Vec<_> = parts.par_iter().map(of_part).collect::<Result<_, _>>()?;
+            found.iter().flatten().for_each(|(candidate, visit)| each(candidate, visit));
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ use crate::checkpoint::{Result, StateError};
 use crate::ids::UrlId;
 use crate::pages::{Page, Visit, VisitId, VisitRecord};
 
-/// Rows whose partners in another table are read together: they take less than 8 MiB, so that the allocator keeps the room.
-const TOGETHER: usize = 1 << 15;
+/// Rows of a table whose partners in another one are read together: they take less than 8 MiB, so that the allocator keeps the room.
+pub const ROWS_TOGETHER: usize = 1 << 15;
 
 impl State {
     /// What is known of a URL.
@@ -96,6 +96,12 @@ impl State {
         })
     }
 
+    /// The first of every [`ROWS_TOGETHER`] visits, which [`State::visits_with_pages`] reads at a time: for passes on several processors.
+    #[must_use]
+    pub fn visit_parts(&self) -> Vec<u32> {
+        (0..self.visits.len()).step_by(ROWS_TOGETHER).collect()
+    }
+
     /// What is known of a URL's fetches; `None` before the first.
     ///
     /// # Errors
@@ -169,7 +175,7 @@ fn together<T>(
     let mut is_over = false;
     std::iter::from_fn(move || {
         if made.len() == 0 && !is_over {
-            let taken: Vec<u32> = numbers.by_ref().take(TOGETHER).collect();
+            let taken: Vec<u32> = numbers.by_ref().take(ROWS_TOGETHER).collect();
             is_over = taken.is_empty();
             match make(&taken) {
                 Ok(rows) => made = rows.into_iter(),

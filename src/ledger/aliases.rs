@@ -74,8 +74,44 @@ pub fn leads_to(
     let Some(newest) = visit.last_capture else { return Ok(None) };
     let Some((_, capture)) = shown_of(state.history_from(newest))? else { return Ok(None) };
     let original = capture.original.map(|original| state.capture(original)).transpose()?;
+    hop(id, visit, &capture, original.map(|original| original.url), links)
+}
+
+/// The same of many URLs, whose captures are read together. URLs that lead nowhere are not among them.
+fn hops(
+    state: &State,
+    urls: &[(UrlId, Visit, CaptureId)],
+    links: &mut LinkCursor<'_>,
+) -> Result<Vec<(UrlId, UrlId)>, StateError> {
+    let newest: Vec<CaptureId> = urls.iter().map(|(.., newest)| *newest).collect();
+    let mut shown = Vec::new();
+    for ((id, visit, newest), capture) in urls.iter().zip(state.captures_of(&newest)?) {
+        let capture = match says(&capture) {
+            true => Some(capture),
+            false => shown_of(state.history_from(*newest))?.map(|(_, capture)| capture),
+        };
+        shown.extend(capture.map(|capture| (*id, visit, capture)));
+    }
+    let originals: Vec<CaptureId> = shown.iter().filter_map(|(.., capture)| capture.original).collect();
+    let mut originals = state.captures_of(&originals)?.into_iter();
+    let mut found = Vec::new();
+    for (id, visit, capture) in &shown {
+        let original = capture.original.and_then(|_| originals.next()).map(|original| original.url);
+        found.extend(hop(*id, visit, capture, original, links)?.map(|other| (*id, other)));
+    }
+    Ok(found)
+}
+
+/// Where a URL leads to whose newest capture that says so, and the URL of that one's original, are known.
+fn hop(
+    id: UrlId,
+    visit: &Visit,
+    capture: &Capture,
+    original: Option<UrlId>,
+    links: &mut LinkCursor<'_>,
+) -> Result<Option<UrlId>, StateError> {
     if !is_redirect(capture.status) {
-        return Ok(original.map(|original| original.url).filter(|&other| other != id));
+        return Ok(original.filter(|&other| other != id));
     }
     let Some(position) = visit.links else { return Ok(None) };
     let mut list = LinkList::default();
@@ -93,8 +129,11 @@ pub fn shown(state: &State, id: UrlId) -> Result<Option<(CaptureId, Capture)>, S
 }
 
 fn shown_of(mut history: History<'_>) -> Result<Option<(CaptureId, Capture)>, StateError> {
-    let says = |capture: &Capture| is_page(capture) || matches!(capture.status, 404 | 410);
     history.find(|found| found.as_ref().map_or(true, |(_, capture)| says(capture))).transpose()
+}
+
+fn says(capture: &Capture) -> bool {
+    is_page(capture) || matches!(capture.status, 404 | 410)
 }
 
 /// Aliases that are looked up one by one, a block of links each, before all are worked out together.
@@ -155,14 +194,14 @@ impl AliasImportance {
 /// When the store fails.
 pub fn aliases(state: &State) -> Result<Vec<(UrlId, UrlId)>, StateError> {
     let hops_of = |first: u32| -> Result<Vec<(UrlId, UrlId)>, StateError> {
-        let (mut hops, mut links) = (Vec::new(), state.link_cursor());
+        let mut aliases = Vec::new();
         for visit in state.visits_with_pages(first, 1).take(ROWS_TOGETHER) {
             let (id, page, visit) = visit?;
             if page.flags.has_any(flags::ALIAS) && !page.flags.has_any(flags::ACCOUNT) {
-                hops.extend(leads_to(state, id, &visit, &mut links)?.map(|other| (id, other)));
+                aliases.extend(visit.last_capture.map(|newest| (id, visit, newest)));
             }
         }
-        Ok(hops)
+        hops(state, &aliases, &mut state.link_cursor())
     };
     let parts = state.visit_parts().into_par_iter().map(hops_of);
     let hops = parts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();

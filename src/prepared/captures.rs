@@ -53,19 +53,19 @@ pub(super) fn columns_of(pages: &Pages<'_>, rows: Range<u32>) -> Result<Option<V
     let mut urls: Vec<UrlId> = block.iter().map(|capture| capture.url).collect();
     urls.sort_unstable();
     urls.dedup();
-    let known = pages.state().visits_of(urls.iter().copied()).collect::<Result<Vec<_>, _>>()?;
+    let known = pages.state().pages_of(&urls)?;
     let mut columns = [const { Vec::new() }; COLUMNS.len()];
     columns.iter_mut().for_each(|column| column.reserve(block.len()));
     for capture in &block {
         let (Ok(time), Ok(place)) = (u64::try_from(capture.time), urls.binary_search(&capture.url)) else {
             return Ok(None);
         };
-        let Some((url, page, _)) = known.get(place) else { return Ok(None) };
+        let Some(page) = known.get(place) else { return Ok(None) };
         let is_shown = !page.flags.has_any(page_flags::ROBOTS);
         let values = [
             if is_shown { capture_kind(capture) } else { 0 },
             page.host.0.into(),
-            pages.site_of(*url, page)?.0.into(),
+            pages.site_of(capture.url, page)?.0.into(),
             capture.status.into(),
             capture.mime.0.into(),
             time,

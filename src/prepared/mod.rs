@@ -44,8 +44,8 @@ pub const SITES_FILE: &str = "state/sites.prepared";
 /// Archives with fewer URLs and fewer captures have no files: their tables are read in some milliseconds.
 pub const ROWS_MIN: u32 = 1 << 14;
 
-/// Blocks that are made side by side; a block takes some 10 MB.
-const BLOCKS_PER_PROCESSOR: usize = 2;
+/// Blocks of pages for which each table is gone through once; they take some 100 MB.
+const BLOCKS_TOGETHER: usize = 8;
 
 /// Why columns cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -154,18 +154,18 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
     let mut writer = Writer::begin(&folder.join(FILE), of_pages(state), block_rows)?;
     let mut by_site = SiteWriter::begin(state, folder, block_rows)?;
     let mut sampled = Vec::new();
-    let blocks: Vec<u32> = (0..state.url_count()).step_by(block_rows as usize).collect();
-    for blocks in blocks.chunks(BLOCKS_PER_PROCESSOR * rayon::current_num_threads()) {
-        let made = blocks
-            .par_iter()
-            .map(|first| Block::of(&pages, &writer, *first..first.saturating_add(block_rows)));
-        for mut made in made.collect::<Result<Vec<_>, _>>()? {
-            made.packed.iter().try_for_each(|packed| writer.push(packed))?;
-            by_site.add(&made.sites)?;
-            for facts in &made.facts {
+    let all: Vec<u32> = (0..state.url_count()).step_by(block_rows as usize).collect();
+    for some in all.chunks(BLOCKS_TOGETHER) {
+        let end = some.last().map_or(0, |last| last.saturating_add(block_rows).min(state.url_count()));
+        let rows = Row::read(state, some.first().copied().unwrap_or_default()..end)?;
+        let blocks = rows.par_chunks(block_rows as usize).map(|rows| Block::of(&pages, &writer, rows));
+        for mut block in blocks.collect::<Result<Vec<_>, _>>()? {
+            block.packed.iter().try_for_each(|packed| writer.push(packed))?;
+            by_site.add(&block.sites)?;
+            for facts in &block.facts {
                 sites.get_mut(facts.site.index()).into_iter().for_each(|site| site.add(facts));
             }
-            sampled.append(&mut made.sampled);
+            sampled.append(&mut block.sampled);
         }
     }
     writer.finish()?;
@@ -219,40 +219,58 @@ struct Block {
 }
 
 impl Block {
-    fn of(pages: &Pages<'_>, writer: &Writer, ids: Range<u32>) -> Result<Self, Error> {
-        let ids = ids.start..ids.end.min(pages.state().url_count());
-        let block = pages.state().visits_of(ids.map(UrlId)).collect::<Result<Vec<_>, _>>()?;
-        let (mut columns, facts) = columns_of(pages, &block)?;
+    fn of(pages: &Pages<'_>, writer: &Writer, rows: &[Row]) -> Result<Self, Error> {
+        let (mut columns, facts) = columns_of(pages, rows)?;
         let packed = columns.iter().map(|values| writer.packed(values)).collect::<Result<_, _>>()?;
         let sites = columns.swap_remove(Column::Site as usize);
-        let sampled = sample::sampled(pages, &block).collect::<Result<_, _>>()?;
+        let sampled = sample::sampled(pages, rows).collect::<Result<_, _>>()?;
         Ok(Self { packed, sites, facts, sampled })
     }
 }
 
+/// What the tables have of a page.
+struct Row {
+    id: UrlId,
+    page: Page,
+    visit: Option<Visit>,
+    newest: Option<Capture>,
+    /// The newest capture that says what the content is.
+    content: Option<Capture>,
+}
+
+impl Row {
+    /// Reads those of a range of pages.
+    fn read(state: &State, ids: Range<u32>) -> Result<Vec<Self>, StateError> {
+        let ids: Vec<UrlId> = ids.map(UrlId).collect();
+        let known = state.known_of(&ids)?.into_iter();
+        let mut rows: Vec<_> =
+            known.map(|(id, page, visit)| Self { id, page, visit, newest: None, content: None }).collect();
+        let with_capture = rows.iter_mut().filter_map(|row| Some((row.visit.as_ref()?.last_capture?, row)));
+        let (ids, with_capture): (Vec<CaptureId>, Vec<&mut Self>) = with_capture.unzip();
+        let captures: Vec<_> = ids.iter().copied().zip(state.captures_of(&ids)?).collect();
+        // A 304 that was erased says that, and nothing of a content.
+        let is_content = |capture: &Capture| capture.kind != CaptureKind::NotModified || is_erased(capture);
+        let contents = state.contents_of(&captures, is_content)?;
+        for (row, ((_, newest), content)) in with_capture.into_iter().zip(captures.into_iter().zip(contents))
+        {
+            (row.newest, row.content) = (Some(newest), content);
+        }
+        Ok(rows)
+    }
+}
+
 /// The columns of some pages, and the facts of those that are pages.
-fn columns_of(
-    pages: &Pages<'_>,
-    block: &[(UrlId, Page, Option<Visit>)],
-) -> Result<(Vec<Vec<u64>>, Vec<Facts>), StateError> {
-    let mut all_facts = Vec::with_capacity(block.len());
-    let newest = |visit: &Option<Visit>| visit.as_ref().and_then(|visit| visit.last_capture);
-    let ids: Vec<CaptureId> = block.iter().filter_map(|(.., visit)| newest(visit)).collect();
-    let captures: Vec<_> = ids.iter().copied().zip(pages.state().captures_of(&ids)?).collect();
-    // A 304 that was erased says that, and nothing of a content.
-    let is_content = |capture: &Capture| capture.kind != CaptureKind::NotModified || is_erased(capture);
-    let contents = pages.state().contents_of(&captures, is_content)?;
-    let mut captures = captures.into_iter().map(|(_, capture)| capture).zip(contents);
+fn columns_of(pages: &Pages<'_>, rows: &[Row]) -> Result<(Vec<Vec<u64>>, Vec<Facts>), StateError> {
+    let mut all_facts = Vec::with_capacity(rows.len());
     let mut columns = [const { Vec::new() }; COLUMNS];
-    columns.iter_mut().for_each(|column| column.reserve(block.len()));
-    for (id, page, visit) in block {
-        let captures = newest(visit).and_then(|_| captures.next());
+    columns.iter_mut().for_each(|column| column.reserve(rows.len()));
+    for Row { id, page, visit, newest, content } in rows {
         let facts = pages.facts(*id, page, visit.as_ref())?;
         let mut values = [NO_PAGE; COLUMNS];
         if let Some(facts) = facts {
             values = facts.values();
             let mut set = |column: Column, value: u64| values[column as usize] = value;
-            if let Some((newest, content)) = captures {
+            if let Some(newest) = newest {
                 set(Column::Mime, newest.mime.0.into());
                 if let Some(content) = content.filter(|_| facts.captures > 0) {
                     set(Column::Size, size(&content).map_or(0, |bytes| u64::from(bytes) + 1));

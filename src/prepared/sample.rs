@@ -7,7 +7,7 @@ use std::path::Path;
 use archive_storage::{HostId, Page, PageFlags, State, StateError, Store, UrlId, Visit, VisitId};
 
 use super::file::{BLOCK_ROWS, Stamp, Writer};
-use super::{Pages, PreparedError, open, stamp};
+use super::{Pages, PreparedError, Row, open, stamp};
 use crate::ledger::page_flags as flags;
 
 /// The file of the sample in the archive's folder.
@@ -51,10 +51,10 @@ pub fn sample(store: &Store) -> Result<Option<Vec<Sampled>>, PreparedError> {
 /// Its visits among some pages, with their numbers.
 pub(super) fn sampled<'a>(
     pages: &'a Pages<'_>,
-    block: &'a [(UrlId, Page, Option<Visit>)],
+    rows: &'a [Row],
 ) -> impl Iterator<Item = Result<(VisitId, Sampled), StateError>> + 'a {
     let step = sample_step(pages.state());
-    block.iter().filter_map(move |(url, page, visit)| {
+    rows.iter().filter_map(move |Row { id: url, page, visit, .. }| {
         let (number, visit) = page.visit.filter(|number| number.0.is_multiple_of(step)).zip(*visit)?;
         let alias = match page.flags.has_any(flags::ALIAS) {
             true => pages.importance_of_alias(*url),

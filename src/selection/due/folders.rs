@@ -72,14 +72,13 @@ impl Survey<'_> {
         if pages.iter().any(|page| page.0 >= self.state.url_count()) {
             return Ok(None);
         }
+        let mut pages: Vec<UrlId> = pages.into_iter().collect();
+        pages.sort_unstable();
+        let candidates = self.each_of(&pages, |page, record, visit| {
+            if self.is_ripe(visit) { self.candidate(page, record, visit) } else { Ok(None) }
+        })?;
         let mut best = Best::new(room);
-        for known in self.state.visits_of(pages.into_iter()) {
-            let (page, record, visit) = known?;
-            let Some(visit) = visit.filter(|visit| self.is_ripe(visit)) else { continue };
-            if let Some(candidate) = self.candidate(page, &record, &visit)? {
-                best.offer(candidate.value(rule), page);
-            }
-        }
+        candidates.iter().for_each(|candidate| best.offer(candidate.value(rule), candidate.page));
         Ok(best.lowest().is_some_and(|lowest| lowest >= head.lowest).then_some(best))
     }
 

@@ -125,17 +125,7 @@ impl Survey<'_> {
         }
         let mut pages: Vec<UrlId> = pages.into_iter().collect();
         pages.sort_unstable();
-        let of_part = |pages: &[UrlId]| -> Result<Vec<Considered>, CreditError> {
-            let mut considered = Vec::with_capacity(pages.len());
-            for known in self.state.visits_of(pages.iter().copied()) {
-                let (page, record, visit) = known?;
-                let Some(visit) = visit else { continue };
-                considered.extend(self.consider(page, &record, &visit)?);
-            }
-            Ok(considered)
-        };
-        let parts: Vec<_> = pages.par_chunks(ROWS_TOGETHER).map(of_part).collect::<Result<_, _>>()?;
-        Ok(parts.into_iter().flatten().collect())
+        self.each_of(&pages, |page, record, visit| self.consider(page, record, visit))
     }
 
     fn consider(&self, page: UrlId, record: &Page, visit: &Visit) -> Result<Option<Considered>, CreditError> {

@@ -36,6 +36,11 @@ pub(super) use unread::undiscovered;
 /// Visits that the prior is learned from; of more, every n-th.
 const PRIOR_VISITS_MAX: usize = 1 << 16;
 
+/// Pages for which each table is gone through once; they take some 60 MB.
+const PAGES_TOGETHER: usize = 1 << 18;
+/// Of these, pages that one processor looks at.
+const PAGES_OF_PART: usize = 1 << 12;
+
 /// Parts of all visits that are looked at side by side; what is found in them waits in memory.
 const PARTS_PER_PROCESSOR: usize = 2;
 
@@ -221,6 +226,27 @@ impl<'a> Survey<'a> {
             found.iter().flatten().for_each(|(candidate, visit)| each(candidate, visit));
         }
         Ok(())
+    }
+
+    /// What is made of some pages, given by rising number, that were fetched, in their order.
+    fn each_of<T: Send>(
+        &self,
+        pages: &[UrlId],
+        make: impl Fn(UrlId, &Page, &Visit) -> Result<Option<T>, CreditError> + Sync,
+    ) -> Result<Vec<T>, CreditError> {
+        self.aliases.read_all(self.state, self.credits)?;
+        let of_part = |known: &[(UrlId, Page, Option<Visit>)]| -> Result<Vec<T>, CreditError> {
+            let visits =
+                known.iter().filter_map(|(page, record, visit)| Some((page, record, visit.as_ref()?)));
+            visits.filter_map(|(page, record, visit)| make(*page, record, visit).transpose()).collect()
+        };
+        let mut made = Vec::new();
+        for pages in pages.chunks(PAGES_TOGETHER) {
+            let known = self.state.known_of(pages)?;
+            let parts: Vec<_> = known.par_chunks(PAGES_OF_PART).map(of_part).collect::<Result<_, _>>()?;
+            made.extend(parts.into_iter().flatten());
+        }
+        Ok(made)
     }
 
     /// Whether the shortest interval is over.

@@ -69,14 +69,28 @@ impl State {
         &'a self,
         urls: impl Iterator<Item = UrlId> + 'a,
     ) -> impl Iterator<Item = Result<(UrlId, Page, Option<Visit>)>> + 'a {
-        together(urls.map(|url| url.0), |urls| {
-            let pages = self.pages.gather(urls)?.into_iter().zip(urls);
-            let known = |(page, url): (Option<Page>, &u32)| page.ok_or_else(|| unknown(UrlId(*url)));
-            let pages: Vec<Page> = pages.map(known).collect::<Result<_>>()?;
-            let ids: Vec<u32> = pages.iter().map(|page| page.visit.map_or(u32::MAX, |it| it.0)).collect();
-            let found = urls.iter().zip(pages).zip(self.visits.gather(&ids)?);
-            Ok(found.map(|((url, page), it)| (UrlId(*url), page, it.map(|it| it.visit))).collect())
-        })
+        together(urls, |urls| self.known_of(urls))
+    }
+
+    /// The same at once: each table is gone through once, where [`State::visits_of`] does so for every [`ROWS_TOGETHER`].
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn known_of(&self, urls: &[UrlId]) -> Result<Vec<(UrlId, Page, Option<Visit>)>> {
+        let pages = self.pages_of(urls)?;
+        let ids: Vec<u32> = pages.iter().map(|page| page.visit.map_or(u32::MAX, |it| it.0)).collect();
+        let found = urls.iter().zip(pages).zip(self.visits.gather(&ids)?);
+        Ok(found.map(|((url, page), it)| (*url, page, it.map(|it| it.visit))).collect())
+    }
+
+    /// Some pages, in the order of the URLs.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn pages_of(&self, urls: &[UrlId]) -> Result<Vec<Page>> {
+        let numbers: Vec<u32> = urls.iter().map(|url| url.0).collect();
+        let pages = self.pages.gather(&numbers)?.into_iter().zip(urls);
+        pages.map(|(page, url)| page.ok_or_else(|| unknown(*url))).collect()
     }
 
     /// From the visit with a number on every `step`-th one with its page, in order of first fetches; else as [`State::visits_of`].
@@ -167,15 +181,15 @@ impl State {
 }
 
 /// Gives what is made of many numbers at a time one by one; ends after the first error.
-fn together<T>(
-    mut numbers: impl Iterator<Item = u32>,
-    mut make: impl FnMut(&[u32]) -> Result<Vec<T>>,
+fn together<N, T>(
+    mut numbers: impl Iterator<Item = N>,
+    mut make: impl FnMut(&[N]) -> Result<Vec<T>>,
 ) -> impl Iterator<Item = Result<T>> {
     let mut made = Vec::new().into_iter();
     let mut is_over = false;
     std::iter::from_fn(move || {
         if made.len() == 0 && !is_over {
-            let taken: Vec<u32> = numbers.by_ref().take(ROWS_TOGETHER).collect();
+            let taken: Vec<N> = numbers.by_ref().take(ROWS_TOGETHER).collect();
             is_over = taken.is_empty();
             match make(&taken) {
                 Ok(rows) => made = rows.into_iter(),

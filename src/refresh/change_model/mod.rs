@@ -22,6 +22,7 @@ use births::Births;
 use cohort::Cohorts;
 use pace::Paces;
 use population::Population;
+use rayon::prelude::*;
 use regression::Regression;
 use relatives::Relatives;
 pub use relatives::{DIRECTORY, RELATIONS, Relations, relations};
@@ -69,6 +70,9 @@ const VARIANCE_CONSTANT: f64 = 1.0 / 3.0;
 const VARIANCE: f64 = 1.0 / 30.0;
 /// Log-ratios given to the regression stay within this.
 const EVIDENCE_MAX: f64 = 4.0;
+/// Pages that one processor values in a row.
+const PAGES_OF_PART: usize = 1 << 12;
+
 /// Pages whose value is computed for each that is fetched, before the others are compared with a bound.
 const CANDIDATES: usize = 8;
 /// Relations under which births are counted.
@@ -180,8 +184,10 @@ impl ChangeModel {
     /// the others it is only certain that they are lower.
     pub fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], best: usize, values: &mut [f64]) {
         self.timelines.sum_all();
+        let model = &*self;
+        let pairs = pages.par_iter().zip(ages).enumerate().with_min_len(PAGES_OF_PART);
         let mut candidates: Vec<(f64, usize)> =
-            pages.iter().zip(ages).map(|(&page, &age)| self.value_max(page, now, age)).zip(0..).collect();
+            pairs.map(|(place, (&page, &age))| (model.value_max(page, now, age), place)).collect();
         let first = (CANDIDATES * best).min(candidates.len());
         if first == 0 {
             return;
@@ -190,14 +196,17 @@ impl ChangeModel {
         let (likely, others) = candidates.split_at(first);
         let mut found: Vec<f64> = Vec::with_capacity(first);
         for &(_, place) in likely {
-            values[place] = self.value(pages[place], now, ages[place]);
+            values[place] = model.value(pages[place], now, ages[place]);
             found.push(values[place]);
         }
         let kth = best.min(found.len()) - 1;
         let bar = *found.select_nth_unstable_by(kth, |a, b| b.total_cmp(a)).1;
-        for &(value_max, place) in others {
-            values[place] =
-                if value_max < bar { value_max } else { self.value(pages[place], now, ages[place]) };
+        let others = others.par_iter().with_min_len(PAGES_OF_PART).map(|&(value_max, place)| {
+            let value = || model.value(pages[place], now, ages[place]);
+            (place, if value_max < bar { value_max } else { value() })
+        });
+        for (place, value) in others.collect::<Vec<_>>() {
+            values[place] = value;
         }
     }
 

@@ -5,6 +5,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use rayon::prelude::*;
+
 /// Groups that a page belongs to, from its URL.
 pub const RELATIONS: usize = 12;
 /// Names of the groups of a page, as hashes.
@@ -94,26 +96,38 @@ pub(super) struct Relatives {
     of_page: Vec<[u32; RELATIONS]>,
 }
 
+/// The group of each page by a relation, and how many groups there are.
+fn groups_of(pages: &[Relations], relation: usize) -> (Vec<u32>, u32) {
+    let (mut of_pages, mut groups) = (vec![ALONE; pages.len()], 0);
+    // The first page of a group, until a second one makes it one.
+    let mut found: HashMap<u64, (usize, u32)> = HashMap::with_capacity(pages.len().min(1 << 16));
+    for (page, names) in pages.iter().enumerate() {
+        let (first, group) = found.entry(names[relation]).or_insert((page, ALONE));
+        if *first == page {
+            continue;
+        }
+        if *group == ALONE {
+            *group = groups;
+            of_pages[*first] = groups;
+            groups += 1;
+        }
+        of_pages[page] = *group;
+    }
+    (of_pages, groups)
+}
+
 impl Relatives {
     /// Groups by the names that [`relations`] gave.
     pub(super) fn new(pages: &[Relations]) -> Self {
+        let of_relations: Vec<(Vec<u32>, u32)> =
+            (0..RELATIONS).into_par_iter().map(|relation| groups_of(pages, relation)).collect();
         let mut of_page = vec![[ALONE; RELATIONS]; pages.len()];
         let mut groups = 0;
-        for relation in 0..RELATIONS {
-            // The first page of a group, until a second one makes it one.
-            let mut found: HashMap<u64, (usize, u32)> = HashMap::with_capacity(pages.len().min(1 << 16));
-            for (page, names) in pages.iter().enumerate() {
-                let (first, group) = found.entry(names[relation]).or_insert((page, ALONE));
-                if *first == page {
-                    continue;
-                }
-                if *group == ALONE {
-                    *group = groups;
-                    of_page[*first][relation] = groups;
-                    groups += 1;
-                }
-                of_page[page][relation] = *group;
+        for (relation, (of_pages, count)) in of_relations.iter().enumerate() {
+            for (page, group) in of_page.iter_mut().zip(of_pages).filter(|(_, group)| **group != ALONE) {
+                page[relation] = groups + group;
             }
+            groups += count;
         }
         Self { groups: vec![VecDeque::new(); groups as usize], of_page }
     }

@@ -285,7 +285,7 @@ impl Search {
         let related = |relation: Relation, others: &str| {
             let (from, what) = match relation {
                 Relation::LinksTo => ("all links", "links to"),
-                Relation::LinkedFrom => ("all links", "linked from"),
+                Relation::LinkedFrom => ("links", "linked from"),
                 Relation::RedirectsTo => ("all links", "redirects to"),
                 Relation::SameContentAs => ("contents of all pages", "same content as"),
             };

@@ -22,8 +22,9 @@ use indicatif::HumanCount;
 
 use super::cash::CashArgs;
 use super::cluster::ClusterArgs;
+use super::fetching::FetchArgs;
 use super::open::SegmentArgs;
-use super::options::{ArchiveArgs, FetchArgs, duration};
+use super::options::{ArchiveArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
 use super::{EXIT_STOPPED, UsageError, interrupt, notices, open, output};
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::Context;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
 
 use super::open;
 
@@ -24,13 +25,15 @@ pub(crate) fn start(path: &Path, archive: &Path) -> anyhow::Result<()> {
         .open(path)
         .with_context(|| format!("cannot write the log {}", path.display()))?;
     let filter = std::env::var(FILTER).unwrap_or_else(|_| FILTER_DEFAULT.to_owned());
-    let filter = EnvFilter::try_new(&filter)
+    let filter: Targets = filter
+        .parse()
         .map_err(|error| super::UsageError(format!("the filter ${FILTER} cannot be used: {error}")))?;
     let subscriber = tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(Mutex::new(file))
-        .finish();
+        .finish()
+        .with(filter);
     tracing::subscriber::set_global_default(subscriber).context("cannot begin a second log")
 }

@@ -14,6 +14,7 @@ mod diff;
 mod download;
 mod erase;
 mod export;
+mod fetching;
 mod freshness;
 mod get;
 mod history;

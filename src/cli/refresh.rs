@@ -23,8 +23,9 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use url::Url;
 
+use super::fetching::FetchArgs;
 use super::open::SegmentArgs;
-use super::options::{ArchiveArgs, FetchArgs, OutputsArgs, duration};
+use super::options::{ArchiveArgs, OutputsArgs, duration};
 use super::progress::Progress;
 use super::{EXIT_STOPPED, UsageError, interrupt, notices, open, output};
 

@@ -12,8 +12,9 @@ use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
 
+use super::fetching::FetchArgs;
 use super::open::SegmentArgs;
-use super::options::{ArchiveArgs, ClockArgs, FetchArgs, OutputsArgs, duration};
+use super::options::{ArchiveArgs, ClockArgs, OutputsArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
 use super::refresh::{awaited, left, note_withheld, print_deliveries};
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output};

@@ -11,9 +11,10 @@ use archive_storage::{CaptureId, LinkTarget, Location, Page, Site, SiteId, State
 
 use super::aliases::account_of;
 use super::authority::{authority, host_name};
+use super::facts::Facts;
 use super::late::Late;
 use super::links::{Mention, Target};
-use super::outcome::{Facts, Outcome};
+use super::outcome::Outcome;
 use super::page_flags as flags;
 use super::pay::{account, site_account};
 use super::robots_txt::is_robots_txt;

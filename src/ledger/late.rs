@@ -12,7 +12,8 @@ use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, UrlId,
 use super::aliases::shown;
 use super::capture_flags::{self, BYTES_CHANGED, CONTENT_CHANGED};
 use super::credit::Credits;
-use super::outcome::{Facts, Outcome};
+use super::facts::Facts;
+use super::outcome::Outcome;
 use super::record::{MICROSECONDS_PER_DAY, describe};
 use crate::refresh::rate::{ChangeObservations, Observation};
 

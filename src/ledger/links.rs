@@ -6,8 +6,9 @@ use archive_storage::{Page, State, UrlId};
 
 use super::aliases::account_of;
 use super::credit::{CreditError, Credits};
+use super::facts::OutLink;
 use super::link_code::LinkCode;
-use super::outcome::{OutLink, Outcome};
+use super::outcome::Outcome;
 use super::page_flags as flags;
 use super::refusal::Refusal;
 use super::waiting::{hangs_on_links, refuse_in};

@@ -1,6 +1,6 @@
 //! What is kept of a document that was read.
 
-use super::outcome::{Facts, LINKS_PER_PAGE_MAX, OutLink};
+use super::facts::{Facts, LINKS_PER_PAGE_MAX, OutLink};
 use crate::parse::{Parsed, Problem, RobotsDirectives};
 
 impl Facts {

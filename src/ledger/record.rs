@@ -7,10 +7,11 @@ use archive_storage::{
 use super::announce::settle_announcement;
 use super::capture_flags;
 use super::credit::{CreditError, Credits};
+use super::facts::Facts;
 use super::languages;
 use super::late::is_page;
 use super::near_duplicates::NearDuplicates;
-use super::outcome::{Facts, Outcome};
+use super::outcome::Outcome;
 use super::page_flags as flags;
 use super::refusal::Refusal;
 use super::waiting::refuse_in;

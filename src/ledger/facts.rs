@@ -1,0 +1,368 @@
+//! What only the crawler knows of a capture, as the fields of its `metadata` record.
+
+use archive_storage::address::{is_url_in_bounds, url_hash};
+use archive_storage::segment::{FIELD_ENTITY_DIGEST, FIELD_IMPORTED};
+use archive_storage::{Digest, NAME_BYTES_MAX};
+
+use crate::parse::{DocumentKind, LinkKind};
+
+/// Outgoing links kept of one page, at most; what is beyond is neither followed nor credited.
+pub(super) const LINKS_PER_PAGE_MAX: usize = 50_000;
+
+/// The metadata field of a link; repeated, as Heritrix has it.
+const OUTLINK: &str = "outlink";
+
+/// Marks a link that its author asked not to follow.
+const NOFOLLOW: &str = "nofollow";
+
+/// The word after an outlink in the page's template.
+const TEMPLATE: &str = "template";
+
+/// Stands before the time at which a link's target last changed, in seconds since 1970.
+const MODIFIED: &str = "modified=";
+
+/// The metadata field that marks what was fetched as a robots.txt.
+const ROBOTS: &str = "robots";
+
+/// The metadata field of a problem; repeated.
+const PROBLEM: &str = "problem";
+
+/// The metadata field of a tombstone: when the capture was erased, `page` or `copy`, and why.
+const ERASED: &str = "erased";
+
+/// The metadata fields that [`Facts`] are written as.
+const FIELDS: [&str; 19] = [
+    "via",
+    "hopsFromSeed",
+    "fetchTimeMs",
+    "importance",
+    "document",
+    ROBOTS,
+    "title",
+    "language",
+    "signature",
+    "similarity",
+    "sameContent",
+    "robotsDirectives",
+    "lastModified",
+    FIELD_ENTITY_DIGEST,
+    FIELD_IMPORTED,
+    "error",
+    ERASED,
+    PROBLEM,
+    OUTLINK,
+];
+
+/// Problems of one document that are kept.
+const PROBLEMS_MAX: usize = 32;
+
+/// Characters of a title that are kept.
+const TITLE_CHARACTERS_MAX: usize = 300;
+
+/// Characters of a language tag that are kept; registered ones are shorter (RFC 5646, section 4.4.1).
+const LANGUAGE_CHARACTERS_MAX: usize = 35;
+
+/// A link as it is credited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutLink {
+    /// Canonical URL.
+    pub url: String,
+    /// Its hash.
+    pub hash: u64,
+    /// What kind of link.
+    pub kind: LinkKind,
+    /// Whether the author asked not to follow it.
+    pub nofollow: bool,
+    /// When the target last changed, as a sitemap or feed says, in seconds since 1970.
+    pub modified: Option<i64>,
+    /// Whether it is in the page's template, as navigation does.
+    pub template: bool,
+}
+
+/// What only the crawler knows of a capture: the contents of its `metadata` record.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// The page that led here; nothing for a seed.
+    pub via: Option<String>,
+    /// The kinds of links from a seed to here, a letter each, as Heritrix writes them.
+    pub hops: String,
+    /// From the request to the last byte, milliseconds.
+    pub fetch_ms: u64,
+    /// Importance at the time of the fetch.
+    pub importance: Option<f64>,
+    /// What kind of document it is; a code of [`crate::parse::DocumentKind`].
+    pub document: Option<DocumentKind>,
+    /// Title.
+    pub title: Option<String>,
+    /// Its language as a BCP 47 tag, declared or guessed.
+    pub language: Option<String>,
+    /// Signature of the meaningful content.
+    pub signature: Option<u64>,
+    /// Differs in few bits from that of a page with nearly the same text.
+    pub similarity: Option<u64>,
+    /// How many pages of the host had the same content before, when these are too many for its links to be followed.
+    pub copies: Option<u32>,
+    /// What the page asks of robots: `nofollow, noarchive`.
+    pub directives: Option<String>,
+    /// `Last-Modified` in seconds since 1970, if the server sent one.
+    pub last_modified: Option<i64>,
+    /// Digest of the payload without transfer coding, when the payload digest of the record is another.
+    pub entity_digest: Option<Digest>,
+    /// Whether it was fetched as a robots.txt, which is not a page.
+    pub robots: bool,
+    /// Why nothing came back.
+    pub error: Option<String>,
+    /// What is left of a capture that was erased.
+    pub erased: Option<Erasure>,
+    /// The WARC file of another archive that the capture was imported from.
+    pub imported: Option<String>,
+    /// What of the document was cut, repaired or not understood, a sentence each.
+    pub problems: Vec<String>,
+    /// Links, each URL once.
+    pub links: Vec<OutLink>,
+}
+
+impl Facts {
+    /// The fields of the `metadata` record. Names that Heritrix uses have its meaning.
+    #[must_use]
+    pub fn to_fields(&self) -> Vec<(String, String)> {
+        let mut fields = Vec::with_capacity(8 + self.links.len());
+        let mut put = |name: &str, value: String| fields.push((name.to_owned(), value));
+        if let Some(via) = &self.via {
+            put("via", via.clone());
+        }
+        put("hopsFromSeed", self.hops.clone());
+        put("fetchTimeMs", self.fetch_ms.to_string());
+        if let Some(importance) = self.importance {
+            put("importance", format!("{importance:.4}"));
+        }
+        if let Some(document) = &self.document {
+            put("document", document.name().to_owned());
+        }
+        if self.robots {
+            put(ROBOTS, "yes".to_owned());
+        }
+        if let Some(title) = &self.title {
+            put("title", one_line(title, TITLE_CHARACTERS_MAX));
+        }
+        if let Some(language) = &self.language {
+            put("language", one_line(language, LANGUAGE_CHARACTERS_MAX));
+        }
+        if let Some(signature) = self.signature {
+            put("signature", format!("{signature:016x}"));
+        }
+        if let Some(similarity) = self.similarity {
+            put("similarity", format!("{similarity:016x}"));
+        }
+        if let Some(copies) = self.copies {
+            put("sameContent", copies.to_string());
+        }
+        if let Some(directives) = &self.directives {
+            put("robotsDirectives", directives.clone());
+        }
+        if let Some(seconds) = self.last_modified {
+            put("lastModified", seconds.to_string());
+        }
+        if let Some(digest) = &self.entity_digest {
+            put(FIELD_ENTITY_DIGEST, digest.to_string());
+        }
+        if let Some(file) = &self.imported {
+            put(FIELD_IMPORTED, one_line(file, TITLE_CHARACTERS_MAX));
+        }
+        if let Some(error) = &self.error {
+            put("error", one_line(error, TITLE_CHARACTERS_MAX));
+        }
+        if let Some(erased) = &self.erased {
+            put(ERASED, erased.to_field());
+        }
+        for problem in self.problems.iter().take(PROBLEMS_MAX) {
+            put(PROBLEM, one_line(problem, TITLE_CHARACTERS_MAX));
+        }
+        for link in &self.links {
+            put(OUTLINK, link_field(link));
+        }
+        fields
+    }
+
+    /// Whether a field of a `metadata` record is a link.
+    #[must_use]
+    pub fn is_link(name: &str) -> bool {
+        name == OUTLINK
+    }
+
+    /// Whether a field of a `metadata` record is one that [`Facts`] keep.
+    #[must_use]
+    pub fn is_field(name: &str) -> bool {
+        FIELDS.contains(&name)
+    }
+
+    /// Reads the fields of a `metadata` record; what is missing or makes no sense is left out.
+    #[must_use]
+    pub fn from_fields(fields: &[(String, String)]) -> Self {
+        let mut facts = Self::default();
+        for (name, value) in fields {
+            match name.as_str() {
+                "via" => facts.via = Some(value.clone()),
+                "hopsFromSeed" => facts.hops.clone_from(value),
+                "fetchTimeMs" => facts.fetch_ms = value.parse().unwrap_or(0),
+                "importance" => facts.importance = value.parse().ok(),
+                "document" => facts.document = DocumentKind::named(value),
+                ROBOTS => facts.robots = true,
+                "title" => facts.title = Some(value.clone()),
+                "language" => facts.language = Some(value.clone()),
+                "signature" => facts.signature = u64::from_str_radix(value, 16).ok(),
+                "similarity" => facts.similarity = u64::from_str_radix(value, 16).ok(),
+                "sameContent" => facts.copies = value.parse().ok(),
+                "robotsDirectives" => facts.directives = Some(value.clone()),
+                "lastModified" => facts.last_modified = value.parse().ok(),
+                FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
+                "error" => facts.error = Some(value.clone()),
+                FIELD_IMPORTED => facts.imported = Some(value.clone()),
+                ERASED => facts.erased = Erasure::from_field(value),
+                PROBLEM => facts.problems.push(value.clone()),
+                OUTLINK => facts.links.extend(read_link(value)),
+                _ => {}
+            }
+        }
+        facts
+    }
+}
+
+/// That a capture was erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Erasure {
+    /// When, RFC 3339.
+    pub time: String,
+    /// Whether it was erased because it depended on the payload of an erased page, and its own page was not erased.
+    pub is_copy: bool,
+    /// Why.
+    pub reason: String,
+}
+
+impl Erasure {
+    fn to_field(&self) -> String {
+        let what = if self.is_copy { "copy" } else { "page" };
+        format!("{} {what} {}", self.time, one_line(&self.reason, TITLE_CHARACTERS_MAX))
+    }
+
+    fn from_field(value: &str) -> Option<Self> {
+        let mut words = value.splitn(3, ' ');
+        let (time, what, reason) = (words.next()?, words.next()?, words.next().unwrap_or_default());
+        Some(Self { time: time.to_owned(), is_copy: what == "copy", reason: reason.to_owned() })
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let copy = if self.is_copy { "it had the content of an erased page: " } else { "" };
+        format!("erased on {}: {copy}{}", self.time, self.reason)
+    }
+}
+
+/// A page has a hundred of these: no formatting machinery.
+fn link_field(link: &OutLink) -> String {
+    let context = link.kind.context();
+    let mut value =
+        String::with_capacity(link.url.len() + 3 + context.len() + 2 + NOFOLLOW.len() + TEMPLATE.len());
+    value.push_str(&link.url);
+    value.push(' ');
+    value.push(link.kind.hop());
+    value.push(' ');
+    value.push_str(context);
+    for (is_said, word) in [(link.nofollow, NOFOLLOW), (link.template, TEMPLATE)] {
+        if is_said {
+            value.push(' ');
+            value.push_str(word);
+        }
+    }
+    if let Some(seconds) = link.modified {
+        value.push_str(&format!(" {MODIFIED}{seconds}"));
+    }
+    value
+}
+
+fn read_link(value: &str) -> Option<OutLink> {
+    let mut words = value.split(' ');
+    let url = words.next().filter(|url| is_url_in_bounds(url, NAME_BYTES_MAX))?.to_owned();
+    let _hop = words.next()?;
+    let kind = link_kind(words.next()?)?;
+    let (mut nofollow, mut template, mut modified) = (false, false, None);
+    for word in words {
+        nofollow |= word == NOFOLLOW;
+        template |= word == TEMPLATE;
+        modified = modified.or_else(|| word.strip_prefix(MODIFIED)?.parse().ok());
+    }
+    let hash = url_hash(&url);
+    Some(OutLink { url, hash, kind, nofollow, template, modified })
+}
+
+fn link_kind(context: &str) -> Option<LinkKind> {
+    LinkKind::all().find(|kind| kind.context() == context)
+}
+
+fn one_line(text: &str, characters_max: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().filter(|c| !c.is_control()).take(characters_max).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_and_problems_are_cut() {
+        let facts = Facts {
+            title: Some("t".repeat(TITLE_CHARACTERS_MAX + 1)),
+            problems: (0..=PROBLEMS_MAX).map(|number| number.to_string()).collect(),
+            ..Facts::default()
+        };
+        let stored = Facts::from_fields(&facts.to_fields());
+        assert_eq!(stored.title.map(|title| title.len()), Some(300));
+        assert_eq!((stored.problems.len(), &stored.problems[31]), (32, &"31".to_owned()));
+    }
+
+    #[test]
+    fn facts_are_read_back_as_they_were_written() {
+        let url = "http://a.test/b".to_owned();
+        let facts = Facts {
+            via: Some("http://a.test/".to_owned()),
+            hops: "LLE".to_owned(),
+            fetch_ms: 12,
+            importance: Some(1.25),
+            document: Some(DocumentKind::Html),
+            title: Some("A title".to_owned()),
+            language: Some("en-GB".to_owned()),
+            signature: Some(0xabcd),
+            similarity: Some(7),
+            copies: Some(3),
+            directives: Some("nofollow, noarchive".to_owned()),
+            last_modified: Some(-5),
+            entity_digest: Some(Digest::sha256(b"x")),
+            robots: true,
+            error: Some("no route".to_owned()),
+            erased: Some(Erasure {
+                time: "2026-01-01T00:00:00Z".to_owned(),
+                is_copy: true,
+                reason: "a b".to_owned(),
+            }),
+            imported: Some("old.warc.gz".to_owned()),
+            problems: vec!["cut".to_owned(), "odd".to_owned()],
+            links: vec![OutLink {
+                hash: url_hash(&url),
+                url,
+                kind: LinkKind::all().next().unwrap(),
+                nofollow: true,
+                modified: Some(1_700_000_000),
+                template: true,
+            }],
+        };
+        let fields = facts.to_fields();
+        assert_eq!(Facts::from_fields(&fields), facts);
+        let mut names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+        names.dedup();
+        names.sort_unstable();
+        let mut expected = FIELDS;
+        expected.sort_unstable();
+        assert_eq!(names, expected, "an import must not keep what is rewritten");
+    }
+}

@@ -1,0 +1,116 @@
+//! The files of watches.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{FOLDER, Watch, WatchError};
+use crate::files::{self, WholeFile, make_folder, refuse_link};
+
+/// Letters of a name.
+pub(super) const NAME_LENGTH_MAX: usize = 40;
+
+/// A longer file is not a watch and no report.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// What a file is called until it is whole: one name, so that the next one to be written replaces what a crash has left.
+const UNFINISHED: &str = "new.part";
+
+/// The JSON files of a folder by name, which of reports is their time.
+pub(super) fn json_files(folder: &Path) -> Result<Vec<PathBuf>, WatchError> {
+    refuse_link(folder).map_err(|source| io_error(folder, source))?;
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|source| io_error(folder, source))?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|source| io_error(folder, source))?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+pub(super) fn save(archive: &Path, watch: &Watch) -> Result<(), WatchError> {
+    make(&archive.join(FOLDER))?;
+    write_json(&file(archive, &watch.name), watch)
+}
+
+pub(super) fn make(folder: &Path) -> Result<(), WatchError> {
+    make_folder(folder).map_err(|source| io_error(folder, source))
+}
+
+/// Reads a watch, whose name has to be that of its file.
+pub(super) fn read_watch(path: &Path) -> Result<Watch, WatchError> {
+    let watch: Watch = read_json(path)?;
+    if checked_name(&watch.name).is_err() || path.file_stem() != Some(OsStr::new(&watch.name)) {
+        let problem = "the name in it is not that of the file".to_owned();
+        return Err(WatchError::Format { path: path.to_owned(), problem });
+    }
+    Ok(watch)
+}
+
+pub(super) fn file(archive: &Path, name: &str) -> PathBuf {
+    archive.join(FOLDER).join(format!("{name}.json"))
+}
+
+pub(super) fn checked_name(name: &str) -> Result<&str, WatchError> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(fits) || name.starts_with('-') {
+        return Err(WatchError::Name(name.to_owned()));
+    }
+    Ok(name)
+}
+
+/// A name that is not taken, from the words of a query.
+pub(super) fn free_name(archive: &Path, query: &str) -> String {
+    let words = query.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut name = String::new();
+    for word in words.skip_while(|word| *word == "page") {
+        if name.len() + word.len() + 5 > NAME_LENGTH_MAX {
+            break;
+        }
+        if !name.is_empty() {
+            name.push('-');
+        }
+        name.push_str(&word.to_ascii_lowercase());
+    }
+    if name.is_empty() {
+        name.push_str("watch");
+    }
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    std::iter::once(name.clone()).chain(numbered).find(|name| !file(archive, name).exists()).unwrap_or(name)
+}
+
+pub(super) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, WatchError> {
+    let bytes = files::read(path, FILE_BYTES_MAX).map_err(|source| io_error(path, source))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| WatchError::Format { path: path.to_owned(), problem: error.to_string() })
+}
+
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), WatchError> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|error| WatchError::Format { path: path.to_owned(), problem: error.to_string() })?;
+    bytes.push(b'\n');
+    replace(path, &bytes)
+}
+
+/// Replaces a file of the archive as a whole.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), WatchError> {
+    let save = || -> io::Result<()> {
+        let mut out = WholeFile::begin_as(path, path.with_file_name(UNFINISHED))?;
+        out.write_all(bytes)?;
+        out.commit()
+    };
+    save().map_err(|source| io_error(path, source))
+}
+
+pub(super) fn io_error(path: &Path, source: io::Error) -> WatchError {
+    WatchError::Io { path: path.to_owned(), source }
+}

@@ -85,7 +85,9 @@ fn cdx_orders_filters_and_pages() {
     let pages: serde_json::Value =
         serde_json::from_str(&replay.text(&format!("/cdx?url={URL}&showNumPages=true&pageSize=2"))).unwrap();
     assert_eq!(pages["pages"], 2);
-    assert_eq!(replay.get("/cdx?limit=1").status, 400);
+    for query in ["limit=1".to_owned(), format!("url={URL}&from=soon"), format!("url={URL}&to=-")] {
+        assert_eq!(replay.get(&format!("/cdx?{query}")).status, 400, "{query}");
+    }
 }
 
 /// Fifty queries to pywb over the same captures.

@@ -97,6 +97,7 @@ fn two_versions_are_compared_by_words_and_by_elements() {
         ("/compare?url=http://a.test/&from=yesterday", 400),
         ("/compare?url=http://nowhere.test/", 404),
         ("/compare", 400),
+        ("/page", 400),
         ("/read?url=http://a.test/books.xml&at=x", 400),
     ] {
         assert_eq!(get(&served, path, "*/*").0, status, "{path}");

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
 use super::{AskError, ranked};
 use crate::access::Access;
-use crate::find::Times;
+use crate::find::{Texts, Times};
 use crate::ledger::{Credits, captured_sites, known_sites};
 use crate::query::{self, Limits, Plan, Question, Rows as _, Running, Together};
 use crate::replay;
@@ -57,7 +57,8 @@ fn plan(query: &str, now: i64, inner: &[usize]) -> Result<Plan, AskError> {
     plan.inner(inner).ok_or_else(|| AskError::Wrong("the query has no such inner query".to_owned()))
 }
 
-/// Answers a request to an archive, as far as `access` shows it and within limits: all lines but the first.
+/// Answers a request to an archive, as far as `access` shows it and within limits: all lines but the first. Texts of results are
+/// kept where the caller keeps them.
 ///
 /// # Errors
 /// When the question is wrong, the archive cannot be read, and what `take` reports.
@@ -66,6 +67,7 @@ pub fn answer(
     access: &Access,
     ask: &Ask,
     limits: Limits,
+    texts: Option<&Texts>,
     take: &mut Take<'_>,
 ) -> Result<(), AskError> {
     let mut matched = None;
@@ -110,7 +112,7 @@ pub fn answer(
             take(Line::Best(wanted.within(limits).best(store, access, words, linked)?))?;
         }
         Ask::FindShown { wanted, words, pages } => {
-            let shown = wanted.within(limits).shown(store, access, words, pages)?;
+            let shown = wanted.within(limits).shown(store, access, words, pages, texts)?;
             shown.into_iter().try_for_each(|shown| take(Line::Shown(shown)))?;
         }
         Ask::Captures { query } => {

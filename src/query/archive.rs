@@ -16,12 +16,14 @@ use super::Plan;
 use super::batch::Batch;
 use super::best_sites;
 use super::columnar::{Best, Columnar, Counted, Wanted};
+use super::columns::Column as Field;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::explain::source;
 use super::hits::Hits;
 use super::prefilter::{self, Known, Test};
 use super::rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort};
 use super::running::Running;
+use super::subject::World;
 use super::topics::Topics;
 use super::value::Value;
 use crate::access::Access;
@@ -267,29 +269,34 @@ impl<'a> ArchiveRows<'a> {
     }
 
     /// Of some pages, given by rising number, those that a plan's conditions hold for, with their kind, site, last capture and
-    /// language alone; none if columns do not decide all of the conditions.
+    /// language alone; none if columns do not decide all of the conditions, or without columns if these ask for importance.
     pub(super) fn found_of(
         &self,
         plan: &Plan,
         ids: &[UrlId],
     ) -> Result<Option<Vec<(UrlId, Facts)>>, RowsError> {
-        if self.prepared.is_none() && plan.filter.is_none() {
-            return self.found_in_tables(ids).map(Some);
+        let needs_importance = || plan.filter.as_ref().is_some_and(|filter| filter.needs(Field::Importance));
+        if self.prepared.is_none() && !needs_importance() {
+            return self.found_in_tables(plan, ids).map(Some);
         }
         self.columnar(plan, &Hits::default())?.map(|columnar| columnar.of(ids)).transpose()
     }
 
-    /// The same where there are no columns, without conditions: while a crawl writes, each checkpoint is without.
-    fn found_in_tables(&self, ids: &[UrlId]) -> Result<Vec<(UrlId, Facts)>, RowsError> {
+    /// The same where there are no columns: while a crawl writes, each checkpoint is without. Importance costs most to look up.
+    fn found_in_tables(&self, plan: &Plan, ids: &[UrlId]) -> Result<Vec<(UrlId, Facts)>, RowsError> {
         // An index may be ahead of what the store has saved.
         let ids = ids.iter().copied().filter(|id| id.0 < self.state.url_count());
-        let mut found = Vec::new();
+        let (mut found, hits) = (Vec::new(), Hits::default());
+        let world = World::new(self, &hits);
         for known in self.state.visits_of(ids) {
             let (id, page, visit) = known?;
             self.running.check_row()?;
-            if self.access.shows_page(self.state, visit.as_ref())? {
-                let facts = self.pages.facts_unweighed(id, &page, visit.as_ref())?;
-                found.extend(facts.map(|facts| (id, facts)));
+            *self.batch.borrow_mut() = Batch::of(id, page, visit);
+            if self.access.shows_page(self.state, visit.as_ref())?
+                && let Some(facts) = self.pages.facts_unweighed(id, &page, visit.as_ref())?
+                && plan.holds(&world, &Row::Page(row(id, &facts)))?
+            {
+                found.push((id, facts));
             }
         }
         Ok(found)

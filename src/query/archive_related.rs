@@ -13,7 +13,7 @@ use super::columns::Column;
 use super::numbers::number;
 use super::prefilter::Test;
 use super::related::FOUND;
-use super::rows::{Rows as _, RowsError};
+use super::rows::{PageDigest, Rows as _, RowsError};
 use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
 
@@ -99,7 +99,7 @@ impl ArchiveRows<'_> {
     }
 
     /// The digests of all pages that were found and have one, if columns say which were found; each page's newest capture has it.
-    pub(super) fn contents_of_pages(&self) -> Found<Option<Vec<([u8; 16], UrlId)>>> {
+    pub(super) fn contents_of_pages(&self) -> Found<Option<Vec<PageDigest>>> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
         let Some(status) = number(Column::Status, Target::Pages) else { return Ok(None) };
         let (from, end) = (f64::from(FOUND.start), f64::from(FOUND.end));

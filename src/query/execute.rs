@@ -399,7 +399,7 @@ impl Plan {
         self.limit.map(|limit| limit.saturating_add(self.offset))
     }
 
-    fn holds(&self, world: &World<'_>, row: &Row) -> Result<bool, RowsError> {
+    pub(super) fn holds(&self, world: &World<'_>, row: &Row) -> Result<bool, RowsError> {
         match (&self.filter, &world.tally) {
             (None, _) => Ok(true),
             (Some(filter), None) => filter.holds(&world.subject(row)),

@@ -110,6 +110,20 @@ impl Filter {
         }
     }
 
+    /// Whether it may need a field of this name, of whatever row.
+    pub(super) fn needs(&self, column: Column) -> bool {
+        match self {
+            Self::Any(parts) | Self::All(parts) => parts.iter().any(|part| part.needs(column)),
+            Self::Not(part) => part.needs(column),
+            Self::Known(expr) | Self::Number(expr, _) | Self::Time(expr, _) | Self::Text(expr, _) => {
+                expr.needs(column)
+            }
+            Self::Compare { left, right, .. } => left.needs(column) || right.needs(column),
+            Self::Changed(..) => false,
+            Self::Hit(_) | Self::Some(..) => true,
+        }
+    }
+
     /// Whether the condition holds for a row.
     pub(crate) fn holds(&self, subject: &dyn Subject) -> Result<bool, RowsError> {
         Ok(match self {

@@ -218,6 +218,9 @@ pub struct Sum {
     pub most: Value,
 }
 
+/// The digest of a page's newest capture, and the page.
+pub type PageDigest = ([u8; 16], UrlId);
+
 /// Reads the tree of an XML document.
 pub type DocumentReader<'a> = dyn FnMut(&roxmltree::Document<'_>) -> Result<(), RowsError> + 'a;
 
@@ -457,7 +460,7 @@ pub trait Rows {
     }
 
     /// The digests of all pages that were found and have one, if the store knows a shorter way to them than by [`Rows::history`].
-    fn contents(&self) -> Result<Option<Vec<([u8; 16], UrlId)>>, RowsError> {
+    fn contents(&self) -> Result<Option<Vec<PageDigest>>, RowsError> {
         Ok(None)
     }
 

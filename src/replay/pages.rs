@@ -98,6 +98,10 @@ impl Asked<'_> {
             let problem = self.problem(404, "There is no capture of this URL.");
             return Ok(self.elsewhere(problem, &target.url));
         }
+        if target.url.bytes().all(|byte| byte.is_ascii_digit() || byte == b'/') {
+            // The address has no URL, or only a timestamp.
+            return Ok(Response { status: 404, ..self.start() });
+        }
         let t = self.request.language;
         let nearest = self.folder_above(target)?;
         let content = html! {

@@ -8,6 +8,7 @@ use super::Shared;
 use super::opened::Archive;
 use crate::access::Role;
 use crate::cluster::Partition;
+use crate::find::Texts;
 use crate::nodes::{AskError, Asked, Http, Known, Missing, Node, Source};
 use crate::query::Limits;
 
@@ -34,12 +35,13 @@ pub(super) enum Part {
 pub(super) struct Front {
     parts: Vec<Part>,
     http: Arc<Http>,
+    texts: Arc<Texts>,
     known: Mutex<Known>,
 }
 
 impl Front {
-    pub(super) fn new(parts: Vec<Part>, http: Http) -> Self {
-        Self { parts, http: Arc::new(http), known: Mutex::default() }
+    pub(super) fn new(parts: Vec<Part>, http: Http, texts: Arc<Texts>) -> Self {
+        Self { parts, http: Arc::new(http), texts, known: Mutex::default() }
     }
 
     /// The archives' names, in their order.
@@ -71,8 +73,8 @@ impl Front {
             }
         });
         let until = Instant::now() + TIME_MAX;
-        let asked =
-            Asked::new(sources.collect(), Arc::clone(&self.http))?.within(Limits::SERVED).until(until);
+        let asked = Asked::new(sources.collect(), Arc::clone(&self.http))?;
+        let asked = asked.within(Limits::SERVED).until(until).keeping(&self.texts);
         let mut asked = match self.kept() {
             Some(known) => asked.knowing(known),
             None => asked,

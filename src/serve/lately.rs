@@ -73,6 +73,11 @@ impl Lately {
         Self { texts, ..Self::default() }
     }
 
+    /// Texts that results have shown.
+    pub(super) fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
     /// What a search finds, with counts.
     pub(super) fn find(
         &self,

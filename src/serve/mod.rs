@@ -200,7 +200,7 @@ impl Server {
         let mut all = Vec::new();
         if let Some((together, place)) = options.together.as_ref().zip(first.first()) {
             let http = Http::on(runtime.handle().clone(), together.wait, front::ANSWERS_BYTES_MAX)?;
-            let front = Front::new(together.parts(&folders), http);
+            let front = Front::new(together.parts(&folders), http, Arc::clone(&texts));
             all.push(shared(Held::Together(front), place));
         }
         all.extend(folders);

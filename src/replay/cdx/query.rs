@@ -75,6 +75,12 @@ impl Query {
             Some(Ok(number)) => Ok(Some(number)),
             Some(Err(_)) => Err(format!("{name}= wants a number")),
         };
+        let time = |name: &str, filling| match get(name).map(digits) {
+            Some(stamp) if stamp.is_empty() => {
+                Err(format!("{name}= wants a timestamp, such as 2026 or 20260131100000"))
+            }
+            stamp => Ok(stamp.map(|stamp| padded(stamp, filling))),
+        };
         let is_on =
             |name: &str| get(name).is_some_and(|value| !matches!(value, "0" | "false" | "no" | "off"));
         let closest = get("closest").map(|stamp| time_of(&digits(stamp)).timestamp());
@@ -108,8 +114,8 @@ impl Query {
         Ok(Self {
             keys,
             host,
-            from: get("from").or(get("from_ts")).map(|stamp| padded(stamp, "10000101000000")),
-            to: get("to").map(|stamp| padded(stamp, "29991231235959")),
+            from: time(if get("from").is_some() { "from" } else { "from_ts" }, "10000101000000")?,
+            to: time("to", "29991231235959")?,
             filters,
             collapses,
             fields,
@@ -141,9 +147,9 @@ fn digits(stamp: &str) -> String {
 }
 
 /// A timestamp filled up to fourteen digits, even if that is no date.
-fn padded(stamp: &str, filling: &str) -> String {
-    let stamp = digits(stamp);
-    filling.get(stamp.len()..).map_or_else(|| stamp.clone(), |rest| format!("{stamp}{rest}"))
+fn padded(stamp: String, filling: &str) -> String {
+    let rest = filling.get(stamp.len()..).unwrap_or_default();
+    stamp + rest
 }
 
 /// `field` or `field:characters`

@@ -112,7 +112,7 @@ pub(super) fn find(asked: &Asked<'_>) -> Result<UrlId, Problem> {
     let t = asked.speech;
     let missing = || Problem::Missing(t.fill("The archive knows nothing of {}.", &[&text]));
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = Url::parse(&with_scheme).map_err(|_| Problem::Wrong(t.fill("“{}” is not a URL.", &[&text])))?;
+    let url = Url::parse(&with_scheme).map_err(|_| Problem::no_url(t, text))?;
     let id = state.find(&canonical(&url))?.ok_or_else(missing)?;
     let is_hidden =
         state.history(id)?.next().is_some() && asked.opened.access.history(state, id)?.next().is_none();

@@ -71,7 +71,7 @@ fn shown(asked: &Asked<'_>, data: &Compared) -> Markup {
             (t.markup("From {} to {}", &[data.from, data.to].map(|time| html! {
                 a href=(asked.replayed(&data.url, time)) { (t.moment(time)) }
             })))
-            @if data.from == data.to { ". " (t.say("This is one version, with itself.")) }
+            @if data.from == data.to { ". " (t.say("This is one version, compared with itself.")) }
         }
         p .small { (t.markup("Marked as {} and {}; {} is what changed, {} what was moved.", &[
             html! { del { (t.say("gone")) } }, html! { ins { (t.say("new")) } }, html! { code { "~" } }, html! { code { ">" } },

@@ -66,7 +66,7 @@ pub(super) fn page(
         _ => return None,
     };
     let t = asked.speech;
-    let site = site.ok_or_else(|| Problem::Wrong(t.fill("“{}” is not a URL.", &[&asked.parameter("url")])));
+    let site = site.ok_or_else(|| Problem::no_url(t, asked.parameter("url")));
     Some(site.and_then(|site| lead(front, asked, (host, role), &site, 0)))
 }
 

@@ -116,6 +116,15 @@ impl Problem {
         Self::Failed(error.to_string())
     }
 
+    /// Something that should be a URL is none.
+    fn no_url(t: Speech, text: &str) -> Self {
+        Self::Wrong(if text.is_empty() {
+            t.say("No URL is given: write one in the search box.").to_owned()
+        } else {
+            t.fill("“{}” is not a URL.", &[&text])
+        })
+    }
+
     /// The page for it.
     fn reply(&self, asked: &Request<'_>) -> Reply {
         let t = asked.speech;
@@ -295,7 +304,7 @@ impl Reply {
     }
 
     fn no_page(status: u16, t: Speech, asked: Option<&Request<'_>>, why: &Markup) -> Self {
-        let title = t.say("No page");
+        let title = if status == 400 { t.say("Not understood") } else { t.say("No page") };
         Self::html(status, t, title, asked, &html! { h1 { (title) } (why) })
     }
 

@@ -35,7 +35,7 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
     Ok(asked.reply(t.say("Watches"), &rows, || {
         html! {
             h1 { (t.say("Watches")) }
-            @if rows.is_empty() { p { (t.markup("Nothing is watched. {} begins.", &[html! { code { "archive watch" } }])) } } @else {
+            @if rows.is_empty() { p { (t.markup("Nothing is watched yet. {} starts watching.", &[html! { code { "archive watch" } }])) } } @else {
                 div .wide role="region" aria-label=(t.say("Watches")) tabindex="0" { table {
                     thead { tr {
                         th scope="col" { (t.say("Watch")) } th scope="col" { (t.say("Query")) } th scope="col" { (t.say("Every")) }

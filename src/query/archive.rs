@@ -10,20 +10,18 @@ use archive_grammar::{Relation, Target};
 use archive_storage::{
     CaptureId, HostId, Page, SiteId, State, StateError, Store, TextCache, TitleCursor, UrlId, Visit,
 };
-use chrono::{DateTime, Utc};
 
 use super::Plan;
+use super::archive_pages::row;
 use super::batch::Batch;
 use super::best_sites;
-use super::columnar::{Best, Columnar, Counted, Wanted};
-use super::columns::Column as Field;
+use super::columnar::{Best, Counted, Wanted};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::explain::source;
 use super::hits::Hits;
-use super::prefilter::{self, Known, Test};
-use super::rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort};
+use super::prefilter::Test;
+use super::rows::{Chosen, DocumentReader, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort};
 use super::running::Running;
-use super::subject::World;
 use super::topics::Topics;
 use super::value::Value;
 use crate::access::Access;
@@ -31,8 +29,8 @@ use crate::change::{structure, validate, with_tree};
 use crate::columns::{self, Column, ColumnError, RowKind};
 use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, language};
-use crate::parse::{DocumentKind, Structure, Validity};
-use crate::prepared::{BySite, Facts, Pages, Prepared, PreparedError, SiteSums};
+use crate::parse::{Structure, Validity};
+use crate::prepared::{BySite, Pages, Prepared, PreparedError, SiteSums};
 use crate::refresh::rate::RatePrior;
 use crate::topics::TopicError;
 
@@ -85,13 +83,13 @@ pub struct ArchiveRows<'a> {
     /// None if there are none of this checkpoint, and if access rules have to look at the captures of each page.
     pub(super) prepared: Option<Prepared>,
     /// Those of captures, opened when first asked for.
-    captures: OnceLock<Option<Prepared>>,
+    pub(super) captures: OnceLock<Option<Prepared>>,
     /// The pages of each site, likewise.
-    by_site: OnceLock<Option<BySite>>,
+    pub(super) by_site: OnceLock<Option<BySite>>,
     /// Texts are mostly read row by row.
     pub(super) texts: RefCell<Texts<'a>>,
     /// The current batch of pages: fields of a row are mostly needed before the next row is read.
-    batch: RefCell<Batch>,
+    pub(super) batch: RefCell<Batch>,
     page_columns: NamedColumns,
     /// Columns computed off line, then [`SITE_COLUMNS`].
     site_columns: NamedColumns,
@@ -104,9 +102,6 @@ pub struct ArchiveRows<'a> {
     /// The query that runs over them.
     pub(super) running: Arc<Running>,
 }
-
-/// Where searches found fewer pages than this in a block of columns, on average, each page is looked up.
-const FOUND_PER_BLOCK_MIN: usize = 16;
 
 /// URLs that are kept of those that were read; names of hosts and of sites may each take as many bytes.
 const NAMES_KEPT: usize = 1 << 17;
@@ -190,162 +185,6 @@ impl<'a> ArchiveRows<'a> {
 
     fn visit(&self, id: UrlId) -> Result<Option<Visit>, StateError> {
         Ok(self.known(id)?.1)
-    }
-
-    /// The facts of all pages that pass a test, where there are columns, or of all.
-    pub(super) fn facts<'s>(
-        &'s self,
-        test: Test<'s>,
-    ) -> Box<dyn Iterator<Item = Result<(UrlId, Facts), RowsError>> + 's> {
-        let Some(prepared) = &self.prepared else {
-            if let Err(error) = self.pages.expect_all() {
-                return Box::new(std::iter::once(Err(error.into())));
-            }
-            return Box::new(
-                self.state.pages_with_visits().filter_map(|known| self.facts_of(known).transpose()),
-            );
-        };
-        Box::new(prefilter::scan(prepared, test, &self.batch, &self.running))
-    }
-
-    /// The prepared columns of captures, where there are some.
-    pub(super) fn prepared_captures(&self) -> Result<Option<&Prepared>, PreparedError> {
-        if let Some(captures) = self.captures.get() {
-            return Ok(captures.as_ref());
-        }
-        let opened = if self.access.is_unlimited() { Prepared::captures(self.store)? } else { None };
-        Ok(self.captures.get_or_init(|| opened).as_ref())
-    }
-
-    /// The pages of each site, where columns know them.
-    fn by_site(&self) -> Result<Option<&BySite>, PreparedError> {
-        if let Some(by_site) = self.by_site.get() {
-            return Ok(by_site.as_ref());
-        }
-        let opened = if self.access.is_unlimited() { BySite::open(self.store)? } else { None };
-        Ok(self.by_site.get_or_init(|| opened).as_ref())
-    }
-
-    /// The columns of the rows that a plan selects from, if there are some, a test that holds for all that it selects, and whether it
-    /// holds for nothing else.
-    pub(super) fn tested(
-        &self,
-        plan: &Plan,
-        hits: &Hits<'_>,
-    ) -> Result<Option<(Columnar<'_>, bool)>, RowsError> {
-        let prepared = match plan.target {
-            Target::Pages => self.prepared.as_ref(),
-            Target::Captures | Target::Versions => self.prepared_captures()?,
-            Target::Sites | Target::Hosts | Target::Links => None,
-        };
-        let Some(prepared) = prepared else { return Ok(None) };
-        let (test, is_exact) = match &plan.filter {
-            Some(filter) => {
-                let by_site = self.by_site()?;
-                Test::of(filter, Known { target: plan.target, pages: &self.pages, hits, by_site })?
-            }
-            None => (None, true),
-        };
-        let is_version = (plan.target == Target::Versions).then(prefilter::is_version);
-        let test = Test::All(test.into_iter().chain(is_version).collect());
-        Ok(Some((Columnar { prepared, test, running: &self.running }, is_exact)))
-    }
-
-    /// Answers a plan by columns alone, if they decide all of its conditions.
-    fn columnar(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<Columnar<'_>>, RowsError> {
-        // Single pages are looked up.
-        if plan.filter.as_ref().is_some_and(|filter| filter.urls().is_some()) {
-            return Ok(None);
-        }
-        let columnar = self.tested(plan, hits)?.and_then(|(columnar, is_exact)| is_exact.then_some(columnar));
-        let are_many = |most: usize, blocks: u32| most / FOUND_PER_BLOCK_MIN >= blocks as usize;
-        let Some(mut columnar) = columnar.filter(|columnar| {
-            columnar.test.most().is_none_or(|most| are_many(most, columnar.prepared.blocks()))
-        }) else {
-            return Ok(None);
-        };
-        columnar.test.prepare()?;
-        Ok(Some(columnar))
-    }
-
-    /// Of some pages, given by rising number, those that a plan's conditions hold for, with their kind, site, last capture and
-    /// language alone; none if columns do not decide all of the conditions, or without columns if these ask for importance.
-    pub(super) fn found_of(
-        &self,
-        plan: &Plan,
-        ids: &[UrlId],
-    ) -> Result<Option<Vec<(UrlId, Facts)>>, RowsError> {
-        let needs_importance = || plan.filter.as_ref().is_some_and(|filter| filter.needs(Field::Importance));
-        if self.prepared.is_none() && !needs_importance() {
-            return self.found_in_tables(plan, ids).map(Some);
-        }
-        self.columnar(plan, &Hits::default())?.map(|columnar| columnar.of(ids)).transpose()
-    }
-
-    /// The same where there are no columns: while a crawl writes, each checkpoint is without. Importance costs most to look up.
-    fn found_in_tables(&self, plan: &Plan, ids: &[UrlId]) -> Result<Vec<(UrlId, Facts)>, RowsError> {
-        // An index may be ahead of what the store has saved.
-        let ids = ids.iter().copied().filter(|id| id.0 < self.state.url_count());
-        let (mut found, hits) = (Vec::new(), Hits::default());
-        let world = World::new(self, &hits);
-        for known in self.state.visits_of(ids) {
-            let (id, page, visit) = known?;
-            self.running.check_row()?;
-            *self.batch.borrow_mut() = Batch::of(id, page, visit);
-            if self.access.shows_page(self.state, visit.as_ref())?
-                && let Some(facts) = self.pages.facts_unweighed(id, &page, visit.as_ref())?
-                && plan.holds(&world, &Row::Page(row(id, &facts)))?
-            {
-                found.push((id, facts));
-            }
-        }
-        Ok(found)
-    }
-
-    /// The rows of some pages, by rising number: reading many together costs less than one by one.
-    pub fn pages_of(&self, mut ids: Vec<UrlId>) -> impl Iterator<Item = Result<PageRow, RowsError>> + '_ {
-        ids.sort_unstable();
-        ids.dedup();
-        // An index may be ahead of what the store has saved.
-        ids.retain(|id| id.0 < self.state.url_count());
-        let facts: Box<dyn Iterator<Item = _>> = match &self.prepared {
-            Some(prepared) => Box::new(prefilter::facts_of(prepared, ids, &self.batch, &self.running)),
-            None => Box::new(
-                self.state.visits_of(ids.into_iter()).filter_map(|known| self.facts_of(known).transpose()),
-            ),
-        };
-        facts.map(|page| page.map(|(id, facts)| row(id, &facts)))
-    }
-
-    /// The facts of a page that was read; none for what is not a page, and for what is hidden.
-    fn facts_of(
-        &self,
-        known: Result<(UrlId, Page, Option<Visit>), StateError>,
-    ) -> Result<Option<(UrlId, Facts)>, RowsError> {
-        let (id, page, visit) = known?;
-        self.running.check_row()?;
-        *self.batch.borrow_mut() = Batch::of(id, page, visit);
-        if !self.access.shows_page(self.state, visit.as_ref())? {
-            return Ok(None);
-        }
-        Ok(self.pages.facts(id, &page, visit.as_ref())?.map(|facts| (id, facts)))
-    }
-}
-
-fn row(id: UrlId, facts: &Facts) -> PageRow {
-    PageRow {
-        id,
-        host: facts.host,
-        site: facts.site,
-        kind: facts.kind.map(page_type),
-        status: Some(facts.status).filter(|status| *status > 0),
-        importance: facts.importance,
-        captures: facts.captures,
-        versions: facts.versions,
-        first_seen: time(facts.first_seen),
-        last_seen: time(facts.last_seen),
-        changed: time(facts.changed),
-        depth: Some(u32::from(facts.depth)),
     }
 }
 
@@ -568,25 +407,5 @@ impl Rows for ArchiveRows<'_> {
     fn validity(&self, capture: CaptureId) -> Result<Option<Validity>, RowsError> {
         let found = validate(self.store, &self.access, &self.state.capture(capture)?)?;
         Ok(found.map(|found| found.validity()))
-    }
-}
-
-/// A time in seconds since 1970; 0 is none.
-pub(super) fn time(seconds: u32) -> Option<DateTime<Utc>> {
-    (seconds > 0).then(|| DateTime::from_timestamp(i64::from(seconds), 0)).flatten()
-}
-
-pub(super) fn page_type(code: u8) -> PageType {
-    match DocumentKind::from_code(code) {
-        DocumentKind::Html => PageType::Html,
-        DocumentKind::Xml | DocumentKind::OaiPmh => PageType::Xml,
-        DocumentKind::Feed => PageType::Feed,
-        DocumentKind::Sitemap => PageType::Sitemap,
-        DocumentKind::Css => PageType::Style,
-        DocumentKind::Script => PageType::Script,
-        DocumentKind::Image => PageType::Image,
-        DocumentKind::Text | DocumentKind::Json => PageType::Text,
-        DocumentKind::Pdf => PageType::Pdf,
-        _ => PageType::Other,
     }
 }

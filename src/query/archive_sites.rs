@@ -3,7 +3,8 @@
 use archive_storage::SiteId;
 
 use super::Plan;
-use super::archive::{ArchiveRows, time};
+use super::archive::ArchiveRows;
+use super::archive_pages::time;
 use super::best_sites::{self, SiteTest};
 use super::columns::Column;
 use super::prefilter::Test;

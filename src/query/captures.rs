@@ -8,7 +8,8 @@ use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, State, UrlI
 use chrono::{DateTime, Utc};
 
 use super::Plan;
-use super::archive::{ArchiveRows, page_type};
+use super::archive::ArchiveRows;
+use super::archive_pages::page_type;
 use super::columns::{CAPTURE_KINDS, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::explain::source;

@@ -9,8 +9,9 @@ use archive_grammar::{
 use regex::{Regex, RegexBuilder};
 
 use super::Instant;
-use super::columns::{Column, ColumnKind, Columns, Path, TEXT};
+use super::columns::{Column, ColumnKind, Path, TEXT};
 use super::expr::Expr;
+use super::fields::Columns;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind, folded};
 use super::glob::Glob;
 use super::plan::{Context, Search};

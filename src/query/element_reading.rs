@@ -5,7 +5,8 @@ use archive_storage::{Store, UrlId};
 use rayon::prelude::*;
 
 use super::Plan;
-use super::archive::{ArchiveRows, page_type};
+use super::archive::ArchiveRows;
+use super::archive_pages::page_type;
 use super::captures::capture_row;
 use super::columns::{Column, NOT_MODIFIED};
 use super::elements;

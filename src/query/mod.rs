@@ -20,6 +20,7 @@
 //! a test of an unknown value is false, its negation true.
 
 mod archive;
+mod archive_pages;
 mod archive_related;
 mod archive_sites;
 mod as_of;
@@ -39,6 +40,7 @@ mod elsewhere;
 mod execute;
 mod explain;
 mod expr;
+mod fields;
 mod filter;
 mod glob;
 mod group_runs;

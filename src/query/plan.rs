@@ -4,9 +4,10 @@ use archive_grammar::{Direction, Expr as Written, ParseError, Query, Relation, S
 use chrono::{DateTime, Utc};
 
 use super::checks::Checker;
-use super::columns::{Column, ColumnKind, Columns, Path, plural};
+use super::columns::{Column, ColumnKind, Path, plural};
 use super::explain::Said;
 use super::expr::Expr;
+use super::fields::Columns;
 use super::filter::Filter;
 use super::groups::{Aggregate, Gather};
 use super::rows::Rows;

@@ -10,7 +10,7 @@ use archive_grammar::Target;
 use archive_storage::{HostId, MimeId, SiteId, UrlId};
 
 use super::Instant;
-use super::archive::page_type;
+use super::archive_pages::page_type;
 use super::batch::Batch;
 use super::block_rows::Rows;
 use super::columns::{CAPTURE_KINDS, CHANGES, Column, Path, yes_no};

@@ -5,8 +5,9 @@ use std::ops::Range;
 use archive_grammar::{Expr as Written, Literal, ParseError, Sign, Spanned, nearest};
 
 use super::checks::Checker;
-use super::columns::{Column, ColumnKind, Columns, Path, TEXT, Via, shown};
+use super::columns::{Column, ColumnKind, Path, TEXT, Via, shown};
 use super::expr::{Expr, Function};
+use super::fields::Columns;
 use super::groups::{Aggregate, Gather};
 use super::plan::Context;
 use super::times;

@@ -11,7 +11,7 @@ use archive_storage::{Capture, CaptureId, HostId, Page, ROWS_TOGETHER, SiteId, S
 use rayon::prelude::*;
 
 use super::folders::numbers;
-use super::{Best, Candidate, SECONDS_PER_DAY, SIGNAL_RULE, Survey, fetches_per_day};
+use super::{Best, Candidate, PAGES_TOGETHER, SECONDS_PER_DAY, SIGNAL_RULE, Survey, fetches_per_day};
 use crate::change::is_version;
 use crate::ledger::{CreditError, capture_flags, page_flags};
 use crate::refresh::change_model::{DIRECTORY, relations};
@@ -24,9 +24,6 @@ const CONSIDERED_MAX: usize = 1 << 19;
 
 /// Of these, pages that were fetched last.
 const RECENT_MAX: usize = 1 << 17;
-
-/// Pages whose newest captures are read together.
-const TOGETHER: usize = 1 << 16;
 
 /// The newest visits of a page that a policy learns from.
 const VISITS_MAX: usize = 64;
@@ -169,7 +166,7 @@ impl Survey<'_> {
         // Sitemaps and feeds change whenever one of their pages does: that says nothing of other pages.
         let others = considered.iter().enumerate().filter(|(_, page)| !page.candidate.signals);
         let others: Vec<(usize, &Considered)> = others.collect();
-        for some in others.chunks(TOGETHER) {
+        for some in others.chunks(PAGES_TOGETHER) {
             let ids: Vec<CaptureId> = some.iter().filter_map(|(_, page)| page.newest).collect();
             let mut newest = ids.iter().zip(self.state.captures_of(&ids)?);
             for (number, page) in some {

@@ -36,7 +36,7 @@ pub(super) use unread::undiscovered;
 /// Visits that the prior is learned from; of more, every n-th.
 const PRIOR_VISITS_MAX: usize = 1 << 16;
 
-/// Pages for which each table is gone through once; they take some 60 MB.
+/// Pages for which each table is gone through once; they take some 60 MB on each processor.
 const PAGES_TOGETHER: usize = 1 << 18;
 /// Of these, pages that one processor looks at.
 const PAGES_OF_PART: usize = 1 << 12;
@@ -240,13 +240,11 @@ impl<'a> Survey<'a> {
                 known.iter().filter_map(|(page, record, visit)| Some((page, record, visit.as_ref()?)));
             visits.filter_map(|(page, record, visit)| make(*page, record, visit).transpose()).collect()
         };
-        let mut made = Vec::new();
-        for pages in pages.chunks(PAGES_TOGETHER) {
-            let known = self.state.known_of(pages)?;
-            let parts: Vec<_> = known.par_chunks(PAGES_OF_PART).map(of_part).collect::<Result<_, _>>()?;
-            made.extend(parts.into_iter().flatten());
-        }
-        Ok(made)
+        let of_pages = |pages: &[UrlId]| -> Result<Vec<Vec<T>>, CreditError> {
+            self.state.known_of(pages)?.par_chunks(PAGES_OF_PART).map(of_part).collect()
+        };
+        let made: Vec<_> = pages.par_chunks(PAGES_TOGETHER).map(of_pages).collect::<Result<_, _>>()?;
+        Ok(made.into_iter().flatten().flatten().collect())
     }
 
     /// Whether the shortest interval is over.

@@ -72,9 +72,7 @@ pub fn leads_to(
     links: &mut LinkCursor<'_>,
 ) -> Result<Option<UrlId>, StateError> {
     let Some(newest) = visit.last_capture else { return Ok(None) };
-    let Some((_, capture)) = shown_of(state.history_from(newest))? else { return Ok(None) };
-    let original = capture.original.map(|original| state.capture(original)).transpose()?;
-    hop(id, visit, &capture, original.map(|original| original.url), links)
+    Ok(hops(state, &[(id, *visit, newest)], links)?.pop().map(|(_, other)| other))
 }
 
 /// The same of many URLs, whose captures are read together. URLs that lead nowhere are not among them.

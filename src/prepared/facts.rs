@@ -77,8 +77,7 @@ impl<'a> Pages<'a> {
     pub fn expect_all(&self) -> Result<(), StateError> {
         self.aliases.read_all(self.state, &self.credits)?;
         if self.sites.get().is_none() {
-            let sites = self.state.host_records().map(|host| host.map(|host| host.site));
-            let sites = sites.collect::<Result<_, _>>()?;
+            let sites = self.state.sites_of_hosts()?;
             self.sites.get_or_init(|| sites);
         }
         Ok(())

@@ -16,7 +16,8 @@ use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use archive_storage::{
-    Capture, CaptureId, CaptureKind, Page, State, StateError, Store, StoreError, UrlId, Visit, VisitId,
+    Capture, CaptureId, CaptureKind, PAGES_TOGETHER, Page, State, StateError, Store, StoreError, UrlId,
+    Visit, VisitId,
 };
 use rayon::prelude::*;
 
@@ -43,9 +44,6 @@ pub const SITES_FILE: &str = "state/sites.prepared";
 
 /// Archives with fewer URLs and fewer captures have no files: their tables are read in some milliseconds.
 pub const ROWS_MIN: u32 = 1 << 14;
-
-/// Blocks of pages for which each table is gone through once; they take some 100 MB.
-const BLOCKS_TOGETHER: usize = 8;
 
 /// Why columns cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -154,10 +152,10 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
     let mut writer = Writer::begin(&folder.join(FILE), of_pages(state), block_rows)?;
     let mut by_site = SiteWriter::begin(state, folder, block_rows)?;
     let mut sampled = Vec::new();
-    let all: Vec<u32> = (0..state.url_count()).step_by(block_rows as usize).collect();
-    for some in all.chunks(BLOCKS_TOGETHER) {
-        let end = some.last().map_or(0, |last| last.saturating_add(block_rows).min(state.url_count()));
-        let rows = Row::read(state, some.first().copied().unwrap_or_default()..end)?;
+    // Whole blocks; with what else is kept of them, they take some 100 MB.
+    let together = PAGES_TOGETHER as u32 / block_rows * block_rows;
+    for first in (0..state.url_count()).step_by(together as usize) {
+        let rows = Row::read(state, first..first.saturating_add(together).min(state.url_count()))?;
         let blocks = rows.par_chunks(block_rows as usize).map(|rows| Block::of(&pages, &writer, rows));
         for mut block in blocks.collect::<Result<Vec<_>, _>>()? {
             block.packed.iter().try_for_each(|packed| writer.push(packed))?;

@@ -46,7 +46,7 @@ impl ArchiveRows<'_> {
     }
 
     /// The pages of each site, where columns know them.
-    pub(super) fn by_site(&self) -> Result<Option<&BySite>, PreparedError> {
+    fn by_site(&self) -> Result<Option<&BySite>, PreparedError> {
         if let Some(by_site) = self.by_site.get() {
             return Ok(by_site.as_ref());
         }
@@ -146,7 +146,7 @@ impl ArchiveRows<'_> {
     }
 
     /// The facts of a page that was read; none for what is not a page, and for what is hidden.
-    pub(super) fn facts_of(
+    fn facts_of(
         &self,
         known: Result<(UrlId, Page, Option<Visit>), StateError>,
     ) -> Result<Option<(UrlId, Facts)>, RowsError> {

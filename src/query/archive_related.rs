@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Bound;
 
 use archive_grammar::{Relation, Target};
-use archive_storage::{CaptureId, LinkList, LinksPosition, UrlId};
+use archive_storage::{CaptureId, LinkList, LinksPosition, PAGES_TOGETHER, UrlId};
 use rayon::prelude::*;
 
 use super::archive::ArchiveRows;
@@ -106,17 +106,16 @@ impl ArchiveRows<'_> {
         let test = Test::Between(status, vec![(Bound::Included(from), Bound::Excluded(end))]);
         let columnar = Columnar { prepared, test, running: &self.running };
         let state = self.state;
-        let of_block = |block: u32| -> Found<Vec<_>> {
-            let found = columnar.rows(block)?.of_ids(prepared.ids(block)).into_iter().map(UrlId);
-            let mut newest = Vec::new();
-            for known in state.visits_of(found) {
-                let (id, _, visit) = known?;
-                newest.extend(visit.and_then(|visit| visit.last_capture).map(|capture| (capture, id)));
-            }
-            Ok(newest)
+        let of_block = |block: u32| -> Found<Vec<UrlId>> {
+            Ok(columnar.rows(block)?.of_ids(prepared.ids(block)).into_iter().map(UrlId).collect())
         };
-        let newest = (0..prepared.blocks()).into_par_iter().map(of_block);
-        let mut newest = newest.collect::<Found<Vec<Vec<_>>>>()?.concat();
+        let found = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?.concat();
+        let newest_of = |pages: &[UrlId]| -> Found<Vec<(CaptureId, UrlId)>> {
+            let known = state.known_of(pages)?.into_iter();
+            Ok(known.filter_map(|(id, _, visit)| Some((visit?.last_capture?, id))).collect())
+        };
+        let newest = found.par_chunks(PAGES_TOGETHER).map(newest_of);
+        let mut newest = newest.collect::<Found<Vec<_>>>()?.concat();
         // In their own order, so that nothing is read twice.
         newest.par_sort_unstable();
         let contents_of = |newest: &[(CaptureId, UrlId)]| -> Found<Vec<_>> {

@@ -202,8 +202,7 @@ impl ChangeModel {
         let kth = best.min(found.len()) - 1;
         let bar = *found.select_nth_unstable_by(kth, |a, b| b.total_cmp(a)).1;
         let others = others.par_iter().with_min_len(PAGES_OF_PART).map(|&(value_max, place)| {
-            let value = || model.value(pages[place], now, ages[place]);
-            (place, if value_max < bar { value_max } else { value() })
+            (place, if value_max < bar { value_max } else { model.value(pages[place], now, ages[place]) })
         });
         for (place, value) in others.collect::<Vec<_>>() {
             values[place] = value;

@@ -7,11 +7,13 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use archive_storage::{Capture, CaptureId, HostId, Page, ROWS_TOGETHER, SiteId, StateError, UrlId, Visit};
+use archive_storage::{
+    Capture, CaptureId, HostId, PAGES_TOGETHER, Page, ROWS_TOGETHER, SiteId, StateError, UrlId, Visit,
+};
 use rayon::prelude::*;
 
 use super::folders::numbers;
-use super::{Best, Candidate, PAGES_TOGETHER, SECONDS_PER_DAY, SIGNAL_RULE, Survey, fetches_per_day};
+use super::{Best, Candidate, SECONDS_PER_DAY, SIGNAL_RULE, Survey, fetches_per_day};
 use crate::change::is_version;
 use crate::ledger::{CreditError, capture_flags, page_flags};
 use crate::refresh::change_model::{DIRECTORY, relations};
@@ -228,12 +230,15 @@ impl Survey<'_> {
         let mut known = Known { found_at_birth: false, mean_rate, ..Known::default() };
         let mut sites: HashMap<SiteId, usize> = HashMap::new();
         let mut directories: HashMap<u64, usize> = HashMap::new();
-        let hosts = self.state.host_records().map(|host| host.map(|host| host.site));
-        let hosts = hosts.collect::<Result<Vec<SiteId>, _>>()?;
+        let hosts = self.state.sites_of_hosts()?;
         let of_part = |pages: &[Considered]| -> Result<Vec<_>, StateError> {
             let mut urls = self.state.url_cursor();
             let related = pages.iter().map(|page| {
-                let site = hosts.get(page.host.index()).copied().unwrap_or_default();
+                let site = match hosts.get(page.host.index()) {
+                    Some(site) => *site,
+                    // It says which host is unknown.
+                    None => self.state.host(page.host)?.site,
+                };
                 Ok((site, relations(u64::from(site.0), &path(urls.get(page.candidate.page)?))))
             });
             related.collect()

@@ -18,7 +18,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 
-use archive_storage::{Page, ROWS_TOGETHER, State, UrlId, Visit};
+use archive_storage::{PAGES_TOGETHER, Page, ROWS_TOGETHER, State, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
@@ -36,9 +36,7 @@ pub(super) use unread::undiscovered;
 /// Visits that the prior is learned from; of more, every n-th.
 const PRIOR_VISITS_MAX: usize = 1 << 16;
 
-/// Pages for which each table is gone through once; they take some 60 MB on each processor.
-const PAGES_TOGETHER: usize = 1 << 18;
-/// Of these, pages that one processor looks at.
+/// Of pages that are read together, those that one processor looks at.
 const PAGES_OF_PART: usize = 1 << 12;
 
 /// Parts of all visits that are looked at side by side; what is found in them waits in memory.

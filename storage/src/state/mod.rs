@@ -38,7 +38,7 @@ pub use check::Inconsistency;
 pub use commit::Checkpointed;
 pub use names::{TextCache, UrlCursor};
 pub(crate) use open::FOLDER;
-pub use pages::ROWS_TOGETHER;
+pub use pages::{PAGES_TOGETHER, ROWS_TOGETHER};
 pub use scrub::Scrub;
 pub use small::{LedgerNumbers, SETTING_BYTES_MAX, Totals};
 pub use texts::{TITLE_BYTES_MAX, TitleCursor};

@@ -203,6 +203,14 @@ impl State {
         self.hosts.scan(0).map(|host| host.map(|(_, host)| host))
     }
 
+    /// The site of each host, by the numbers of the hosts.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn sites_of_hosts(&self) -> Result<Vec<SiteId>> {
+        self.host_records().map(|host| host.map(|host| host.site)).collect()
+    }
+
     /// Hosts known.
     #[must_use]
     pub fn host_count(&self) -> u32 {

@@ -8,6 +8,9 @@ use crate::pages::{Page, Visit, VisitId, VisitRecord};
 /// Rows of a table whose partners in another one are read together: they take less than 8 MiB, so that the allocator keeps the room.
 pub const ROWS_TOGETHER: usize = 1 << 15;
 
+/// Pages for which it is worth to go through each table once ([`State::known_of`]); they take some 60 MB.
+pub const PAGES_TOGETHER: usize = 1 << 18;
+
 impl State {
     /// What is known of a URL.
     ///

@@ -317,7 +317,13 @@ impl<'a> Checker<'a> {
                 }
                 (Kind::Between(Ranges(vec![(Bound::Included(from), Bound::Included(to))])), *negated)
             }
-            Check::Glob { negated, pattern } => (Kind::Fits(Glob::new(&pattern.value, folds_case)), *negated),
+            Check::Glob { negated, pattern } => {
+                let glob = Glob::new(&pattern.value, folds_case, REGEX_BYTES_MAX);
+                (
+                    Kind::Fits(glob.map_err(|error| self.unusable(pattern, "this is no pattern", &error))?),
+                    *negated,
+                )
+            }
             Check::Pattern { negated, pattern } => {
                 (Kind::Matches(self.regex(pattern, folds_case)?), *negated)
             }
@@ -356,11 +362,13 @@ impl<'a> Checker<'a> {
             .case_insensitive(folds_case)
             .size_limit(REGEX_BYTES_MAX)
             .build();
-        built.map_err(|error| {
-            let error = error.to_string();
-            let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            self.typing.mistake(&pattern.span, format!("this is no regular expression: {reason}"))
-        })
+        built.map_err(|error| self.unusable(pattern, "this is no regular expression", &error))
+    }
+
+    fn unusable(&self, pattern: &Spanned<String>, what: &str, error: &regex::Error) -> ParseError {
+        let error = error.to_string();
+        let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        self.typing.mistake(&pattern.span, format!("{what}: {reason}"))
     }
 
     /// `type = xml`, and `type = "application/pdf"`, which is a content type.

@@ -234,12 +234,12 @@ impl TextTest {
     /// The host of every URL for which it holds, if it says which one.
     pub(super) fn host(&self) -> Option<String> {
         let beginning = match &self.kind {
-            TextTestKind::Starts(beginning) => beginning.clone(),
+            TextTestKind::Starts(beginning) => beginning,
             TextTestKind::Fits(glob) => glob.beginning(),
             _ => return None,
         };
         let (_, rest) = beginning.split_once("://")?;
-        rest.contains('/').then(|| authority(&beginning).to_owned())
+        rest.contains('/').then(|| authority(beginning).to_owned())
     }
 
     fn holds_for(&self, text: &str) -> bool {

@@ -1,84 +1,68 @@
 //! Patterns: `*` stands for any characters, `?` for one, `\*` and `\?` for themselves.
 
-/// A pattern ready to match.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Glob {
-    parts: Vec<Part>,
-    fold_case: bool,
-}
+use regex::{Regex, RegexBuilder};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Any,
-    One,
-    Is(char),
+/// Any characters, in a regular expression.
+const ANY: &str = ".*";
+
+/// A pattern ready to match, as a regular expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Glob {
+    expression: Regex,
+    beginning: String,
 }
 
 impl Glob {
-    /// Reads a pattern; with `fold_case`, large and small letters are alike.
-    pub(crate) fn new(pattern: &str, fold_case: bool) -> Self {
-        let mut parts = Vec::new();
+    /// Reads a pattern; with `folds_case`, large and small letters are alike.
+    ///
+    /// # Errors
+    /// When its expression would take more than `bytes_max`.
+    pub(crate) fn new(pattern: &str, folds_case: bool, bytes_max: usize) -> Result<Self, regex::Error> {
+        let (mut expression, mut beginning, mut is_beginning) = (String::new(), String::new(), true);
         let mut characters = pattern.chars().peekable();
         while let Some(character) = characters.next() {
-            match character {
-                '*' if parts.last() == Some(&Part::Any) => {}
-                '*' => parts.push(Part::Any),
-                '?' => parts.push(Part::One),
-                '\\' if characters.peek().is_some_and(|next| "*?\\".contains(*next)) => {
-                    parts.extend(characters.next().map(Part::Is));
-                }
-                other if fold_case => parts.extend(other.to_lowercase().map(Part::Is)),
-                other => parts.push(Part::Is(other)),
+            let is_star = character == '*';
+            if is_star || character == '?' {
+                is_beginning = false;
+                // More stars in a row are one.
+                let is_another = is_star && expression.ends_with(ANY);
+                expression.push_str(if is_another {
+                    ""
+                } else if is_star {
+                    ANY
+                } else {
+                    "."
+                });
+                continue;
             }
+            let escaped = characters.next_if(|next| character == '\\' && "*?\\".contains(*next));
+            let character = escaped.unwrap_or(character);
+            expression.push_str(&regex::escape(character.encode_utf8(&mut [0; 4])));
+            beginning.extend(is_beginning.then_some(character));
         }
-        Self { parts, fold_case }
+        // Instead of any characters at its ends nothing has to be at them: then literals are looked for.
+        let rest = expression.strip_prefix(ANY);
+        let (first, rest) = rest.map_or((r"\A", expression.as_str()), |rest| ("", rest));
+        let (rest, last) = rest.strip_suffix(ANY).map_or((rest, r"\z"), |rest| (rest, ""));
+        let expression = RegexBuilder::new(&format!("{first}{rest}{last}"))
+            .dot_matches_new_line(true)
+            .case_insensitive(folds_case)
+            .size_limit(bytes_max)
+            .build()?;
+        if folds_case {
+            beginning = beginning.to_lowercase();
+        }
+        Ok(Self { expression, beginning })
     }
 
     /// Whether the whole of `text` matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        match (text.is_ascii(), self.fold_case) {
-            (true, true) => self.fits(text.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),
-            (true, false) => self.fits(text.bytes().map(char::from)),
-            (false, true) => self.fits(text.chars().flat_map(char::to_lowercase)),
-            (false, false) => self.fits(text.chars()),
-        }
+        self.expression.is_match(text)
     }
 
     /// What every text that matches begins with, in small letters if these and large ones are alike.
-    pub(crate) fn beginning(&self) -> String {
-        let characters = self.parts.iter().map_while(|part| match part {
-            Part::Is(character) => Some(*character),
-            Part::Any | Part::One => None,
-        });
-        characters.collect()
-    }
-
-    /// Two pointers with one way back, to the last star: at most pattern times text steps.
-    fn fits(&self, mut text: impl Iterator<Item = char> + Clone) -> bool {
-        let mut part = 0;
-        let mut retry = None;
-        loop {
-            let here = text.clone();
-            match (self.parts.get(part), text.next()) {
-                (None, None) => return true,
-                (Some(Part::Any), _) => {
-                    part += 1;
-                    retry = Some((part, here.clone()));
-                    text = here;
-                }
-                (Some(Part::One), Some(_)) => part += 1,
-                (Some(Part::Is(wanted)), Some(found)) if *wanted == found => part += 1,
-                (_, rest) => match &mut retry {
-                    // The star takes one character more; when the text has ended there is none to take.
-                    Some((after, from)) if rest.is_some() => {
-                        from.next();
-                        part = *after;
-                        text = from.clone();
-                    }
-                    _ => return false,
-                },
-            }
-        }
+    pub(crate) fn beginning(&self) -> &str {
+        &self.beginning
     }
 }
 
@@ -87,6 +71,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::Glob;
+
+    fn glob(pattern: &str, folds_case: bool) -> Glob {
+        Glob::new(pattern, folds_case, 1 << 20).unwrap()
+    }
 
     #[test]
     fn fits_whole_texts() {
@@ -99,25 +87,29 @@ mod tests {
             ("*/archive/*", "http://example.org/archived/1", false),
             ("a?c", "abc", true),
             ("a?c", "ac", false),
+            ("a?c", "a\nc", true),
             ("a*b*c", "a-b-b-c", true),
             ("a*b*c", "a-b-b-c-", false),
             ("*.pdf", "x.pdf.pdf", true),
+            ("*.pdf", "x.pdf\n", false),
             ("what\\?*", "what?x", true),
             ("what\\?*", "whatever", false),
             ("ä?ü", "äöü", true),
             ("A*", "abc", false),
         ] {
-            assert_eq!(Glob::new(pattern, false).matches(text), fits, "{pattern} {text}");
+            assert_eq!(glob(pattern, false).matches(text), fits, "{pattern} {text}");
         }
-        assert!(Glob::new("ABC*", true).matches("abcÄ"));
-        assert_eq!(Glob::new("AB\\?C?d*", true).beginning(), "ab?c");
-        assert!(Glob::new("*ä", true).matches("abcÄ"));
+        assert!(glob("ABC*", true).matches("abcÄ"));
+        assert_eq!(glob("AB\\?C?d*", true).beginning(), "ab?c");
+        assert_eq!(glob("*ab", true).beginning(), "");
+        assert!(glob("*ä", true).matches("abcÄ"));
     }
 
     #[test]
     fn long_stars_end() {
         let pattern = "a*".repeat(200) + "b";
-        assert!(!Glob::new(&pattern, false).matches(&"a".repeat(10_000)));
+        assert!(!glob(&pattern, false).matches(&"a".repeat(10_000)));
+        assert!(Glob::new(&"?".repeat(100_000), false, 1 << 20).is_err());
     }
 
     proptest! {
@@ -125,7 +117,7 @@ mod tests {
         fn agrees_with_a_regular_expression(pattern in "[ab*?]{0,8}", text in "[ab]{0,10}") {
             let expression = format!("^{}$", pattern.replace('*', ".*").replace('?', "."));
             let expected = regex::Regex::new(&expression).unwrap().is_match(&text);
-            prop_assert_eq!(Glob::new(&pattern, false).matches(&text), expected);
+            prop_assert_eq!(glob(&pattern, false).matches(&text), expected);
         }
     }
 }

@@ -31,11 +31,12 @@ pub(super) struct Urls<'a> {
 impl Urls<'_> {
     /// The URLs for which it holds; what it says of those that are not among some may be wrong.
     pub(super) fn rows(&self, ids: Range<u32>, among: &Rows) -> Result<Rows, StateError> {
-        let mut rows = vec![false; ids.len()];
+        // Two threads would wait for each other to use one regular expression.
+        let (mut rows, test) = (vec![false; ids.len()], self.test.clone());
         for ids_together in runs(ids.clone(), among) {
             self.state.scan_urls(ids_together, |id, url| {
                 if let Some(row) = rows.get_mut((id.0 - ids.start) as usize) {
-                    *row = self.test.holds_of(Some(url), Some(Column::Url));
+                    *row = test.holds_of(Some(url), Some(Column::Url));
                 }
                 Ok(())
             })?;
@@ -77,7 +78,7 @@ impl<'a> Titles<'a> {
     }
 
     fn holds(&self, title: Option<&str>) -> bool {
-        self.test.holds_of(title.filter(|title| !title.is_empty()), Some(Column::Title))
+        holds(&self.test, title)
     }
 
     /// Reads all titles.
@@ -86,9 +87,9 @@ impl<'a> Titles<'a> {
         let read = |part: u64| {
             let mut found: Vec<Vec<u16>> = Vec::new();
             let part = part * BLOCKS_TOGETHER..blocks.min((part + 1) * BLOCKS_TOGETHER);
-            let first = part.start;
+            let (first, test) = (part.start, self.test.clone());
             self.state.scan_titles(part, |position, title| {
-                if self.holds(Some(title)) {
+                if holds(&test, Some(title)) {
                     let (place, rest) = split(position.0);
                     let place = place.saturating_sub(first) as usize;
                     found.resize_with(found.len().max(place + 1), Vec::new);
@@ -137,6 +138,10 @@ impl<'a> Titles<'a> {
         }
         Ok(Rows::of(rows))
     }
+}
+
+fn holds(test: &TextTest, title: Option<&str>) -> bool {
+    test.holds_of(title.filter(|title| !title.is_empty()), Some(Column::Title))
 }
 
 fn split(position: u64) -> (u64, u16) {

@@ -3,6 +3,8 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use archive_grammar::{Direction, Target};
 use archive_storage::UrlId;
@@ -399,9 +401,17 @@ impl Columnar<'_> {
     /// The rows that come first, and how many there are in all.
     pub(super) fn best(&self, best: &Best, hits: &Hits<'_>) -> Found<(Vec<u32>, u64)> {
         let nothing = || -> First { (Top::new(Some(best.limit), Place::cmp), 0) };
-        let scores = hits.scores();
-        let blocks = (0..self.prepared.blocks()).into_par_iter();
-        let each = blocks.try_fold(nothing, |first, block| self.add_best(first, block, best, &scores));
+        let (scores, last_rank) = (hits.scores(), AtomicU64::new(u64::MAX));
+        // The most promising blocks first: because of what they have, the number is not read of most others.
+        let first_rank = |block| {
+            let (least, most) = self.prepared.bounds(block, best.number.column).into_inner();
+            best.first_rank(least, most)
+        };
+        let mut blocks: Vec<u32> = (0..self.prepared.blocks()).collect();
+        blocks.sort_by_cached_key(|block| first_rank(*block));
+        let each = blocks
+            .into_par_iter()
+            .try_fold(nothing, |first, block| self.add_best(first, block, (best, &last_rank), &scores));
         let (top, count) = each.try_reduce(nothing, |(mut left, ours), (right, theirs)| {
             right.into_sorted().into_iter().for_each(|place| left.push(place));
             Ok((left, ours + theirs))
@@ -409,12 +419,12 @@ impl Columnar<'_> {
         Ok((top.into_sorted().into_iter().map(|(.., id)| id).collect(), count))
     }
 
-    /// Adds the rows of a block.
+    /// Adds the rows of a block. No page that was captured counts with a rank after `last_rank`, which all processors share.
     fn add_best(
         &self,
         (mut top, mut count): First,
         block: u32,
-        best: &Best,
+        (best, last_rank): (&Best, &AtomicU64),
         scores: &KnownScores<'_>,
     ) -> Found<First> {
         let rows = self.rows(block)?;
@@ -430,7 +440,7 @@ impl Columnar<'_> {
             false => best.first_rank(least, most),
         };
         let first = (Reverse(true), first_rank, ids.start);
-        if top.last().is_some_and(|last| *last < first) {
+        if last_rank.load(Relaxed) < first_rank || top.last().is_some_and(|last| *last < first) {
             return Ok((top, count + rows.count(ids.len())));
         }
         let factor = if best.is_score { combined(1.0, best.number.value(most)) } else { 0.0 };
@@ -449,6 +459,9 @@ impl Columnar<'_> {
                 let is_captured = kinds.get(place).is_none_or(|kind| prepared::kind(*kind).is_some());
                 top.push((Reverse(is_captured), best.rank_with(bm25, value), ids.start + row));
             }
+        }
+        if let Some((Reverse(true), rank, _)) = top.last() {
+            last_rank.fetch_min(*rank, Relaxed);
         }
         Ok((top, count))
     }

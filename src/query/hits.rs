@@ -34,7 +34,9 @@ pub struct Hits<'a> {
 impl<'a> Hits<'a> {
     /// Adds the findings of the next search.
     pub(super) fn push(&mut self, mut found: Found, scored: Scored<'a>) {
-        found.par_sort_unstable_by_key(|(id, _)| *id);
+        if matches!(scored, Scored::Known) || !sort_many(&mut found) {
+            found.par_sort_unstable_by_key(|(id, _)| *id);
+        }
         self.searches.push(Some((Arc::new(found), scored)));
     }
 
@@ -129,6 +131,26 @@ impl KnownScores<'_> {
         }
         sums
     }
+}
+
+/// Sorts pages whose points do not matter by a bit for each page, unless they are less than one in [`u64::BITS`]; whether it did.
+fn sort_many(found: &mut Found) -> bool {
+    let Some(last) = found.iter().map(|(id, _)| id.index()).max() else { return true };
+    let words = last / u64::BITS as usize + 1;
+    if found.len() < words {
+        return false;
+    }
+    let mut bits = vec![0_u64; words];
+    for (id, _) in found.drain(..) {
+        bits[id.index() / u64::BITS as usize] |= 1 << (id.0 % u64::BITS);
+    }
+    for (first, mut word) in (0..).step_by(u64::BITS as usize).zip(bits) {
+        while word != 0 {
+            found.push((UrlId(first + word.trailing_zeros()), 0.0));
+            word &= word - 1;
+        }
+    }
+    true
 }
 
 /// The hits in a range of pages.

@@ -21,11 +21,14 @@ use crate::refresh::policies::{Known, Policy, Sighting};
 use crate::refresh::rate::{ChangeObservations, days_before_change};
 use crate::refresh::rule::Rule;
 
-/// Pages that are considered, at most, unless the budget asks for more; a page takes some 700 bytes.
-const CONSIDERED_MAX: usize = 1 << 19;
+/// Pages that are considered for each one that is fetched a day, within these bounds unless the budget is larger; a page takes some
+/// 700 bytes.
+const CONSIDERED_DAYS: f64 = 16.0;
+const CONSIDERED_MIN: usize = 1 << 17;
+const CONSIDERED_MAX: usize = 3 << 17;
 
-/// Of these, pages that were fetched last.
-const RECENT_MAX: usize = 1 << 17;
+/// Besides these, pages that were fetched last.
+const RECENT_MAX: usize = 1 << 16;
 
 /// The newest visits of a page that a policy learns from.
 const VISITS_MAX: usize = 64;
@@ -69,12 +72,12 @@ struct Past {
 impl Survey<'_> {
     /// The best by the policy of the rules, which learns from all visits first.
     pub(super) fn learned(&self, budget: usize) -> Result<Vec<UrlId>, CreditError> {
-        let considered = self.considered(budget)?;
+        let per_day = fetches_per_day(self.state, budget, self.now)?;
+        let considered = self.considered(budget, per_day)?;
         // If no page may be fetched yet, there is nothing to rank.
         if !considered.iter().any(|page| page.ripe) {
             return Ok(Vec::new());
         }
-        let per_day = fetches_per_day(self.state, budget, self.now)?;
         let origin = self.origin(&considered);
         let now = self.now.timestamp_micros() as f64 / MICROSECONDS_PER_DAY - origin;
         let past = self.past(&considered, origin)?;
@@ -109,9 +112,10 @@ impl Survey<'_> {
     }
 
     /// The pages that are considered, by their numbers.
-    fn considered(&self, budget: usize) -> Result<Vec<Considered>, CreditError> {
-        let room = CONSIDERED_MAX.max(budget.saturating_add(RECENT_MAX));
-        let (best, is_part) = self.best(Rule::Freshness, room - RECENT_MAX)?;
+    fn considered(&self, budget: usize, per_day: f64) -> Result<Vec<Considered>, CreditError> {
+        // Conversion saturates.
+        let room = ((per_day * CONSIDERED_DAYS) as usize).clamp(CONSIDERED_MIN, CONSIDERED_MAX);
+        let (best, is_part) = self.best(Rule::Freshness, room.max(budget))?;
         let mut pages: HashSet<UrlId> = HashSet::new();
         if is_part {
             pages.extend(best.into_pages());

@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archive_storage::{
-    Capture, CaptureId, History, LinkCursor, LinkList, LinkTarget, Page, ROWS_TOGETHER, State, StateError,
-    UrlId, Visit,
+    Capture, CaptureId, History, LinkCursor, LinkList, LinkTarget, PAGES_TOGETHER, Page, ROWS_TOGETHER,
+    State, StateError, UrlId, Visit,
 };
 use rayon::prelude::*;
 
@@ -175,13 +175,17 @@ impl AliasImportance {
     }
 
     fn all(state: &State, credits: &Credits) -> Result<HashMap<UrlId, f64>, StateError> {
-        let pairs = aliases(state)?;
-        let mut pages = state.visits_of(pairs.iter().map(|(page, _)| *page));
-        let importance = pairs.iter().map(|(_, alias)| {
-            let known = pages.next().transpose()?;
-            Ok(known.and_then(|(_, page, visit)| Some((*alias, credits.importance(&page, visit.as_ref())?))))
-        });
-        importance.filter_map(Result::transpose).collect()
+        let of_some = |pairs: &[(UrlId, UrlId)]| -> Result<Vec<(UrlId, f64)>, StateError> {
+            let pages: Vec<UrlId> = pairs.iter().map(|(page, _)| *page).collect();
+            let known = state.known_of(&pages)?.into_iter().zip(pairs);
+            let importance = known.filter_map(|((_, page, visit), (_, alias))| {
+                Some((*alias, credits.importance(&page, visit.as_ref())?))
+            });
+            Ok(importance.collect())
+        };
+        let importance =
+            aliases(state)?.par_chunks(PAGES_TOGETHER).map(of_some).collect::<Result<Vec<_>, _>>()?;
+        Ok(importance.into_iter().flatten().collect())
     }
 }
 

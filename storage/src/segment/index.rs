@@ -4,6 +4,7 @@
 //! pywb write. Captures that nothing answered are not in it.
 
 use std::path::Path;
+use std::thread;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -181,14 +182,26 @@ pub(super) fn recall(disk: &dyn Disk, folder: &Path, closed: &Closed, versions: 
             captures <= PAGES_MAX as u64
         })
         .collect();
-    // In the order of appending, so that the newest version of a page wins.
-    for info in newest.into_iter().rev() {
-        recall_segment(disk, folder, info, versions);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    for infos in newest.rchunks(threads) {
+        let found: Vec<_> = thread::scope(|scope| {
+            let reading: Vec<_> =
+                infos.iter().map(|info| scope.spawn(|| versions_in(disk, folder, info))).collect();
+            reading.into_iter().map(|reading| reading.join().unwrap_or_default()).collect()
+        });
+        // In the order of appending, so that the newest version of a page wins.
+        for found in found.into_iter().rev() {
+            versions.expect_more(found.len());
+            for (location, url) in found {
+                versions.recall(&url, location);
+            }
+        }
     }
 }
 
-fn recall_segment(disk: &dyn Disk, folder: &Path, info: &SegmentInfo, versions: &mut Versions) {
-    let Ok(text) = read_file(disk, &folder.join(file_of(&info.name))) else { return };
+/// The versions of pages in a segment, in the order of appending.
+fn versions_in(disk: &dyn Disk, folder: &Path, info: &SegmentInfo) -> Vec<(Location, String)> {
+    let Ok(text) = read_file(disk, &folder.join(file_of(&info.name))) else { return Vec::new() };
     let json = |line: &[u8]| {
         let start = memchr::memchr(b'{', line)?;
         serde_json::from_slice::<Found>(line.get(start..)?).ok()
@@ -202,10 +215,7 @@ fn recall_segment(disk: &dyn Disk, folder: &Path, info: &SegmentInfo, versions: 
         })
         .collect();
     found.sort_unstable();
-    versions.expect_more(found.len());
-    for (location, url) in found {
-        versions.recall(&url, location);
-    }
+    found
 }
 
 #[cfg(test)]

@@ -121,7 +121,6 @@ impl State {
             state.disk.sync_dir(folder).map_err(|error| StateError::sync(folder, error))?;
         }
         state.checkpoint_lock.unlock().map_err(failed)?;
-        state.digests()?;
         Ok(state)
     }
 
@@ -333,7 +332,7 @@ impl State {
         self.folder.join(FOLDER).join(lock::CHECKPOINT_LOCK)
     }
 
-    /// The index of digests, made now if this is a reader that did not need it yet.
+    /// The index of digests, made when it is first needed.
     pub(super) fn digests(&self) -> Result<&HashIndex> {
         match self.digests.get() {
             Some(index) => Ok(index),

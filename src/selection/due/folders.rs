@@ -12,6 +12,7 @@ use std::path::Path;
 
 use archive_storage::backend::{OpenMode, open_regular};
 use archive_storage::{Capture, CaptureId, UrlId};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{Best, Candidate, RefreshRules, SECONDS_PER_DAY, Survey, is_signal};
@@ -112,20 +113,30 @@ impl Survey<'_> {
         (self.choice.rules.unit.as_secs() as i64).max(1)
     }
 
-    /// A pass that puts all pages into folders which will be worth as much as the lowest of `best`, nearly.
-    pub(super) fn fill_folders(&self, path: &Path, rule: Rule, best: &Best) -> Result<(), CreditError> {
+    /// Puts all pages into folders which will be worth as much as the lowest of `best`, nearly: with a pass, unless they are given.
+    pub(super) fn fill_folders(
+        &self,
+        path: &Path,
+        rule: Rule,
+        best: &Best,
+        all: Option<Vec<Candidate>>,
+    ) -> Result<(), CreditError> {
         let Some(lowest) = best.lowest().map(|value| value * SLACK).filter(|value| *value > 0.0) else {
             return Ok(());
         };
         let unit_days = self.unit() as f64 / SECONDS_PER_DAY;
         let mut folders: Vec<(u32, u32)> = Vec::new();
-        self.all(|candidate, _| {
+        let mut file = |candidate: &Candidate| {
             let days = candidate.days_until(rule, lowest, self.choice.rules.shortest_days());
             if days < DAYS {
                 folders.push(((days / unit_days) as u32, candidate.page.0));
             }
-        })?;
-        folders.sort_unstable();
+        };
+        match all {
+            Some(all) => all.iter().for_each(file),
+            None => self.all(|candidate, _| file(candidate))?,
+        }
+        folders.par_sort_unstable();
         let mut counts = vec![0; (DAYS / unit_days) as usize + 1];
         folders.iter().for_each(|(folder, _)| counts[*folder as usize] += 1);
         let head = Head {

@@ -55,6 +55,9 @@ const SIGNAL_RULE: Rule = Rule::Harmonic;
 /// From so many fetched pages on, those that will be due are kept in folders instead of looking at all in each run.
 pub const FOLDERS_FROM: u64 = 1 << 18;
 
+/// Pages that are kept in memory between choosing and filling folders, in 40 bytes each; if there are more, all are read again.
+const KEPT_MAX: usize = 1 << 21;
+
 /// The file of due folders, in the folder of the state from which they are derived.
 const FOLDERS_FILE: &str = "state/due";
 
@@ -117,9 +120,13 @@ impl Best {
     }
 
     fn offer(&mut self, score: f64, page: UrlId) {
-        self.heap.push(Reverse(Scored { score, page }));
-        if self.heap.len() > self.room {
-            self.heap.pop();
+        let scored = Scored { score, page };
+        if self.heap.len() < self.room {
+            self.heap.push(Reverse(scored));
+        } else if let Some(mut last) = self.heap.peek_mut()
+            && scored > last.0
+        {
+            last.0 = scored;
         }
     }
 
@@ -137,6 +144,7 @@ impl Best {
 }
 
 /// What is known of a page that could be fetched again.
+#[derive(Clone, Copy)]
 struct Candidate {
     page: UrlId,
     weight: f64,
@@ -274,15 +282,18 @@ impl<'a> Survey<'a> {
         {
             return Ok((best, true));
         }
-        let (mut best, mut count) = (Best::new(room), 0);
+        let (mut best, mut count, mut kept) = (Best::new(room), 0, Vec::new());
         self.all(|candidate, visit| {
             if self.is_ripe(visit) {
                 best.offer(candidate.value(rule), candidate.page);
             }
+            if folders.is_some() && count < KEPT_MAX {
+                kept.push(*candidate);
+            }
             count += 1;
         })?;
         if let Some(path) = folders {
-            self.fill_folders(path, rule, &best)?;
+            self.fill_folders(path, rule, &best, (count <= KEPT_MAX).then_some(kept))?;
         }
         let is_part = count > room;
         Ok((best, is_part))

@@ -33,7 +33,7 @@ pub(crate) struct ArchiveArgs {
 #[derive(clap::Args)]
 pub(crate) struct ArchivesArgs {
     /// Folder of the archive; may be repeated for archives of different sites (such as the partitions of a cluster), which are
-    /// then queried as one
+    /// then taken as one
     #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
     paths: Vec<PathBuf>,
 }

@@ -14,7 +14,7 @@ use archive::ledger::{Credits, capture_flags, page_flags};
 use archive::memory::peak_bytes;
 use archive::refresh::rate::{ChangeObservations, Observation};
 use archive::refresh::rule::Rule;
-use archive::selection::{Choice, FOLDERS_FROM, RefreshRules, Weights, agenda};
+use archive::selection::{Choice, FOLDERS_FROM, RefreshRules, Source, Weights, agenda};
 use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
 use archive_storage::{Capture, CaptureKind, Location, Mode, SegmentId, State, UrlId, Visit, Watermarks};
@@ -111,7 +111,8 @@ fn choose(state: &State, choice: &Choice, hours: i64) -> Outcome<usize> {
     let budget = state.totals().fetched as usize / (30 * 24);
     let now: DateTime<Utc> = DateTime::from_timestamp(BEGIN + DAYS * SECONDS_PER_DAY, 0).unwrap_or_default();
     let now = now + TimeDelta::hours(hours);
-    Ok(agenda(state, &Credits::open(state)?, choice, budget, now, &[])?.len())
+    let credits = Credits::open(state)?;
+    Ok(agenda(&[Source::alone(state, &credits, choice, &[])], budget, now)?[0].len())
 }
 
 fn choice(policy: &str, archive: &Path) -> Outcome<Choice> {

@@ -70,6 +70,7 @@ mod secure;
 mod seeds;
 mod serve;
 mod serving;
+mod shared_budget;
 mod sheet_browser;
 mod signals;
 mod soak;

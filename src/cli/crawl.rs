@@ -187,7 +187,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     options.time = args.time;
     let FocusArgs { stop_harvest, stop_found, stop_recall, .. } = args.focus;
     options.harvest = HarvestRules { least: stop_harvest, found: stop_found, recall: stop_recall };
-    args.fetch.start_log(&args.archive.path)?;
+    args.fetch.start_log(std::slice::from_ref(&args.archive.path))?;
     args.cash.check(&args.archive.path)?;
     options.checkpoint_every = args.checkpoint_every;
     options.cluster = args.cluster.member()?;

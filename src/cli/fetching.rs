@@ -100,8 +100,8 @@ pub(crate) struct FetchArgs {
 
 impl FetchArgs {
     /// Begins the log, if there is to be one.
-    pub(crate) fn start_log(&self, archive: &Path) -> anyhow::Result<()> {
-        self.log.as_deref().map_or(Ok(()), |log| logging::start(log, archive))
+    pub(crate) fn start_log(&self, archives: &[PathBuf]) -> anyhow::Result<()> {
+        self.log.as_deref().map_or(Ok(()), |log| logging::start(log, archives))
     }
 
     /// What was typed, checked and turned into what it means.

@@ -1,7 +1,7 @@
 //! The log of a command: JSON lines in a file, filtered by `$ARCHIVE_LOG`.
 
 use std::fs::OpenOptions;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::Context;
@@ -17,8 +17,8 @@ const FILTER: &str = "ARCHIVE_LOG";
 const FILTER_DEFAULT: &str = "warn,archive=info,capture=info";
 
 /// Begins to log into a file, after what is in it.
-pub(crate) fn start(path: &Path, archive: &Path) -> anyhow::Result<()> {
-    open::check_output(archive, path)?;
+pub(crate) fn start(path: &Path, archives: &[PathBuf]) -> anyhow::Result<()> {
+    archives.iter().try_for_each(|archive| open::check_output(archive, path))?;
     let file = OpenOptions::new()
         .create(true)
         .append(true)

@@ -33,7 +33,7 @@ pub(crate) struct ArchiveArgs {
 #[derive(clap::Args)]
 pub(crate) struct ArchivesArgs {
     /// Folder of the archive; may be repeated for archives of different sites (such as the partitions of a cluster), which are
-    /// then queried as one
+    /// then taken as one
     #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
     paths: Vec<PathBuf>,
 }
@@ -80,6 +80,14 @@ impl ArchivesArgs {
         &self.paths
     }
 
+    /// The folders, where no node can be asked.
+    pub(crate) fn folders(&self) -> Result<&[PathBuf], UsageError> {
+        match self.paths.iter().filter_map(|path| path.to_str()).find(|name| Node::is_meant(name)) {
+            Some(node) => Err(not_asked(node)),
+            None => Ok(&self.paths),
+        }
+    }
+
     /// Whether one of them is on another machine.
     pub(crate) fn has_nodes(&self) -> bool {
         self.paths.iter().any(|path| path.to_str().is_some_and(Node::is_meant))
@@ -89,10 +97,7 @@ impl ArchivesArgs {
     pub(crate) fn open(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
         let answering = self.open_beside_nodes(reader)?;
         match answering.nodes.first() {
-            Some((_, node)) => Err(UsageError(format!(
-                "{node} is asked by `archive query`, `archive search` and `archive rank` alone; name folders here"
-            ))
-            .into()),
+            Some((_, node)) => Err(not_asked(node).into()),
             None => Ok(answering),
         }
     }
@@ -134,6 +139,12 @@ impl ArchivesArgs {
         }
         Ok(answering)
     }
+}
+
+fn not_asked(node: &str) -> UsageError {
+    UsageError(format!(
+        "{node} is asked by `archive query`, `archive search` and `archive rank` alone; name folders here"
+    ))
 }
 
 /// Whether all partitions of the clusters are there that have some of these; names those that are not.

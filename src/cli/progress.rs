@@ -141,18 +141,9 @@ impl Progress {
     /// Sums the run up; `complete` says what it means that it was not ended before.
     pub(crate) fn finish(self, ended: End, complete: &str, status: &Status, archive: &Path) {
         end();
-        let reason = match ended {
-            End::Complete => complete,
-            End::Limit => "limit reached",
-            End::Time => "time is over",
-            End::Found => "enough pages of the topic found",
-            End::Harvest => "too few of the last pages are of the topic",
-            End::Recall => "enough of the topic's pages expected to be found",
-            End::Stopped => "stopped",
-            End::Drained => "left to another node",
-        };
         note(format_args!(
-            "{reason} after {}: {}; stored in {}",
+            "{} after {}: {}; stored in {}",
+            reason(ended, complete),
             HumanDuration(status.elapsed),
             sum(status),
             archive.display(),
@@ -160,8 +151,22 @@ impl Progress {
     }
 }
 
+/// Why a run ended; `complete` says what it means that it was not ended before.
+pub(crate) fn reason(ended: End, complete: &str) -> &str {
+    match ended {
+        End::Complete => complete,
+        End::Limit => "limit reached",
+        End::Time => "time is over",
+        End::Found => "enough pages of the topic found",
+        End::Harvest => "too few of the last pages are of the topic",
+        End::Recall => "enough of the topic's pages expected to be found",
+        End::Stopped => "stopped",
+        End::Drained => "left to another node",
+    }
+}
+
 /// What a run stored and left, without what there was none of.
-fn sum(status: &Status) -> String {
+pub(crate) fn sum(status: &Status) -> String {
     let mut parts = Vec::new();
     if status.acknowledged == 0 {
         parts.push("no captures".to_owned());

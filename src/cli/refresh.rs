@@ -1,23 +1,26 @@
 //! `archive refresh`: fetch again, up to a budget, what matters most and has probably changed.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use archive::access::Access;
 use archive::crawl::{self, End, Options, Purpose, Status};
 use archive::decisions::Decisions;
 use archive::ledger::Credits;
 use archive::prepared;
 use archive::publish::hubs;
+use archive::query;
 use archive::recorder::Control;
 use archive::refresh::policies::PolicyName;
+use archive::runs::Tallies;
 use archive::search;
 use archive::selection::{
-    Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Weighing, WeightError, Weights, agenda,
+    Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Source, Weighing, WeightError, Weights, agenda,
 };
 use archive::watch::{self, Awaited, Delivery, Format, Watch};
-use archive_storage::Store;
+use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Local, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -25,8 +28,8 @@ use url::Url;
 
 use super::fetching::FetchArgs;
 use super::open::SegmentArgs;
-use super::options::{ArchiveArgs, OutputsArgs, duration};
-use super::progress::Progress;
+use super::options::{ArchivesArgs, OutputsArgs, duration};
+use super::progress::{self, Progress};
 use super::{EXIT_STOPPED, UsageError, interrupt, notices, open, output};
 
 /// The part of the time that is kept for the end (the last checkpoint, reports), as a divisor, and at most.
@@ -38,13 +41,15 @@ const TIME_FOR_END_MAX: Duration = Duration::from_secs(20);
 /// Pages are chosen by their importance and by how often they were found changed. Pages of due watches come first, then pages
 /// that site owners announced. Requests are conditional: if a page has not changed, only that is stored (a revisit). Suited to
 /// cron: a second run beside another exits with code 3; after missed runs the next one fetches no more than its budget, the most
-/// urgent pages first. No page is fetched twice within the shortest interval.
+/// urgent pages first. No page is fetched twice within the shortest interval. Several archives, as the partitions of a cluster, share
+/// one budget as if they were one archive: each gets what its most urgent pages need, and they are refreshed one after the other.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive refresh --budget 5000
   archive refresh --budget 5000 --for 50m      # an hourly cron job that ends before the next one
   archive refresh --budget 5000 --policy xyleme --shortest 1d     # equation 22 of Xyleme, no page twice a day
   archive refresh --budget 5000 --weight pagerank                 # by a column of archive rank --save
+  archive refresh --budget 5000 --archive A1 --archive A2         # partitions of a cluster share one budget
 
 A first cron line (examples/ has more, and systemd units):
   7 * * * *  archive refresh --archive /srv/web.archive --budget 5000 --for 50m
@@ -56,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     budget: u64,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archives: ArchivesArgs,
     /// Be done within this time (30s, 10m, 2h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
@@ -68,7 +73,7 @@ pub(crate) struct Args {
     rules: RulesArgs,
     #[command(flatten)]
     outputs: OutputsArgs,
-    /// Print one JSON object for each report and one for the run
+    /// Print one JSON object for each report and one for the run, with the part of each archive if there are several
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -99,8 +104,12 @@ struct RulesArgs {
     time_unit: Option<Duration>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Summary {
+    /// Of one of several archives: which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive: Option<PathBuf>,
+    /// Of one of several archives: its share.
     budget: u64,
     captures: u64,
     /// Captures with the content of another one.
@@ -111,75 +120,238 @@ struct Summary {
     seconds: f64,
     end: &'static str,
     reports: usize,
+    /// The same of each of several archives.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    archives: Vec<Self>,
+}
+
+/// An archive that is refreshed, alone or with others.
+struct Member {
+    store: Store,
+    /// What its watches wait for.
+    awaited: Vec<Awaited>,
+    choice: Choice,
+    /// Whether something was changed before anything is fetched.
+    is_changed: bool,
+    /// Pages that were proven to have changed.
+    noticed: Tallies,
+    /// What is fetched of it.
+    pages: Vec<UrlId>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let mut options = args.fetch.options()?;
-    args.fetch.start_log(&args.archive.path)?;
+    let folders = args.archives.folders()?;
+    args.fetch.start_log(folders)?;
     let stop = interrupt::install()?;
-    open::check_exists(&args.archive.path)?;
-    let mut store = open::own(&args.archive.path, SegmentArgs::default(), Some(&options.fetch))?;
-    args.fetch.versions.apply(&args.archive.path)?;
-    let budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
-    options.time = args.time.map(|time| left(time, started));
+    let stores = open_all(args, folders, &options)?;
+    let rules = rules(args, &stores)?;
+    let answering = answering(&stores)?;
+    let mut budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
     // As of what is announced, no more than half of the budget.
-    let (asked, noticed) = notices::settle(&mut store, &options, budget.div_ceil(2), &stop)?;
-    let budget = budget - asked;
-    options.noticed = noticed;
-    let now = options.fetch.clock.now();
-    let due = watch::list(&args.archive.path)?.into_iter().filter(|watch| watch.is_due(now)).collect();
-    let awaited = awaited(due, &store, &options);
-    let (choice, is_new) = choice(args, &mut store)?;
-    let credits = Credits::open(store.state())?;
-    let pages = agenda(store.state(), &credits, &choice, budget, now, &watch::pages_of(&awaited))?;
-    drop(credits);
-    let idle = if pages.is_empty() { Some(idle(args, &store, &choice, now)?) } else { None };
-    // A run that was killed left the index as it was: the next one catches up, even with nothing to fetch.
-    let is_behind = [search::FOLDER, search::VERSIONS_FOLDER]
-        .iter()
-        .any(|index| search::is_unsealed(&args.archive.path.join(index)));
-    if let Some(idle) = idle.as_ref().filter(|_| awaited.is_empty() && !is_behind) {
-        subscribe(args, &store, &options, now, &stop)?;
-        // Where nothing was changed there is nothing to make durable.
-        if is_new || store.state().dirty_bytes() > 0 {
-            prepared::close(store)?;
-        }
-        output::note(format_args!("{idle}"));
-        if args.json {
-            output::json_line(&summary(args.budget, End::Complete, &Status::default(), 0))?;
-        }
-        return Ok(ExitCode::SUCCESS);
+    let mut keys_left = budget.div_ceil(2);
+    let mut members = Vec::new();
+    for mut store in stores {
+        options.time = args.time.map(|time| left(time, started));
+        let (asked, noticed) = notices::settle(&mut store, &options, keys_left, &stop)?;
+        (keys_left, budget) = (keys_left - asked, budget - asked);
+        let now = options.fetch.clock.now();
+        let due = watch::list(store.path())?.into_iter().filter(|watch| watch.is_due(now)).collect();
+        let awaited = awaited(due, &store, &options);
+        let (choice, is_changed, pages) = (Choice::default(), false, Vec::new());
+        members.push(Member { store, awaited, choice, is_changed, noticed, pages });
     }
-    let complete = if pages.len() < budget {
+    let now = options.fetch.clock.now();
+    choose_by(args, &rules, &mut members)?;
+    let idle = divide(args, &mut members, &answering, budget, now)?;
+    let shares: Vec<usize> = members.iter().map(|member| member.pages.len()).collect();
+    let complete = if shares.iter().sum::<usize>() < budget {
         "everything that was due is fetched".to_owned()
     } else {
         format!("budget of {} spent", HumanCount(args.budget))
     };
-    options.time = args.time.map(|time| left(time, started));
-    let mut progress = Progress::start(Some(pages.len() as u64));
-    let (end, status) = crawl::run(&mut store, Purpose::Refresh { pages }, &options, &stop, &mut |status| {
-        progress.show(status);
-    })?;
-    if end != End::Stopped {
-        subscribe(args, &store, &options, now, &stop)?;
+    let run = Run { args, begun: now, stop: &stop, are_several: members.len() > 1, is_idle: idle.is_some() };
+    let (mut total, mut sums, mut last) = (Sum::default(), Vec::new(), None);
+    for (place, member) in members.into_iter().enumerate() {
+        // What takes less than its part of the time leaves the rest to the others.
+        let part = match shares[place] {
+            0 => 1.0,
+            share => share as f64 / shares[place..].iter().sum::<usize>() as f64,
+        };
+        options.time = args.time.map(|time| left(time, started).mul_f64(part));
+        let path = member.store.path().to_owned();
+        let (done, progress) = run.refresh(member, &options, total.end == End::Stopped)?;
+        last = progress.map(|progress| (progress, path.clone()));
+        total.add(&done);
+        sums.push(done.summary(Some(path), shares[place] as u64));
     }
-    let reports = if end == End::Stopped {
-        0
-    } else {
-        let now = options.fetch.clock.now();
-        let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
-        print_deliveries(&args.archive.path, &deliveries, args.json)?
-    };
-    prepared::close(store)?;
-    match idle {
-        Some(idle) => output::note(format_args!("{idle}")),
-        None => progress.finish(end, &complete, &status, &args.archive.path),
+    match (idle, last) {
+        (Some(idle), _) => output::note(format_args!("{idle}")),
+        (None, Some((progress, path))) if !run.are_several => {
+            progress.finish(total.end, &complete, &total.status, &path);
+        }
+        _ => output::note(format_args!(
+            "{}: {}",
+            progress::reason(total.end, &complete),
+            progress::sum(&total.status)
+        )),
     }
     if args.json {
-        output::json_line(&summary(args.budget, end, &status, reports))?;
+        let summary = total.summary(None, args.budget);
+        let archives = if run.are_several { sums } else { Vec::new() };
+        output::json_line(&Summary { archives, ..summary })?;
     }
-    Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
+    Ok(if total.end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
+}
+
+/// Opens all archives, whose owner this is until the end.
+fn open_all(args: &Args, folders: &[PathBuf], options: &Options) -> anyhow::Result<Vec<Store>> {
+    let mut opened = HashSet::new();
+    for folder in folders {
+        open::check_exists(folder)?;
+        if !opened.insert(folder.canonicalize()?) {
+            return Err(UsageError(format!("{} is named twice; name it once", folder.display())).into());
+        }
+    }
+    let open = |folder: &PathBuf| {
+        let store = open::own(folder, SegmentArgs::default(), Some(&options.fetch))?;
+        args.fetch.versions.apply(folder)?;
+        Ok(store)
+    };
+    folders.iter().map(open).collect()
+}
+
+/// Which of several archives answers for each site.
+fn answering(stores: &[Store]) -> anyhow::Result<Vec<Vec<usize>>> {
+    if let [_] = stores {
+        return Ok(vec![Vec::new()]);
+    }
+    // A page of two archives would be fetched twice.
+    Ok(query::answering(&stores.iter().map(|store| (store, Access::unlimited())).collect::<Vec<_>>())?)
+}
+
+/// Divides the budget among the archives; if nothing is to be fetched, says why.
+fn divide(
+    args: &Args,
+    members: &mut [Member],
+    answering: &[Vec<usize>],
+    budget: usize,
+    now: DateTime<Utc>,
+) -> anyhow::Result<Option<String>> {
+    let credits = members.iter().map(|member| Credits::open(member.store.state()));
+    let credits = credits.collect::<Result<Vec<_>, _>>()?;
+    let awaited: Vec<_> = members.iter().map(|member| watch::pages_of(&member.awaited)).collect();
+    let sources = members.iter().enumerate().map(|(place, Member { store, choice, .. })| Source {
+        state: store.state(),
+        credits: &credits[place],
+        choice,
+        awaited: &awaited[place],
+        answering: &answering[place],
+    });
+    let sources: Vec<Source<'_>> = sources.collect();
+    let shares = agenda(&sources, budget, now)?;
+    let idle = if shares.iter().all(Vec::is_empty) { Some(idle(args, &sources, now)?) } else { None };
+    members.iter_mut().zip(shares).for_each(|(member, pages)| member.pages = pages);
+    Ok(idle)
+}
+
+/// What the archives of a run have in common.
+struct Run<'a> {
+    args: &'a Args,
+    begun: DateTime<Utc>,
+    stop: &'a Control,
+    are_several: bool,
+    is_idle: bool,
+}
+
+/// What was done.
+struct Sum {
+    end: End,
+    status: Status,
+    reports: usize,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self { end: End::Complete, status: Status::default(), reports: 0 }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, one: &Self) {
+        if one.end != End::Complete {
+            self.end = one.end;
+        }
+        self.status.add(&one.status);
+        self.reports += one.reports;
+    }
+
+    fn summary(&self, archive: Option<PathBuf>, budget: u64) -> Summary {
+        let Self { end, status, reports } = self;
+        Summary {
+            archive,
+            budget,
+            captures: status.captures,
+            identical: status.identical,
+            errors: status.errors,
+            refused: status.refused,
+            bytes: status.bytes,
+            seconds: status.elapsed.as_secs_f64(),
+            end: end.name(),
+            reports: *reports,
+            archives: Vec::new(),
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Fetches what was chosen of an archive and makes its reports; where another one was stopped, it is only closed.
+    fn refresh(
+        &self,
+        member: Member,
+        options: &Options,
+        is_stopped: bool,
+    ) -> anyhow::Result<(Sum, Option<Progress>)> {
+        let Member { mut store, awaited, is_changed, noticed, pages, .. } = member;
+        let Self { args, begun, stop, .. } = *self;
+        let path = store.path().to_owned();
+        // A run that was killed left the index as it was: the next one catches up, even with nothing to fetch.
+        let is_unsealed = |index: &&str| search::is_unsealed(&path.join(index));
+        let is_behind = || [search::FOLDER, search::VERSIONS_FOLDER].iter().any(is_unsealed);
+        if is_stopped || (pages.is_empty() && awaited.is_empty() && !is_behind()) {
+            if !is_stopped {
+                subscribe(args, &store, options, begun, stop)?;
+            }
+            // Where nothing was changed there is nothing to make durable.
+            if is_changed || store.state().dirty_bytes() > 0 {
+                prepared::close(store)?;
+            }
+            let end = if is_stopped { End::Stopped } else { End::Complete };
+            return Ok((Sum { end, ..Sum::default() }, None));
+        }
+        let count = pages.len() as u64;
+        let mut progress = Progress::start(Some(count));
+        let options = Options { noticed, ..options.clone() };
+        let (end, status) =
+            crawl::run(&mut store, Purpose::Refresh { pages }, &options, stop, &mut |status| {
+                progress.show(status);
+            })?;
+        let mut reports = 0;
+        if end != End::Stopped {
+            subscribe(args, &store, &options, begun, stop)?;
+            let now = options.fetch.clock.now();
+            let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
+            reports = print_deliveries(&path, &deliveries, args.json)?;
+        }
+        prepared::close(store)?;
+        let done = Sum { end, status, reports };
+        if !self.are_several || self.is_idle {
+            return Ok((done, Some(progress)));
+        }
+        progress.finish(end, &format!("share of {} spent", HumanCount(count)), &done.status, &path);
+        Ok((done, None))
+    }
 }
 
 /// The URL at which hubs reach the server; paths are appended to it.
@@ -201,7 +373,7 @@ fn subscribe(
     let Some(callback) = &args.callback else { return Ok(()) };
     let now = options.fetch.clock.now();
     let mut pages = BTreeSet::new();
-    for watch in watch::list(&args.archive.path)? {
+    for watch in watch::list(store.path())? {
         match watch.pages(store, now) {
             Ok(found) => pages.extend(found),
             Err(error) => {
@@ -222,34 +394,56 @@ fn subscribe(
     Ok(())
 }
 
-/// How pages are chosen: as the run before did, but for what was said now, which is kept; and whether any of that is new.
-fn choice(args: &Args, store: &mut Store) -> anyhow::Result<(Choice, bool)> {
-    let kept = RefreshRules::kept(store.state())?;
+/// How pages are chosen: as the run before did, but for what was said now.
+fn rules(args: &Args, stores: &[Store]) -> anyhow::Result<RefreshRules> {
     let said = &args.rules;
     if said.time_unit.is_some_and(|unit| unit.is_zero()) {
         return Err(UsageError("--time-unit has to be more than 0".to_owned()).into());
     }
-    let rules = RefreshRules {
-        policy: said.policy.clone().unwrap_or_else(|| kept.policy.clone()),
-        weight: said.weight.clone().map_or_else(|| kept.weight.clone(), Weighing::from),
-        discovery: said.discovery.unwrap_or(kept.discovery),
-        shortest: said.shortest.unwrap_or(kept.shortest),
-        unit: said.time_unit.unwrap_or(kept.unit),
-    };
-    let weights = Weights::read(&args.archive.path, &rules.weight).map_err(|error| match error {
-        WeightError::Missing(_) => anyhow::Error::from(UsageError(error.to_string())),
-        error => error.into(),
-    })?;
-    let weights = if args.fetch.no_decisions {
-        weights
-    } else {
-        weights.with_decisions(store.state(), Decisions::read(&args.archive.path)?)?
-    };
-    let is_new = rules != kept;
-    if is_new {
-        rules.keep(store.state_mut())?;
+    let mut common = None;
+    for store in stores {
+        let kept = RefreshRules::kept(store.state())?;
+        let rules = RefreshRules {
+            policy: said.policy.clone().unwrap_or(kept.policy),
+            weight: said.weight.clone().map_or(kept.weight, Weighing::from),
+            discovery: said.discovery.unwrap_or(kept.discovery),
+            shortest: said.shortest.unwrap_or(kept.shortest),
+            unit: said.time_unit.unwrap_or(kept.unit),
+        };
+        if *common.get_or_insert_with(|| rules.clone()) != rules {
+            let problem = "these archives were last refreshed by different rules; say --policy, --weight, --discovery, \
+                           --shortest and --time-unit, or refresh each alone";
+            return Err(UsageError(problem.to_owned()).into());
+        }
     }
-    Ok((Choice::new(rules, weights).with_folders(&args.archive.path, FOLDERS_FROM), is_new))
+    Ok(common.unwrap_or_default())
+}
+
+/// Lets pages be chosen by these rules, which are kept.
+fn choose_by(args: &Args, rules: &RefreshRules, members: &mut [Member]) -> anyhow::Result<()> {
+    let read = |member: &Member| {
+        let archive = member.store.path();
+        Weights::read(archive, &rules.weight).map_err(|error| match error {
+            WeightError::Missing(_) => {
+                anyhow::Error::from(UsageError(format!("{}: {error}", archive.display())))
+            }
+            error => error.into(),
+        })
+    };
+    let mut weights = members.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    Weights::put_on_one_scale(&mut weights);
+    for (member, mut weights) in members.iter_mut().zip(weights) {
+        let store = &mut member.store;
+        if !args.fetch.no_decisions {
+            weights = weights.with_decisions(store.state(), Decisions::read(store.path())?)?;
+        }
+        if RefreshRules::kept(store.state())? != *rules {
+            rules.keep(store.state_mut())?;
+            member.is_changed = true;
+        }
+        member.choice = Choice::new(rules.clone(), weights).with_folders(store.path(), FOLDERS_FROM);
+    }
+    Ok(())
 }
 
 /// What is left of the time for fetching.
@@ -308,13 +502,11 @@ pub(crate) fn note_withheld(delivery: &Delivery) {
 }
 
 /// Why a refresh has nothing to fetch, and when it will have something.
-fn idle(args: &Args, store: &Store, choice: &Choice, now: DateTime<Utc>) -> anyhow::Result<String> {
+fn idle(args: &Args, sources: &[Source<'_>], now: DateTime<Utc>) -> anyhow::Result<String> {
     if args.budget == 0 {
         return Ok("nothing is fetched: --budget is 0".to_owned());
     }
-    let idle = Idle::of(store.state(), &Credits::open(store.state())?, choice, now)?;
-    let rules = &choice.rules;
-    Ok(match idle {
+    Ok(match Idle::of(sources, now)? {
         Idle::NoPages => "nothing is due: no page was fetched yet; begin with `archive crawl`".to_owned(),
         Idle::Until(next) => {
             let (next, now) = (next.with_timezone(&Local), now.with_timezone(&Local));
@@ -323,22 +515,8 @@ fn idle(args: &Args, store: &Store, choice: &Choice, now: DateTime<Utc>) -> anyh
         }
         Idle::NoneWorth(pages) => format!(
             "nothing is due: by the policy {} none of {} is worth another fetch",
-            rules.policy,
+            sources[0].choice.rules.policy,
             output::count(pages, "page")
         ),
     })
-}
-
-fn summary(budget: u64, end: End, status: &Status, reports: usize) -> Summary {
-    Summary {
-        budget,
-        captures: status.captures,
-        identical: status.identical,
-        errors: status.errors,
-        refused: status.refused,
-        bytes: status.bytes,
-        seconds: status.elapsed.as_secs_f64(),
-        end: end.name(),
-        reports,
-    }
 }

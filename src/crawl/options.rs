@@ -237,6 +237,19 @@ impl End {
 }
 
 impl Status {
+    /// Adds what the run of another archive did after this one.
+    pub fn add(&mut self, other: &Self) {
+        self.elapsed += other.elapsed;
+        self.captures += other.captures;
+        self.acknowledged += other.acknowledged;
+        self.pages += other.pages;
+        self.identical += other.identical;
+        self.errors += other.errors;
+        self.bytes += other.bytes;
+        self.queued += other.queued;
+        self.refused += other.refused;
+    }
+
     /// Captures a second over the whole run.
     #[must_use]
     pub fn rate(&self) -> f64 {

@@ -53,7 +53,7 @@ impl ArchiveRows<'_> {
                 let prior = match self.prior.get() {
                     Some(prior) => prior,
                     None => {
-                        let prior = archive_prior(state)?;
+                        let prior = archive_prior(&[state])?;
                         self.prior.get_or_init(|| prior)
                     }
                 };

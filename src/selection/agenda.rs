@@ -3,79 +3,91 @@
 //! Pages that somebody waits for (a report that is due) come first; then those that site masters have announced, up to
 //! half of what is left, so that nobody can take the whole budget; then, by the share for discovery, what was never
 //! fetched; then what is worth most, no page sooner than the shortest interval allows. Pages of a cluster are fetched together
-//! or not at all (Xyleme, section 6: "see such a cluster as a single document").
+//! or not at all (Xyleme, section 6: "see such a cluster as a single document"). One budget may be for several archives:
+//! what is awaited and announced is taken from them in turns, everything else as if they were one.
 
 use std::collections::{HashMap, HashSet};
 
-use archive_storage::{State, UrlId};
+use archive_storage::UrlId;
 use chrono::{DateTime, Utc};
 
-use super::due::{Choice, most_obsolete, undiscovered};
-use crate::ledger::{CreditError, Credits};
+use super::due::{Source, SourcePage, most_obsolete_of, undiscovered};
+use crate::ledger::CreditError;
 
 /// The share of the budget that announcements may take, as a divisor.
 const ANNOUNCED_DIVISOR: usize = 2;
 
-/// At most `budget` pages, the most urgent first.
+/// At most `budget` pages of all sources together, by source, the most urgent first. All are chosen by the rules of the first one.
 ///
 /// # Errors
-/// When the store fails.
+/// When a store fails.
 pub fn agenda(
-    state: &State,
-    credits: &Credits,
-    choice: &Choice,
+    sources: &[Source<'_>],
     budget: usize,
     now: DateTime<Utc>,
-    awaited: &[UrlId],
-) -> Result<Vec<UrlId>, CreditError> {
-    let mut list =
-        List { clusters: clusters(state, credits)?, budget, pages: Vec::new(), taken: HashSet::new() };
-    awaited.iter().for_each(|page| list.take(*page));
+) -> Result<Vec<Vec<UrlId>>, CreditError> {
+    let mut list = List { clusters: clusters(sources)?, budget, pages: Vec::new(), taken: HashSet::new() };
+    let awaited: Vec<&[UrlId]> = sources.iter().map(|source| source.awaited).collect();
+    in_turns(&awaited).for_each(|page| list.take(page));
     let announced_end = list.pages.len() + (budget - list.pages.len()).div_ceil(ANNOUNCED_DIVISOR);
-    for page in credits.published(state)? {
+    let announced = sources.iter().map(|source| source.credits.published(source.state));
+    for page in in_turns(&announced.collect::<Result<Vec<_>, _>>()?) {
         if list.pages.len() < announced_end {
             list.take(page);
         }
     }
     let left = budget - list.pages.len();
-    undiscovered(state, credits, choice.rules.discovery, left)?.into_iter().for_each(|page| list.take(page));
+    undiscovered(sources, left)?.into_iter().for_each(|page| list.take(page));
     if list.pages.len() < budget {
         // Pages of clusters for which there is no room any more leave theirs to others.
-        let candidates = budget + list.clusters.len();
-        for page in most_obsolete(state, credits, choice, candidates, now)? {
+        let candidates = budget.saturating_add(list.clusters.len());
+        for page in most_obsolete_of(sources, candidates, now)? {
             list.take(page);
         }
     }
-    Ok(list.pages)
+    let mut shares = vec![Vec::new(); sources.len()];
+    list.pages.into_iter().for_each(|(source, page)| shares[source].push(page));
+    Ok(shares)
+}
+
+/// The first page of each source, then the second of each, and so on.
+fn in_turns<P: AsRef<[UrlId]>>(sources: &[P]) -> impl Iterator<Item = SourcePage> {
+    let longest = sources.iter().map(|pages| pages.as_ref().len()).max().unwrap_or(0);
+    let at = move |at: usize| {
+        (0..).zip(sources).filter_map(move |(source, pages)| Some((source, *pages.as_ref().get(at)?)))
+    };
+    (0..longest).flat_map(at)
 }
 
 /// For each page of a cluster all its pages.
-fn clusters(state: &State, credits: &Credits) -> Result<HashMap<UrlId, Vec<UrlId>>, CreditError> {
+fn clusters(sources: &[Source<'_>]) -> Result<HashMap<SourcePage, Vec<SourcePage>>, CreditError> {
     let mut clusters = HashMap::new();
-    for urls in credits.clusters(state)?.values() {
-        let mut pages = Vec::with_capacity(urls.len());
-        for url in urls {
-            pages.extend(state.find(url)?);
+    for (place, Source { state, credits, .. }) in sources.iter().enumerate() {
+        for urls in credits.clusters(state)?.values() {
+            let mut pages = Vec::with_capacity(urls.len());
+            for url in urls {
+                pages.extend(state.find(url)?.map(|page| (place, page)));
+            }
+            clusters.extend(pages.iter().map(|page| (*page, pages.clone())));
         }
-        clusters.extend(pages.iter().map(|page| (*page, pages.clone())));
     }
     Ok(clusters)
 }
 
 struct List {
-    clusters: HashMap<UrlId, Vec<UrlId>>,
+    clusters: HashMap<SourcePage, Vec<SourcePage>>,
     budget: usize,
-    pages: Vec<UrlId>,
-    taken: HashSet<UrlId>,
+    pages: Vec<SourcePage>,
+    taken: HashSet<SourcePage>,
 }
 
 impl List {
-    fn take(&mut self, page: UrlId) {
+    fn take(&mut self, page: SourcePage) {
         if self.taken.contains(&page) {
             return;
         }
         let cluster = self.clusters.get(&page).cloned().unwrap_or_else(|| vec![page]);
-        let new: Vec<UrlId> = cluster.into_iter().filter(|page| !self.taken.contains(page)).collect();
+        let new: Vec<SourcePage> = cluster.into_iter().filter(|page| !self.taken.contains(page)).collect();
         // A cluster that is larger than the whole budget would never be fetched.
         if self.pages.len() + new.len() <= self.budget || self.pages.is_empty() {
             self.taken.extend(&new);

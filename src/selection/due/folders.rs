@@ -2,8 +2,8 @@
 //!
 //! A pass over all visits writes them; the runs of the days that follow open the folders that have come due and look at these
 //! pages alone, and at those that were captured since. The choice is the one that a pass would make, as long as what is
-//! found reaches the value down to which folders were filled; if it does not, or when the rules have changed or the
-//! time is over, there is a pass again. The file is derived: losing it costs a pass.
+//! found reaches the value down to which folders were filled; if it does not, or when the rules or the assumed rate have
+//! changed or the time is over, there is a pass again. The file is derived: losing it costs a pass.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -30,6 +30,10 @@ const SLACK: f64 = 0.5;
 /// Of all pages that were fetched, captures since the pass may be so many parts; with more of them there is a new pass.
 const CAPTURED_DIVISOR: u64 = 8;
 
+/// The mean rate that is assumed of pages may be other than at the pass by this share; it is another one at once where other
+/// archives are chosen from as well.
+const RATE_SHARE: f64 = 0.1;
+
 /// A head longer than this is none, in bytes.
 const HEAD_MAX: u64 = 1 << 20;
 
@@ -40,6 +44,10 @@ struct Head {
     rules: RefreshRules,
     /// Decisions of people that pages were weighed by.
     decisions: u64,
+    /// By what a column's values were multiplied.
+    scale: f64,
+    /// The mean rate that was assumed of pages which were not yet fetched twice.
+    mean_rate: f64,
     /// Captures that the archive had.
     captures: u64,
     /// When the pass was made, seconds since 1970.
@@ -50,7 +58,7 @@ struct Head {
     counts: Vec<u32>,
 }
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 impl Survey<'_> {
     /// The best by a rule from the folders in this file; nothing when a pass over all pages is needed.
@@ -95,6 +103,8 @@ impl Survey<'_> {
         let fits = head.version == VERSION
             && head.rules == self.choice.rules
             && head.decisions == self.choice.weights.decisions()
+            && head.scale == self.choice.weights.scale()
+            && (head.mean_rate / self.prior.mean() - 1.0).abs() <= RATE_SHARE
             && since <= totals.fetched / CAPTURED_DIVISOR
             && (0..(DAYS * SECONDS_PER_DAY) as i64).contains(&seconds);
         if !fits {
@@ -143,6 +153,8 @@ impl Survey<'_> {
             version: VERSION,
             rules: self.choice.rules.clone(),
             decisions: self.choice.weights.decisions(),
+            scale: self.choice.weights.scale(),
+            mean_rate: self.prior.mean(),
             captures: self.state.totals().captures,
             made: self.now.timestamp(),
             lowest,

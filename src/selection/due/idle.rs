@@ -1,10 +1,9 @@
 //! Why nothing is due.
 
-use archive_storage::State;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Choice, SECONDS_PER_DAY, Survey};
-use crate::ledger::{CreditError, Credits};
+use super::{SECONDS_PER_DAY, Source, Survey};
+use crate::ledger::CreditError;
 use crate::refresh::rate::RatePrior;
 
 /// What keeps a refresh from fetching anything.
@@ -19,38 +18,36 @@ pub enum Idle {
 }
 
 impl Idle {
-    /// Looks at all pages.
+    /// Looks at all pages of all archives.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn of(
-        state: &State,
-        credits: &Credits,
-        choice: &Choice,
-        now: DateTime<Utc>,
-    ) -> Result<Self, CreditError> {
+    pub fn of(sources: &[Source<'_>], now: DateTime<Utc>) -> Result<Self, CreditError> {
         // Rates do not matter here.
-        let survey = Survey::new(state, credits, choice, RatePrior::learned(&[]), now);
+        let surveys: Vec<Survey<'_>> =
+            sources.iter().map(|source| source.survey(RatePrior::learned(&[]), now)).collect();
         let mut earliest: Option<u32> = None;
-        for visit in state.visits() {
-            let (page, visit) = visit?;
-            // Most pages were fetched later than one that was found before them.
-            if visit.captures > 0
-                && earliest.is_none_or(|earliest| visit.last_seen < earliest)
-                && survey.candidate(page, &state.page(page)?, &visit)?.is_some()
-            {
-                earliest = Some(visit.last_seen);
+        for survey in &surveys {
+            for visit in survey.state.visits() {
+                let (page, visit) = visit?;
+                // Most pages were fetched later than one that was found before them.
+                if visit.captures > 0
+                    && earliest.is_none_or(|earliest| visit.last_seen < earliest)
+                    && survey.candidate(page, &survey.state.page(page)?, &visit)?.is_some()
+                {
+                    earliest = Some(visit.last_seen);
+                }
             }
         }
-        let Some(earliest) = earliest else { return Ok(Self::NoPages) };
-        let shortest = (choice.rules.shortest_days() * SECONDS_PER_DAY) as i64;
+        let (Some(earliest), Some(source)) = (earliest, sources.first()) else { return Ok(Self::NoPages) };
+        let shortest = (source.choice.rules.shortest_days() * SECONDS_PER_DAY) as i64;
         let next = DateTime::from_timestamp(i64::from(earliest), 0)
             .and_then(|time| time.checked_add_signed(TimeDelta::seconds(shortest)));
         if let Some(next) = next.filter(|next| *next > now) {
             return Ok(Self::Until(next));
         }
         let mut pages = 0;
-        survey.all(|_, _| pages += 1)?;
+        surveys.iter().try_for_each(|survey| survey.all(|_, _| pages += 1))?;
         Ok(Self::NoneWorth(pages))
     }
 }

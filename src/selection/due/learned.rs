@@ -2,27 +2,29 @@
 //!
 //! Each run builds the policy again from the histories of the considered pages: all pages, or in a very large archive the pages
 //! with the highest values by their own rates and those that were fetched last, which say most about their relatives. So memory
-//! is bounded, and a run after a crash or a rebuild decides as the run before would have.
+//! is bounded, and a run after a crash or a rebuild decides as the run before would have. Several archives teach one policy, which
+//! knows their pages by running numbers.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use archive_storage::{
-    Capture, CaptureId, HostId, PAGES_TOGETHER, Page, ROWS_TOGETHER, SiteId, StateError, UrlId, Visit,
+    Capture, CaptureId, HostId, PAGES_TOGETHER, Page, ROWS_TOGETHER, StateError, UrlId, Visit,
 };
+use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use super::folders::numbers;
-use super::{Best, Candidate, SECONDS_PER_DAY, SIGNAL_RULE, Survey, fetches_per_day};
+use super::{Best, Candidate, SECONDS_PER_DAY, SIGNAL_RULE, Survey};
 use crate::change::is_version;
 use crate::ledger::{CreditError, capture_flags, page_flags};
-use crate::refresh::change_model::{DIRECTORY, relations};
+use crate::refresh::change_model::{DIRECTORY, Relations, relations};
 use crate::refresh::policies::{Known, Policy, Sighting};
 use crate::refresh::rate::{ChangeObservations, days_before_change};
 use crate::refresh::rule::Rule;
 
-/// Pages that are considered for each one that is fetched a day, within these bounds unless the budget is larger; a page takes some
-/// 700 bytes.
+/// Pages of all archives that are considered for each one that is fetched a day, within these bounds unless the budget is larger; a
+/// page takes some 700 bytes.
 const CONSIDERED_DAYS: f64 = 16.0;
 const CONSIDERED_MIN: usize = 1 << 17;
 const CONSIDERED_MAX: usize = 3 << 17;
@@ -69,57 +71,118 @@ struct Past {
     found: Vec<f64>,
 }
 
-impl Survey<'_> {
-    /// The best by the policy of the rules, which learns from all visits first.
-    pub(super) fn learned(&self, budget: usize) -> Result<Vec<UrlId>, CreditError> {
-        let per_day = fetches_per_day(self.state, budget, self.now)?;
-        let considered = self.considered(budget, per_day)?;
-        // If no page may be fetched yet, there is nothing to rank.
-        if !considered.iter().any(|page| page.ripe) {
-            return Ok(Vec::new());
-        }
-        let origin = self.origin(&considered);
-        let now = self.now.timestamp_micros() as f64 / MICROSECONDS_PER_DAY - origin;
-        let past = self.past(&considered, origin)?;
-        let mut known = self.known(&considered)?;
-        (known.found, known.days) = (past.found, now);
-        (known.budget, known.tick) = (per_day, budget as f64 / per_day);
-        let mut chance = fastrand::Rng::with_seed(1);
-        let mut policy = self.choice.rules.policy.build(&known, &mut || chance.f64());
-        let mut last = std::mem::take(&mut known.found);
-        replay(policy.as_mut(), &past.visits, &mut last);
-
-        let (mut pages, mut ages) = (Vec::new(), Vec::new());
-        for (number, page) in considered.iter().enumerate().filter(|(_, page)| page.ripe && !page.vanished) {
-            if page.candidate.announced > 0.0 {
-                policy.announced(number, page.candidate.announced);
-            }
-            pages.push(number);
-            // A fetch without an answer shows nothing, but the next one waits for its turn.
-            ages.push((now - last[number]).min(page.candidate.age).max(0.0));
-        }
-        let mut values = vec![0.0; pages.len()];
-        policy.values(now, &pages, &ages, &mut values);
-        let mut best = Best::new(budget);
-        for (&number, value) in pages.iter().zip(values) {
-            let Considered { candidate, .. } = &considered[number];
-            let value = if candidate.signals { candidate.value(SIGNAL_RULE) } else { value };
-            if value >= 0.0 {
-                best.offer(value, candidate.page);
-            }
-        }
-        Ok(best.into_pages())
+/// The best of each archive by the policy of the rules, which learns from the visits of all of them first.
+pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Best>, CreditError> {
+    let mut best: Vec<Best> = surveys.iter().map(|_| Best::new(budget)).collect();
+    let Some(Survey { now, choice, .. }) = surveys.first() else { return Ok(best) };
+    let per_day = fetches_per_day(surveys, budget, *now)?;
+    // Conversion saturates.
+    let room = ((per_day * CONSIDERED_DAYS) as usize).clamp(CONSIDERED_MIN, CONSIDERED_MAX);
+    let considered = surveys
+        .iter()
+        .map(|survey| survey.considered((room / surveys.len()).max(budget), RECENT_MAX / surveys.len()));
+    let considered = considered.collect::<Result<Vec<_>, _>>()?;
+    // If no page may be fetched yet, there is nothing to rank.
+    if !considered.iter().flatten().any(|page| page.ripe) {
+        return Ok(best);
     }
+    let origin = origin(considered.iter().flatten(), *now);
+    let now = now.timestamp_micros() as f64 / MICROSECONDS_PER_DAY - origin;
+    let past = past(surveys, &considered, origin)?;
+    let mut known = known(surveys, &considered)?;
+    (known.found, known.days) = (past.found, now);
+    (known.budget, known.tick) = (per_day, budget as f64 / per_day);
+    let mut chance = fastrand::Rng::with_seed(1);
+    let mut policy = choice.rules.policy.build(&known, &mut || chance.f64());
+    let mut last = std::mem::take(&mut known.found);
+    replay(policy.as_mut(), &past.visits, &mut last);
 
-    /// The pages that are considered, by their numbers.
-    fn considered(&self, budget: usize, per_day: f64) -> Result<Vec<Considered>, CreditError> {
-        // Conversion saturates.
-        let room = ((per_day * CONSIDERED_DAYS) as usize).clamp(CONSIDERED_MIN, CONSIDERED_MAX);
-        let (best, is_part) = self.best(Rule::Freshness, room.max(budget))?;
+    let (mut ripe, mut pages, mut ages) = (Vec::new(), Vec::new(), Vec::new());
+    let of_archive = considered.iter().enumerate();
+    let numbered =
+        of_archive.flat_map(|(place, pages)| pages.iter().map(move |page| (place, page))).enumerate();
+    for (number, (place, page)) in numbered.filter(|(_, (_, page))| page.ripe && !page.vanished) {
+        if page.candidate.announced > 0.0 {
+            policy.announced(number, page.candidate.announced);
+        }
+        ripe.push((place, &page.candidate));
+        pages.push(number);
+        // A fetch without an answer shows nothing, but the next one waits for its turn.
+        ages.push((now - last[number]).min(page.candidate.age).max(0.0));
+    }
+    let mut values = vec![0.0; pages.len()];
+    policy.values(now, &pages, &ages, &mut values);
+    for ((place, candidate), value) in ripe.into_iter().zip(values) {
+        let value = if candidate.signals { candidate.value(SIGNAL_RULE) } else { value };
+        if value >= 0.0 {
+            best[place].offer(value, candidate.page);
+        }
+    }
+    Ok(best)
+}
+
+/// What the archives fetched again a day so far; `budget` when they have not yet.
+fn fetches_per_day(surveys: &[Survey<'_>], budget: usize, now: DateTime<Utc>) -> Result<f64, CreditError> {
+    let (mut again, mut first) = (0, None);
+    for Survey { state, .. } in surveys {
+        let totals = state.totals();
+        again += totals.captures.saturating_sub(totals.fetched);
+        let seen = state.visits().next().transpose()?.map(|(_, visit)| visit.first_seen);
+        first = first.into_iter().chain(seen).min();
+    }
+    let Some(first) = first.filter(|_| again > 0) else { return Ok(budget.max(1) as f64) };
+    let days = (now.timestamp() - i64::from(first)) as f64 / SECONDS_PER_DAY;
+    Ok(again as f64 / days.max(1.0))
+}
+
+/// The day from which days are counted: before every visit.
+fn origin<'a>(considered: impl Iterator<Item = &'a Considered>, now: DateTime<Utc>) -> f64 {
+    let first = considered.map(|page| i64::from(page.first_seen)).min();
+    (first.map_or(now.timestamp(), |first| first.min(now.timestamp())) as f64 / SECONDS_PER_DAY).floor()
+}
+
+/// The visits that the captures of the considered pages show, in the order of time.
+fn past(surveys: &[Survey<'_>], considered: &[Vec<Considered>], origin: f64) -> Result<Past, CreditError> {
+    let mut past = Past { visits: Vec::new(), found: Vec::new() };
+    for (survey, considered) in surveys.iter().zip(considered) {
+        survey.add_past(considered, origin, &mut past)?;
+    }
+    past.visits.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.page.cmp(&b.page)));
+    Ok(past)
+}
+
+/// What the policy may know of the pages before anything was seen.
+fn known(surveys: &[Survey<'_>], considered: &[Vec<Considered>]) -> Result<Known, CreditError> {
+    let mean_rate = surveys.first().map(|survey| survey.prior.mean());
+    let mut known = Known { found_at_birth: false, mean_rate, ..Known::default() };
+    let mut sites: HashMap<u64, usize> = HashMap::new();
+    let mut directories: HashMap<u64, usize> = HashMap::new();
+    let mut first_site = 0;
+    for (survey, considered) in surveys.iter().zip(considered) {
+        for (page, (site, relations)) in considered.iter().zip(survey.related(considered, first_site)?) {
+            let number = sites.len();
+            let number = *sites.entry(site).or_insert(number);
+            let directory = directories.len();
+            let directory = *directories.entry(relations[DIRECTORY]).or_insert(directory);
+            known.importance.push(page.candidate.weight);
+            known.site.push(number);
+            known.directory.push(directory);
+            known.relations.push(relations);
+        }
+        first_site += u64::from(survey.state.site_count());
+    }
+    (known.sites, known.directories) = (sites.len(), directories.len());
+    Ok(known)
+}
+
+impl Survey<'_> {
+    /// The pages that are considered: the `room` best by their own rates, and the `recent` newest captures.
+    fn considered(&self, room: usize, recent: usize) -> Result<Vec<Considered>, CreditError> {
+        let (best, is_part) = self.best(Rule::Freshness, room)?;
         let mut pages: HashSet<UrlId> = HashSet::new();
         if is_part {
             pages.extend(best.into_pages());
-            pages.extend(self.recent()?);
+            pages.extend(self.recent(recent)?);
         } else {
             // Also those that wait for their turn and those that are gone: the others are judged by them.
             for visit in self.state.visits() {
@@ -152,25 +215,19 @@ impl Survey<'_> {
         }))
     }
 
-    /// The pages of the newest captures.
-    fn recent(&self) -> Result<HashSet<UrlId>, CreditError> {
+    /// The pages of so many newest captures.
+    fn recent(&self, count: usize) -> Result<HashSet<UrlId>, CreditError> {
         let captures = self.state.totals().captures;
-        let newest = numbers(captures.saturating_sub(RECENT_MAX as u64)..captures).unwrap_or_default();
+        let newest = numbers(captures.saturating_sub(count as u64)..captures).unwrap_or_default();
         Ok(self.state.captures_of(&newest)?.iter().map(|capture| capture.url).collect())
     }
 
-    /// The day from which days are counted: before every visit.
-    fn origin(&self, considered: &[Considered]) -> f64 {
-        let first = considered.iter().map(|page| i64::from(page.first_seen)).min();
-        (first.map_or(self.now.timestamp(), |first| first.min(self.now.timestamp())) as f64 / SECONDS_PER_DAY)
-            .floor()
-    }
-
-    /// The visits that the captures of the considered pages show, in the order of time.
-    fn past(&self, considered: &[Considered], origin: f64) -> Result<Past, CreditError> {
-        let mut past = Past { visits: Vec::new(), found: vec![0.0; considered.len()] };
+    /// Adds the visits that the captures of its considered pages show, whose numbers follow those that are there.
+    fn add_past(&self, considered: &[Considered], origin: f64, past: &mut Past) -> Result<(), CreditError> {
+        let first = past.found.len();
+        past.found.resize(first + considered.len(), 0.0);
         // Sitemaps and feeds change whenever one of their pages does: that says nothing of other pages.
-        let others = considered.iter().enumerate().filter(|(_, page)| !page.candidate.signals);
+        let others = (first..).zip(considered).filter(|(_, page)| !page.candidate.signals);
         let others: Vec<(usize, &Considered)> = others.collect();
         for some in others.chunks(PAGES_TOGETHER) {
             let ids: Vec<CaptureId> = some.iter().filter_map(|(_, page)| page.newest).collect();
@@ -180,11 +237,10 @@ impl Survey<'_> {
                 let newest = page.newest.and_then(|_| newest.next()).map(|(id, capture)| (*id, capture));
                 let older = page.newest.filter(|_| page.captures > 1).map(|id| self.state.history_from(id));
                 let history = newest.map(Ok).into_iter().chain(older.into_iter().flatten().skip(1));
-                self.page_past(*number, page, history, origin, &mut past)?;
+                self.page_past(*number, page, history, origin, past)?;
             }
         }
-        past.visits.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.page.cmp(&b.page)));
-        Ok(past)
+        Ok(())
     }
 
     fn page_past(
@@ -228,12 +284,12 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// What the policy may know of the pages before anything was seen.
-    fn known(&self, considered: &[Considered]) -> Result<Known, CreditError> {
-        let mean_rate = Some(self.prior.mean());
-        let mut known = Known { found_at_birth: false, mean_rate, ..Known::default() };
-        let mut sites: HashMap<SiteId, usize> = HashMap::new();
-        let mut directories: HashMap<u64, usize> = HashMap::new();
+    /// The sites of pages, numbered from `first_site`, and their relations.
+    fn related(
+        &self,
+        considered: &[Considered],
+        first_site: u64,
+    ) -> Result<Vec<(u64, Relations)>, CreditError> {
         let hosts = self.state.sites_of_hosts()?;
         let of_part = |pages: &[Considered]| -> Result<Vec<_>, StateError> {
             let mut urls = self.state.url_cursor();
@@ -243,24 +299,13 @@ impl Survey<'_> {
                     // It says which host is unknown.
                     None => self.state.host(page.host)?.site,
                 };
-                Ok((site, relations(u64::from(site.0), &path(urls.get(page.candidate.page)?))))
+                let site = first_site + u64::from(site.0);
+                Ok((site, relations(site, &path(urls.get(page.candidate.page)?))))
             });
             related.collect()
         };
         let related = considered.par_chunks(ROWS_TOGETHER).map(of_part);
-        let related = related.collect::<Result<Vec<_>, _>>()?.concat();
-        for (page, (site, relations)) in considered.iter().zip(related) {
-            let number = sites.len();
-            let number = *sites.entry(site).or_insert(number);
-            let directory = directories.len();
-            let directory = *directories.entry(relations[DIRECTORY]).or_insert(directory);
-            known.importance.push(page.candidate.weight);
-            known.site.push(number);
-            known.directory.push(directory);
-            known.relations.push(relations);
-        }
-        (known.sites, known.directories) = (sites.len(), directories.len());
-        Ok(known)
+        Ok(related.collect::<Result<Vec<_>, _>>()?.concat())
     }
 }
 

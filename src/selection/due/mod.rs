@@ -4,7 +4,7 @@
 //! keeps the best. Policies that learn from all pages together see what the captures have shown (`learned`).
 //! Either way the choice is a function of the state and the time: nothing is kept between runs that a crash could
 //! lose. In a large archive only the pages in due folders are considered (`folders`). What a sitemap, feed or site master
-//! announces of a page counts as expected changes.
+//! announces of a page counts as expected changes. Several archives ([`Source`]) are chosen from as one.
 
 mod decided;
 mod folders;
@@ -86,6 +86,47 @@ impl Choice {
     }
 }
 
+/// One of the archives that are chosen from as if they were one.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// Its state.
+    pub state: &'a State,
+    /// Its books.
+    pub credits: &'a Credits,
+    /// How it is chosen from: by the same rules as the others.
+    pub choice: &'a Choice,
+    /// Its pages that somebody waits for.
+    pub awaited: &'a [UrlId],
+    /// For each of its sites, the place of the archive that answers for it ([`crate::ledger::answering`]); empty for an
+    /// archive alone.
+    pub answering: &'a [usize],
+}
+
+impl<'a> Source<'a> {
+    /// An archive alone.
+    #[must_use]
+    pub fn alone(state: &'a State, credits: &'a Credits, choice: &'a Choice, awaited: &'a [UrlId]) -> Self {
+        Self { state, credits, choice, awaited, answering: &[] }
+    }
+
+    fn survey(self, prior: RatePrior, now: DateTime<Utc>) -> Survey<'a> {
+        let Self { state, credits, choice, .. } = self;
+        Survey { state, credits, aliases: AliasImportance::default(), choice, prior, now }
+    }
+
+    /// Whether the archive at this place answers for a page's site.
+    fn answers(&self, place: usize, page: &Page) -> Result<bool, CreditError> {
+        if self.answering.is_empty() {
+            return Ok(true);
+        }
+        let site = self.state.host(page.host)?.site;
+        Ok(self.answering.get(site.index()).is_none_or(|answering| *answering == place))
+    }
+}
+
+/// A page, after the place of its archive among the sources.
+pub(super) type SourcePage = (usize, UrlId);
+
 /// A page that could be refreshed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Scored {
@@ -135,11 +176,20 @@ impl Best {
         self.heap.peek().filter(|_| self.heap.len() == self.room).map(|Reverse(scored)| scored.score)
     }
 
-    /// The highest score first.
-    fn into_pages(self) -> Vec<UrlId> {
-        let mut pages: Vec<Scored> = self.heap.into_iter().map(|Reverse(scored)| scored).collect();
+    /// In no order.
+    fn into_pages(self) -> impl Iterator<Item = UrlId> {
+        self.heap.into_iter().map(|Reverse(scored)| scored.page)
+    }
+
+    /// The best of what is best in each source, the highest score first.
+    fn of_all(sources: Vec<Self>, room: usize) -> Vec<SourcePage> {
+        let scored = |(place, best): (usize, Self)| {
+            best.heap.into_iter().map(move |Reverse(scored)| (scored, Reverse(place)))
+        };
+        let mut pages: Vec<_> = sources.into_iter().enumerate().flat_map(scored).collect();
         pages.sort_by(|a, b| b.cmp(a));
-        pages.into_iter().map(|scored| scored.page).collect()
+        pages.truncate(room);
+        pages.into_iter().map(|(scored, Reverse(place))| (place, scored.page)).collect()
     }
 }
 
@@ -180,17 +230,7 @@ struct Survey<'a> {
     now: DateTime<Utc>,
 }
 
-impl<'a> Survey<'a> {
-    fn new(
-        state: &'a State,
-        credits: &'a Credits,
-        choice: &'a Choice,
-        prior: RatePrior,
-        now: DateTime<Utc>,
-    ) -> Self {
-        Self { state, credits, aliases: AliasImportance::default(), choice, prior, now }
-    }
-
+impl Survey<'_> {
     /// A page as a candidate; nothing for what cannot be refreshed.
     fn candidate(&self, page: UrlId, record: &Page, visit: &Visit) -> Result<Option<Candidate>, CreditError> {
         if visit.captures == 0 {
@@ -311,35 +351,39 @@ pub fn most_obsolete(
     budget: usize,
     now: DateTime<Utc>,
 ) -> Result<Vec<UrlId>, CreditError> {
+    let pages = most_obsolete_of(&[Source::alone(state, credits, choice, &[])], budget, now)?;
+    Ok(pages.into_iter().map(|(_, page)| page).collect())
+}
+
+/// The same of several archives as if they were one.
+pub(super) fn most_obsolete_of(
+    sources: &[Source<'_>],
+    budget: usize,
+    now: DateTime<Utc>,
+) -> Result<Vec<SourcePage>, CreditError> {
     if budget == 0 {
         return Ok(Vec::new());
     }
     // After a crawl it is long until any page may be fetched again, and visits alone are soon read. Rates do not matter for that.
-    let survey = Survey::new(state, credits, choice, RatePrior::learned(&[]), now);
-    if !survey.any_ripe()? {
+    let mut surveys: Vec<Survey<'_>> =
+        sources.iter().map(|source| source.survey(RatePrior::learned(&[]), now)).collect();
+    let mut any_ripe = false;
+    for survey in &surveys {
+        any_ripe = any_ripe || survey.any_ripe()?;
+    }
+    let Some(rules) = sources.first().filter(|_| any_ripe).map(|source| &source.choice.rules) else {
         return Ok(Vec::new());
-    }
-    let survey = Survey { prior: archive_prior(state)?, ..survey };
-    match choice.rules.policy.simple() {
-        Some(rule) => Ok(survey.best(rule, budget)?.0.into_pages()),
-        None => survey.learned(budget),
-    }
-}
-
-/// What the archive fetched again a day so far; `budget` when it has not yet.
-fn fetches_per_day(state: &State, budget: usize, now: DateTime<Utc>) -> Result<f64, CreditError> {
-    let totals = state.totals();
-    let again = totals.captures.saturating_sub(totals.fetched);
-    let Some(first) = state.visits().next().transpose()?.filter(|_| again > 0) else {
-        return Ok(budget.max(1) as f64);
     };
-    let days = (now.timestamp() - i64::from(first.1.first_seen)) as f64 / SECONDS_PER_DAY;
-    Ok(again as f64 / days.max(1.0))
-}
-
-/// One in so many visits is read for a sample of at most `most`.
-fn visit_step(state: &State, most: usize) -> usize {
-    (state.visit_count() as usize).div_ceil(most).max(1)
+    let prior = archive_prior(&sources.iter().map(|source| source.state).collect::<Vec<_>>())?;
+    surveys.iter_mut().for_each(|survey| survey.prior = prior);
+    let best = match rules.policy.simple() {
+        Some(rule) => {
+            let best = surveys.iter().map(|survey| Ok(survey.best(rule, budget)?.0));
+            best.collect::<Result<_, CreditError>>()?
+        }
+        None => learned::best(&surveys, budget)?,
+    };
+    Ok(Best::of_all(best, budget))
 }
 
 /// The importance of what can be refreshed; nothing for what comes with its page, and for robots.txt.
@@ -373,14 +417,16 @@ fn is_signal(visit: &Visit) -> bool {
     matches!(DocumentKind::from_code(visit.kind), DocumentKind::Sitemap | DocumentKind::Feed)
 }
 
-/// What the visits of the whole archive say of a page that was not yet fetched twice. Feeds and sitemaps change whenever
+/// What the visits of whole archives say of a page that was not yet fetched twice. Feeds and sitemaps change whenever
 /// one of their pages does, so they say nothing of other pages' rates.
 ///
 /// # Errors
 /// When the store fails.
-pub fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
+pub fn archive_prior(archives: &[&State]) -> Result<RatePrior, CreditError> {
+    let visits: usize = archives.iter().map(|state| state.visit_count() as usize).sum();
+    let step = visits.div_ceil(PRIOR_VISITS_MAX).max(1);
     let mut observed = Vec::new();
-    for visit in state.visits_with_pages(0, visit_step(state, PRIOR_VISITS_MAX)) {
+    for visit in archives.iter().flat_map(|state| state.visits_with_pages(0, step)) {
         let (_, page, visit) = visit?;
         observed.extend(rates_of_others(&page, &visit));
     }

@@ -137,6 +137,8 @@ pub enum WeightError {
 #[derive(Debug, Default)]
 pub struct Weights {
     column: Option<Column>,
+    /// The sum of the column's values, and how many there are.
+    values: (f64, f64),
     /// Makes the mean of the column's values 1.
     scale: f64,
     html_only: bool,
@@ -168,11 +170,25 @@ impl Weights {
     }
 
     fn by(column: Column, html_only: bool) -> Self {
-        let (sum, count) = (0..column.len())
+        let values = (0..column.len())
             .filter_map(|id| column.get(id))
             .fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+        let mut weights = Self { values, column: Some(column), html_only, ..Self::default() };
+        Self::put_on_one_scale(std::slice::from_mut(&mut weights));
+        weights
+    }
+
+    /// Makes the mean of a column's values 1 over all of these archives, which are chosen from as one.
+    pub fn put_on_one_scale(all: &mut [Self]) {
+        let add = |(sum, count): (f64, f64), one: &Self| (sum + one.values.0, count + one.values.1);
+        let (sum, count) = all.iter().fold((0.0, 0.0), add);
         let scale = if sum > 0.0 { count / sum } else { 0.0 };
-        Self { scale, column: Some(column), html_only, ..Self::default() }
+        all.iter_mut().for_each(|one| one.scale = scale);
+    }
+
+    /// By what a column's values are multiplied.
+    pub(super) fn scale(&self) -> f64 {
+        self.scale
     }
 
     /// The same, times what people decided ([`crate::decisions::CurrentDecisions::weight`]).

@@ -3,7 +3,7 @@
 use archive_storage::{Page, Store, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
-use super::{Choice, SECONDS_PER_DAY, Survey, rates_of_others};
+use super::{Best, Choice, SECONDS_PER_DAY, Source, learned, rates_of_others};
 use crate::ledger::{AliasImportance, Credits};
 use crate::prepared;
 use crate::recorder::RecorderError;
@@ -56,7 +56,7 @@ pub(in crate::selection) fn turn(
     let observed: Vec<_> =
         visits.iter().filter_map(|(_, page, visit)| rates_of_others(page, visit)).collect();
     let prior = RatePrior::learned(&observed);
-    let mut survey = Survey::new(state, credits, choice, prior, now);
+    let mut survey = Source::alone(state, credits, choice, &[]).survey(prior, now);
     let Some(own) = survey.candidate(page, &state.page(page)?, &visit)? else { return Ok(None) };
     survey.aliases = aliases;
     let rules = &choice.rules;
@@ -79,8 +79,8 @@ pub(in crate::selection) fn turn(
     let price = by.price(&sharing, budget.max(f64::MIN_POSITIVE), shortest, 1.0);
     let before = match rules.policy.simple() {
         None if step == 1 => {
-            let order = survey.learned(of)?;
-            order.iter().position(|other| *other == page).unwrap_or(order.len())
+            let order = Best::of_all(learned::best(&[survey], of)?, of);
+            order.iter().position(|(_, other)| *other == page).unwrap_or(order.len())
         }
         _ => ahead * step,
     };

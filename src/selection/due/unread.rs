@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use archive_storage::{State, UrlId};
 use serde::{Deserialize, Serialize};
 
-use super::Best;
-use crate::ledger::{CreditError, Credits, LEVEL_REQUISITE};
+use super::{Best, Source, SourcePage};
+use crate::ledger::{CreditError, LEVEL_REQUISITE};
 
 /// The share that the system sets by itself, at most.
 const AUTO_MAX: f64 = 0.5;
@@ -68,36 +67,39 @@ impl From<Discovery> for String {
     }
 }
 
-/// The most important pages that are known and were never fetched, for `discovery`'s share of a budget.
+/// The most important pages that are known and were never fetched, for the share of a budget that is for discovery.
 ///
 /// # Errors
 /// When the store fails.
-pub(crate) fn undiscovered(
-    state: &State,
-    credits: &Credits,
-    discovery: Discovery,
-    budget: usize,
-) -> Result<Vec<UrlId>, CreditError> {
-    if discovery == Discovery::Share(0.0) || budget == 0 {
+pub(crate) fn undiscovered(sources: &[Source<'_>], budget: usize) -> Result<Vec<SourcePage>, CreditError> {
+    let discovery = sources.first().map_or(Discovery::default(), |source| source.choice.rules.discovery);
+    if discovery == Discovery::default() || budget == 0 {
         return Ok(Vec::new());
     }
-    let (mut best, mut waiting) = (Best::new(budget), 0.0);
-    credits.waiting(state, |candidate| {
-        let importance = credits.importance(&state.page(candidate.url)?, None);
-        if let Some(importance) = importance.filter(|_| candidate.level < LEVEL_REQUISITE) {
-            waiting += importance;
-            best.offer(importance, candidate.url);
-        }
-        Ok(())
-    })?;
+    let (mut best, mut waiting, mut accounts) = (Vec::new(), 0.0, 0.0);
+    for (place, source) in sources.iter().enumerate() {
+        let mut own = Best::new(budget);
+        source.credits.waiting(source.state, |candidate| {
+            let page = source.state.page(candidate.url)?;
+            let importance =
+                source.credits.importance(&page, None).filter(|_| candidate.level < LEVEL_REQUISITE);
+            if let Some(importance) = importance
+                && source.answers(place, &page)?
+            {
+                waiting += importance;
+                own.offer(importance, candidate.url);
+            }
+            Ok(())
+        })?;
+        accounts += source.credits.pages().pages() as f64;
+        best.push(own);
+    }
     let share = match discovery {
         Discovery::Share(share) => share,
         // The mean importance of all accounts is 1.
-        Discovery::Auto => (waiting / (credits.pages().pages() as f64).max(1.0)).min(AUTO_MAX),
+        Discovery::Auto => (waiting / accounts.max(1.0)).min(AUTO_MAX),
     };
-    let mut pages = best.into_pages();
-    pages.truncate((share * budget as f64).round() as usize);
-    Ok(pages)
+    Ok(Best::of_all(best, (share * budget as f64).round() as usize))
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ fn copies_among(
     (step, is_meant): (usize, &dyn Fn(UrlId) -> bool),
     now: DateTime<Utc>,
 ) -> Result<Vec<PageModel>, CreditError> {
-    let prior = archive_prior(state)?;
+    let prior = archive_prior(&[state])?;
     let (mut copies, aliases) = (Vec::new(), AliasImportance::default());
     for visit in state.visits_with_pages(0, step) {
         let (id, page, visit) = visit?;

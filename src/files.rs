@@ -81,8 +81,11 @@ impl WholeFile {
     /// # Errors
     /// As [`WholeFile::begin`].
     pub fn begin_as(path: &Path, part: PathBuf) -> io::Result<Self> {
-        let out = lock(&part)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", part.display())))?;
+        // Whoever asks names the file, but not what is in its way.
+        let out = lock(&part).map_err(|error| match part.symlink_metadata() {
+            Ok(_) => io::Error::new(error.kind(), format!("{}: {error}", part.display())),
+            Err(_) => error,
+        })?;
         Ok(Self { out, part, path: path.to_owned(), is_whole: false })
     }
 

@@ -1,5 +1,6 @@
 //! Every mistake is reported in one clear sentence and an exit code, and costs nothing that was stored.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -76,6 +77,39 @@ fn commands_on_an_archive_that_is_not_there_say_so() {
 }
 
 #[test]
+fn a_file_in_the_place_of_an_archive_is_refused_by_each_command() {
+    let mut archive = Archive::new();
+    let seeds = archive.seeds(&["http://a.test/".to_owned()]);
+    archive.path = archive.file("some.warc", "");
+    let seeds = seeds.to_str().unwrap();
+    for (command, arguments) in [
+        ("stats", &[][..]),
+        ("verify", &[]),
+        ("repair", &[]),
+        ("serve", &[]),
+        ("rank", &[]),
+        ("query", &["page"]),
+        ("crawl", &["--seeds", seeds]),
+        ("import", &[seeds]),
+    ] {
+        archive.run(command, arguments).refused(USAGE, &["some.warc", "a file, but an archive is a folder"]);
+    }
+}
+
+#[test]
+fn what_is_left_empty_is_named() {
+    let (served, archive) = (TestWeb::start(Config::plain(62, 1, 4)), Archive::new());
+    start(&mut archive.crawl(&served.web.seeds(1), &everything(&served))).wait().succeeded();
+    archive.run("why", &[""]).refused(USAGE, &["no URL is given"]);
+    archive.run("search", &["page type:"]).refused(USAGE, &["column 6: nothing follows `type:`"]);
+    // Before anything is computed.
+    let refused = archive.run("rank", &["--save", ""]).refused(USAGE, &["'' is not a name for a column"]);
+    assert!(refused.output.is_empty(), "{}", refused.text());
+    let same = ["--listen", "127.0.0.1:8070", "--replay-listen", "127.0.0.1:8070"];
+    archive.run("serve", &same).refused(USAGE, &["--replay-listen are both 127.0.0.1:8070"]);
+}
+
+#[test]
 fn an_unwritable_folder_is_reported() {
     let mut archive = Archive::new();
     let folder = archive.folder().join("readonly");
@@ -121,6 +155,16 @@ fn a_full_disk_ends_a_crawl_which_continues_when_there_is_room() {
     }
     assert_eq!(archive.verify(), captured.count());
     ledger_balances(&archive.path);
+
+    let tiny = archive.folder().join("tiny");
+    let Some(_disk) = SmallDisk::mount(tiny.clone(), "size=8k") else { return };
+    for format in ["warc", "wacz", "cdxj", "parquet", "links"] {
+        let output = tiny.join(format);
+        let full = start(archive.command("export").arg(format).arg("--output").arg(&output)).wait();
+        let says = format!("{}: No space left on device", output.display());
+        full.refused(FAILED, &[&says, "make room"]);
+        assert!(fs::read_dir(&tiny).unwrap().next().is_none(), "{format} leaves something");
+    }
 }
 
 #[test]

@@ -178,4 +178,6 @@ fn a_file_keeps_its_permissions_and_stays_when_nothing_can_be_written() {
     assert_eq!(fs::read(&victim).unwrap(), b"untouched");
     fs::create_dir(archive.folder().join("folder")).unwrap();
     export(&archive, "warc", &archive.folder().join("folder")).refused(1, &["folder"]);
+    let nowhere = export(&archive, "warc", Path::new("/nowhere/x")).refused(1, &["No such file"]);
+    assert_eq!(nowhere.errors.matches("/nowhere").count(), 1, "{}", nowhere.errors);
 }

@@ -180,6 +180,8 @@ fn nodes_rank_as_one_archive_that_has_everything() {
             }
         }
     }
+    let too_little = start(&mut rank_places(&nodes(&served[0]), &["--memory", "1KB"])).wait();
+    too_little.refused(1, &["1000 bytes of memory are too few", "take at least"]);
     // The values of a folder's pages are kept there, as if all were folders.
     let kept = |places: &[String]| {
         start(&mut rank_places(places, &["--save", "everywhere"])).wait().succeeded();

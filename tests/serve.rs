@@ -122,6 +122,9 @@ fn pages_say_what_the_commands_say() {
     assert_eq!(page["captures"][0]["digest"], history[0]["digest"]);
     assert_eq!(page["why"]["importance"], archive.json("why", &[url])[0]["importance"]);
     let shown = serving.get(&format!("/page?url={}", encoded(url)));
+    assert!(
+        shown.body.contains("importance from links since their last fetch come first (<code>cash</code>)")
+    );
     assert!(shown.body.contains(url) && shown.head.contains("text/html"), "{}", shown.head);
 
     let site = page["why"]["spent"]["site"].as_str().unwrap();
@@ -173,6 +176,7 @@ fn what_is_wrong_or_missing_is_said() {
         ("/site?name=%22%20or%20pages%20%3E%200%20or%20site%20%3D%20%22", 404),
         ("/page?url=http://none.test/", 404),
         ("/page?url=http%3A%2F%2F%5B", 400),
+        ("/site?name=", 400),
         ("/search?q=%22", 400),
         ("/web/2026/http://none.test/", 404),
     ] {

@@ -130,8 +130,7 @@ enum Command {
 }
 
 /// What to do when a disk is full.
-const DISK_FULL: &str =
-    "; make room and give the same command again: it continues, and nothing that was stored is lost";
+const DISK_FULL: &str = "; make room and give the same command again; nothing that was stored is lost";
 
 /// A mistake in what was typed: exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -284,6 +283,9 @@ fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
         && let Some(found) = store.state().find(text)?
     {
         return Ok(found);
+    }
+    if text.is_empty() {
+        return Err(UsageError("no URL is given; write it like https://example.org/".to_owned()).into());
     }
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = Url::parse(&with_scheme).map_err(|error| {

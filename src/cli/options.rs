@@ -18,14 +18,23 @@ use archive::recorder::Memory;
 use archive::search;
 use archive_storage::{Clock, Store, UrlId};
 use chrono::{DateTime, Utc};
+use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use super::{EXIT_STOPPED, UsageError, find_shown, output};
+
+/// A path where a folder is or may be made.
+pub(crate) fn folder() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| {
+        let is_folder = !path.exists() || path.is_dir();
+        is_folder.then_some(path).ok_or("this is a file, but an archive is a folder")
+    })
+}
 
 /// Where the archive is.
 #[derive(clap::Args)]
 pub(crate) struct ArchiveArgs {
     /// Folder of the archive
-    #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
+    #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR", value_parser = folder())]
     pub(crate) path: PathBuf,
 }
 
@@ -34,7 +43,7 @@ pub(crate) struct ArchiveArgs {
 pub(crate) struct ArchivesArgs {
     /// Folder of the archive; may be repeated for archives of different sites (such as the partitions of a cluster), which are
     /// then taken as one
-    #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
+    #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR", value_parser = folder())]
     paths: Vec<PathBuf>,
 }
 

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
+use archive::columns;
 use archive::files::{Output, is_standard_output};
 use archive::importance::ranking::{Column, Method, Request};
 use archive::memory::{parse_bytes, peak_bytes};
@@ -130,6 +131,9 @@ struct Best<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(name) = &args.save {
+        columns::check_name(name).map_err(|error| UsageError(error.to_string()))?;
+    }
     if let (Some(memory), Some(graph)) = (args.memory, &args.graph) {
         return sliced::run(args, graph, memory);
     }

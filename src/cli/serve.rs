@@ -12,7 +12,7 @@ use hyper::header::HeaderName;
 use listenfd::ListenFd;
 use url::Url;
 
-use super::options::duration;
+use super::options::{duration, folder};
 use super::{UsageError, interrupt, output};
 
 /// Serve the archive to browsers and programs: search, queries, pages with their history, and pages as they were.
@@ -39,7 +39,7 @@ Archived pages are hostile, so they have their own origin: --replay-listen. Both
 pub(crate) struct Args {
     /// Folder of an archive; may be repeated, then each further archive has addresses two ports higher. With --together also the
     /// URL of another `archive serve`
-    #[arg(long, env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
+    #[arg(long, env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR", value_parser = folder())]
     archive: Vec<PathBuf>,
     /// Search and query all archives as one at the first addresses, and lead to the archive that has a page. Folders have the addresses
     /// after these
@@ -112,6 +112,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(
             UsageError("each --origin needs a --replay-origin, and each of these that".to_owned()).into()
         );
+    }
+    if args.listen == args.replay_listen && args.listen.port() != 0 {
+        let address = args.listen;
+        let what = format!(
+            "--listen and --replay-listen are both {address}; archived pages need an address of their own"
+        );
+        return Err(UsageError(what).into());
     }
     let origins = args.origin.iter().cloned().zip(args.replay_origin.iter().cloned());
     let (archives, together) = archives(args)?;

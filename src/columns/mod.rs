@@ -129,6 +129,14 @@ pub fn lock(archive: &Path) -> Result<File, ColumnError> {
     Ok(lock)
 }
 
+/// Refuses what is not a name of a column.
+///
+/// # Errors
+/// [`ColumnError::Name`].
+pub fn check_name(name: &str) -> Result<(), ColumnError> {
+    if is_name(name) { Ok(()) } else { Err(ColumnError::Name(name.to_owned())) }
+}
+
 /// Writes a column of the state with this identity; a column of this name is replaced.
 ///
 /// # Errors
@@ -140,9 +148,7 @@ pub fn write(
     values: &[Option<f64>],
     state: u64,
 ) -> Result<(), ColumnError> {
-    if !is_name(name) {
-        return Err(ColumnError::Name(name.to_owned()));
-    }
+    check_name(name)?;
     let folder = archive.join(FOLDER);
     make_folder(&folder).map_err(io_error(&folder))?;
     let path = folder.join(format!("{}.{name}", kind.name()));

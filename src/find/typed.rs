@@ -33,6 +33,16 @@ pub enum TypedError {
         /// Where it begins, in characters from 1.
         column: usize,
     },
+    /// Nothing follows a name.
+    #[error("column {column}: nothing follows `{name}:`; write it without a space, as in {name}:{example}")]
+    NoValue {
+        /// Its place, in characters from 1.
+        column: usize,
+        /// The name.
+        name: String,
+        /// What could follow.
+        example: &'static str,
+    },
     /// A type that does not exist.
     #[error("column {column}: there is no type `{found}`; the types are {}", types())]
     Type {
@@ -147,6 +157,15 @@ fn condition(name: &str, part: &Part<'_>) -> Result<String, TypedError> {
     let (column, found) = (part.column, part.text.to_owned());
     // The language has no escape for a quotation mark, and no name has one.
     let plain = part.text.replace(['"', '\\'], " ");
+    if plain.trim().is_empty() {
+        let example = match name {
+            "site" => "example.org",
+            "type" => "pdf",
+            "before" | "after" => "2026",
+            _ => "fr",
+        };
+        return Err(TypedError::NoValue { column, name: name.to_owned(), example });
+    }
     let condition = match name {
         "site" => {
             let name =
@@ -222,6 +241,8 @@ mod tests {
             ("…", "there is no word"),
             ("äh \"open", "column 4: the quotation"),
             ("x type:page", "column 3: there is no type `page`; the types are html, xml"),
+            ("x type: pdf", "column 3: nothing follows `type:`; write it without a space, as in type:pdf"),
+            ("x site:\"\"", "column 3: nothing follows `site:`"),
             ("x before:soon", "column 3: `soon` is no date"),
             ("x after:2026-13", "column 3: `2026-13` is no date"),
         ] {

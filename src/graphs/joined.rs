@@ -11,7 +11,7 @@ use archive_storage::{StateError, UrlId};
 
 use super::books::{Books, Entry};
 use super::outline::OutlineError;
-use super::parts::{Link, Part, PartError, merge};
+use super::parts::{Link, PAGE_BYTES, Part, PartError, merge};
 use crate::importance::rank::Damping;
 use crate::ledger::{ALIASES_MAX, AnsweringError, CreditError, answering_of, page_flags as flags};
 
@@ -47,11 +47,13 @@ pub enum JoinError {
     #[error("together these archives have more pages than can be numbered; rank fewer of them")]
     TooMany,
     /// Values do not fit into memory.
-    #[error("{given} bytes of memory are too few for the values of these archives; {least} would do")]
+    #[error(
+        "{given} bytes of memory are too few for the values of these archives, which take at least {least}"
+    )]
     Memory {
         /// The limit, bytes.
         given: usize,
-        /// The lowest limit that is enough, bytes.
+        /// The lowest limit that may be enough, as far as it is known, bytes.
         least: usize,
     },
 }
@@ -280,6 +282,7 @@ impl<'a, B: Books> Web<'a, B> {
     fn into_parts(self, how: &How<'_>, are_sites: bool) -> Result<Joined, JoinError> {
         let (folder, is_weighted) = (how.stored.map(|(folder, _)| folder), are_sites && !how.unweighted);
         let most = how.stored.map_or(usize::MAX, |(_, given)| given / (MEMORY_SHARE * size_of::<Link>()));
+        has_room(how, self.ids.iter().map(|ids| PAGE_BYTES * ids.len()).sum())?;
         let mut parts = Vec::new();
         for number in 0..self.archives.len() {
             let mut part = Part::new(number, self.ids[number].len(), is_weighted, how.damping, folder)?;
@@ -294,12 +297,17 @@ impl<'a, B: Books> Web<'a, B> {
             }
             parts.push(part);
         }
-        let least = parts.iter().map(Part::vector_bytes).sum();
-        if let Some((_, given)) = how.stored.filter(|(_, given)| *given < least) {
-            return Err(JoinError::Memory { given, least });
-        }
+        has_room(how, parts.iter().map(Part::vector_bytes).sum())?;
         Part::connect(&mut parts);
         Ok(Joined { parts, ids: self.ids })
+    }
+}
+
+/// Refuses memory that is less than what is needed.
+fn has_room(how: &How<'_>, least: usize) -> Result<(), JoinError> {
+    match how.stored {
+        Some((_, given)) if given < least => Err(JoinError::Memory { given, least }),
+        _ => Ok(()),
     }
 }
 

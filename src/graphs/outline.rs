@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::books::{Books, Entry, Folder, See};
 use super::joined::JoinError;
+use super::parts::PAGE_BYTES;
 use crate::ledger::{LinkCode, ends, leads_to, page_flags as flags};
 
 /// URLs of one archive, at most: 29 bytes of memory each.
@@ -229,6 +230,13 @@ impl Outline {
     #[must_use]
     pub fn wanted(&self) -> Option<(OutlineRows, u32)> {
         self.wanted
+    }
+
+    /// Bytes that the values of its pages take at least: those of what it has fetched, which no other archive has.
+    #[must_use]
+    pub fn least_bytes(&self) -> usize {
+        let is_fetched = |marks: &&u8| **marks & (ACCOUNT | VISITED) == ACCOUNT | VISITED;
+        PAGE_BYTES * self.marks.iter().filter(is_fetched).count()
     }
 
     /// Takes a piece of the rows that are wanted.

@@ -82,10 +82,14 @@ impl Asked<'_> {
     /// What a ranking needs of each archive that answers, in their order; links go to files in a folder.
     ///
     /// # Errors
-    /// When two have captured pages of one site, no archive answers, or a folder cannot be read.
-    pub fn outlines(&mut self, folder: Option<&Path>) -> Result<Vec<Outline>, AskError> {
+    /// When two have captured pages of one site, no archive answers, a folder cannot be read, or `memory` is too little for what has come.
+    pub fn outlines(
+        &mut self,
+        folder: Option<&Path>,
+        memory: Option<usize>,
+    ) -> Result<Vec<Outline>, AskError> {
         let begun = Mutex::new(BTreeMap::new());
-        self.insist(|asked| asked.outline_all(&begun, folder))?;
+        self.insist(|asked| asked.outline_all(&begun, folder, memory))?;
         // In the order of the archives, without those that failed on the way.
         let begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(begun.into_values().collect())
@@ -96,6 +100,7 @@ impl Asked<'_> {
         &self,
         begun: &Mutex<BTreeMap<usize, Outline>>,
         folder: Option<&Path>,
+        memory: Option<usize>,
     ) -> Result<(), Failure> {
         let lock = || begun.lock().unwrap_or_else(PoisonError::into_inner);
         let room = (self.http.bytes_max / ROOM_SHARE / self.sources.len().max(1) as u64).min(ROOM_MAX);
@@ -126,6 +131,10 @@ impl Asked<'_> {
             })?;
             if are_whole.into_iter().all(|is_whole| is_whole) {
                 break;
+            }
+            let least = lock().values().map(Outline::least_bytes).sum();
+            if let Some(given) = memory.filter(|given| *given < least) {
+                return Err(Failure::Whole(JoinError::Memory { given, least }.into()));
             }
         }
         self.each(|place, of| {

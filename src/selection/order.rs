@@ -107,6 +107,21 @@ impl fmt::Display for CrawlOrder {
 }
 
 impl CrawlOrder {
+    /// What it fetches first, in English.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Cash => {
+                "pages that have gained most importance from links since their last fetch come first"
+            }
+            Self::Endowed(_) | Self::Fractional(_) => "pages that important pages link to come first",
+            Self::Breadth => "pages that were found first come first",
+            Self::Depth => "pages nearest to the entrance of their site come first",
+            Self::Backlinks => "pages with the most links from fetched pages come first",
+            Self::Random => "in random order",
+        }
+    }
+
     /// What keeps the order's numbers; none for cash, which is in the books.
     pub(crate) fn begin(self, state: &State, seeds: &[UrlId]) -> Result<Option<Ordering>, StateError> {
         let (order, scale): (Box<dyn Order>, Scale) = match self {

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::due::{self, Choice, RefreshRules, Weights};
 use super::focus::{FocusMode, Focused};
+use super::order::CrawlOrder;
 use super::policy::CrawlPolicy;
 use super::visits::{self, RobotsAnswer, StoredVisit, utc};
 use crate::access::Access;
@@ -50,7 +51,7 @@ pub struct Why {
     /// What was announced of it by its site or by a notice, in a sentence; nothing if nothing was.
     pub announced: Option<String>,
     /// The order in which the last crawl fetched pages.
-    pub order: String,
+    pub order: CrawlOrder,
     /// What the last crawl, if it was focused, thinks of it.
     pub topic: Option<FocusReport>,
     /// Its last fetch.
@@ -181,7 +182,7 @@ pub fn why(
         spent: spent(state, &credits, &page, host, &policy)?,
         decided: weights.standing(state, id)?.sentence(t),
         announced: announced(state, id, &page, t)?,
-        order: policy.order.to_string(),
+        order: policy.order,
         topic: standing(store, id, &policy, last_fetch.is_some())?,
         last_fetch,
         importance: credits.importance_of(state, id)?,

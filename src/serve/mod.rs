@@ -61,8 +61,10 @@ const CONNECTIONS_MAX: usize = 512;
 /// How long requests may still take when the server is stopped.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
-/// How often the server checks whether to stop, and closes archives that nobody reads.
+/// How often the server checks whether to stop, and closes archives that nobody reads; and how often while one is open, for which a
+/// checkpoint may wait.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+const LOOK_EVERY_OPEN: Duration = Duration::from_millis(5);
 
 /// The name of several archives as one.
 const TOGETHER: &str = "all archives";
@@ -229,9 +231,11 @@ impl Server {
             tokio::select! {
                 () = accept(&sites, &connections) => {}
                 () = async {
+                    let mut is_open = false;
                     while !control.is_stopped() {
-                        tokio::time::sleep(LOOK_EVERY).await;
-                        sites.iter().filter_map(|site| site.shared.archive()).for_each(Archive::look);
+                        tokio::time::sleep(if is_open { LOOK_EVERY_OPEN } else { LOOK_EVERY }).await;
+                        let archives = sites.iter().filter_map(|site| site.shared.archive());
+                        is_open = archives.fold(false, |is_open, archive| archive.look() | is_open);
                     }
                 } => {}
             }

@@ -1,8 +1,8 @@
 //! The archive as requests read it: opened for a moment, shared by all requests of that moment.
 //!
-//! A checkpoint of a crawl waits until there is no reader. So what is opened is shared for a quarter of a second and then released, even
-//! if nobody asks, and for a moment nobody has it open: a crawl beside the server loses no checkpoint, and the next
-//! request sees it. Between checkpoints, indexes, open segments and dictionaries are kept.
+//! A checkpoint of a crawl waits until there is no reader. So what is opened is shared for a quarter of a second, or until a checkpoint
+//! waits, and then released, even if nobody asks, and for a moment nobody has it open: a crawl beside the server loses no checkpoint and
+//! hardly stands still for one, and the next request sees it. Between checkpoints, indexes, open segments and dictionaries are kept.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,8 +101,9 @@ impl Archive {
     /// The archive as it is now; give it back soon.
     pub(super) fn open(&self) -> Result<Arc<Opened>, OpenError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Current { opened, since, .. }) = current.as_ref()
+        if let Some(Current { opened, since, paused: None }) = current.as_ref()
             && since.elapsed() < SHARED
+            && !opened.store.is_awaited()
         {
             return Ok(Arc::clone(opened));
         }
@@ -136,16 +137,48 @@ impl Archive {
         Ok(store)
     }
 
-    /// Lets checkpoints happen when the shared time is over, and closes what nobody asks for.
-    pub(super) fn look(&self) {
+    /// Lets checkpoints happen when the shared time is over or one waits, and closes what nobody asks for. Whether a checkpoint may
+    /// still have to wait.
+    pub(super) fn look(&self) -> bool {
         // The request that holds the lock does this itself.
-        let Ok(mut current) = self.current.try_lock() else { return };
+        let Ok(mut current) = self.current.try_lock() else { return true };
         let is_over = current.as_mut().is_some_and(|now| {
-            let is_kept = now.since.elapsed() < SHARED || now.pause().is_ok();
+            let is_shared = now.since.elapsed() < SHARED && !now.opened.store.is_awaited();
+            let is_kept = is_shared || now.pause().is_ok();
             !is_kept || now.paused.is_some_and(|since| since.elapsed() >= KEPT)
         });
         if is_over {
             *current = None;
         }
+        current.as_ref().is_some_and(|now| now.paused.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_storage::Store;
+    use archive_storage::segment::SegmentOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_waiting_checkpoint_is_let_through_before_the_shared_time_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::own(folder.path(), SegmentOptions::default()).unwrap();
+        store.checkpoint_waiting().unwrap();
+        let archive = Archive::new(folder.path(), Arc::default());
+        let opened = archive.open().unwrap();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| store.checkpoint_waiting().unwrap());
+            while !opened.store.is_awaited() {
+                thread::sleep(LOOK_EVERY);
+            }
+            // Not before the request has ended.
+            assert!(archive.look());
+            drop(opened);
+            assert!(!archive.look());
+            waiting.join().unwrap();
+        });
+        assert!(!archive.open().unwrap().store.is_awaited());
     }
 }

@@ -186,6 +186,12 @@ impl Store {
         Ok((self.state, self.segments.ok_or(StateError::ReadOnly)?))
     }
 
+    /// For a reader: whether a checkpoint waits for it to leave.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.state.is_awaited()
+    }
+
     /// For a reader: lets checkpoints happen. Until [`Store::refresh`] nothing may be read.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<
     let how = How { damping, unweighted: args.unweighted, stored };
     let (parts, source) = match answering.asked(&args.nodes, Limits::USUAL)? {
         Some(mut asked) => {
-            let outlines = asked.outlines(args.work.as_deref())?;
+            let outlines = asked.outlines(args.work.as_deref(), args.memory.filter(|_| !args.sites))?;
             let Joined { parts, ids } = join(args, &outlines, &how)?;
             (parts, Source::Asked { answering, asked, outlines, are_sites: args.sites, ids })
         }

@@ -87,6 +87,9 @@ pub enum ExportError {
         /// What happened.
         source: io::Error,
     },
+    /// The output cannot be written, whatever it is called.
+    #[error("the output: {0}")]
+    Lost(#[source] io::Error),
     /// There is nothing to export.
     #[error("nothing was exported: {0}; --allow-empty makes an empty file")]
     Nothing(String),
@@ -162,26 +165,29 @@ pub fn run(
         return Err(ExportError::PackageOfSeveral);
     }
     let mut out = Output::open(output).map_err(failed)?;
-    let exported = match (format, parts, out.whole()) {
+    let written = match (format, parts, out.whole()) {
         // A package in a file says how long each of its parts is before that part, in a pipe after it.
         (Format::Wacz, [(store, selection)], Some(file)) => {
-            wacz::write(store, selection, ZipWriter::new(UntilFailure::new(BufWriter::new(file))), progress)?
+            wacz::write(store, selection, ZipWriter::new(UntilFailure::new(BufWriter::new(file))), progress)
         }
         (Format::Wacz, [(store, selection)], None) => wacz::write(
             store,
             selection,
             ZipWriter::new_stream(UntilFailure::new(BufWriter::new(&mut out))),
             progress,
-        )?,
+        ),
         _ => {
             let gzip = settings.gzip || is_gzip(output);
             let packing = if gzip { Packing::Gzip } else { Packing::of(output) };
             let mut out = BufWriter::with_capacity(1 << 20, &mut out);
-            let exported = write(parts, format, (packing, settings), &mut out, progress)?;
-            out.flush().map_err(failed)?;
-            exported
+            let written = write(parts, format, (packing, settings), &mut out, progress);
+            written.and_then(|exported| out.flush().map(|()| exported).map_err(lost))
         }
     };
+    let exported = written.map_err(|error| match error {
+        ExportError::Lost(source) => failed(source),
+        error => error,
+    })?;
     if exported.rows == 0 && !settings.allow_empty {
         return Err(nothing());
     }
@@ -243,5 +249,5 @@ fn is_gzip(path: &Path) -> bool {
 
 /// An error of writing, without the name of the file, which the caller knows.
 fn lost(source: io::Error) -> ExportError {
-    ExportError::Write { path: PathBuf::from("the output"), source }
+    ExportError::Lost(source)
 }

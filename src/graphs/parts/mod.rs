@@ -24,6 +24,7 @@ use crate::importance::rank::RankError;
 
 pub use links::Link;
 pub(super) use links::merge;
+pub(super) use part::PAGE_BYTES;
 pub use part::{Account, Batch, Part};
 pub use run::{Chaotic, Outcome};
 

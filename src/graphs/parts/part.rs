@@ -9,6 +9,9 @@ use super::links::{Link, Rows, merge};
 use super::{PartError, SLACK};
 use crate::importance::rank::{Damping, RankError};
 
+/// Bytes of memory that a page takes while it is ranked, beside links to other parts.
+pub(in crate::graphs) const PAGE_BYTES: usize = 32;
+
 /// What all pages of one part give to those of another, as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
@@ -197,7 +200,7 @@ impl Part {
     /// receivers', and up to three batches from one part to another exist at once: made, waiting and being heard.
     #[must_use]
     pub fn vector_bytes(&self) -> usize {
-        32 * self.shares.len() + 44 * self.outer.len()
+        PAGE_BYTES * self.shares.len() + 44 * self.outer.len()
     }
 
     /// Its number.

@@ -310,7 +310,7 @@ fn reasons(t: Speech, why: &Why) -> Markup {
                     (spent.site) " · " (t.counted(spent.site_pages.into(), "{} page fetched", "{} pages fetched"))
                     " · " (t.fill("importance {}", &[&t.decimal(spent.site_importance, 2)]))
                 } }
-                tr { th scope="row" { (t.say("Order")) } td { code { (why.order) } } }
+                tr { th scope="row" { (t.say("Order")) } td { (t.say(why.order.sentence())) " (" code { (why.order) } ")" } }
                 @if let Some(next_visit) = &why.next_visit {
                     tr { th scope="row" { (t.say("Refresh")) } td {
                         code { (next_visit.policy) }

@@ -103,9 +103,7 @@ fn lead(
     let origins = known.answering(site).and_then(|place| front.origins(&known, place, host));
     match origins {
         Some(origins) => Ok(Reply::led_to(&format!("{}{}", origins[origin], asked.whole))),
-        None if front.missing(&known).is_empty() => {
-            Err(Problem::Missing(t.fill("The archive knows no site “{}”.", &[&site])))
-        }
+        None if front.missing(&known).is_empty() => Err(Problem::no_site(t, site)),
         None => Err(Problem::Absent(
             t.fill("No archive that answers now knows the site “{}”, but some do not answer.", &[&site]),
         )),

@@ -125,6 +125,15 @@ impl Problem {
         })
     }
 
+    /// A site that the archive does not know, or none at all.
+    fn no_site(t: Speech, name: &str) -> Self {
+        if name.is_empty() {
+            Self::Wrong(t.say("No site is given: write its name after ?name= in the address.").to_owned())
+        } else {
+            Self::Missing(t.fill("The archive knows no site “{}”.", &[&name]))
+        }
+    }
+
     /// The page for it.
     fn reply(&self, asked: &Request<'_>) -> Reply {
         let t = asked.speech;

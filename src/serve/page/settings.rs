@@ -140,7 +140,7 @@ fn shown(t: Speech, data: &Settings) -> Markup {
             }
         }
         section { h2 { (t.say("Crawl")) } table .reasons.settings { tbody {
-            (row("Order", html! { code { (crawl.order) } }))
+            (row("Order", html! { (t.say(crawl.order.sentence())) " (" code { (crawl.order) } ")" }))
             (row("Name for robots.txt", html! { code { (crawl.robots_name) } }))
             @if let Some(limits) = &data.newest_run {
                 @if let Some([host, address]) = limits.delay_seconds {

@@ -48,7 +48,7 @@ fn held(asked: &Asked<'_>, name: &str) -> Result<Site, Problem> {
     let question = ask(format!("site site = {quoted}"))?;
     let (sites, _) = question.plan.select_sites(&question.rows)?;
     let Some(site) = sites.into_iter().next() else {
-        return Err(Problem::Missing(t.fill("The archive knows no site “{}”.", &[&name])));
+        return Err(Problem::no_site(t, name));
     };
     let statuses =
         ask(format!("count pages site = {quoted} and status is not empty group by status"))?.answer()?;

@@ -9,6 +9,7 @@
 
 use std::path::Path;
 
+use super::codec::Codec;
 use super::dictionary::{self, DICTIONARY_BYTES_MAX, Dictionary};
 use super::error::{Context, SegmentError};
 use super::read::SegmentReader;
@@ -91,6 +92,10 @@ impl SegmentReader {
     /// A segment's dictionary: as in its file, made good from its guard, or made again of the records of earlier
     /// segments. `None` when the segment has none, or nothing helps.
     pub(super) fn load_dictionary(&self, id: SegmentId) -> Result<Option<Dictionary>, SegmentError> {
+        // Looking for one that damage has hidden reads megabytes.
+        if self.codec(id)? == Codec::Gzip {
+            return Ok(None);
+        }
         let (file, path) = self.file(id)?;
         let damage = match dictionary::load(file.as_ref(), id, &path) {
             Ok(Some((dictionary, _))) => return Ok(Some(dictionary)),

@@ -90,6 +90,8 @@ pub struct State {
     catalogue: Catalogue,
     /// The sum of the catalogue's file that a reader has read.
     read_sum: Option<u64>,
+    /// A reader's: [`lock::calls`] when it came.
+    calls: u64,
     /// What the catalogue holds.
     committed: Contents,
     /// The checkpoint that the owner opened it at.

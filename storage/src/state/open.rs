@@ -134,6 +134,7 @@ impl State {
         }
         let checkpoint_lock = disk.open(&lock_path, OpenMode::Read).map_err(failed)?;
         checkpoint_lock.lock(Lock::Shared).map_err(failed)?;
+        let calls = lock::calls(checkpoint_lock.as_ref());
         if !catalogue.exists()? {
             return Err(StateError::Missing { path: folder.to_owned() });
         }
@@ -144,6 +145,7 @@ impl State {
         let mut state =
             Self::assemble(disk, folder, Mode::Read, options, None, checkpoint_lock, catalogue, contents)?;
         state.read_sum = Some(sum);
+        state.calls = calls;
         state.overlay_journal()?;
         Ok(state)
     }
@@ -186,6 +188,7 @@ impl State {
             checkpoint_lock,
             catalogue,
             read_sum: None,
+            calls: 0,
             committed: contents.clone(),
             opened_at: None,
             contents,
@@ -291,6 +294,7 @@ impl State {
         self.pause()?;
         let path = self.lock_path();
         self.checkpoint_lock.lock(Lock::Shared).map_err(|error| StateError::io(&path, error))?;
+        self.calls = lock::calls(self.checkpoint_lock.as_ref());
         let Some((found, _)) = self.catalogue.load_newer(self.read_sum)? else { return Ok(()) };
         let is_same = |name: &str| found.number(name) == self.committed.number(name);
         if is_same(NUMBER) && is_same(GENERATION) {
@@ -314,6 +318,12 @@ impl State {
             self.digests = OnceLock::from(index);
         }
         Ok(())
+    }
+
+    /// For a reader: whether a checkpoint has begun to wait for readers since this one came.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.mode == Mode::Read && lock::calls(self.checkpoint_lock.as_ref()) != self.calls
     }
 
     /// For a reader: lets checkpoints happen until [`State::refresh`].

@@ -230,6 +230,25 @@ fn readers_always_see_one_whole_checkpoint() {
 }
 
 #[test]
+fn a_reader_learns_that_a_checkpoint_waits_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut owner = open(folder.path(), Mode::Own).unwrap();
+    owner.options.reader_wait = Duration::from_millis(1);
+    owner.checkpoint(watermarks(0)).unwrap();
+    for number in 1..=2 {
+        let mut reader = open(folder.path(), Mode::Read).unwrap();
+        assert!(!reader.is_awaited());
+        intern(&mut owner, &format!("http://a/{number}"));
+        assert_eq!(owner.checkpoint(watermarks(number)).unwrap(), Checkpointed::Deferred);
+        assert!(reader.is_awaited());
+        reader.pause().unwrap();
+        assert_eq!(owner.checkpoint(watermarks(number)).unwrap(), Checkpointed::Done);
+        reader.refresh().unwrap();
+        assert!(!reader.is_awaited() && reader.checkpoint_number() == owner.checkpoint_number());
+    }
+}
+
+#[test]
 fn a_check_finds_what_does_not_fit() {
     let folder = tempfile::tempdir().unwrap();
     let mut state = open(folder.path(), Mode::Own).unwrap();

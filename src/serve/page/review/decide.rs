@@ -24,7 +24,7 @@ pub(in super::super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let name = sent("site");
     let known = asked.opened.store.state().find_site(name)?;
     if known.is_none() {
-        return Err(Problem::Missing(t.fill("The archive knows no site “{}”.", &[&name])));
+        return Err(Problem::no_site(t, name));
     }
     let subject = Subject::Site(name.to_owned());
     let what = what(&reviewer, &subject, sent)?;

@@ -55,7 +55,7 @@ pub(in super::super) fn site(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let reviewer = Reviewer::of(asked, asked.parameter("by"))?;
     let (t, name) = (asked.speech, asked.parameter("name"));
     let opened = asked.opened;
-    let missing = || Problem::Missing(t.fill("The archive knows no site “{}”.", &[&name]));
+    let missing = || Problem::no_site(t, name);
     let id = opened.store.state().find_site(name)?.ok_or_else(missing)?;
     let among = std::iter::once(id).collect();
     let found = next(opened.store, &opened.access, &reviewer.decisions, Some(&among), 1, *t)?.rows.pop();

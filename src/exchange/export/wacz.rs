@@ -77,12 +77,14 @@ pub(super) fn write<W: Write + Seek>(
 /// that it cannot.
 pub(super) struct UntilFailure<W> {
     out: W,
+    /// Where it would be without a failure: the writer counts on it.
+    position: u64,
     has_failed: bool,
 }
 
 impl<W> UntilFailure<W> {
     pub(super) fn new(out: W) -> Self {
-        Self { out, has_failed: false }
+        Self { out, position: 0, has_failed: false }
     }
 
     fn pass<T>(&mut self, dropped: T, write: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
@@ -97,7 +99,9 @@ impl<W> UntilFailure<W> {
 
 impl<W: Write> Write for UntilFailure<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.pass(bytes.len(), |out| out.write(bytes))
+        let written = self.pass(bytes.len(), |out| out.write(bytes))?;
+        self.position += written as u64;
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -107,7 +111,13 @@ impl<W: Write> Write for UntilFailure<W> {
 
 impl<W: Seek> Seek for UntilFailure<W> {
     fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
-        self.pass(0, |out| out.seek(to))
+        let dropped = match to {
+            io::SeekFrom::Start(position) => position,
+            io::SeekFrom::Current(by) => self.position.saturating_add_signed(by),
+            io::SeekFrom::End(_) => self.position,
+        };
+        self.position = self.pass(dropped, |out| out.seek(to))?;
+        Ok(self.position)
     }
 }
 

@@ -181,10 +181,13 @@ fn archives_served_as_one_answer_as_one_and_lead_to_the_one_that_has_a_page() {
     let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
     stranger.set_nonblocking(true).unwrap();
     let there = format!("http://{}/", stranger.local_addr().unwrap());
-    for path in
-        [format!("/page?url={there}"), "/site?name=nowhere.test".to_owned(), "/wacz?query=page".to_owned()]
-    {
-        assert_eq!(get(at, &path).status, 404, "{path}");
+    for (path, status) in [
+        (format!("/page?url={there}"), 404),
+        ("/site?name=nowhere.test".to_owned(), 404),
+        ("/site?name=".to_owned(), 400),
+        ("/wacz?query=page".to_owned(), 400),
+    ] {
+        assert_eq!(get(at, &path).status, status, "{path}");
     }
     for path in [format!("/web/2026/{there}"), "/warc/1".to_owned(), "/".to_owned(), "//s1.test/3".to_owned()]
     {

@@ -128,7 +128,7 @@ impl Problem {
     /// A site that the archive does not know, or none at all.
     fn no_site(t: Speech, name: &str) -> Self {
         if name.is_empty() {
-            Self::Wrong(t.say("No site is given: write its name after ?name= in the address.").to_owned())
+            Self::Wrong(t.say("The address names no site.").to_owned())
         } else {
             Self::Missing(t.fill("The archive knows no site “{}”.", &[&name]))
         }

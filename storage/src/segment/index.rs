@@ -3,6 +3,7 @@
 //! Any CDX server can use it: `SURT YYYYMMDDhhmmss {"url": …}`, with the fields and the spelling that cdxj-indexer and
 //! pywb write. Captures that nothing answered are not in it.
 
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
@@ -187,7 +188,10 @@ pub(super) fn recall(disk: &dyn Disk, folder: &Path, closed: &Closed, versions: 
         let found: Vec<_> = thread::scope(|scope| {
             let reading: Vec<_> =
                 infos.iter().map(|info| scope.spawn(|| versions_in(disk, folder, info))).collect();
-            reading.into_iter().map(|reading| reading.join().unwrap_or_default()).collect()
+            reading
+                .into_iter()
+                .map(|reading| reading.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect()
         });
         // In the order of appending, so that the newest version of a page wins.
         for found in found.into_iter().rev() {

@@ -318,11 +318,9 @@ impl<'a> Checker<'a> {
                 (Kind::Between(Ranges(vec![(Bound::Included(from), Bound::Included(to))])), *negated)
             }
             Check::Glob { negated, pattern } => {
-                let glob = Glob::new(&pattern.value, folds_case, REGEX_BYTES_MAX);
-                (
-                    Kind::Fits(glob.map_err(|error| self.unusable(pattern, "this is no pattern", &error))?),
-                    *negated,
-                )
+                let glob = Glob::new(&pattern.value, folds_case, REGEX_BYTES_MAX)
+                    .map_err(|error| self.unusable(pattern, "this is no pattern", &error))?;
+                (Kind::Fits(glob), *negated)
             }
             Check::Pattern { negated, pattern } => {
                 (Kind::Matches(self.regex(pattern, folds_case)?), *negated)

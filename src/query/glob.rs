@@ -21,24 +21,19 @@ impl Glob {
         let (mut expression, mut beginning, mut is_beginning) = (String::new(), String::new(), true);
         let mut characters = pattern.chars().peekable();
         while let Some(character) = characters.next() {
-            let is_star = character == '*';
-            if is_star || character == '?' {
-                is_beginning = false;
+            is_beginning &= !matches!(character, '*' | '?');
+            match character {
                 // More stars in a row are one.
-                let is_another = is_star && expression.ends_with(ANY);
-                expression.push_str(if is_another {
-                    ""
-                } else if is_star {
-                    ANY
-                } else {
-                    "."
-                });
-                continue;
+                '*' if expression.ends_with(ANY) => {}
+                '*' => expression.push_str(ANY),
+                '?' => expression.push('.'),
+                other => {
+                    let escaped = characters.next_if(|next| other == '\\' && "*?\\".contains(*next));
+                    let literal = escaped.unwrap_or(other);
+                    expression.push_str(&regex::escape(literal.encode_utf8(&mut [0; 4])));
+                    beginning.extend(is_beginning.then_some(literal));
+                }
             }
-            let escaped = characters.next_if(|next| character == '\\' && "*?\\".contains(*next));
-            let character = escaped.unwrap_or(character);
-            expression.push_str(&regex::escape(character.encode_utf8(&mut [0; 4])));
-            beginning.extend(is_beginning.then_some(character));
         }
         // Instead of any characters at its ends nothing has to be at them: then literals are looked for.
         let rest = expression.strip_prefix(ANY);

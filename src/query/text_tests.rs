@@ -77,10 +77,6 @@ impl<'a> Titles<'a> {
         Self { state, test, found: None }
     }
 
-    fn holds(&self, title: Option<&str>) -> bool {
-        holds(&self.test, title)
-    }
-
     /// Reads all titles.
     pub(super) fn read_all(&mut self) -> Result<(), StateError> {
         let blocks = self.state.title_blocks();
@@ -106,7 +102,7 @@ impl<'a> Titles<'a> {
 
     /// The pages of a block for whose titles it holds; what it says of those that are not among some may be wrong.
     pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Result<Rows, RowsError> {
-        let for_none = self.holds(None);
+        let for_none = holds(&self.test, None);
         if let Some(found) = &self.found {
             let holds = |value: u64| {
                 let Some(position) = value.checked_sub(1) else { return for_none };
@@ -131,7 +127,7 @@ impl<'a> Titles<'a> {
         let mut rows = vec![false; prepared.ids(block).len()];
         for (row, value) in asked {
             let holds = match value.checked_sub(1) {
-                Some(position) => self.holds(Some(titles.get(TextPosition(position))?)),
+                Some(position) => holds(&self.test, Some(titles.get(TextPosition(position))?)),
                 None => for_none,
             };
             rows.get_mut(row).into_iter().for_each(|row| *row = holds);

@@ -9,6 +9,7 @@ mod cash;
 mod cluster;
 mod copy;
 mod crawl;
+mod deliveries;
 mod demo;
 mod diff;
 mod download;

@@ -1,36 +1,35 @@
 //! `archive refresh`: fetch again, up to a budget, what matters most and has probably changed.
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use archive::access::Access;
 use archive::crawl::{self, End, Options, Purpose, Status};
-use archive::decisions::Decisions;
 use archive::ledger::Credits;
 use archive::prepared;
 use archive::publish::hubs;
 use archive::query;
 use archive::recorder::Control;
-use archive::refresh::policies::PolicyName;
 use archive::runs::Tallies;
 use archive::search;
-use archive::selection::{
-    Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Source, Weighing, WeightError, Weights, agenda,
-};
-use archive::watch::{self, Awaited, Delivery, Format, Watch};
+use archive::selection::{Choice, Idle, Source, agenda};
+use archive::watch::{self, Awaited};
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Local, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
 use url::Url;
 
+use self::choice::RulesArgs;
 use super::fetching::FetchArgs;
 use super::open::SegmentArgs;
 use super::options::{ArchivesArgs, OutputsArgs, duration};
 use super::progress::{self, Progress};
-use super::{EXIT_STOPPED, UsageError, interrupt, notices, open, output};
+use super::{EXIT_STOPPED, UsageError, deliveries, interrupt, notices, open, output};
+
+mod choice;
 
 /// The part of the time that is kept for the end (the last checkpoint, reports), as a divisor, and at most.
 const TIME_FOR_END: u32 = 10;
@@ -80,30 +79,6 @@ pub(crate) struct Args {
     fetch: FetchArgs,
 }
 
-/// How pages are chosen; what is not said is as it was said last.
-#[derive(clap::Args)]
-#[command(next_help_heading = "Choice of pages (stored for later runs and plans)")]
-struct RulesArgs {
-    /// Policy: default, uniform, prop, xyleme, index, hindex (LambdaCrawl's greedy form), chogm, lambda, azar, evh_hindex, nutch, …,
-    /// as in `archive-lab refresh` [usual: default]
-    #[arg(long, value_name = "NAME")]
-    policy: Option<PolicyName>,
-    /// What pages weigh: importance; interest (HTML pages by the column `interest` of `archive rank`, if there is one, all others
-    /// by importance); or a column's name [usual: interest]
-    #[arg(long, value_name = "NAME")]
-    weight: Option<String>,
-    /// Share of the budget for known pages that were never fetched: 0.1, 10%, or auto (their share of all importance, at most
-    /// half) [usual: 0]
-    #[arg(long, value_name = "SHARE")]
-    discovery: Option<Discovery>,
-    /// Fetch no page again sooner than this, except awaited and announced pages [usual: 1h]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    shortest: Option<Duration>,
-    /// Unit to which --shortest is rounded: runs may begin early by half of it [usual: 10m]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    time_unit: Option<Duration>,
-}
-
 #[derive(Default, Serialize)]
 struct Summary {
     /// Of one of several archives: which.
@@ -130,13 +105,11 @@ struct Member {
     store: Store,
     /// What its watches wait for.
     awaited: Vec<Awaited>,
-    choice: Choice,
-    /// Whether something was changed before anything is fetched.
-    is_changed: bool,
     /// Pages that were proven to have changed.
     noticed: Tallies,
-    /// What is fetched of it.
-    pages: Vec<UrlId>,
+    choice: Choice,
+    /// Whether it keeps other rules than before.
+    is_changed: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -145,27 +118,35 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let folders = args.archives.folders()?;
     args.fetch.start_log(folders)?;
     let stop = interrupt::install()?;
-    let stores = open_all(args, folders, &options)?;
-    let rules = rules(args, &stores)?;
+    let mut stores = open_all(args, folders, &options)?;
+    let rules = args.rules.over_kept(&stores)?;
     let answering = answering(&stores)?;
     let mut budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
     // As of what is announced, no more than half of the budget.
     let mut keys_left = budget.div_ceil(2);
-    let mut members = Vec::new();
-    for mut store in stores {
+    let mut watched = Vec::new();
+    for store in &mut stores {
         options.time = args.time.map(|time| left(time, started));
-        let (asked, noticed) = notices::settle(&mut store, &options, keys_left, &stop)?;
+        let (asked, noticed) = notices::settle(store, &options, keys_left, &stop)?;
         (keys_left, budget) = (keys_left - asked, budget - asked);
         let now = options.fetch.clock.now();
         let due = watch::list(store.path())?.into_iter().filter(|watch| watch.is_due(now)).collect();
-        let awaited = awaited(due, &store, &options);
-        let (choice, is_changed, pages) = (Choice::default(), false, Vec::new());
-        members.push(Member { store, awaited, choice, is_changed, noticed, pages });
+        watched.push((deliveries::awaited(due, store, &options), noticed));
     }
     let now = options.fetch.clock.now();
-    choose_by(args, &rules, &mut members)?;
-    let idle = divide(args, &mut members, &answering, budget, now)?;
-    let shares: Vec<usize> = members.iter().map(|member| member.pages.len()).collect();
+    let choices = choice::choices(&rules, &mut stores, !args.fetch.no_decisions)?;
+    let members = stores.into_iter().zip(watched).zip(choices);
+    let members: Vec<Member> = members
+        .map(|((store, (awaited, noticed)), (choice, is_changed))| Member {
+            store,
+            awaited,
+            noticed,
+            choice,
+            is_changed,
+        })
+        .collect();
+    let (pages, idle) = divide(args, &members, &answering, budget, now)?;
+    let shares: Vec<usize> = pages.iter().map(Vec::len).collect();
     let complete = if shares.iter().sum::<usize>() < budget {
         "everything that was due is fetched".to_owned()
     } else {
@@ -173,7 +154,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let run = Run { args, begun: now, stop: &stop, are_several: members.len() > 1, is_idle: idle.is_some() };
     let (mut total, mut sums, mut last) = (Sum::default(), Vec::new(), None);
-    for (place, member) in members.into_iter().enumerate() {
+    for (place, (member, pages)) in members.into_iter().zip(pages).enumerate() {
         // What takes less than its part of the time leaves the rest to the others.
         let part = match shares[place] {
             0 => 1.0,
@@ -181,7 +162,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         options.time = args.time.map(|time| left(time, started).mul_f64(part));
         let path = member.store.path().to_owned();
-        let (done, progress) = run.refresh(member, &options, total.end == End::Stopped)?;
+        let (done, progress) = run.refresh(member, pages, &options, total.end == End::Stopped)?;
         last = progress.map(|progress| (progress, path.clone()));
         total.add(&done);
         sums.push(done.summary(Some(path), shares[place] as u64));
@@ -231,14 +212,14 @@ fn answering(stores: &[Store]) -> anyhow::Result<Vec<Vec<usize>>> {
     Ok(query::answering(&stores.iter().map(|store| (store, Access::unlimited())).collect::<Vec<_>>())?)
 }
 
-/// Divides the budget among the archives; if nothing is to be fetched, says why.
+/// What is fetched of each archive for the budget, and if that is nothing, why.
 fn divide(
     args: &Args,
-    members: &mut [Member],
+    members: &[Member],
     answering: &[Vec<usize>],
     budget: usize,
     now: DateTime<Utc>,
-) -> anyhow::Result<Option<String>> {
+) -> anyhow::Result<(Vec<Vec<UrlId>>, Option<String>)> {
     let credits = members.iter().map(|member| Credits::open(member.store.state()));
     let credits = credits.collect::<Result<Vec<_>, _>>()?;
     let awaited: Vec<_> = members.iter().map(|member| watch::pages_of(&member.awaited)).collect();
@@ -250,10 +231,9 @@ fn divide(
         answering: &answering[place],
     });
     let sources: Vec<Source<'_>> = sources.collect();
-    let shares = agenda(&sources, budget, now)?;
-    let idle = if shares.iter().all(Vec::is_empty) { Some(idle(args, &sources, now)?) } else { None };
-    members.iter_mut().zip(shares).for_each(|(member, pages)| member.pages = pages);
-    Ok(idle)
+    let pages = agenda(&sources, budget, now)?;
+    let idle = if pages.iter().all(Vec::is_empty) { Some(idle(args, &sources, now)?) } else { None };
+    Ok((pages, idle))
 }
 
 /// What the archives of a run have in common.
@@ -310,10 +290,11 @@ impl Run<'_> {
     fn refresh(
         &self,
         member: Member,
+        pages: Vec<UrlId>,
         options: &Options,
         is_stopped: bool,
     ) -> anyhow::Result<(Sum, Option<Progress>)> {
-        let Member { mut store, awaited, is_changed, noticed, pages, .. } = member;
+        let Member { mut store, awaited, noticed, is_changed, .. } = member;
         let Self { args, begun, stop, .. } = *self;
         let path = store.path().to_owned();
         // A run that was killed left the index as it was: the next one catches up, even with nothing to fetch.
@@ -342,7 +323,7 @@ impl Run<'_> {
             subscribe(args, &store, &options, begun, stop)?;
             let now = options.fetch.clock.now();
             let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
-            reports = print_deliveries(&path, &deliveries, args.json)?;
+            reports = deliveries::print(&path, &deliveries, args.json)?;
         }
         prepared::close(store)?;
         let done = Sum { end, status, reports };
@@ -394,111 +375,9 @@ fn subscribe(
     Ok(())
 }
 
-/// How pages are chosen: as the run before did, but for what was said now.
-fn rules(args: &Args, stores: &[Store]) -> anyhow::Result<RefreshRules> {
-    let said = &args.rules;
-    if said.time_unit.is_some_and(|unit| unit.is_zero()) {
-        return Err(UsageError("--time-unit has to be more than 0".to_owned()).into());
-    }
-    let mut common = None;
-    for store in stores {
-        let kept = RefreshRules::kept(store.state())?;
-        let rules = RefreshRules {
-            policy: said.policy.clone().unwrap_or(kept.policy),
-            weight: said.weight.clone().map_or(kept.weight, Weighing::from),
-            discovery: said.discovery.unwrap_or(kept.discovery),
-            shortest: said.shortest.unwrap_or(kept.shortest),
-            unit: said.time_unit.unwrap_or(kept.unit),
-        };
-        if *common.get_or_insert_with(|| rules.clone()) != rules {
-            let problem = "these archives were last refreshed by different rules; say --policy, --weight, --discovery, \
-                           --shortest and --time-unit, or refresh each alone";
-            return Err(UsageError(problem.to_owned()).into());
-        }
-    }
-    Ok(common.unwrap_or_default())
-}
-
-/// Lets pages be chosen by these rules, which are kept.
-fn choose_by(args: &Args, rules: &RefreshRules, members: &mut [Member]) -> anyhow::Result<()> {
-    let read = |member: &Member| {
-        let archive = member.store.path();
-        Weights::read(archive, &rules.weight).map_err(|error| match error {
-            WeightError::Missing(_) => {
-                anyhow::Error::from(UsageError(format!("{}: {error}", archive.display())))
-            }
-            error => error.into(),
-        })
-    };
-    let mut weights = members.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
-    Weights::put_on_one_scale(&mut weights);
-    for (member, mut weights) in members.iter_mut().zip(weights) {
-        let store = &mut member.store;
-        if !args.fetch.no_decisions {
-            weights = weights.with_decisions(store.state(), Decisions::read(store.path())?)?;
-        }
-        if RefreshRules::kept(store.state())? != *rules {
-            rules.keep(store.state_mut())?;
-            member.is_changed = true;
-        }
-        member.choice = Choice::new(rules.clone(), weights).with_folders(store.path(), FOLDERS_FROM);
-    }
-    Ok(())
-}
-
 /// What is left of the time for fetching.
 pub(crate) fn left(time: Duration, started: Instant) -> Duration {
     time.saturating_sub((time / TIME_FOR_END).min(TIME_FOR_END_MAX)).saturating_sub(started.elapsed())
-}
-
-/// The pages that watches wait for; a watch that fails is reported and left out.
-pub(crate) fn awaited(due: Vec<Watch>, store: &Store, options: &Options) -> Vec<Awaited> {
-    let (awaited, failed) = watch::await_pages(due, store, options.fetch.clock.now());
-    for (watch, error) in failed {
-        output::note(format_args!("the watch '{}' cannot be served: {error}", watch.name));
-    }
-    awaited
-}
-
-/// Prints reports that go nowhere else, and says what became of the others; returns how many were made.
-pub(crate) fn print_deliveries(archive: &Path, deliveries: &[Delivery], json: bool) -> anyhow::Result<usize> {
-    let mut made = 0;
-    for delivery in deliveries {
-        match delivery {
-            Delivery::Made { report, withheld } => {
-                made += 1;
-                note_withheld(delivery);
-                let watch = watch::get(archive, &report.watch)?;
-                if json {
-                    output::json_line(report)?;
-                } else if watch.output.is_none() || withheld.is_some() {
-                    let text = watch::render(archive, &watch, Format::Text)?;
-                    text.lines().try_for_each(output::line)?;
-                    output::line("")?;
-                }
-            }
-            Delivery::Postponed { watch, missing } => output::note(format_args!(
-                "the report of '{}' waits for {}; the next refresh continues with them",
-                watch.name,
-                output::count(*missing as u64, "page")
-            )),
-            Delivery::Failed { watch, error } => {
-                output::note(format_args!("the report of '{}' cannot be made: {error}", watch.name));
-            }
-        }
-    }
-    Ok(made)
-}
-
-/// Says that a watch's own file was not written, and how to have it written.
-pub(crate) fn note_withheld(delivery: &Delivery) {
-    if let Delivery::Made { report, withheld: Some(file) } = delivery {
-        output::note(format_args!(
-            "the report of '{}' was not written to {}; to permit that, name its folder with --outputs",
-            report.watch,
-            file.display()
-        ));
-    }
 }
 
 /// Why a refresh has nothing to fetch, and when it will have something.

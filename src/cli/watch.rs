@@ -16,8 +16,8 @@ use super::fetching::FetchArgs;
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, ClockArgs, OutputsArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
-use super::refresh::{awaited, left, note_withheld, print_deliveries};
-use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
+use super::refresh::left;
+use super::{EXIT_STOPPED, UsageError, deliveries, interrupt, open, output};
 
 /// Watch the pages that match a query: they are fetched before each report, which lists the changes.
 ///
@@ -266,7 +266,7 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
     options.name = "watch";
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, SegmentArgs::default(), Some(&options.fetch))?;
-    let awaited = awaited(vec![watch.clone()], &store, &options);
+    let awaited = deliveries::awaited(vec![watch.clone()], &store, &options);
     let pages = watch::pages_of(&awaited);
     options.time = args.time.map(|time| left(time, started));
     let mut progress = Progress::start(Some(pages.len() as u64));
@@ -277,12 +277,12 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
         let now = options.fetch.clock.now();
         let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
         // The report itself is printed later, in the requested form.
-        deliveries.iter().for_each(note_withheld);
+        deliveries.iter().for_each(deliveries::note_withheld);
         let others: Vec<_> = deliveries
             .into_iter()
             .filter(|delivery| !matches!(delivery, watch::Delivery::Made { .. }))
             .collect();
-        print_deliveries(&args.archive.path, &others, false)?;
+        deliveries::print(&args.archive.path, &others, false)?;
     }
     prepared::close(store)?;
     progress.finish(end, ALL_FETCHED, &status, &args.archive.path);

@@ -1,0 +1,90 @@
+//! How a refresh chooses pages: the rules that its options say, and that archives keep for later runs and plans.
+
+use std::time::Duration;
+
+use archive::decisions::Decisions;
+use archive::refresh::policies::PolicyName;
+use archive::selection::{Choice, Discovery, FOLDERS_FROM, RefreshRules, Weighing, WeightError, Weights};
+use archive_storage::Store;
+
+use super::super::UsageError;
+use super::super::options::duration;
+
+/// How pages are chosen; what is not said is as it was said last.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Choice of pages (stored for later runs and plans)")]
+pub(super) struct RulesArgs {
+    /// Policy: default, uniform, prop, xyleme, index, hindex (LambdaCrawl's greedy form), chogm, lambda, azar, evh_hindex, nutch, …,
+    /// as in `archive-lab refresh` [usual: default]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<PolicyName>,
+    /// What pages weigh: importance; interest (HTML pages by the column `interest` of `archive rank`, if there is one, all others
+    /// by importance); or a column's name [usual: interest]
+    #[arg(long, value_name = "NAME")]
+    weight: Option<String>,
+    /// Share of the budget for known pages that were never fetched: 0.1, 10%, or auto (their share of all importance, at most
+    /// half) [usual: 0]
+    #[arg(long, value_name = "SHARE")]
+    discovery: Option<Discovery>,
+    /// Fetch no page again sooner than this, except awaited and announced pages [usual: 1h]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    shortest: Option<Duration>,
+    /// Unit to which --shortest is rounded: runs may begin early by half of it [usual: 10m]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time_unit: Option<Duration>,
+}
+
+impl RulesArgs {
+    /// The rules that the archives keep, but for what was said now.
+    pub(super) fn over_kept(&self, stores: &[Store]) -> anyhow::Result<RefreshRules> {
+        if self.time_unit.is_some_and(|unit| unit.is_zero()) {
+            return Err(UsageError("--time-unit has to be more than 0".to_owned()).into());
+        }
+        let mut common = None;
+        for store in stores {
+            let kept = RefreshRules::kept(store.state())?;
+            let rules = RefreshRules {
+                policy: self.policy.clone().unwrap_or(kept.policy),
+                weight: self.weight.clone().map_or(kept.weight, Weighing::from),
+                discovery: self.discovery.unwrap_or(kept.discovery),
+                shortest: self.shortest.unwrap_or(kept.shortest),
+                unit: self.time_unit.unwrap_or(kept.unit),
+            };
+            if *common.get_or_insert_with(|| rules.clone()) != rules {
+                let problem = "these archives were last refreshed by different rules; say --policy, --weight, --discovery, \
+                           --shortest and --time-unit, or refresh each alone";
+                return Err(UsageError(problem.to_owned()).into());
+            }
+        }
+        Ok(common.unwrap_or_default())
+    }
+}
+
+/// Lets each archive choose by these rules and keep them; with each choice, whether its archive had kept others.
+pub(super) fn choices(
+    rules: &RefreshRules,
+    stores: &mut [Store],
+    with_decisions: bool,
+) -> anyhow::Result<Vec<(Choice, bool)>> {
+    let read = |store: &Store| {
+        Weights::read(store.path(), &rules.weight).map_err(|error| match error {
+            WeightError::Missing(_) => {
+                anyhow::Error::from(UsageError(format!("{}: {error}", store.path().display())))
+            }
+            error => error.into(),
+        })
+    };
+    let mut weights = stores.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    Weights::put_on_one_scale(&mut weights);
+    let choose = |(store, mut weights): (&mut Store, Weights)| {
+        if with_decisions {
+            weights = weights.with_decisions(store.state(), Decisions::read(store.path())?)?;
+        }
+        let is_changed = RefreshRules::kept(store.state())? != *rules;
+        if is_changed {
+            rules.keep(store.state_mut())?;
+        }
+        Ok((Choice::new(rules.clone(), weights).with_folders(store.path(), FOLDERS_FROM), is_changed))
+    };
+    stores.iter_mut().zip(weights).map(choose).collect()
+}

@@ -2,6 +2,8 @@
 
 use std::ops::{Not, Range};
 
+use archive_storage::UrlId;
+
 use crate::prepared::{Column as Stored, FEW, Prepared, PreparedError};
 
 /// The rows of a block for which a test holds.
@@ -23,11 +25,11 @@ impl Rows {
         if rows.is_empty() { Self::None } else { Self::Few(rows, all) }
     }
 
-    /// The rows with these numbers, of which some may be found; they are given by rising number.
-    pub(super) fn of_found<T>(ids: Range<u32>, found: &[T], number: impl Fn(&T) -> u32) -> Self {
-        let place = |end: u32| found.partition_point(|found| number(found) < end);
+    /// The rows of a block that has pages of these numbers; pages are given by rising number.
+    pub(super) fn of_found(ids: Range<u32>, found: &[UrlId]) -> Self {
+        let place = |end: u32| found.partition_point(|found| found.0 < end);
         let found = found.get(place(ids.start)..place(ids.end)).unwrap_or_default();
-        let rows = found.iter().map(|found| number(found) - ids.start);
+        let rows = found.iter().map(|found| found.0 - ids.start);
         if found.len() < ids.len() / FEW || found.is_empty() {
             let mut rows: Vec<u32> = rows.collect();
             rows.dedup();
@@ -196,8 +198,9 @@ mod tests {
     fn forms(rows: &[u32]) -> Vec<Rows> {
         let all = (rows.len() == ALL).then_some(Rows::All);
         let few = (rows.len() < ALL / FEW).then(|| Rows::of_few(rows.to_vec(), ALL));
+        let found: Vec<UrlId> = rows.iter().copied().map(UrlId).collect();
         let some = Rows::of(flags(rows.iter().copied(), ALL));
-        all.into_iter().chain(few).chain([some, Rows::of_found(0..ALL as u32, rows, |row| *row)]).collect()
+        all.into_iter().chain(few).chain([some, Rows::of_found(0..ALL as u32, &found)]).collect()
     }
 
     proptest! {

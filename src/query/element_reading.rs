@@ -38,8 +38,8 @@ impl ArchiveRows<'_> {
             return Ok(None);
         }
         let Some((mut columnar, _)) = self.tested(plan, hits)? else { return Ok(None) };
-        let found = hits.found(search).into_iter().flat_map(|found| found.iter());
-        let mut pages: Vec<UrlId> = found.map(|(id, _)| *id).collect();
+        let mut pages: Vec<UrlId> =
+            hits.found(search).into_iter().flat_map(|found| found.iter().copied()).collect();
         if let Some(candidates) = plan.filter.as_ref().and_then(|filter| hits.candidates(filter)) {
             pages.retain(|id| candidates.binary_search(id).is_ok());
         }

@@ -83,7 +83,7 @@ impl Together<'_> {
         let ids = urls.iter().filter_map(|url| self.find(url).transpose());
         let found = related(self, Relation::LinkedFrom, &ids.collect::<Result<HashSet<_>, _>>()?)?;
         let mut targets = Vec::new();
-        for (id, _) in found {
+        for id in found {
             if let Some(row) = self.page(id)? {
                 targets.extend(self.text(&row, PageText::Url)?.map(std::borrow::Cow::into_owned));
             }

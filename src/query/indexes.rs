@@ -31,14 +31,22 @@ impl<'r, 'a> Indexes<'r, 'a> {
 }
 
 impl FullText for Indexes<'_, '_> {
-    fn hits(&self, query: &TextQuery, scores: bool) -> Found<Vec<(UrlId, f32)>> {
+    fn hits(&self, query: &TextQuery) -> Found<Vec<(UrlId, f32)>> {
         let mut hits = Vec::new();
         for (part, view) in self.parts() {
-            let found = view.hits(query, scores)?.into_iter().filter(|(id, _)| part.has(*id));
+            let found = view.hits(query)?.into_iter().filter(|(id, _)| part.has(*id));
             let found: Vec<_> = found.map(|(id, bm25)| (part.page_above(id), bm25)).collect();
             if hits.is_empty() { hits = found } else { hits.extend(found) }
         }
         Ok(hits)
+    }
+
+    fn pages_with(&self, query: &TextQuery) -> Found<Vec<UrlId>> {
+        let mut pages = Vec::new();
+        for (part, view) in self.parts() {
+            add(&mut pages, part, view.pages_with(query)?);
+        }
+        Ok(pages)
     }
 
     fn bm25(&self, query: &TextQuery, page: UrlId) -> Found<f32> {
@@ -50,9 +58,7 @@ impl FullText for Indexes<'_, '_> {
         let mut documents = Vec::new();
         for (part, view) in self.parts() {
             let Some(found) = view.documents(query, are_known)? else { return Ok(None) };
-            let found = found.into_iter().filter(|id| part.has(*id));
-            let found: Vec<_> = found.map(|id| part.page_above(id)).collect();
-            if documents.is_empty() { documents = found } else { documents.extend(found) }
+            add(&mut documents, part, found);
         }
         Ok(Some(documents))
     }
@@ -64,4 +70,10 @@ impl FullText for Indexes<'_, '_> {
         }
         Ok(structures)
     }
+}
+
+/// Adds what was found in an archive, as far as it answers for these pages.
+fn add(pages: &mut Vec<UrlId>, part: &Part<'_>, found: Vec<UrlId>) {
+    let found = found.into_iter().filter(|id| part.has(*id)).map(|id| part.page_above(id));
+    if pages.is_empty() { *pages = found.collect() } else { pages.extend(found) }
 }

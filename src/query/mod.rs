@@ -108,18 +108,26 @@ type Instant = DateTime<Utc>;
 
 /// An index of the texts of pages.
 pub trait FullText {
-    /// Every page that `query` finds, in any order, with its BM25; unless `scores`, that may be anything.
+    /// Every page that `query` finds, in any order, with its BM25.
     ///
     /// # Errors
     /// When the index cannot be read.
-    fn hits(&self, query: &TextQuery, scores: bool) -> Result<Vec<(UrlId, f32)>, RowsError>;
+    fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError>;
+
+    /// The same without BM25.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    fn pages_with(&self, query: &TextQuery) -> Result<Vec<UrlId>, RowsError> {
+        Ok(self.hits(query)?.into_iter().map(|(page, _)| page).collect())
+    }
 
     /// The BM25 of one page; 0 if `query` does not find it.
     ///
     /// # Errors
     /// When the index cannot be read.
     fn bm25(&self, query: &TextQuery, page: UrlId) -> Result<f32, RowsError> {
-        let found = self.hits(query, true)?.into_iter().find(|(id, _)| *id == page);
+        let found = self.hits(query)?.into_iter().find(|(id, _)| *id == page);
         Ok(found.map_or(0.0, |(_, bm25)| bm25))
     }
 
@@ -144,8 +152,12 @@ pub trait FullText {
 
 /// Elements are only known of the newest versions.
 impl FullText for search::View<'_> {
-    fn hits(&self, query: &TextQuery, scores: bool) -> Result<Vec<(UrlId, f32)>, RowsError> {
-        Ok(self.search(query, scores)?)
+    fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
+        Ok(self.search(query)?)
+    }
+
+    fn pages_with(&self, query: &TextQuery) -> Result<Vec<UrlId>, RowsError> {
+        Ok(search::View::pages_with(self, query)?)
     }
 
     fn bm25(&self, query: &TextQuery, page: UrlId) -> Result<f32, RowsError> {

@@ -16,7 +16,7 @@ use super::block_rows::Rows;
 use super::columns::{CAPTURE_KINDS, CHANGES, Column, Path, yes_no};
 use super::expr::Expr;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind};
-use super::hits::{Found, Hits};
+use super::hits::Hits;
 use super::numbers::{Number, number, times};
 use super::rows::{PageType, RowsError};
 use super::running::Running;
@@ -53,7 +53,7 @@ pub(super) enum Test<'a> {
     /// The same for a single number, which is faster.
     Is(Stored, u64),
     /// One of these pages, by rising number, which searches found.
-    Found(Arc<Found>),
+    Found(Arc<Vec<UrlId>>),
     /// One of these pages, by rising number, which are those of some sites, or, without a column, have some URLs.
     Among(Vec<UrlId>, Option<Stored>),
     Urls(Urls<'a>),
@@ -348,8 +348,8 @@ impl<'a> Test<'a> {
                     true => Rows::passing((prepared, block), *column, among, |value| value == *wanted)?,
                 }
             }
-            Self::Found(found) => Rows::of_found(prepared.ids(block), found, |(id, _)| id.0),
-            Self::Among(pages, _) => Rows::of_found(prepared.ids(block), pages, |id| id.0),
+            Self::Found(pages) => Rows::of_found(prepared.ids(block), pages),
+            Self::Among(pages, _) => Rows::of_found(prepared.ids(block), pages),
             Self::Urls(urls) => urls.rows(prepared.ids(block), among)?,
             Self::Titles(titles) => titles.rows(prepared, block, among)?,
             Self::Of(column, are, otherwise) => {

@@ -9,7 +9,7 @@ use archive_grammar::Relation;
 use archive_storage::UrlId;
 use rayon::prelude::*;
 
-use super::hits::{Found, Hits, Scored};
+use super::hits::{Found, Hits};
 use super::plan::{Plan, Scores, Search};
 use super::rows::{PageRow, Rows, RowsError};
 use super::{Error, FullText, explain};
@@ -50,18 +50,16 @@ impl Plan {
             match found {
                 Some(mut found) => {
                     // What is known to match need not be read.
-                    if matches!(search, Search::Elements { read: Some(_), .. }) {
-                        found.retain(|(id, _)| !hits.has(place - 2, *id));
+                    if let (Search::Elements { read: Some(_), .. }, Found::Pages(pages)) =
+                        (search, &mut found)
+                    {
+                        pages.retain(|id| !hits.has(place - 2, *id));
                     }
-                    let scored = match (search, full_text) {
-                        (Search::Text { query, scores: true }, Some(index)) => match scoring {
-                            Scoring::None => Scored::Not,
-                            Scoring::Later => Scored::Later(index, query),
-                            Scoring::All => Scored::Known,
-                        },
-                        _ => Scored::Not,
+                    let later = match (search, full_text) {
+                        (Search::Text { query, scores: true }, Some(index)) => Some((index, query)),
+                        _ => None,
                     };
-                    hits.push(found, scored);
+                    hits.push(found, later.filter(|_| scoring == Scoring::Later));
                 }
                 None => hits.push_any(),
             }
@@ -102,10 +100,13 @@ impl Search {
         full_text: Option<&dyn FullText>,
         scores: bool,
     ) -> Result<Option<Found>, Error> {
-        Ok(Some(match self {
-            Self::Text { query, .. } => {
+        let pages = match self {
+            Self::Text { query, scores: is_scored } => {
                 let index = full_text.ok_or(Error::NoIndex)?;
-                index.hits(query, scores).map_err(Error::Search)?
+                if scores && *is_scored {
+                    return Ok(Some(Found::Scored(index.hits(query).map_err(Error::Search)?)));
+                }
+                index.pages_with(query).map_err(Error::Search)?
             }
             Self::Url(relation, url) => related(rows, *relation, &rows.find(url)?.into_iter().collect())?,
             Self::Pages(relation, plan) => {
@@ -117,7 +118,7 @@ impl Search {
                 let ids = ids.collect::<Result<HashSet<_>, _>>()?;
                 match relation {
                     Some(relation) => related(rows, *relation, &ids)?,
-                    None => ids.into_iter().map(|id| (id, 0.0)).collect(),
+                    None => ids.into_iter().collect(),
                 }
             }
             Self::Duplicates => duplicates(rows)?,
@@ -126,12 +127,13 @@ impl Search {
                 // Without an index each document is read.
                 let documents = full_text.map(|index| index.documents(query, read.is_none())).transpose();
                 match documents.map_err(Error::Search)?.flatten() {
-                    Some(documents) => documents.into_iter().map(|id| (id, 0.0)).collect(),
+                    Some(documents) => documents,
                     None if read.is_none() => Vec::new(),
                     None => return Ok(None),
                 }
             }
-        }))
+        };
+        Ok(Some(Found::Pages(pages)))
     }
 }
 
@@ -140,7 +142,7 @@ pub(super) fn related(
     rows: &dyn Rows,
     relation: Relation,
     others: &HashSet<UrlId>,
-) -> Result<Found, RowsError> {
+) -> Result<Vec<UrlId>, RowsError> {
     let found = match (relation, rows.linked(relation, others)?) {
         (_, Some(found)) => found,
         (Relation::SameContentAs, None) => {
@@ -154,7 +156,7 @@ pub(super) fn related(
         }
         (_, None) => linked(rows, relation, others)?,
     };
-    Ok(found.into_iter().map(|id| (id, 0.0)).collect())
+    Ok(found.into_iter().collect())
 }
 
 /// The pages that links relate to one of `others`.
@@ -176,11 +178,11 @@ fn linked(rows: &dyn Rows, relation: Relation, others: &HashSet<UrlId>) -> Resul
 }
 
 /// Pages whose content another page has too.
-fn duplicates(rows: &dyn Rows) -> Result<Found, RowsError> {
+fn duplicates(rows: &dyn Rows) -> Result<Vec<UrlId>, RowsError> {
     let mut contents = contents_of(rows)?;
     contents.par_sort_unstable();
     let equal = contents.chunk_by(|(left, _), (right, _)| left == right).filter(|chunk| chunk.len() > 1);
-    Ok(equal.flatten().map(|(_, id)| (*id, 0.0)).collect())
+    Ok(equal.flatten().map(|(_, id)| *id).collect())
 }
 
 /// The contents of all pages that have one that counts.

@@ -113,13 +113,12 @@ impl Rows for Web {
 
 /// Finds texts anywhere; its BM25 is the share of the page's text.
 impl FullText for Web {
-    fn hits(&self, query: &TextQuery, scores: bool) -> Result<Vec<(UrlId, f32)>, RowsError> {
+    fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
         let found = self.pages.iter().rev().filter(|(.., text)| match query.all {
             true => query.texts.iter().all(|wanted| text.contains(wanted)),
             false => query.texts.iter().any(|wanted| text.contains(wanted)),
         });
-        let bm25 = |text: &str| if scores { 10.0 / text.len() as f32 } else { f32::NAN };
-        Ok(found.map(|(row, .., text)| (row.id, bm25(text))).collect())
+        Ok(found.map(|(row, .., text)| (row.id, 10.0 / text.len() as f32)).collect())
     }
 }
 
@@ -270,7 +269,7 @@ fn stops_early_without_loss() {
         }
     }
     impl FullText for Many {
-        fn hits(&self, _: &TextQuery, _: bool) -> Result<Vec<(UrlId, f32)>, RowsError> {
+        fn hits(&self, _: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
             Ok((0..2000).map(|id| (UrlId(id), 1.0 + (id * 7919 % 1999) as f32 / 50.0)).collect())
         }
     }

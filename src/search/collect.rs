@@ -14,12 +14,45 @@ const PARTS_PER_PROCESSOR: u64 = 2;
 /// A page and its score.
 pub(super) type Scored = (UrlId, f32);
 
-/// Every page that a query finds, with its score or 0. Parts of a segment are looked at side by side.
-pub(super) fn pages_with(
+/// Every page that a query finds, with its score.
+pub(super) fn scored(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result<Vec<Scored>> {
+    let of_part = |(segment, start, end): Part<'_>| {
+        let mut found = Found::new(segment, 0)?;
+        let mut documents = from(start, weight.scorer(segment, 1.0)?);
+        while documents.doc() < end {
+            found.add(documents.doc(), documents.score());
+            documents.advance();
+        }
+        Ok(found.into_pages())
+    };
+    in_parts(searcher, of_part)
+}
+
+/// The same without scores, which costs less.
+pub(super) fn pages_with(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result<Vec<UrlId>> {
+    let of_part = |(segment, start, end): Part<'_>| {
+        let mut documents = from(start, weight.scorer(segment, 1.0)?);
+        let mut found = Found::new(segment, documents.size_hint().min(end - start) as usize)?;
+        let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
+        while documents.doc() < end {
+            let filled = documents.fill_buffer(&mut buffer);
+            let filled = buffer.get(..filled).unwrap_or_default();
+            let own = filled.partition_point(|document| *document < end);
+            filled.iter().take(own).for_each(|document| found.add(*document, ()));
+        }
+        Ok(found.into_pages())
+    };
+    Ok(without_notes(in_parts(searcher, of_part)?))
+}
+
+/// A segment, its first document that is looked at, and the one after the last.
+type Part<'a> = (&'a SegmentReader, DocId, DocId);
+
+/// Looks at parts of segments side by side.
+fn in_parts<T: Clone + Send>(
     searcher: &Searcher,
-    weight: &dyn Weight,
-    scores: bool,
-) -> tantivy::Result<Vec<Scored>> {
+    of_part: impl Fn(Part<'_>) -> tantivy::Result<Vec<T>> + Send + Sync,
+) -> tantivy::Result<Vec<T>> {
     let all: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
     let own = (all / PARTS_PER_PROCESSOR / rayon::current_num_threads() as u64).max(PART_DOCUMENTS_MIN);
     let parts = searcher.segment_readers().iter().flat_map(|segment| {
@@ -29,40 +62,29 @@ pub(super) fn pages_with(
             .map(move |start| (segment, start, u64::from(start).saturating_add(own).min(end.into()) as DocId))
     });
     let parts: Vec<_> = parts.collect();
-    let of_part = |(segment, start, end): (&SegmentReader, DocId, DocId)| {
-        let mut found = Found::new(segment)?;
-        let mut documents = weight.scorer(segment, 1.0)?;
-        if documents.doc() < start {
-            documents.seek(start);
-        }
-        if scores {
-            while documents.doc() < end {
-                found.add(documents.doc(), documents.score());
-                documents.advance();
-            }
-        } else {
-            let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
-            while documents.doc() < end {
-                let filled = documents.fill_buffer(&mut buffer);
-                let filled = buffer.get(..filled).unwrap_or_default();
-                let own = filled.partition_point(|document| *document < end);
-                filled.iter().take(own).for_each(|document| found.add(*document, 0.0));
-            }
-        }
-        Ok(found.into_pages())
-    };
     let found: Vec<_> = parts.into_par_iter().map(of_part).collect::<tantivy::Result<_>>()?;
     Ok(found.concat())
+}
+
+fn from<D: DocSet>(start: DocId, mut documents: D) -> D {
+    if documents.doc() < start {
+        documents.seek(start);
+    }
+    documents
+}
+
+fn without_notes(found: Vec<(UrlId, ())>) -> Vec<UrlId> {
+    found.into_iter().map(|(page, ())| page).collect()
 }
 
 /// Every page that a query without scores finds. Each segment is looked at as a whole: a query for many terms reads all of them first.
 pub(super) fn pages(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result<Vec<UrlId>> {
     let of_segment = |segment: &SegmentReader| {
-        let mut found = Found::new(segment)?;
+        let mut found = Found::new(segment, 0)?;
         weight.for_each_no_score(segment, &mut |documents| {
-            documents.iter().for_each(|document| found.add(*document, 0.0));
+            documents.iter().for_each(|document| found.add(*document, ()));
         })?;
-        Ok(found.into_pages().into_iter().map(|(page, _)| page).collect())
+        Ok(without_notes(found.into_pages()))
     };
     let segments = searcher.segment_readers().par_iter().map(of_segment);
     Ok(segments.collect::<tantivy::Result<Vec<Vec<_>>>>()?.concat())
@@ -87,26 +109,26 @@ pub(super) fn score(searcher: &Searcher, weight: &dyn Weight, page: &Term) -> ta
     Ok(0.0)
 }
 
-/// Documents of a segment that were found. Their pages are read a block at a time.
-struct Found<'a> {
+/// Documents of a segment that were found, with a note of each. Their pages are read a block at a time.
+struct Found<'a, T> {
     segment: &'a SegmentReader,
     page: Column<u64>,
     documents: Vec<DocId>,
-    scores: Vec<f32>,
-    pages: Vec<Scored>,
+    notes: Vec<T>,
+    pages: Vec<(UrlId, T)>,
 }
 
-impl<'a> Found<'a> {
-    fn new(segment: &'a SegmentReader) -> tantivy::Result<Self> {
+impl<'a, T> Found<'a, T> {
+    fn new(segment: &'a SegmentReader, expected: usize) -> tantivy::Result<Self> {
         let page = segment.fast_fields().u64("page")?;
-        let (documents, scores, pages) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { segment, page, documents, scores, pages })
+        let (documents, notes, pages) = (Vec::new(), Vec::new(), Vec::with_capacity(expected));
+        Ok(Self { segment, page, documents, notes, pages })
     }
 
-    fn add(&mut self, document: DocId, score: f32) {
+    fn add(&mut self, document: DocId, note: T) {
         if self.segment.alive_bitset().is_none_or(|alive| alive.is_alive(document)) {
             self.documents.push(document);
-            self.scores.push(score);
+            self.notes.push(note);
             if self.documents.len() == COLLECT_BLOCK_BUFFER_LEN {
                 self.read_pages();
             }
@@ -116,13 +138,13 @@ impl<'a> Found<'a> {
     fn read_pages(&mut self) {
         let mut pages = [None; COLLECT_BLOCK_BUFFER_LEN];
         self.page.first_vals(&self.documents, &mut pages[..self.documents.len()]);
-        let pages = pages.iter().zip(self.scores.drain(..));
+        let pages = pages.iter().zip(self.notes.drain(..));
         self.pages
-            .extend(pages.filter_map(|(page, score)| Some((UrlId(u32::try_from((*page)?).ok()?), score))));
+            .extend(pages.filter_map(|(page, note)| Some((UrlId(u32::try_from((*page)?).ok()?), note))));
         self.documents.clear();
     }
 
-    fn into_pages(mut self) -> Vec<Scored> {
+    fn into_pages(mut self) -> Vec<(UrlId, T)> {
         self.read_pages();
         self.pages
     }

@@ -239,14 +239,11 @@ impl View<'_> {
             self.read_links(segment, fields, &wanted, &mut linked)?;
         }
         let in_a_row =
-            if typed.len() > 1 { self.pages_with(vec![typed.join(" ")], true)? } else { HashSet::new() };
+            if typed.len() > 1 { self.set_of(vec![typed.join(" ")], true)? } else { HashSet::new() };
         let has_phrases = !find.phrases.is_empty();
-        let with = has_phrases.then(|| self.pages_with(find.phrases.clone(), true)).transpose()?;
-        let without = if find.without.is_empty() {
-            HashSet::new()
-        } else {
-            self.pages_with(find.without.clone(), false)?
-        };
+        let with = has_phrases.then(|| self.set_of(find.phrases.clone(), true)).transpose()?;
+        let without =
+            if find.without.is_empty() { HashSet::new() } else { self.set_of(find.without.clone(), false)? };
         Ok(Evidences { wanted, pages, linked, in_a_row, with, without })
     }
 
@@ -295,9 +292,8 @@ impl View<'_> {
         Ok(Some(frequencies))
     }
 
-    fn pages_with(&self, texts: Vec<String>, all: bool) -> Result<HashSet<UrlId>, Error> {
-        let found = self.search(&TextQuery { all, texts }, false)?;
-        Ok(found.into_iter().map(|(page, _)| page).collect())
+    fn set_of(&self, texts: Vec<String>, all: bool) -> Result<HashSet<UrlId>, Error> {
+        Ok(self.pages_with(&TextQuery { all, texts })?.into_iter().collect())
     }
 
     /// What the links of a segment's documents that count say of other pages.

@@ -114,22 +114,27 @@ impl Reader {
     /// # Errors
     /// When the index cannot be read.
     pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
-        self.pages_with(query, Some(&self.searcher()))
+        self.scored(query, &self.searcher())
     }
 
-    /// The same, with BM25 by the numbers of `statistics`, or, without these, 0 for each page, which costs less.
-    pub(super) fn pages_with(
+    /// The same, with BM25 by the numbers of `statistics`.
+    pub(super) fn scored(
         &self,
         query: &TextQuery,
-        statistics: Option<&dyn Bm25StatisticsProvider>,
+        statistics: &dyn Bm25StatisticsProvider,
     ) -> Result<Vec<(UrlId, f32)>, Error> {
         let query = terms::compile(query, self.fields);
         self.collected(|searcher| {
-            let scoring = match statistics {
-                Some(statistics) => EnableScoring::enabled_from_statistics_provider(statistics, searcher),
-                None => EnableScoring::disabled_from_searcher(searcher),
-            };
-            collect::pages_with(searcher, &*query.weight(scoring)?, statistics.is_some())
+            let scoring = EnableScoring::enabled_from_statistics_provider(statistics, searcher);
+            collect::scored(searcher, &*query.weight(scoring)?)
+        })
+    }
+
+    /// The same without BM25, which costs less.
+    pub(super) fn pages_with(&self, query: &TextQuery) -> Result<Vec<UrlId>, Error> {
+        let query = terms::compile(query, self.fields);
+        self.collected(|searcher| {
+            collect::pages_with(searcher, &*query.weight(EnableScoring::disabled_from_searcher(searcher))?)
         })
     }
 

@@ -121,15 +121,25 @@ impl<'a> View<'a> {
         self.readers.first().map_or(Path::new(FOLDER), Reader::folder)
     }
 
-    /// Every page that `query` finds, in no order, with its BM25, as [`Reader::search`] has it, or 0 unless `scores`: that is faster.
+    /// Every page that `query` finds, in no order.
     ///
     /// # Errors
     /// When an index or a history cannot be read.
-    pub fn search(&self, query: &TextQuery, scores: bool) -> Result<Vec<(UrlId, f32)>, Error> {
+    pub fn pages_with(&self, query: &TextQuery) -> Result<Vec<UrlId>, Error> {
+        match self.newest() {
+            Some(newest) => newest.pages_with(query),
+            None => Ok(self.search(query)?.into_iter().map(|(page, _)| page).collect()),
+        }
+    }
+
+    /// The same, with their BM25, as [`Reader::search`] has it.
+    ///
+    /// # Errors
+    /// As [`View::pages_with`].
+    pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
         let whole = self.whole();
         if let Some(newest) = self.newest() {
-            let statistics: &dyn Bm25StatisticsProvider = &whole;
-            return newest.pages_with(query, scores.then_some(statistics));
+            return newest.scored(query, &whole);
         }
         let mut found = Vec::new();
         for reader in &self.readers {
@@ -150,7 +160,7 @@ impl<'a> View<'a> {
         match self.newest() {
             Some(newest) => newest.bm25(query, page, &self.whole()),
             None => {
-                let found = self.search(query, true)?;
+                let found = self.search(query)?;
                 Ok(found.into_iter().find(|(id, _)| *id == page).map_or(0.0, |(_, bm25)| bm25))
             }
         }

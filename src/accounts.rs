@@ -66,6 +66,14 @@ pub enum AccountsError {
     /// What a person gave cannot be an account.
     #[error("{0}")]
     Wrong(String),
+    /// Nobody has this name.
+    #[error("{} has no account '{name}'", path.display())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        name: String,
+    },
 }
 
 /// A person.
@@ -158,7 +166,7 @@ impl Accounts {
                 accounts.remove(place);
                 Ok(())
             }
-            None => Err(AccountsError::Wrong(format!("{} has no account '{name}'", path.display()))),
+            None => Err(AccountsError::Unknown { path: path.to_owned(), name: name.to_owned() }),
         })
     }
 

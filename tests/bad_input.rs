@@ -55,6 +55,8 @@ fn senseless_options_are_reported() {
     crawl(&["--for", "soon"]).refused(USAGE, &["'soon' is not a span of time", "10m"]);
     crawl(&["--per-host", "4"]).refused(USAGE, &["--per-host above 1 needs --delay 0"]);
     crawl(&["--connect-to", "a:b"]).refused(USAGE, &["HOST:PORT:ADDR:PORT"]);
+    let refresh = start(archive.command("refresh").args(["--budget", "x"])).wait();
+    refresh.refused(USAGE, &["archive: invalid value 'x' for '--budget <N>': write a whole number"]);
     for workers in ["0", "4097", "1000000000000"] {
         crawl(&["--workers", workers]).refused(USAGE, &["--workers has to be from 1 to 4096"]);
     }
@@ -165,6 +167,9 @@ fn a_full_disk_ends_a_crawl_which_continues_when_there_is_room() {
         full.refused(FAILED, &[&says, "make room"]);
         assert!(fs::read_dir(&tiny).unwrap().next().is_none(), "{format} leaves something");
     }
+    let store = format!("file://{}", tiny.join("copies").display());
+    let full = start(archive.command("copy").args(["--to", &store])).wait();
+    full.refused(FAILED, &[&store, "no room is left in the store; make room"]);
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
         assert!(apart(&values(finished.json()).0, &expected) < 1e-9, "{why}");
     };
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    missing(&format!("http://{nobody}/"), "onnect");
+    missing(&format!("http://{nobody}/"), ": Connection refused");
     // A URL is 28 bytes: 16 of its key, and three numbers.
     let url_of = |site: u32, key: u8| {
         [site.to_le_bytes(), site.to_le_bytes(), [1, 0, 0, 0]].concat().into_iter().chain([key; 16])

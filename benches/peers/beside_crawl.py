@@ -151,6 +151,9 @@ def main():
                 one.send_signal(2)
             said = [re.findall(r"(?:Requests/sec|Non-2xx[^:]*):\s+[\d.]+", one.communicate()[0]) for one in hammers]
         seconds, words = time.monotonic() - begun, crawl.stderr.read()
+        if crawl.returncode:
+            server.kill()
+            raise SystemExit(words)
         captures = int(re.search(r"([\d,]+) captures", words.splitlines()[-1])[1].replace(",", ""))
         speeds["loaded" if is_loaded else "idle"].append(captures / seconds)
         print("loaded" if is_loaded else "idle", captures, f"captures, {seconds:.1f} s, {captures / seconds:.0f} a second", said, f"{worked(server):.1f} s of the server's processor time,", *memory(server), "MiB", flush=True)

@@ -91,7 +91,7 @@ fn stop(control: &Control, asked: &mut Option<Instant>) {
         None => {
             *asked = Some(Instant::now());
             output::note(format_args!(
-                "stopping; what is under way is still stored (once more to stop at once)"
+                "stopping; what is under way is finished first (once more to stop at once)"
             ));
         }
         Some(first) if first.elapsed() < DOUBLED_WITHIN => {}

@@ -49,15 +49,19 @@ mod watch;
 mod why;
 mod xpath;
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::io;
+use std::num::ParseIntError;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use archive::access::{Access, FILE as ACCESS_FILE};
+use archive::accounts::AccountsError;
 use archive::crawl::CrawlError;
 use archive::erased::FORGOTTEN;
 use archive::exchange::copy::CopyError;
+use archive::graphs::ReadError;
 use archive::ledger::{Facts, name_as_robots_txt};
 use archive::remote::RemoteError;
 use archive_storage::address::canonical;
@@ -144,7 +148,7 @@ pub(crate) fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|command| command == "search") {
         arguments = search::with_minus_signs(arguments.into_iter()).collect();
     }
-    let cli = Cli::parse_from(arguments);
+    let cli = Cli::try_parse_from(arguments).unwrap_or_else(|error| refuse(&error));
     progress::working();
     let outcome = run(cli.command);
     progress::end();
@@ -157,6 +161,14 @@ pub(crate) fn main() -> ExitCode {
             exit_code(&error)
         }
     }
+}
+
+/// Prints help that was asked for, or what is wrong with a command line, and ends.
+fn refuse(error: &clap::Error) -> ! {
+    let Some(cause) = error.source().filter(|cause| cause.is::<ParseIntError>()) else { error.exit() };
+    let text = error.render().to_string().replace(&cause.to_string(), "write a whole number");
+    output::note(format_args!("{}", text.lines().next().unwrap_or_default().trim_start_matches("error: ")));
+    std::process::exit(EXIT_USAGE.into())
 }
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -207,9 +219,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 /// Whether there was no room left on a disk.
 fn is_disk_full(error: &anyhow::Error) -> bool {
     let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| full.contains(&error.kind())))
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| full.contains(&error.kind()))
+            || matches!(cause.downcast_ref(), Some(RemoteError::Full(_)))
+    })
 }
 
 /// An error and its causes in one line. A cause that an error already names is not repeated.
@@ -228,8 +241,10 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
     let is_usage = error.downcast_ref::<UsageError>().is_some()
         || error.downcast_ref::<archive::query::Error>().is_some_and(archive::query::Error::is_mistake)
         || error.downcast_ref::<archive::nodes::AskError>().is_some_and(archive::nodes::AskError::is_mistake)
-        || matches!(error.downcast_ref::<CrawlError>(), Some(CrawlError::Settings(_)))
-        || matches!(error.downcast_ref::<CopyError>(), Some(CopyError::Open(RemoteError::Url { .. })));
+        || matches!(error.downcast_ref(), Some(CrawlError::Settings(_)))
+        || matches!(error.downcast_ref(), Some(ReadError::Name(_)))
+        || matches!(error.downcast_ref(), Some(AccountsError::Wrong(_)))
+        || matches!(error.downcast_ref(), Some(CopyError::Open(RemoteError::Url { .. })));
     let is_locked = error
         .chain()
         .any(|cause| matches!(cause.downcast_ref::<StateError>(), Some(StateError::Locked { .. })));

@@ -236,7 +236,7 @@ pub fn origin(text: &str) -> Option<String> {
 }
 
 fn failed(error: reqwest::Error) -> NodeError {
-    NodeError::Failed(remote::causes(&error.without_url()))
+    NodeError::Failed(remote::first_cause(&error.without_url()))
 }
 
 /// Why there is no answer, as far as the node says.

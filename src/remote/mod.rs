@@ -11,8 +11,9 @@ mod profile;
 mod s3;
 mod time;
 
-use std::io;
+use std::error::Error;
 use std::sync::Arc;
+use std::{io, iter};
 
 use object_store::ObjectStore;
 use object_store::path::Path as ObjectPath;
@@ -83,6 +84,9 @@ pub enum RemoteError {
         /// What happened.
         problem: String,
     },
+    /// The disk on which the store is has no room for the object.
+    #[error("{0}: no room is left in the store")]
+    Full(String),
     /// It overwrites objects even when asked not to.
     #[error(
         "the store overwrites objects although it is asked not to (If-None-Match), so that two programs at once could undo each \
@@ -98,15 +102,16 @@ impl RemoteError {
     /// What a store reports of an object, in a sentence.
     #[must_use]
     pub fn of(what: &str, error: object_store::Error) -> Self {
-        use object_store::Error;
+        use object_store::Error as Of;
         let what = what.to_owned();
         match error {
-            Error::NotFound { .. } => Self::Missing(what),
-            Error::AlreadyExists { .. } | Error::Precondition { .. } => Self::Exists(what),
-            Error::PermissionDenied { source, .. } | Error::Unauthenticated { source, .. } => {
+            Of::NotFound { .. } => Self::Missing(what),
+            Of::AlreadyExists { .. } | Of::Precondition { .. } => Self::Exists(what),
+            Of::PermissionDenied { source, .. } | Of::Unauthenticated { source, .. } => {
                 Self::Denied { what, problem: causes(&*source) }
             }
-            Error::Generic { source, .. } => {
+            Of::Generic { source, .. } if is_full(&*source) => Self::Full(what),
+            Of::Generic { source, .. } => {
                 let problem = causes(&*source);
                 // The library has variants for what happens to objects, but none for listings.
                 let is_any = |answers: &[&str]| answers.iter().any(|answer| problem.contains(answer));
@@ -125,23 +130,41 @@ impl RemoteError {
     /// Whether it may be otherwise when it is tried again.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Failed { .. })
+        matches!(self, Self::Failed { .. } | Self::Full(_))
     }
 }
 
 /// An error and what caused it, in one line of bounded length.
-pub(crate) fn causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let (mut text, mut next) = (String::new(), Some(error));
-    while let Some(error) = next {
-        let cause = error.to_string();
+pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    for cause in chain(error).map(ToString::to_string) {
         if !text.contains(&cause) {
             text.push_str(if text.is_empty() { "" } else { ": " });
             text.push_str(&cause);
         }
-        next = error.source();
     }
+    one_line(&text)
+}
+
+/// What caused an error in the first place, in one line of bounded length.
+pub(crate) fn first_cause(error: &(dyn Error + 'static)) -> String {
+    one_line(&chain(error).last().unwrap_or(error).to_string())
+}
+
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(Some(error), |&error| error.source())
+}
+
+fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().take(PROBLEM_CHARACTERS_MAX).collect()
+}
+
+/// Whether a disk had no room.
+fn is_full(error: &(dyn Error + 'static)) -> bool {
+    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+    chain(error)
+        .any(|cause| cause.downcast_ref().is_some_and(|error: &io::Error| full.contains(&error.kind())))
 }
 
 /// Opens a store. Nothing is asked of it before the first operation; the folder of a `file://` URL is made by the first that writes.

@@ -31,29 +31,36 @@ pub struct Text {
     words: Box<[Word]>,
 }
 
-/// A word, by a part of its fingerprint.
+/// A word, by a part of its fingerprint. Its bytes begin some after the end of the one before; those of a word of no bytes only
+/// add to what lies between.
 #[derive(Clone, Copy, Debug)]
 struct Word {
-    mark: u32,
-    start: u32,
-    end: u32,
+    mark: u16,
+    after: u8,
+    bytes: u8,
 }
 
 /// Words that are marked in texts, with what each is worth.
 #[derive(Clone, Debug)]
-pub struct Marked(Vec<(u32, String, f32)>);
+pub struct Marked(Vec<(u16, String, f32)>);
 
-fn mark(word: &str) -> u32 {
-    xxh3_64(word.as_bytes()) as u32
+fn mark(word: &str) -> u16 {
+    xxh3_64(word.as_bytes()) as u16
 }
 
 impl From<String> for Text {
     fn from(text: String) -> Self {
-        let (mut found, mut analyzer) = (Vec::new(), analyzer());
+        let (mut found, mut analyzer, mut end) = (Vec::new(), analyzer(), 0);
         analyzer.token_stream(&text).process(&mut |token| {
-            // Texts are shorter than 4 GiB.
-            let (start, end) = (token.offset_from as u32, token.offset_to as u32);
-            found.push(Word { mark: mark(&token.text), start, end });
+            // A word that is mostly soft hyphens is not marked.
+            let Ok(bytes) = u8::try_from(token.offset_to - token.offset_from) else { return };
+            let mut after = token.offset_from - end;
+            while after > u8::MAX.into() {
+                found.push(Word { mark: 0, after: u8::MAX, bytes: 0 });
+                after -= usize::from(u8::MAX);
+            }
+            found.push(Word { mark: mark(&token.text), after: after as u8, bytes });
+            end = token.offset_to;
         });
         Self { text: text.into(), words: found.into() }
     }
@@ -64,6 +71,17 @@ impl Text {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.text.len() + size_of_val(&*self.words)
+    }
+
+    /// The words, each with its place in bytes.
+    fn words(&self) -> impl Iterator<Item = (u16, Range<usize>)> {
+        let mut end = 0;
+        let placed = self.words.iter().map(move |word| {
+            let start = end + usize::from(word.after);
+            end = start + usize::from(word.bytes);
+            (word.mark, start..end)
+        });
+        placed.filter(|(_, place)| !place.is_empty())
     }
 
     fn part(&self, place: Range<usize>) -> &str {
@@ -104,14 +122,13 @@ impl Marked {
     #[must_use]
     pub fn snippet(&self, text: &Text) -> Option<Snippet> {
         let (mut best, mut stretch) = (Stretch::default(), Stretch::default());
-        for word in &text.words {
-            let place = word.start as usize..word.end as usize;
+        for (mark, place) in text.words() {
             if place.end - stretch.place.start > SNIPPET_CHARACTERS_MAX {
                 best = better(best, stretch);
                 stretch = Stretch { place: place.clone(), ..Stretch::default() };
             }
             stretch.place.end = place.end;
-            if let Some(worth) = self.worth(text, *word) {
+            if let Some(worth) = self.worth(mark, text.part(place.clone())) {
                 stretch.worth += worth;
                 stretch.found.push(place);
             }
@@ -125,12 +142,10 @@ impl Marked {
     }
 
     /// What a word of a text is worth; none if it is not marked.
-    fn worth(&self, text: &Text, word: Word) -> Option<f32> {
-        let marked = |(mark, wanted, _): &&(u32, String, f32)| {
-            // Two words may have the same mark.
-            *mark == word.mark
-                && words(text.part(word.start as usize..word.end as usize)) == [wanted.as_str()]
-        };
+    fn worth(&self, mark: u16, word: &str) -> Option<f32> {
+        // Two words may have the same mark.
+        let marked =
+            |(other, wanted, _): &&(u16, String, f32)| *other == mark && words(word) == [wanted.as_str()];
         self.0.iter().find(marked).map(|(_, _, worth)| *worth)
     }
 }

@@ -238,6 +238,12 @@ fn shows_where_the_words_are() {
     );
     assert!(snippet.text.len() <= super::SNIPPET_CHARACTERS_MAX);
     assert_eq!(marked.snippet(&"nothing".to_owned().into()), None);
+    // Far from the word before, and after a word that takes too many bytes.
+    for far in [" ".repeat(255), " ".repeat(256), " ".repeat(5000), format!(" a{}b ", "\u{ad}".repeat(200))] {
+        let snippet = marked.snippet(&format!("Before.{far}open access").into()).unwrap();
+        let words: Vec<&str> = snippet.found.iter().map(|range| &snippet.text[range.clone()]).collect();
+        assert_eq!(words, ["open", "access"], "{} bytes", far.len());
+    }
 }
 
 #[test]

@@ -69,8 +69,11 @@ class Load:
             await asyncio.sleep(0.05)
         self.is_over = True
         seconds = time.monotonic() - begun
+        # Most of them sleep until their next request is due.
+        for one in running:
+            one.cancel()
         for outcome in await asyncio.gather(*running, return_exceptions=True):
-            if isinstance(outcome, Exception):
+            if isinstance(outcome, Exception) and not isinstance(outcome, asyncio.CancelledError):
                 self.failed[repr(outcome)] += 1
         times = sorted(self.times) or [0]
         at = lambda share: round(1000 * times[int(share * (len(times) - 1))], 1)

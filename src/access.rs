@@ -44,7 +44,7 @@ use crate::files;
 pub const FILE: &str = "access.toml";
 
 /// A longer file is refused.
-const BYTES_MAX: u64 = 4 << 20;
+pub const BYTES_MAX: u64 = 4 << 20;
 
 /// Rules of a file: each is compared with every capture that is shown.
 pub const RULES_MAX: usize = 1000;
@@ -164,9 +164,17 @@ impl Access {
             return Ok(Self::unlimited());
         };
         let text = String::from_utf8(bytes).map_err(|error| unreadable(io::Error::other(error)))?;
-        let rules = parse(&text).map_err(|(at, problem)| {
-            let (line, column) = files::place(&text, at);
-            AccessError::Mistake { path: path.clone(), line, column, problem }
+        Self::of_text(&path, &text)
+    }
+
+    /// What rules allow now that stand in a file.
+    ///
+    /// # Errors
+    /// When there is a mistake in them.
+    pub fn of_text(path: &Path, text: &str) -> Result<Self, AccessError> {
+        let rules = parse(text).map_err(|(at, problem)| {
+            let (line, column) = files::place(text, at);
+            AccessError::Mistake { path: path.to_owned(), line, column, problem }
         })?;
         Ok(Self { rules: rules.into(), now: Utc::now(), role: None })
     }

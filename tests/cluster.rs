@@ -81,7 +81,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// Lets all nodes crawl to the end, at the same time.
-    fn run(&self) -> Vec<Finished> {
+    pub(crate) fn run(&self) -> Vec<Finished> {
         let running: Vec<Running> =
             (0..self.archives.len()).map(|node| start(&mut self.crawl(node))).collect();
         running.into_iter().map(|node| node.wait().succeeded()).collect()

@@ -10,15 +10,19 @@ use archive::cluster::{
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 
+use self::rules::RulesArgs;
 use super::options::duration;
 use super::output;
 
-/// Inspect the nodes of a cluster
+mod rules;
+
+/// Inspect the nodes of a cluster, and direct them
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Status(StatusArgs),
     Drain(DrainArgs),
     Balance(BalanceArgs),
+    Access(RulesArgs),
 }
 
 /// Ask the node of a partition to end, so that another one can take the partition.
@@ -135,6 +139,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status(args),
         Command::Drain(args) => leave(args),
         Command::Balance(args) => balance(args),
+        Command::Access(args) => rules::run(args),
     }
 }
 

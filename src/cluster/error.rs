@@ -93,6 +93,11 @@ pub enum ClusterError {
         /// The object.
         name: String,
     },
+    /// Somebody else has published access rules at this moment.
+    #[error(
+        "somebody else has just published version {0} of the access rules; look at it, then publish again"
+    )]
+    Published(u64),
     /// Another node begins at this moment.
     #[error("another node is taking partition {0} over at this moment; leave the partition to it")]
     Beginning(u16),

@@ -11,6 +11,7 @@
 //! | `epochs/P/E.drain` | by any program that asks that node to end | the name of the node that is to be next, or nothing; see [`drain`] |
 //! | `status/P/E/N` | again and again, by that node | how far it is: the highest number counts; see [`Status`] |
 //! | `addresses/P/E/N` | again and again, by that node | hashes of the N addresses that it asks, ever more; see [`Turns`] |
+//! | `access/N` | once, by any program | version N of the access rules: the highest counts; see [`publish_rules`] |
 //! | `exchange/TO/FROM/N` | once, by the owner of FROM | links and cash for TO; see [`Batch`] |
 //!
 //! Invariants:
@@ -32,6 +33,7 @@ mod drain;
 mod error;
 mod member;
 mod node;
+mod rules;
 mod shared;
 #[cfg(test)]
 mod simulation;
@@ -58,6 +60,7 @@ pub use drain::{Drained, drain};
 pub use error::ClusterError;
 pub use member::{Asked, Member};
 pub use node::{Commit, Event, Node};
+pub use rules::{ClusterRules, Taken, newest_rules, publish_rules};
 pub use slots::{Slots, SlotsOfMachine};
 pub use standing::{ExchangeState, Rest};
 pub use status::{Activity, Progress, Status};

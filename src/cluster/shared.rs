@@ -23,6 +23,9 @@ const CLUSTER: &str = "cluster.json";
 /// The folder of the addresses that nodes ask.
 const ADDRESSES: &str = "addresses";
 
+/// The folder of access rules.
+const RULES: &str = "access";
+
 /// The suffix of an epoch's name that asks its node to end.
 const DRAIN: &str = ".drain";
 
@@ -334,6 +337,25 @@ impl Shared {
             return Err(ClusterError::Damaged { name, why: "it ends within an address".to_owned() });
         }
         Ok(addresses.iter().map(|address| u64::from_le_bytes(*address)).collect())
+    }
+
+    /// The version of the newest access rules; 0 if there are none.
+    pub(super) async fn newest_rules(&self) -> Result<u64, ClusterError> {
+        self.highest(RULES).await
+    }
+
+    pub(super) async fn create_rules(&self, version: u64, text: &str) -> Result<(), ClusterError> {
+        match self.create(&numbered(RULES, version), Bytes::copy_from_slice(text.as_bytes())).await {
+            Err(ClusterError::Conflict { .. }) => Err(ClusterError::Published(version)),
+            created => created,
+        }
+    }
+
+    pub(super) async fn rules(&self, version: u64) -> Result<String, ClusterError> {
+        let name = numbered(RULES, version);
+        let bytes = self.read(&name, SMALL_BYTES_MAX).await?.ok_or_else(|| gone(name.clone()))?;
+        let not_text = |error| ClusterError::Damaged { name, why: format!("it is not text: {error}") };
+        String::from_utf8(bytes.into()).map_err(not_text)
     }
 
     /// The batches for a partition that are in the store; objects with other names are ignored.

@@ -135,16 +135,15 @@ impl Survey<'_> {
             return Ok(());
         };
         let unit_days = self.unit() as f64 / SECONDS_PER_DAY;
-        let mut folders: Vec<(u32, u32)> = Vec::new();
-        let mut file = |candidate: &Candidate| {
-            let days = candidate.days_until(rule, lowest, self.choice.rules.shortest_days());
-            if days < DAYS {
-                folders.push(((days / unit_days) as u32, candidate.page.0));
-            }
+        let shortest = self.choice.rules.shortest_days();
+        let place = |candidate: &Candidate| {
+            let days = candidate.days_until(rule, lowest, shortest);
+            (days < DAYS).then_some(((days / unit_days) as u32, candidate.page.0))
         };
+        let mut folders: Vec<(u32, u32)> = Vec::new();
         match all {
-            Some(all) => all.iter().for_each(file),
-            None => self.all(|candidate, _| file(candidate))?,
+            Some(all) => folders.par_extend(all.par_iter().filter_map(place)),
+            None => self.all(|candidate, _| folders.extend(place(candidate)))?,
         }
         folders.par_sort_unstable();
         let mut counts = vec![0; (DAYS / unit_days) as usize + 1];

@@ -11,16 +11,27 @@ use crate::{
     parse, parse_lenient, tokens,
 };
 
+/// Words of the grammar that may be names.
+const UNRESERVED: [&str; 12] = [
+    "group", "having", "sample", "seed", "until", "as", "count", "empty", "links", "linked", "starts", "with",
+];
+
+/// Whether a word is not a name.
+fn is_reserved(word: &str) -> bool {
+    tokens::is_reserved(word) || ["since", "matches", "regex", "to", "distinct"].contains(&word)
+}
+
 fn field() -> impl Strategy<Value = Spanned<Field>> {
     prop_oneof![
         Just("importance".to_owned()),
         Just("last seen".to_owned()),
         Just("site".to_owned()),
         Just("page".to_owned()),
+        prop::sample::select(UNRESERVED.to_vec()).prop_map(str::to_owned),
         "[a-z_][a-z0-9_]{0,12}",
         "[a-z_][a-z0-9_]{0,4}\\.[a-z_][a-z0-9_]{0,6}",
     ]
-    .prop_filter("a reserved word is not a field", |name| !name.split('.').any(tokens::is_reserved))
+    .prop_filter("a reserved word is not a field", |name| !name.split('.').any(is_reserved))
     .prop_map(|name| Field::new(&name).into())
 }
 
@@ -95,7 +106,7 @@ fn arithmetic(
 }
 
 fn call(argument: impl Strategy<Value = Spanned<Expr>>) -> impl Strategy<Value = Spanned<Expr>> {
-    let name = "[a-z_]{1,6}".prop_filter("a reserved word calls nothing", |name| !tokens::is_reserved(name));
+    let name = "[a-z_]{1,6}".prop_filter("a reserved word calls nothing", |name| !is_reserved(name));
     (name, any::<bool>(), option::of(argument)).prop_map(|(function, distinct, argument)| {
         let distinct = distinct && argument.is_some();
         Expr::Call { function, distinct, argument: argument.map(Box::new) }.into()

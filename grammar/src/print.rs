@@ -5,7 +5,9 @@
 use std::fmt::{self, Display, Formatter};
 
 use chrono::Timelike;
+use pest::Parser as _;
 
+use crate::syntax::{Rule, Syntax};
 use crate::tokens;
 use crate::tree::{
     Ago, Check, Comparison, Condition, Direction, End, Expr, Field, Literal, Moment, OrderKey, Others, Path,
@@ -93,15 +95,22 @@ impl Display for Expr {
             Self::Literal(literal) => literal.fmt(f),
             Self::Field(field) => field.fmt(f),
             Self::Path(path) => path.fmt(f),
-            Self::Call { function, distinct, argument } => {
-                let distinct = if *distinct { "distinct " } else { "" };
+            Self::Call { function, distinct: is_distinct, argument } => {
+                let distinct = if *is_distinct { "distinct " } else { "" };
                 match argument {
                     // In a call, a word is a field: a text has quotes.
                     Some(argument) => match &argument.value {
                         Self::Literal(Literal::Text(text)) => {
                             write!(f, "{function}({distinct}{})", Quoted(text))
                         }
-                        argument => write!(f, "{function}({distinct}{argument})"),
+                        argument => {
+                            let argument = argument.to_string();
+                            // A field of that name is no sign that values are to be distinct.
+                            match !is_distinct && Syntax::parse(Rule::DISTINCT, &argument).is_ok() {
+                                true => write!(f, "{function}(({argument}))"),
+                                false => write!(f, "{function}({distinct}{argument})"),
+                            }
+                        }
                     },
                     None => write!(f, "{function}()"),
                 }

@@ -16,9 +16,12 @@ const UNRESERVED: [&str; 12] = [
     "group", "having", "sample", "seed", "until", "as", "count", "empty", "links", "linked", "starts", "with",
 ];
 
+/// Words of the grammar that may be texts, but no names.
+const NO_NAMES: [&str; 5] = ["since", "matches", "regex", "to", "distinct"];
+
 /// Whether a word is not a name.
 fn is_reserved(word: &str) -> bool {
-    tokens::is_reserved(word) || ["since", "matches", "regex", "to", "distinct"].contains(&word)
+    tokens::is_reserved(word) || NO_NAMES.contains(&word)
 }
 
 fn field() -> impl Strategy<Value = Spanned<Field>> {
@@ -36,7 +39,9 @@ fn field() -> impl Strategy<Value = Spanned<Field>> {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    prop_oneof!["[a-z]{1,8}", "\\PC{0,12}", "[\"'\\\\*?\\n\\t\\r a-]{0,8}", Just("order".to_owned())]
+    let words = UNRESERVED.iter().chain(&NO_NAMES).copied().collect::<Vec<_>>();
+    let word = prop::sample::select(words).prop_map(str::to_owned);
+    prop_oneof![word, "[a-z]{1,8}", "\\PC{0,12}", "[\"'\\\\*?\\n\\t\\r a-]{0,8}", Just("order".to_owned())]
 }
 
 fn moment() -> impl Strategy<Value = Moment> {

@@ -74,7 +74,8 @@ pub(super) fn recover(
     let stated = Stated::read(disk.as_ref(), folder, &options.catalogue)?;
     let entries = disk.list(folder).context("list", folder)?;
     let files: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-    let names = segments(entries.iter().map(|entry| entry.name.as_str()), &stated).0;
+    let (names, strays) = segments(entries.iter().map(|entry| entry.name.as_str()), &stated);
+    remove_old_names(disk.as_ref(), folder, &strays)?;
     let (mut closed, mut open) = (Closed::new(), Vec::new());
     // Stands for what a segment does not say itself: then one was written after the other.
     let mut captures = 0;
@@ -130,6 +131,26 @@ pub(super) fn segments<'a>(
         if is_second { strays.push(name) } else { kept.push(name) }
     }
     (kept, strays)
+}
+
+/// Takes away the open names of segments that are closed: a file system that journals the two halves of a rename apart
+/// may show both after a crash. A file that differs from the closed one stays, and is a finding of [`super::inspect`].
+fn remove_old_names(disk: &dyn Disk, folder: &Path, strays: &[SegmentName]) -> Result<(), SegmentError> {
+    for name in strays.iter().filter(|name| name.is_open) {
+        let (open, closed) = (folder.join(name.open()), folder.join(name.closed()));
+        let is_closed = disk.exists(&closed).context("look for", &closed)?;
+        if is_closed && digest_of(disk, &open)? == digest_of(disk, &closed)? {
+            disk.remove(&open).context("remove", &open)?;
+            disk.sync_dir(folder).context("sync", folder)?;
+        }
+    }
+    Ok(())
+}
+
+fn digest_of(disk: &dyn Disk, path: &Path) -> Result<Digest, SegmentError> {
+    let file = disk.open(path, OpenMode::Read).context("open", path)?;
+    let length = file.len().context("read", path)?;
+    sha256(file.as_ref(), length).context("read", path)
 }
 
 /// One list of several.
@@ -241,13 +262,12 @@ fn describe(
     summary: Option<&SegmentInfo>,
 ) -> Result<SegmentInfo, SegmentError> {
     let path = folder.join(name.to_string());
-    let file = disk.open(&path, OpenMode::Read).context("open", &path)?;
-    let length = file.len().context("read", &path)?;
-    let found = sha256(file.as_ref(), length).context("read", &path)?;
+    let found = digest_of(disk.as_ref(), &path)?;
     let sha256 = Some(stated.digest(name.closed(), found));
     if let Some(summary) = summary {
         return Ok(SegmentInfo { sha256, ..summary.clone() });
     }
+    let file = disk.open(&path, OpenMode::Read).context("open", &path)?;
     let mut scan = scan(&file, name, &path, captures_before)?;
     let index = Some(scan.index.save(disk.as_ref(), folder)?);
     // What a damaged segment still holds does not take the place of what it was closed with.

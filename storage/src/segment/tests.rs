@@ -282,6 +282,25 @@ fn closing_makes_a_segment_immutable_and_listed() {
     assert_eq!(replayed(&again, Watermark::default()).len(), 4);
 }
 
+#[test]
+fn the_open_name_of_a_closed_segment_goes_and_another_file_of_that_name_stays() {
+    let archive = Archive::new(Codec::Zstd);
+    let (mut segments, _) = archive.open();
+    for number in 0..2 {
+        append(&mut segments, [response(number, &page(number, 100))]);
+        segments.rotate(None).expect("rotate");
+    }
+    let names: Vec<String> = segments.list().into_iter().map(|info| info.name).collect();
+    drop(segments);
+    // As a crash in the middle of a rename may leave it, and as none does.
+    archive.write(&format!("{}.open", names[0]), &archive.read(&names[0]));
+    archive.write(&format!("{}.open", names[1]), &archive.read(&names[0]));
+    let (segments, recovered) = archive.open();
+    assert_eq!((segments.list().len(), recovered), (2, vec![]));
+    let open: Vec<String> = archive.files().into_iter().filter(|file| file.ends_with(".open")).collect();
+    assert_eq!(open, [format!("{}.open", names[1])]);
+}
+
 /// Page `number` of host `host`.
 fn hosted(host: u32, number: u32, words: u32) -> CaptureGroup {
     let url = format!("http://host{host}.org/{number}");

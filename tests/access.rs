@@ -191,6 +191,9 @@ fn rules_of_a_cluster_hold_in_all_archives_that_take_them_over() {
     assert!(nothing.errors.contains("no access rules are published"), "{}", nothing.errors);
     publish("[[rule]]\nprefx = \"\"\n").refused(2, &["rules.toml, line 2", "prefx", "nothing was published"]);
 
+    let most = archive::cluster::RULES_BYTES_MAX as usize;
+    publish(&"#".repeat(most + 1)).refused(1, &["rules.toml", &format!("longer than {most} bytes")]);
+
     let everything = "[[rule]]\nprefix = \"\"\n";
     assert_eq!(publish(everything).succeeded().text(), "version 1 is published: 1 rule\n");
     assert_eq!(ask(&both).succeeded().text().matches("access.toml: version 1\n").count(), 2);
@@ -199,7 +202,7 @@ fn rules_of_a_cluster_hold_in_all_archives_that_take_them_over() {
     assert_eq!(ask(&[]).succeeded().text(), everything);
 
     let mut watching = start(&mut command(&[&both[..], &["--every", "50ms"]].concat()));
-    assert!(publish("").succeeded().text().contains("version 2 is published: 0 rules"));
+    assert!(publish(&"#".repeat(most)).succeeded().text().contains("version 2 is published: 0 rules"));
     assert!(watching.wait_until(|| shown() == all));
     watching.signal("-TERM");
     assert_eq!(watching.wait().code, Some(4));

@@ -1,8 +1,7 @@
 //! `archive copy`: copies in an object store, and archives made of them.
 
 use std::process::ExitCode;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use archive::exchange::copy::{self, CopyError, Finding, Remote, Removed};
 use archive::recorder::Control;
@@ -65,9 +64,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-/// While nothing is copied, signals are looked for so often.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Serialize)]
 struct CopiedRow {
@@ -155,11 +151,7 @@ fn copies(args: &Args, url: &str, control: &Control) -> anyhow::Result<ExitCode>
     let outcome = send(args, &remote, control)?;
     let Some(every) = args.every else { return Ok(outcome) };
     loop {
-        let made = Instant::now();
-        while made.elapsed() < every && !control.is_stopped() {
-            thread::sleep(every.saturating_sub(made.elapsed()).min(LOOK_EVERY));
-        }
-        if control.is_stopped() {
+        if !interrupt::wait(control, every) {
             return Err(CopyError::Stopped.into());
         }
         match send(args, &remote, control) {

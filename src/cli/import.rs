@@ -8,6 +8,7 @@ use std::thread;
 use archive::exchange::import::{self, Listener, Note, Options, Status};
 use archive::prepared;
 use archive::recorder::{CHECKPOINT_EVERY, Control, Memory};
+use archive::remote;
 use archive_storage::SegmentId;
 use archive_storage::segment::SegmentInfo;
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
@@ -15,7 +16,7 @@ use serde::Serialize;
 
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, VersionsArgs, memory};
-use super::{EXIT_STOPPED, interrupt, is_disk_full, open, output, progress, repack, sentence};
+use super::{EXIT_STOPPED, interrupt, open, output, progress, repack, sentence};
 
 /// Notes that people see; all of them are in the JSON.
 const NOTES_MAX: u64 = 20;
@@ -129,7 +130,7 @@ fn repacked(args: &Args, before: &HashSet<SegmentId>, stop: &Control) -> anyhow:
     let is_meant = |segment: &SegmentInfo| args.repack || !before.contains(&segment.id);
     match repack::after(&args.archive.path, args.segments, args.memory, stop, &is_meant) {
         // The import is whole, and nobody asked for more.
-        Err(error) if !args.repack && is_disk_full(&error) => {
+        Err(error) if !args.repack && remote::is_full(&*error) => {
             output::note(format_args!("not repacked, there is no room for it: {}", sentence(&error)));
             Ok(true)
         }

@@ -19,6 +19,9 @@ const EXIT_KILLED: i32 = 130;
 /// Terminals and process managers often send a signal twice, or two of them: within this time they are one request.
 const DOUBLED_WITHIN: Duration = Duration::from_secs(1);
 
+/// How soon one that waits notices a signal.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// Listens for signals and passes them on to the returned control.
 pub(crate) fn install() -> anyhow::Result<Arc<Control>> {
     let control = Arc::new(Control::default());
@@ -51,6 +54,15 @@ pub(crate) fn end_with(last: impl FnOnce() + Send + 'static) -> std::io::Result<
         process::exit(EXIT_KILLED);
     })?;
     Ok(())
+}
+
+/// Waits; whether nothing has asked to stop meanwhile.
+pub(crate) fn wait(control: &Control, time: Duration) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < time && !control.is_stopped() {
+        thread::sleep(time.saturating_sub(begun.elapsed()).min(LOOK_EVERY));
+    }
+    !control.is_stopped()
 }
 
 async fn listen(control: &Control) {

@@ -51,7 +51,6 @@ mod xpath;
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::io;
 use std::num::ParseIntError;
 use std::process::ExitCode;
 
@@ -63,7 +62,7 @@ use archive::erased::FORGOTTEN;
 use archive::exchange::copy::CopyError;
 use archive::graphs::ReadError;
 use archive::ledger::{Facts, name_as_robots_txt};
-use archive::remote::RemoteError;
+use archive::remote::{self, RemoteError};
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
 use clap::{CommandFactory, Parser, Subcommand};
@@ -156,7 +155,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let advice = if is_disk_full(&error) { DISK_FULL } else { "" };
+            let advice = if remote::is_full(&*error) { DISK_FULL } else { "" };
             output::note(format_args!("{}{advice}", sentence(&error)));
             exit_code(&error)
         }
@@ -214,15 +213,6 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
-}
-
-/// Whether there was no room left on a disk.
-fn is_disk_full(error: &anyhow::Error) -> bool {
-    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-    error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| full.contains(&error.kind()))
-            || matches!(cause.downcast_ref(), Some(RemoteError::Full(_)))
-    })
 }
 
 /// An error and its causes in one line. A cause that an error already names is not repeated.

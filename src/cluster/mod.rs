@@ -60,7 +60,7 @@ pub use drain::{Drained, drain};
 pub use error::ClusterError;
 pub use member::{Asked, Member};
 pub use node::{Commit, Event, Node};
-pub use rules::{ClusterRules, Taken, newest_rules, publish_rules};
+pub use rules::{ClusterRules, RULES_BYTES_MAX, Taken, newest_rules, publish_rules};
 pub use slots::{Slots, SlotsOfMachine};
 pub use standing::{ExchangeState, Rest};
 pub use status::{Activity, Progress, Status};

@@ -7,10 +7,13 @@ use super::ClusterError;
 use super::shared::Shared;
 use crate::access::{self, Access, AccessError};
 use crate::files::{self, WholeFile};
-use crate::remote::{self, MachineTime, RemoteError};
+use crate::remote::{self, MachineTime};
 
 /// What the rules of a cluster begin with in an archive: a file that begins otherwise is of the archive's own.
 const MARK: &str = "# Access rules of the cluster, version ";
+
+/// Bytes of published rules, at most: with the mark, an archive reads them.
+pub const RULES_BYTES_MAX: u64 = access::BYTES_MAX - 128;
 
 /// What became of the rules of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +40,8 @@ pub struct ClusterRules {
 /// # Errors
 /// When there is no cluster, the store fails, or somebody else publishes rules at this moment; and where `text` has a mistake.
 pub fn publish_rules(url: &str, text: &str) -> Result<u64, ClusterError> {
-    let shared = shared(url)?;
     remote::runtime()?.block_on(async {
-        if shared.cluster().await?.is_none() {
-            return Err(ClusterError::None(url.to_owned()));
-        }
+        let shared = shared(url).await?;
         let version = shared.newest_rules().await? + 1;
         check(version, text)?;
         shared.create_rules(version, text).await?;
@@ -54,11 +54,8 @@ pub fn publish_rules(url: &str, text: &str) -> Result<u64, ClusterError> {
 /// # Errors
 /// When there is no cluster, the store fails, and when the rules are none.
 pub fn newest_rules(url: &str) -> Result<Option<ClusterRules>, ClusterError> {
-    let shared = shared(url)?;
     remote::runtime()?.block_on(async {
-        if shared.cluster().await?.is_none() {
-            return Err(ClusterError::None(url.to_owned()));
-        }
+        let shared = shared(url).await?;
         match shared.newest_rules().await? {
             0 => Ok(None),
             version => {
@@ -70,16 +67,22 @@ pub fn newest_rules(url: &str) -> Result<Option<ClusterRules>, ClusterError> {
     })
 }
 
-/// While a file of rules has a mistake, its archive shows nothing: none of that is taken over.
+/// While a file of rules has a mistake or is too long, its archive shows nothing: none of that is taken over.
 fn check(version: u64, text: &str) -> Result<(), ClusterError> {
-    let name = format!("version {version} of the access rules");
-    let damaged = |error: AccessError| ClusterError::Damaged { name: name.clone(), why: error.to_string() };
-    Access::of_text(Path::new(access::FILE), text).map_err(damaged)?;
+    let damaged = |why| ClusterError::Damaged { name: format!("version {version} of the access rules"), why };
+    if text.len() as u64 > RULES_BYTES_MAX {
+        return Err(damaged(format!("it is longer than {RULES_BYTES_MAX} bytes")));
+    }
+    Access::of_text(Path::new(access::FILE), text)
+        .map_err(|error: AccessError| damaged(error.to_string()))?;
     Ok(())
 }
 
-fn shared(url: &str) -> Result<Shared, RemoteError> {
-    Ok(Shared::new(remote::open(url)?, Arc::new(MachineTime)))
+/// The object store of a cluster that has begun.
+async fn shared(url: &str) -> Result<Shared, ClusterError> {
+    let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
+    shared.cluster().await?.ok_or_else(|| ClusterError::None(url.to_owned()))?;
+    Ok(shared)
 }
 
 impl ClusterRules {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::batch::Fault;
 use super::status::Status;
 use super::turns::{Announced, Clock};
-use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route};
+use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, RULES_BYTES_MAX, Route};
 use crate::remote::{self, RemoteError, Time};
 
 /// The object with the number of partitions.
@@ -29,7 +29,7 @@ const RULES: &str = "access";
 /// The suffix of an epoch's name that asks its node to end.
 const DRAIN: &str = ".drain";
 
-/// Bytes of an object that is not a batch, at most.
+/// Bytes of an object that is neither a batch nor access rules, at most.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
 /// How often a status is looked for, if a newer one replaces it in the meantime.
@@ -353,7 +353,7 @@ impl Shared {
 
     pub(super) async fn rules(&self, version: u64) -> Result<String, ClusterError> {
         let name = numbered(RULES, version);
-        let bytes = self.read(&name, SMALL_BYTES_MAX).await?.ok_or_else(|| gone(name.clone()))?;
+        let bytes = self.read(&name, RULES_BYTES_MAX).await?.ok_or_else(|| gone(name.clone()))?;
         let not_text = |error| ClusterError::Damaged { name, why: format!("it is not text: {error}") };
         String::from_utf8(bytes.into()).map_err(not_text)
     }

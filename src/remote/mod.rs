@@ -160,11 +160,14 @@ fn one_line(text: &str) -> String {
     words.join(" ").chars().take(PROBLEM_CHARACTERS_MAX).collect()
 }
 
-/// Whether a disk had no room.
-fn is_full(error: &(dyn Error + 'static)) -> bool {
+/// Whether a disk had no room, here or at a store.
+#[must_use]
+pub fn is_full(error: &(dyn Error + 'static)) -> bool {
     let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-    chain(error)
-        .any(|cause| cause.downcast_ref().is_some_and(|error: &io::Error| full.contains(&error.kind())))
+    chain(error).any(|cause| {
+        cause.downcast_ref().is_some_and(|error: &io::Error| full.contains(&error.kind()))
+            || matches!(cause.downcast_ref(), Some(RemoteError::Full(_)))
+    })
 }
 
 /// Opens a store. Nothing is asked of it before the first operation; the folder of a `file://` URL is made by the first that writes.

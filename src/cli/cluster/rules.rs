@@ -1,14 +1,13 @@
 //! `archive cluster access`: access rules that hold on all nodes.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use archive::access::{Access, AccessError, FILE};
-use archive::cluster::{ClusterRules, Taken, newest_rules, publish_rules};
+use archive::cluster::{ClusterRules, RULES_BYTES_MAX, Taken, newest_rules, publish_rules};
+use archive::files;
 use archive::recorder::Control;
 
 use super::super::options::duration;
@@ -42,9 +41,6 @@ pub(crate) struct RulesArgs {
     every: Option<Duration>,
 }
 
-/// How soon a signal is noticed.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-
 pub(super) fn run(args: &RulesArgs) -> anyhow::Result<ExitCode> {
     match &args.set {
         Some(file) => publish(args, file),
@@ -54,7 +50,9 @@ pub(super) fn run(args: &RulesArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn publish(args: &RulesArgs, file: &Path) -> anyhow::Result<ExitCode> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let unreadable = || format!("cannot read {}", file.display());
+    let bytes = files::read(file, RULES_BYTES_MAX).with_context(unreadable)?;
+    let text = String::from_utf8(bytes).with_context(unreadable)?;
     let rules = Access::of_text(file, &text).map_err(|error| match error {
         AccessError::Mistake { path, line, column, problem } => anyhow::Error::from(UsageError(format!(
             "{}, line {line}, column {column}: {problem}; nothing was published",
@@ -89,11 +87,7 @@ fn take_over(args: &RulesArgs, control: &Control) -> anyhow::Result<ExitCode> {
         return Ok(if is_taken { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     };
     loop {
-        let looked = Instant::now();
-        while looked.elapsed() < every && !control.is_stopped() {
-            thread::sleep(every.saturating_sub(looked.elapsed()).min(LOOK_EVERY));
-        }
-        if control.is_stopped() {
+        if !interrupt::wait(control, every) {
             return Ok(ExitCode::from(EXIT_STOPPED));
         }
         if let Err(error) = newest_over(args) {

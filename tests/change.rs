@@ -34,7 +34,7 @@ pub(crate) fn crawled(config: Config) -> (TestWeb, Archive) {
 
 pub(crate) fn visits(archive: &Path) -> BTreeMap<String, (UrlId, Visit)> {
     let store = Store::read_only(archive).unwrap();
-    let visits = store.state().visits().map(Result::unwrap);
+    let visits = store.state().visits(0).map(Result::unwrap);
     visits.map(|(id, visit)| (store.state().url(id).unwrap(), (id, visit))).collect()
 }
 

@@ -93,7 +93,7 @@ fn proper_pages(archive: &Archive) -> usize {
     let state = store.state();
     let flags = |id| state.page(id).unwrap().flags;
     let is_page = |id| page_flags::is_page(flags(id));
-    state.visits().map(Result::unwrap).filter(|(id, visit)| visit.captures > 0 && is_page(*id)).count()
+    state.visits(0).map(Result::unwrap).filter(|(id, visit)| visit.captures > 0 && is_page(*id)).count()
 }
 
 #[test]

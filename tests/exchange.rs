@@ -56,7 +56,7 @@ fn known(archive: &Archive) -> BTreeMap<String, Page> {
     let store = Store::read_only(&archive.path).unwrap();
     let state = store.state();
     let mut pages = BTreeMap::new();
-    for (id, visit) in state.visits().map(Result::unwrap).filter(|(_, visit)| visit.captures > 0) {
+    for (id, visit) in state.visits(0).map(Result::unwrap).filter(|(_, visit)| visit.captures > 0) {
         let history = state.history(id).unwrap().map(|capture| {
             let (_, capture) = capture.unwrap();
             (capture.time, capture.status, capture.kind, capture.digest, capture.original.is_some())

@@ -27,7 +27,7 @@ fn copies(archive: &Archive, web: &Web) -> Vec<Copy> {
     let state = store.state();
     let credits = Credits::open(state).unwrap();
     let mut copies = Vec::new();
-    for visit in state.visits() {
+    for visit in state.visits(0) {
         let (id, visit) = visit.unwrap();
         let Some(page) = web.page_of(&state.url(id).unwrap()) else { continue };
         let capture = state.capture(visit.last_capture.unwrap()).unwrap();

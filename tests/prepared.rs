@@ -9,13 +9,15 @@ use archive::query::{Answer, ArchiveRows, Context, Plan, Question};
 use archive::recorder;
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{Capture, Page, Store, Visit};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
+use crate::change;
+use crate::crawl::lively;
 use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
 /// Conditions of every sort on what columns have, and some on what they have not.
-const CONDITIONS: [&str; 72] = [
+const CONDITIONS: [&str; 79] = [
     "importance > 1.5",
     "importance <= 0.7",
     "importance between 0.2 and 0.9",
@@ -88,10 +90,17 @@ const CONDITIONS: [&str; 72] = [
     "hop = \"L\"",
     "hop in (\"E\", \"R\")",
     "hop is empty",
+    "changed since 2020-01-01",
+    "changed since MIDDLE",
+    "changed since 2020-01-01 until MIDDLE",
+    "change_rate > 0.02",
+    "change_rate between 0.004 and 0.04",
+    "duplicates",
+    "links to (page depth = 1)",
 ];
 
 /// Other questions about pages and sites.
-const QUESTIONS: [&str; 35] = [
+const QUESTIONS: [&str; 39] = [
     "site site = \"S1.test\"",
     "site site in (\"s2.test\", \"nowhere.test\", \"s2.test\") and captures >= 0 select site, pages, importance",
     "site site = \"s1.test\" or site = \"s3.test\" order by site",
@@ -125,6 +134,10 @@ const QUESTIONS: [&str; 35] = [
     "page type = html select count, count(title), sum(captures) group by type",
     "count pages captures > 0 as of 2020-01-01",
     "page captures > 0 sample 7 seed 3 order by url",
+    "page sample 20 seed 5 select url",
+    "captures sample 9 seed 2 select url, time",
+    "page status = 200 and changed since 2020-01-01 sample 4 select url, changed",
+    "count pages not changed since MIDDLE sample 50 group by type",
     "page site.importance > 1 and captures > 0 order by importance, url limit 9 offset 3",
     "page status = 200 order by url select url, host, title, via, changed, content_type limit 40",
 ];
@@ -255,16 +268,28 @@ fn middle(archive: &Archive) -> String {
 }
 
 fn crawled() -> (TestWeb, Archive) {
-    let served = TestWeb::start(crate::crawl::lively(91, 6, 400));
+    let served = TestWeb::start(lively(91, 6, 400));
     let archive = Archive::new();
     let options = [served.at_once(), vec!["--limit".into(), "300".into()]].concat();
     start(&mut archive.crawl(&served.web.seeds(3), &options)).wait().succeeded();
     (served, archive)
 }
 
+/// The same, and twice refreshed since.
+fn refreshed() -> (TestWeb, Archive) {
+    let (served, archive) = change::crawled(lively(91, 6, 400));
+    for _ in 0..2 {
+        served.web.clock().advance(TimeDelta::days(20));
+        let mut command = archive.command("refresh");
+        command.args(["--budget", "150"]).args(served.at_once()).args(change::clock(&served));
+        start(&mut command).wait().succeeded();
+    }
+    (served, archive)
+}
+
 #[test]
 fn queries_answer_the_same_with_prepared_columns() {
-    let (_served, archive) = crawled();
+    let (_served, archive) = refreshed();
     let mut dice = Dice::new("prepared columns");
     let drawn: Vec<String> = (0..400)
         .map(|number| {
@@ -400,7 +425,7 @@ fn the_sample_says_what_the_tables_say() {
     let store = Store::read_only(&archive.path).unwrap();
     let credits = Credits::open(store.state()).unwrap();
     let sample = prepared::sample(&store).unwrap().unwrap();
-    let visits: Vec<_> = store.state().visits_with_pages(0, 1).map(Result::unwrap).collect();
+    let visits: Vec<_> = store.state().visits_with_pages(0..).map(Result::unwrap).collect();
     assert_eq!((sample.len(), prepared::sample_step(store.state())), (visits.len(), 1));
     assert!(sample.iter().any(|row| row.alias.is_some()));
     for (row, (url, page, visit)) in sample.into_iter().zip(visits) {

@@ -55,7 +55,7 @@ fn known(archive: &Path) -> BTreeMap<String, Page> {
     let store = Store::read_only(archive).unwrap();
     let state = store.state();
     let mut pages: BTreeMap<String, Page> = BTreeMap::new();
-    for (id, visit) in state.visits().map(Result::unwrap).filter(|(_, visit)| visit.captures > 0) {
+    for (id, visit) in state.visits(0).map(Result::unwrap).filter(|(_, visit)| visit.captures > 0) {
         let links = state.links(id).unwrap().links;
         let page = Page {
             captures: BTreeMap::new(),

@@ -61,7 +61,7 @@ impl Kept {
     fn accounts(&self) -> BTreeMap<String, Option<String>> {
         let store = Store::read_only(&self.archive.path).unwrap();
         let state = store.state();
-        let ids = state.visits().map(|visit| visit.unwrap().0);
+        let ids = state.visits(0).map(|visit| visit.unwrap().0);
         ids.map(|id| {
             let account = account_of(state, id).unwrap().map(|account| state.url(account).unwrap());
             (state.url(id).unwrap(), account)

@@ -230,7 +230,7 @@ fn print_sites(store: &Store, web: &Web) -> anyhow::Result<()> {
 fn changed_page(store: &Store) -> anyhow::Result<Option<String>> {
     let credits = Credits::open(store.state())?;
     let mut best: Option<(f64, archive_storage::UrlId)> = None;
-    for visit in store.state().visits() {
+    for visit in store.state().visits(0) {
         let (id, visit) = visit?;
         let importance = credits.importance(&store.state().page(id)?, Some(&visit)).unwrap_or(0.0);
         if visit.versions > 1 && best.is_none_or(|(known, _)| importance > known) {

@@ -122,7 +122,7 @@ fn send_pages<E: From<JoinError>, F: FnMut(&[u8]) -> Result<(), E>>(
 ) -> Result<Option<u32>, E> {
     let state = folder.state();
     let (mut links, mut hops, mut list) = (state.link_cursor(), state.link_cursor(), LinkList::default());
-    for (number, visit) in (from..).zip(state.visits_with_pages(from, 1)) {
+    for (number, visit) in (from..).zip(state.visits_with_pages(from..)) {
         if out.is_full() {
             return out.end(Some(number));
         }

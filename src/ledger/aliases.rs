@@ -197,7 +197,7 @@ impl AliasImportance {
 pub fn aliases(state: &State) -> Result<Vec<(UrlId, UrlId)>, StateError> {
     let hops_of = |first: u32| -> Result<Vec<(UrlId, UrlId)>, StateError> {
         let mut aliases = Vec::new();
-        for visit in state.visits_with_pages(first, 1).take(ROWS_TOGETHER) {
+        for visit in state.visits_with_pages(first..).take(ROWS_TOGETHER) {
             let (id, page, visit) = visit?;
             if page.flags.has_any(flags::ALIAS) && !page.flags.has_any(flags::ACCOUNT) {
                 aliases.extend(visit.last_capture.map(|newest| (id, visit, newest)));

@@ -238,7 +238,7 @@ impl Accounts {
         }
         let mut read = Vec::new();
         let mut links = state.link_cursor();
-        for entry in state.visits() {
+        for entry in state.visits(0) {
             let (id, visit) = entry?;
             let Some(entry) = urls.get_mut(id.index()) else { continue };
             if entry.role.is_read() {

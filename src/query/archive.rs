@@ -15,9 +15,10 @@ use super::Plan;
 use super::archive_pages::row;
 use super::batch::Batch;
 use super::best_sites;
-use super::columnar::{Best, Counted, Wanted};
+use super::columnar::Best;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::explain::source;
+use super::group_columns::{Counted, Wanted};
 use super::hits::Hits;
 use super::prefilter::Test;
 use super::rows::{Chosen, DocumentReader, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort};
@@ -183,6 +184,15 @@ impl<'a> ArchiveRows<'a> {
         }
     }
 
+    /// The rows of a plan with these numbers, in their order.
+    fn rows_of(&self, plan: &Plan, ids: Vec<u32>) -> Result<Vec<Row>, RowsError> {
+        if plan.target != Target::Pages {
+            return self.capture_rows(ids);
+        }
+        let pages = ids.into_iter().filter_map(|id| self.page(UrlId(id)).transpose());
+        pages.map(|page| page.map(Row::Page)).collect()
+    }
+
     fn visit(&self, id: UrlId) -> Result<Option<Visit>, StateError> {
         Ok(self.known(id)?.1)
     }
@@ -234,11 +244,16 @@ impl Rows for ArchiveRows<'_> {
         let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
         let (ids, count) = columnar.best(&best, hits)?;
         columnar.note(plan, best.columns());
-        if plan.target != Target::Pages {
-            return Ok(Some((self.capture_rows(ids)?, count)));
-        }
-        let pages = ids.into_iter().filter_map(|id| self.page(UrlId(id)).transpose());
-        Ok(Some((pages.map(|page| page.map(Row::Page)).collect::<Result<_, _>>()?, count)))
+        Ok(Some((self.rows_of(plan, ids)?, count)))
+    }
+
+    fn drawn_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<Vec<Row>>, RowsError> {
+        let Some(sample) = plan.sample else { return Ok(None) };
+        let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
+        let (ids, count) = columnar.drawn(sample)?;
+        columnar.note(plan, Vec::new());
+        self.running.note(|seen| seen.selected(count));
+        self.rows_of(plan, ids).map(Some)
     }
 
     fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError> {

@@ -1,5 +1,7 @@
 //! Pages of an archive on disk, by their columns or by its tables, many together.
 
+use std::time::Instant;
+
 use archive_grammar::Target;
 use archive_storage::{Page, StateError, UrlId, Visit};
 use chrono::{DateTime, Utc};
@@ -9,10 +11,12 @@ use super::archive::ArchiveRows;
 use super::batch::Batch;
 use super::columnar::Columnar;
 use super::columns::Column as Field;
+use super::filter::Ranges;
 use super::hits::Hits;
 use super::prefilter::{self, Known, Test};
 use super::rows::{PageRow, PageType, Row, RowsError};
 use super::subject::World;
+use super::visit_tests;
 use crate::parse::DocumentKind;
 use crate::prepared::{BySite, Facts, Prepared, PreparedError};
 
@@ -69,14 +73,23 @@ impl ArchiveRows<'_> {
         let Some(prepared) = prepared else { return Ok(None) };
         let (test, is_exact) = match &plan.filter {
             Some(filter) => {
-                let by_site = self.by_site()?;
-                Test::of(filter, Known { target: plan.target, pages: &self.pages, hits, by_site })?
+                let (pages, by_site) = (&self.pages, self.by_site()?);
+                let rated = |ranges: &Ranges<f64>| self.rated(ranges);
+                Test::of(filter, Known { target: plan.target, pages, hits, by_site, rated: &rated })?
             }
             None => (None, true),
         };
         let is_version = (plan.target == Target::Versions).then(prefilter::is_version);
         let test = Test::All(test.into_iter().chain(is_version).collect());
         Ok(Some((Columnar { prepared, test, running: &self.running }, is_exact)))
+    }
+
+    /// The pages whose change rates are in some ranges, by rising number.
+    fn rated(&self, ranges: &Ranges<f64>) -> Result<Vec<UrlId>, RowsError> {
+        let began = Instant::now();
+        let found = visit_tests::rated(self.state, &self.running, self.prior()?, ranges)?;
+        self.running.note(|seen| seen.passed("all visits: change_rate", found.len() as u64, began.elapsed()));
+        Ok(found)
     }
 
     /// Answers a plan by columns alone, if they decide all of its conditions.

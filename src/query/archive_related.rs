@@ -14,6 +14,7 @@ use super::numbers::number;
 use super::prefilter::Test;
 use super::related::FOUND;
 use super::rows::{PageDigest, Rows as _, RowsError};
+use super::visit_tests::of_visits;
 use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
 
@@ -82,12 +83,18 @@ impl ArchiveRows<'_> {
             Ok(found)
         };
         let found: Vec<Vec<_>> = parts.into_par_iter().map(of_part).collect::<Found<_>>()?;
+        let found: HashSet<(UrlId, LinksPosition)> = found.into_iter().flatten().collect();
+        let shown = self.pages_of(found.iter().map(|(source, _)| *source).collect());
+        let mut sources = Vec::new();
+        for page in shown.filter(|page| page.as_ref().map_or(true, |page| page.captures > 0)) {
+            sources.push(page?.id);
+        }
         let mut linking = HashSet::new();
-        for (source, position) in found.into_iter().flatten() {
+        for sources in sources.chunks(PAGES_TOGETHER) {
             // Older versions had other links.
-            if self.newest_links(source)? == Some(position) {
-                linking.insert(source);
-            }
+            let newest = state.known_of(sources)?.into_iter();
+            let newest = newest.filter_map(|(id, _, visit)| Some((id, visit?.links?)));
+            linking.extend(newest.filter(|newest| found.contains(newest)).map(|(id, _)| id));
         }
         Ok(linking)
     }
@@ -106,18 +113,17 @@ impl ArchiveRows<'_> {
         let test = Test::Between(status, vec![(Bound::Included(from), Bound::Excluded(end))]);
         let columnar = Columnar { prepared, test, running: &self.running };
         let state = self.state;
-        let of_block = |block: u32| -> Found<Vec<UrlId>> {
-            Ok(columnar.rows(block)?.of_ids(prepared.ids(block)).into_iter().map(UrlId).collect())
-        };
-        let found = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?.concat();
-        let newest_of = |pages: &[UrlId]| -> Found<Vec<(CaptureId, UrlId)>> {
-            let known = state.known_of(pages)?.into_iter();
-            Ok(known.filter_map(|(id, _, visit)| Some((visit?.last_capture?, id))).collect())
-        };
-        let newest = found.par_chunks(PAGES_TOGETHER).map(newest_of);
-        let mut newest = newest.collect::<Found<Vec<_>>>()?.concat();
-        // In their own order, so that nothing is read twice.
-        newest.par_sort_unstable();
+        let of_block =
+            |block: u32| -> Found<Vec<u32>> { Ok(columnar.rows(block)?.of_ids(prepared.ids(block))) };
+        let blocks = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?;
+        let mut are_found = vec![false; state.url_count() as usize];
+        for id in blocks.into_iter().flatten() {
+            are_found.get_mut(id as usize).into_iter().for_each(|is| *is = true);
+        }
+        // In the order of captures, so that nothing is read twice.
+        let newest = of_visits(state, &self.running, |id, visit| {
+            Some((visit.last_capture.filter(|_| are_found.get(id.index()) == Some(&true))?, id))
+        })?;
         let contents_of = |newest: &[(CaptureId, UrlId)]| -> Found<Vec<_>> {
             let captures: Vec<CaptureId> = newest.iter().map(|(capture, _)| *capture).collect();
             let contents = state.captures_of(&captures)?.into_iter().zip(newest);

@@ -19,7 +19,7 @@ use super::value::Value;
 use crate::ledger::{Facts, LinkCode, Refusal, capture_flags, page_flags as flags};
 use crate::parse::{DocumentKind, LinkKind};
 use crate::prepared::{self, Prepared};
-use crate::refresh::rate::ChangeObservations;
+use crate::refresh::rate::{ChangeObservations, RatePrior};
 use crate::selection::archive_prior;
 
 /// Pages of which it is remembered whether their captures are shown, while all captures are read.
@@ -50,16 +50,18 @@ impl ArchiveRows<'_> {
                 let Some(visit) = self.known(page.id)?.1.filter(|_| page.captures > 0) else {
                     return Ok(Value::Empty);
                 };
-                let prior = match self.prior.get() {
-                    Some(prior) => prior,
-                    None => {
-                        let prior = archive_prior(&[state])?;
-                        self.prior.get_or_init(|| prior)
-                    }
-                };
-                ChangeObservations::from_bytes(&visit.extension).rate(prior).per_day.into()
+                ChangeObservations::from_bytes(&visit.extension).rate(self.prior()?).per_day.into()
             }
         })
+    }
+
+    /// The change rate that all visits suggest.
+    pub(super) fn prior(&self) -> Found<&RatePrior> {
+        if let Some(prior) = self.prior.get() {
+            return Ok(prior);
+        }
+        let prior = archive_prior(&[self.state])?;
+        Ok(self.prior.get_or_init(|| prior))
     }
 
     /// The URL of a page, unless it is hidden.

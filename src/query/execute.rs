@@ -313,11 +313,14 @@ impl Plan {
         take: &mut dyn FnMut(Row) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Some((rows, seed)) = self.sample else { return self.each(world, candidates, take) };
+        if let Some(drawn) = world.rows.drawn_for(self, world.hits)? {
+            return drawn.into_iter().try_for_each(take);
+        }
         let mut drawn = Top::new(Some(rows), |left: &(u64, Row), right: &(u64, Row)| {
             (left.0, left.1.id()).cmp(&(right.0, right.1.id()))
         });
         self.each(world, candidates, &mut |row| {
-            drawn.push((lot(world.rows, seed, &row), row));
+            drawn.push((lot(seed, world.rows.own_number(&row)), row));
             Ok(())
         })?;
         drawn.into_sorted().into_iter().try_for_each(|(_, row)| take(row))
@@ -433,9 +436,8 @@ impl Plan {
     }
 }
 
-/// The place of a row in a draw.
-pub(super) fn lot(rows: &dyn Rows, seed: u64, row: &Row) -> u64 {
-    let (archive, id) = rows.own_number(row);
+/// The place in a draw of the row with a number in an archive.
+pub(super) fn lot(seed: u64, (archive, id): (usize, u64)) -> u64 {
     let mut hasher = Xxh3::with_seed(seed);
     hasher.write_u64(id);
     if archive > 0 {

@@ -89,6 +89,11 @@ impl Seen {
         });
     }
 
+    /// A pass over something else that found pages.
+    pub(super) fn passed(&mut self, over: &str, found: u64, time: Duration) {
+        self.add("search", over.to_owned(), (None, found), time);
+    }
+
     /// A step that takes what the one before it left.
     fn gather(&mut self, step: &'static str, what: String, rows: u64, time: Duration) {
         let before = self.steps.last().filter(|last| last.level == self.level).map(|last| last.rows_out);

@@ -43,6 +43,7 @@ mod expr;
 mod fields;
 mod filter;
 mod glob;
+mod group_columns;
 mod group_runs;
 mod groups;
 mod help;
@@ -69,6 +70,7 @@ mod top;
 mod topics;
 mod typed;
 mod value;
+mod visit_tests;
 
 #[cfg(test)]
 mod element_tests;

@@ -273,7 +273,7 @@ impl Part<'_> {
         let mut doubtful: Vec<Drawn> = Vec::new();
         self.plan.each(&self.world, self.plan.candidates(&self.world)?, &mut |row| {
             let doubt = self.doubt(&row)?;
-            let drawn = (lot(self.world.rows, seed, &row), row, doubt);
+            let drawn = (lot(seed, self.world.rows.own_number(&row)), row, doubt);
             match drawn.2 {
                 None => own.push(drawn),
                 Some(_) if own.last().is_some_and(|last| before(&drawn, last) == Ordering::Greater) => {}

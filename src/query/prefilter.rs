@@ -21,6 +21,7 @@ use super::numbers::{Number, number, times};
 use super::rows::{PageType, RowsError};
 use super::running::Running;
 use super::text_tests::{Titles, Urls};
+use super::visit_tests::Changes;
 use crate::ledger::{Refusal, SiteRule, capture_flags, language, page_flags};
 use crate::prepared::{self, BySite, Column as Stored, Facts, Pages, Prepared};
 
@@ -32,7 +33,11 @@ pub(super) struct Known<'a, 'h> {
     pub(super) hits: &'h Hits<'h>,
     /// The pages of each site, if that is known.
     pub(super) by_site: Option<&'a BySite>,
+    /// The pages whose change rates are in some ranges, by rising number.
+    pub(super) rated: &'h PagesRated<'h>,
 }
+
+type PagesRated<'a> = dyn Fn(&Ranges<f64>) -> Result<Vec<UrlId>, RowsError> + 'a;
 
 /// The pages of a site are looked up if they are at most one in so many of all, or at most so many.
 const BY_SITE_SHARE: usize = 16;
@@ -56,6 +61,9 @@ pub(super) enum Test<'a> {
     Found(Arc<Vec<UrlId>>),
     /// One of these pages, by rising number, which are those of some sites, or, without a column, have some URLs.
     Among(Vec<UrlId>, Option<Stored>),
+    /// One of these pages, by rising number, whose change rates were worked out.
+    Rated(Vec<UrlId>),
+    Changes(Changes<'a>),
     Urls(Urls<'a>),
     Titles(Titles<'a>),
 }
@@ -64,9 +72,6 @@ impl<'a> Test<'a> {
     /// The test of a filter, or of those of its parts that must all hold, and whether it is equivalent to the filter; none if
     /// columns say nothing about it.
     pub(super) fn of(filter: &Filter, known: Known<'a, '_>) -> Result<(Option<Self>, bool), RowsError> {
-        if let Filter::Changed(from, _) = filter {
-            return Ok((Self::changed_since(*from), false));
-        }
         let Filter::All(parts) = filter else {
             let test = Self::exact(filter, known)?;
             let is_exact = test.is_some();
@@ -84,10 +89,10 @@ impl<'a> Test<'a> {
     /// of what the others leave.
     fn turn(&self) -> u8 {
         match self {
-            Self::Found(_) | Self::Among(..) => 0,
+            Self::Found(_) | Self::Among(..) | Self::Rated(_) => 0,
             Self::All(tests) => tests.first().map_or(1, Self::turn),
             Self::Any(_) | Self::Not(_) | Self::Between(..) | Self::Of(..) | Self::Is(..) => 1,
-            Self::Titles(_) => 2,
+            Self::Changes(_) | Self::Titles(_) => 2,
             Self::Urls(_) => 3,
         }
     }
@@ -106,7 +111,7 @@ impl<'a> Test<'a> {
     fn holds_for_none(&self) -> bool {
         match self {
             Self::Found(pages) => pages.is_empty(),
-            Self::Among(pages, _) => pages.is_empty(),
+            Self::Among(pages, _) | Self::Rated(pages) => pages.is_empty(),
             _ => false,
         }
     }
@@ -122,7 +127,8 @@ impl<'a> Test<'a> {
             Self::Among(_, column) => vec![*column],
             Self::Titles(_) => vec![Some(Stored::Title)],
             Self::Urls(_) => vec![None],
-            Self::Found(_) => Vec::new(),
+            Self::Changes(changes) => changes.candidates.columns(),
+            Self::Found(_) | Self::Rated(_) => Vec::new(),
         }
     }
 
@@ -148,6 +154,11 @@ impl<'a> Test<'a> {
             },
             Filter::Any(parts) => each(parts)?.map(Self::Any),
             Filter::Not(part) => Self::exact(part, known)?.map(|test| Self::Not(Box::new(test))),
+            Filter::Number(expr, ranges)
+                if known.target == Target::Pages && plain(expr) == Some(Column::ChangeRate) =>
+            {
+                Some(Self::Rated((known.rated)(ranges)?))
+            }
             Filter::Number(expr, ranges) => plain(expr)
                 .and_then(|column| number(column, known.target))
                 .map(|number| Self::Between(number, ranges.0.clone())),
@@ -165,6 +176,12 @@ impl<'a> Test<'a> {
             },
             Filter::Hit(search) if known.target == Target::Pages => {
                 known.hits.found(*search).map(|found| Self::Found(Arc::clone(found)))
+            }
+            Filter::Changed(from, until) if known.target == Target::Pages => {
+                Self::changed_since(*from).map(|candidates| {
+                    let (state, candidates) = (known.pages.state(), Box::new(candidates));
+                    Self::Changes(Changes { state, candidates, from: *from, until: *until })
+                })
             }
             Filter::Compare { .. } | Filter::Hit(_) | Filter::Some(..) | Filter::Changed(..) => None,
         })
@@ -320,7 +337,12 @@ impl<'a> Test<'a> {
     }
 
     /// The same; what it says of rows that are not among some may be wrong.
-    fn rows_among(&self, prepared: &Prepared, block: u32, among: &Rows) -> Result<Rows, RowsError> {
+    pub(super) fn rows_among(
+        &self,
+        prepared: &Prepared,
+        block: u32,
+        among: &Rows,
+    ) -> Result<Rows, RowsError> {
         Ok(match self {
             Self::All(tests) => tests.iter().try_fold(Rows::All, |rows, test| {
                 let rest = if matches!(rows, Rows::Some(_) | Rows::Few(..)) { &rows } else { among };
@@ -349,7 +371,8 @@ impl<'a> Test<'a> {
                 }
             }
             Self::Found(pages) => Rows::of_found(prepared.ids(block), pages),
-            Self::Among(pages, _) => Rows::of_found(prepared.ids(block), pages),
+            Self::Among(pages, _) | Self::Rated(pages) => Rows::of_found(prepared.ids(block), pages),
+            Self::Changes(changes) => changes.rows(prepared, block, among)?,
             Self::Urls(urls) => urls.rows(prepared.ids(block), among)?,
             Self::Titles(titles) => titles.rows(prepared, block, among)?,
             Self::Of(column, are, otherwise) => {

@@ -264,6 +264,16 @@ pub trait Rows {
         Ok(None)
     }
 
+    /// The sample that a plan draws from the rows that it selects, by their places in the draw; none when the store does not know at
+    /// once.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn drawn_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<Vec<Row>>, RowsError> {
+        let _ = (plan, hits);
+        Ok(None)
+    }
+
     /// The query that runs over them: what it may take, and what is seen of it.
     fn running(&self) -> &Running {
         &running::USUAL

@@ -17,6 +17,7 @@ use super::hits::Hits;
 use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
 use super::running::Running;
 use super::value::Value;
+use super::visit_tests;
 use super::{Instant, score};
 use crate::decisions::{self, CurrentDecisions};
 use crate::parse::{Structure, Validity};
@@ -427,23 +428,11 @@ impl Subject for RowSubject<'_> {
         if page.versions < 2 || page.last_seen < from {
             return Ok(false);
         }
-        // The oldest version is not a change. A later one is known by an older version.
-        let mut is_in = false;
-        for capture in self.world.rows.history(page.id)? {
+        let history = self.world.rows.history(page.id)?.map(|capture| {
             let capture = capture?;
-            if !capture.content_changed {
-                continue;
-            }
-            if is_in {
-                return Ok(true);
-            }
-            let is_before = from.is_some_and(|from| capture.time < from);
-            if is_before {
-                return Ok(false);
-            }
-            is_in = until.is_none_or(|until| capture.time < until);
-        }
-        Ok(false)
+            Ok((capture.time, capture.content_changed))
+        });
+        visit_tests::changed(history, from, until)
     }
 
     fn key(&self, _: usize) -> Value {

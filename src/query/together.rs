@@ -342,6 +342,10 @@ impl Rows for Together<'_> {
         self.only().map_or(Ok(None), |only| only.best_for(plan, hits))
     }
 
+    fn drawn_for(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Option<Vec<Row>>> {
+        self.only().map_or(Ok(None), |only| only.drawn_for(plan, hits))
+    }
+
     fn page(&self, id: UrlId) -> Found<Option<PageRow>> {
         let part = self.of(id.0, |first| first.url);
         Ok(part.rows.page(part.page(id))?.map(|row| part.up(row)))

@@ -58,7 +58,7 @@ impl Selection {
         }
         let state = store.state();
         let mut chosen = Chosen::default();
-        for visit in state.visits() {
+        for visit in state.visits(0) {
             let (page, visit) = visit?;
             chosen.add(store, access, page)?;
             if access.shows_page(state, Some(&visit))? {

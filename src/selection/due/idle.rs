@@ -28,7 +28,7 @@ impl Idle {
             sources.iter().map(|source| source.survey(RatePrior::learned(&[]), now)).collect();
         let mut earliest: Option<u32> = None;
         for survey in &surveys {
-            for visit in survey.state.visits() {
+            for visit in survey.state.visits(0) {
                 let (page, visit) = visit?;
                 // Most pages were fetched later than one that was found before them.
                 if visit.captures > 0

@@ -127,7 +127,7 @@ fn fetches_per_day(surveys: &[Survey<'_>], budget: usize, now: DateTime<Utc>) ->
     for Survey { state, .. } in surveys {
         let totals = state.totals();
         again += totals.captures.saturating_sub(totals.fetched);
-        let seen = state.visits().next().transpose()?.map(|(_, visit)| visit.first_seen);
+        let seen = state.visits(0).next().transpose()?.map(|(_, visit)| visit.first_seen);
         first = first.into_iter().chain(seen).min();
     }
     let Some(first) = first.filter(|_| again > 0) else { return Ok(budget.max(1) as f64) };
@@ -185,7 +185,7 @@ impl Survey<'_> {
             pages.extend(self.recent(recent)?);
         } else {
             // Also those that wait for their turn and those that are gone: the others are judged by them.
-            for visit in self.state.visits() {
+            for visit in self.state.visits(0) {
                 pages.insert(visit?.0);
             }
         }

@@ -261,7 +261,7 @@ impl Survey<'_> {
         self.aliases.read_all(self.state, self.credits)?;
         let of_part = |first: &u32| -> Result<Vec<(Candidate, Visit)>, CreditError> {
             let mut found = Vec::new();
-            for visit in self.state.visits_with_pages(*first, 1).take(ROWS_TOGETHER) {
+            for visit in self.state.visits_with_pages(*first..).take(ROWS_TOGETHER) {
                 let (page, record, visit) = visit?;
                 found.extend(self.candidate(page, &record, &visit)?.map(|candidate| (candidate, visit)));
             }
@@ -300,7 +300,7 @@ impl Survey<'_> {
 
     /// Whether the shortest interval is over for a page that can be fetched again.
     fn any_ripe(&self) -> Result<bool, CreditError> {
-        for visit in self.state.visits() {
+        for visit in self.state.visits(0) {
             let (page, visit) = visit?;
             // What was never captured, and files that only come with their page, may be ripe forever.
             if visit.captures > 0
@@ -426,9 +426,15 @@ pub fn archive_prior(archives: &[&State]) -> Result<RatePrior, CreditError> {
     let visits: usize = archives.iter().map(|state| state.visit_count() as usize).sum();
     let step = visits.div_ceil(PRIOR_VISITS_MAX).max(1);
     let mut observed = Vec::new();
-    for visit in archives.iter().flat_map(|state| state.visits_with_pages(0, step)) {
-        let (_, page, visit) = visit?;
-        observed.extend(rates_of_others(&page, &visit));
+    for state in archives {
+        let numbers: Vec<u32> = (0..state.visit_count()).step_by(step).collect();
+        let of_part = |numbers: &[u32]| -> Result<Vec<_>, CreditError> {
+            let visits = state.visits_with_pages(numbers.iter().copied());
+            let rates = visits.map(|visit| visit.map(|(_, page, visit)| rates_of_others(&page, &visit)));
+            Ok(rates.filter_map(Result::transpose).collect::<Result<_, _>>()?)
+        };
+        let parts = numbers.par_chunks(ROWS_TOGETHER).map(of_part).collect::<Result<Vec<_>, _>>()?;
+        observed.extend(parts.into_iter().flatten());
     }
     Ok(RatePrior::learned(&observed))
 }

@@ -106,7 +106,7 @@ fn compared(store: &Store) -> Result<Compared, RecorderError> {
         let aliases = AliasImportance::known(aliases.collect());
         return Ok((step, sample.into_iter().map(|row| (row.url, row.page, row.visit)).collect(), aliases));
     }
-    let visits = state.visits_with_pages(0, step).collect::<Result<_, _>>()?;
+    let visits = state.visits_with_pages((0..).step_by(step)).collect::<Result<_, _>>()?;
     Ok((step, visits, AliasImportance::default()))
 }
 

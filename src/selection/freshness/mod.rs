@@ -91,7 +91,7 @@ fn copies_among(
 ) -> Result<Vec<PageModel>, CreditError> {
     let prior = archive_prior(&[state])?;
     let (mut copies, aliases) = (Vec::new(), AliasImportance::default());
-    for visit in state.visits_with_pages(0, step) {
+    for visit in state.visits_with_pages((0..).step_by(step)) {
         let (id, page, visit) = visit?;
         if !is_meant(id) || visit.versions == 0 || visit.status >= 400 {
             continue;

@@ -271,7 +271,7 @@ fn visits(folder: &Path, count: u64) -> Outcome<()> {
     report("fetches with checkpoints", rate(count, storing));
     let bytes = folder_bytes_quietly(&folder.join("state"))? - before;
     report("disk a fetched page", format!("{:.1} bytes", bytes as f64 / count as f64));
-    let (seen, time) = timed(|| Ok(state.visits().filter(Result::is_ok).count()))?;
+    let (seen, time) = timed(|| Ok(state.visits(0).filter(Result::is_ok).count()))?;
     report("scanning visits", rate(seen as u64, time));
     let mut links = 0;
     let ((), time) = timed(|| {

@@ -96,13 +96,13 @@ impl State {
         pages.map(|(page, url)| page.ok_or_else(|| unknown(*url))).collect()
     }
 
-    /// From the visit with a number on every `step`-th one with its page, in order of first fetches; else as [`State::visits_of`].
-    pub fn visits_with_pages(
-        &self,
-        from: u32,
-        step: usize,
-    ) -> impl Iterator<Item = Result<(UrlId, Page, Visit)>> + '_ {
-        together((from..self.visits.len()).step_by(step), |ids| {
+    /// Visits with some rising numbers, which count first fetches, and their pages, up to the last one there is; else as
+    /// [`State::visits_of`].
+    pub fn visits_with_pages<'a>(
+        &'a self,
+        numbers: impl Iterator<Item = u32> + 'a,
+    ) -> impl Iterator<Item = Result<(UrlId, Page, Visit)>> + 'a {
+        together(numbers.take_while(|number| *number < self.visits.len()), |ids| {
             let visits: Vec<VisitRecord> = self.visits.gather(ids)?.into_iter().flatten().collect();
             let urls: Vec<u32> = visits.iter().map(|record| record.url.0).collect();
             let pairs = visits.into_iter().zip(self.pages.gather(&urls)?);
@@ -159,9 +159,9 @@ impl State {
         self.visits.update(id.0, change)?.ok_or_else(|| unknown(url))
     }
 
-    /// All visits in order of first fetches; ends after the first error.
-    pub fn visits(&self) -> impl Iterator<Item = Result<(UrlId, Visit)>> + '_ {
-        self.visits.scan(0).map(|visit| visit.map(|(_, record)| (record.url, record.visit)))
+    /// All visits in order of first fetches, from the one with a number on; ends after the first error.
+    pub fn visits(&self, from: u32) -> impl Iterator<Item = Result<(UrlId, Visit)>> + '_ {
+        self.visits.scan(from).map(|visit| visit.map(|(_, record)| (record.url, record.visit)))
     }
 
     /// URLs that were fetched.

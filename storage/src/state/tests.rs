@@ -439,7 +439,7 @@ fn what_is_read_together_is_what_is_read_one_by_one() {
         let found: Vec<_> = state.visits_of(some.iter().copied()).map(|found| found.unwrap().0).collect();
         assert!(found == some);
         for step in [1, 5, 400] {
-            let visits: Vec<_> = state.visits_with_pages(0, step).map(Result::unwrap).collect();
+            let visits: Vec<_> = state.visits_with_pages((0..).step_by(step)).map(Result::unwrap).collect();
             let expected: Vec<UrlId> = fetched().step_by(step).collect();
             assert!(visits.iter().map(|(id, ..)| *id).eq(expected));
             for (id, page, visit) in visits {

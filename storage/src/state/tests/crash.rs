@@ -273,7 +273,7 @@ fn a_flipped_bit_is_found() {
             let disk: Arc<dyn Disk> = Arc::new(disk);
             let scanned = open(&disk, Path::new(FOLDER), Mode::Read).and_then(|state| {
                 state.pages(crate::UrlId(0)).try_for_each(|page| page.map(drop))?;
-                state.visits().try_for_each(|visit| visit.map(drop))?;
+                state.visits(0).try_for_each(|visit| visit.map(drop))?;
                 state.captures().try_for_each(|capture| capture.map(drop))?;
                 state.scan_urls(0..u32::MAX, |_, _| Ok(()))
             });

@@ -1,0 +1,305 @@
+//! Counts and sums of rows by group, from prepared columns alone: blocks are counted on all processors.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use archive_grammar::{Direction, Target};
+use rayon::prelude::*;
+
+use super::block_rows::Rows;
+use super::columnar::{Columnar, compared};
+use super::columns::Column;
+use super::expr::{Expr, Function};
+use super::groups::{Aggregate, Gather};
+use super::numbers::{Number, Times, times, whole};
+use super::plan::Plan;
+use super::prefilter::plain;
+use super::rows::{RowsError, Sum};
+use crate::prepared::{Column as Stored, Facts};
+
+/// Sorts of rows that are counted side by side, and in how many places at most: each takes eight bytes a sort, and 32 for each
+/// number that is summed.
+const SORTS_MAX: u64 = 1 << 21;
+const COUNTERS_MAX: usize = 8;
+
+/// Times that are on one day in one time zone are on one in all of them if they are in one of these spans.
+const SPAN_SECONDS: u64 = 900;
+
+/// A key of a plan's groups: a column, or, of a column of times, spans of this many units.
+struct Key {
+    column: Stored,
+    units: u64,
+}
+
+impl Key {
+    fn of(expr: &Expr) -> Option<Self> {
+        if let Expr::Call(
+            Function::Year(_) | Function::Month(_) | Function::Day(_) | Function::Date(_),
+            time,
+        ) = expr
+        {
+            let Times(number, per_second) = plain(time).and_then(times)?;
+            return Some(Self { column: number.column, units: SPAN_SECONDS * per_second });
+        }
+        let column = plain(expr).and_then(stored)?;
+        Some(Self { column, units: 1 })
+    }
+
+    /// The part of a value that counts. 0 has its own part, because it may mean that nothing is known.
+    fn part(&self, value: u64) -> u64 {
+        if self.units == 1 { value } else { value / self.units + u64::from(value > 0) }
+    }
+
+    /// A value with this part.
+    fn value(&self, part: u64) -> u64 {
+        if self.units == 1 || part == 0 { part } else { ((part - 1) * self.units).max(1) }
+    }
+}
+
+/// The groups of a plan, if columns decide all of it.
+pub(super) struct Wanted {
+    keys: Vec<Key>,
+    /// For each aggregate the number that it is of, if it is of one.
+    numbers: Vec<Option<Number>>,
+    /// How many groups can be in the answer, if each sort is a group of its own and the largest come first.
+    largest: Option<usize>,
+}
+
+impl Wanted {
+    pub(super) fn of(plan: &Plan) -> Option<Self> {
+        let groups = plan.groups.as_ref().filter(|_| plan.sample.is_none())?;
+        // Distinct values are counted like groups.
+        let distinct = groups.aggregates.iter().filter(|aggregate| aggregate.gather == Gather::Distinct);
+        let distinct = distinct.filter_map(|aggregate| aggregate.of.as_ref());
+        let keys: Vec<Key> = groups.keys.iter().chain(distinct).map(Key::of).collect::<Option<_>>()?;
+        let numbers = groups
+            .aggregates
+            .iter()
+            .map(|aggregate| summed(aggregate, plan.target))
+            .collect::<Option<_>>()?;
+        let is_by_count = match plan.order.first() {
+            Some((Expr::Aggregate(index), Direction::Descending)) => {
+                groups.aggregates.get(*index).is_some_and(|aggregate| aggregate.gather == Gather::Count)
+            }
+            _ => false,
+        };
+        let are_groups = matches!(keys.as_slice(), [Key { column: Stored::Host | Stored::Site, .. }]);
+        let is_cut = is_by_count && groups.having.is_none() && are_groups && keys.len() == groups.keys.len();
+        Some(Self { keys, numbers, largest: plan.last_row().filter(|_| is_cut) })
+    }
+
+    /// The columns that are read besides those of conditions.
+    pub(super) fn columns(&self) -> Vec<Stored> {
+        let keys = self.keys.iter().map(|key| key.column);
+        keys.chain(self.numbers.iter().flatten().map(|number| number.column)).collect()
+    }
+
+    /// The facts of a page in the values of its keys.
+    pub(super) fn facts(&self, values: &[u64]) -> Facts {
+        Facts::of_some(&self.keys.iter().map(|key| key.column).collect::<Vec<_>>(), values)
+    }
+}
+
+/// The number that an aggregate gathers; `Some(None)` for rows themselves, and none for aggregates that need each value.
+fn summed(aggregate: &Aggregate, target: Target) -> Option<Option<Number>> {
+    let of = match &aggregate.of {
+        Some(of) => Some(plain(of)?),
+        None => None,
+    };
+    match (aggregate.gather, of) {
+        (Gather::Count, None) | (Gather::Distinct, _) => Some(None),
+        (Gather::Sum | Gather::Avg, Some(column)) => whole(column, target).map(Some),
+        (Gather::Known | Gather::Min | Gather::Max, Some(column)) => compared(column, target).map(Some),
+        _ => None,
+    }
+}
+
+/// The column from which the values of a field follow.
+fn stored(column: Column) -> Option<Stored> {
+    Some(match column {
+        Column::Type => Stored::Kind,
+        Column::Host => Stored::Host,
+        Column::Site => Stored::Site,
+        Column::Status => Stored::Status,
+        Column::Captures => Stored::Captures,
+        Column::Versions => Stored::Versions,
+        Column::Depth => Stored::Depth,
+        Column::Language => Stored::Language,
+        Column::ContentType => Stored::Mime,
+        Column::Seed => Stored::Seed,
+        Column::Refusal => Stored::Refusal,
+        Column::Hop => Stored::Hop,
+        Column::Kind => Stored::Kind,
+        Column::Change => Stored::Change,
+        _ => return None,
+    })
+}
+
+/// Rows that are of one sort.
+pub(super) struct Counted {
+    /// What they have in the columns of the keys.
+    pub(super) values: Vec<u64>,
+    /// The last of them.
+    pub(super) last: u32,
+    pub(super) count: u64,
+    /// For each aggregate.
+    pub(super) sums: Vec<Option<Sum>>,
+}
+
+/// The count of each sort at its place, and the sums for each sort and number.
+struct Counters {
+    counts: Vec<(u32, u32)>,
+    sums: Vec<Sums>,
+}
+
+/// The sums of some values. There are fewer than 2^32 rows, and each value is below 2^32.
+#[derive(Clone, Copy)]
+struct Sums {
+    known: u64,
+    sum: u64,
+    least: u64,
+    most: u64,
+}
+
+const NO_SUMS: Sums = Sums { known: 0, sum: 0, least: u64::MAX, most: 0 };
+
+impl Sums {
+    fn with(self, other: Self) -> Self {
+        Self {
+            known: self.known + other.known,
+            sum: self.sum.wrapping_add(other.sum),
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+        }
+    }
+
+    fn shown(self, number: &Number) -> Sum {
+        Sum {
+            known: self.known,
+            sum: self.sum as f64 + self.known as f64 * number.value(0),
+            least: number.shown(self.least),
+            most: number.shown(self.most),
+        }
+    }
+}
+
+type Found<T> = Result<T, RowsError>;
+
+impl Columnar<'_> {
+    /// The sorts of rows, and how many were left out because only the largest are wanted; none when there are too many.
+    pub(super) fn sorted(&self, wanted: &Wanted) -> Found<Option<(Vec<Counted>, u64)>> {
+        let spans: Vec<Range<u64>> = wanted.keys.iter().map(|key| self.span(key)).collect();
+        let numbers: Vec<&Number> = wanted.numbers.iter().flatten().collect();
+        let sorts = spans.iter().fold(1, |sorts: u64, span| sorts.saturating_mul(size(span)));
+        if sorts.saturating_mul(1 + 4 * numbers.len() as u64) > SORTS_MAX {
+            return Ok(None);
+        }
+        let blocks = self.prepared.blocks();
+        let counters = rayon::current_num_threads().clamp(1, COUNTERS_MAX);
+        let counted = (0..blocks).into_par_iter().with_min_len((blocks as usize).div_ceil(counters).max(1));
+        let nothing = || Counters {
+            counts: vec![(0, 0); sorts as usize],
+            sums: vec![NO_SUMS; sorts as usize * numbers.len()],
+        };
+        let counted = counted.try_fold(nothing, |mut counters, block| {
+            self.count(block, &wanted.keys, &spans, &numbers, &mut counters)?;
+            Ok::<_, RowsError>(counters)
+        });
+        let counted = counted.try_reduce_with(|mut ours, theirs| {
+            for ((count, last), (more, later)) in ours.counts.iter_mut().zip(theirs.counts) {
+                (*count, *last) = (*count + more, (*last).max(later));
+            }
+            ours.sums.iter_mut().zip(theirs.sums).for_each(|(sum, more)| *sum = sum.with(more));
+            Ok(ours)
+        });
+        let Counters { counts, sums } = counted.transpose()?.unwrap_or_else(nothing);
+        let mut counts: Vec<_> = counts.into_iter().enumerate().collect();
+        counts.retain(|(_, (count, _))| *count > 0);
+        let all = counts.len();
+        self.running.note(|seen| seen.selected(counts.iter().map(|(_, (count, _))| u64::from(*count)).sum()));
+        let place = wanted.largest.and_then(|largest| largest.checked_sub(1)).filter(|place| *place < all);
+        if let Some(place) = place {
+            let mut sizes: Vec<u32> = counts.iter().map(|(_, (count, _))| *count).collect();
+            let (_, least, _) = sizes.select_nth_unstable_by_key(place, |count| Reverse(*count));
+            // Groups equal to the last one are ordered by their names later.
+            counts.retain(|(_, (count, _))| *count >= *least);
+        }
+        let left_out = (all - counts.len()) as u64;
+        let counted = counts.into_iter().map(|(place, (count, last))| {
+            let sums = sums.get(place * numbers.len()..).unwrap_or_default();
+            let mut shown = numbers.iter().zip(sums).map(|(number, sums)| sums.shown(number));
+            Counted {
+                values: values(place as u64, &wanted.keys, &spans),
+                last,
+                count: count.into(),
+                sums: wanted.numbers.iter().map(|number| number.and_then(|_| shown.next())).collect(),
+            }
+        });
+        Ok(Some((counted.collect(), left_out)))
+    }
+
+    /// From the least part of a key to after the greatest.
+    fn span(&self, key: &Key) -> Range<u64> {
+        let bounds = (0..self.prepared.blocks()).map(|block| self.prepared.bounds(block, key.column));
+        let bounds = bounds.reduce(|all, own| *all.start().min(own.start())..=*all.end().max(own.end()));
+        bounds.map_or(0..1, |bounds| key.part(*bounds.start())..key.part(*bounds.end()).saturating_add(1))
+    }
+
+    /// Counts the sorts of a block, each at its place among all possible ones, and notes the last row of each.
+    fn count(
+        &self,
+        block: u32,
+        keys: &[Key],
+        spans: &[Range<u64>],
+        numbers: &[&Number],
+        counters: &mut Counters,
+    ) -> Found<()> {
+        let rows = self.rows(block)?;
+        if matches!(rows, Rows::None) {
+            return Ok(());
+        }
+        let ids = self.prepared.ids(block);
+        let mut places = vec![0_u32; rows.few().map_or(ids.len(), <[_]>::len)];
+        for (key, span) in keys.iter().zip(spans) {
+            let values = self.values(block, key.column, &rows)?;
+            let size = size(span) as u32;
+            for (place, value) in places.iter_mut().zip(values) {
+                *place = *place * size + (key.part(value) - span.start) as u32;
+            }
+        }
+        for (row, place) in rows.places(ids.len()).zip(&places) {
+            if let Some(row) = row
+                && let Some((count, last)) = counters.counts.get_mut(*place as usize)
+            {
+                (*count, *last) = (*count + 1, ids.start + row);
+            }
+        }
+        for (index, number) in numbers.iter().enumerate() {
+            let values = self.values(block, number.column, &rows)?;
+            for ((row, value), place) in rows.places(ids.len()).zip(values).zip(&places) {
+                let at = *place as usize * numbers.len() + index;
+                if row.is_some()
+                    && !(number.zero_is_unknown && value == 0)
+                    && let Some(sums) = counters.sums.get_mut(at)
+                {
+                    *sums = sums.with(Sums { known: 1, sum: value, least: value, most: value });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn size(span: &Range<u64>) -> u64 {
+    span.end - span.start
+}
+
+/// What the rows of a sort have in the columns of the keys.
+fn values(mut place: u64, keys: &[Key], spans: &[Range<u64>]) -> Vec<u64> {
+    let mut values = vec![0; keys.len()];
+    for (value, (key, span)) in values.iter_mut().zip(keys.iter().zip(spans)).rev() {
+        *value = key.value(span.start + place % size(span));
+        place /= size(span);
+    }
+    values
+}

@@ -1,0 +1,102 @@
+//! Conditions on the fetches of pages. No column has what they need: change rates are worked out in a pass over all visits, and of
+//! changes the histories are read of the pages that columns leave.
+
+use archive_storage::{ROWS_TOGETHER, State, UrlId, Visit};
+use chrono::DateTime;
+use rayon::prelude::*;
+
+use super::Instant;
+use super::block_rows::Rows;
+use super::filter::Ranges;
+use super::prefilter::Test;
+use super::rows::RowsError;
+use super::running::Running;
+use crate::ledger::capture_flags;
+use crate::prepared::Prepared;
+use crate::refresh::rate::{ChangeObservations, RatePrior};
+
+type Found<T> = Result<T, RowsError>;
+
+/// What is made of visits, each in the order of the table and on all processors, sorted.
+pub(super) fn of_visits<T: Ord + Send>(
+    state: &State,
+    running: &Running,
+    make: impl Fn(UrlId, &Visit) -> Option<T> + Sync,
+) -> Found<Vec<T>> {
+    let of_part = |first: u32| -> Found<Vec<T>> {
+        running.check()?;
+        let visits = state.visits(first).take(ROWS_TOGETHER);
+        let made = visits.filter_map(|found| found.map(|(id, visit)| make(id, &visit)).transpose());
+        Ok(made.collect::<Result<_, _>>()?)
+    };
+    let parts = state.visit_parts().into_par_iter().map(of_part).collect::<Found<Vec<_>>>()?;
+    let mut made: Vec<T> = parts.into_iter().flatten().collect();
+    made.par_sort_unstable();
+    Ok(made)
+}
+
+/// The pages whose change rates are in some ranges.
+pub(super) fn rated(
+    state: &State,
+    running: &Running,
+    prior: &RatePrior,
+    ranges: &Ranges<f64>,
+) -> Found<Vec<UrlId>> {
+    of_visits(state, running, |id, visit| {
+        let rate = || ChangeObservations::from_bytes(&visit.extension).rate(prior).per_day;
+        (visit.captures > 0 && ranges.has(&rate())).then_some(id)
+    })
+}
+
+/// Whether content changed between two times, by the captures of a page from the newest on. The oldest version is not a change: a
+/// later one is known by an older version.
+pub(super) fn changed(
+    history: impl Iterator<Item = Found<(Instant, bool)>>,
+    from: Option<Instant>,
+    until: Option<Instant>,
+) -> Found<bool> {
+    let mut is_in = false;
+    for capture in history {
+        let (time, is_change) = capture?;
+        if !is_change {
+            continue;
+        }
+        if is_in {
+            return Ok(true);
+        }
+        if from.is_some_and(|from| time < from) {
+            return Ok(false);
+        }
+        is_in = until.is_none_or(|until| time < until);
+    }
+    Ok(false)
+}
+
+/// A condition on when content changed.
+#[derive(Debug)]
+pub(super) struct Changes<'a> {
+    pub(super) state: &'a State,
+    /// Holds wherever the condition holds.
+    pub(super) candidates: Box<Test<'a>>,
+    pub(super) from: Option<Instant>,
+    pub(super) until: Option<Instant>,
+}
+
+impl Changes<'_> {
+    /// The pages of a block for which it holds; what it says of those that are not among some may be wrong.
+    pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Found<Rows> {
+        let ids = prepared.ids(block);
+        let mut rows = vec![false; ids.len()];
+        let candidates = self.candidates.rows_among(prepared, block, among)?;
+        for row in candidates.places(ids.len()).flatten().filter(|row| among.has(*row as usize)) {
+            let history = self.state.history(UrlId(ids.start + row))?.map(|found| {
+                let (_, capture) = found?;
+                let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
+                Ok((time, capture_flags::content_changed(&capture)))
+            });
+            let has_changed = changed(history, self.from, self.until)?;
+            rows.get_mut(row as usize).into_iter().for_each(|row| *row = has_changed);
+        }
+        Ok(Rows::of(rows))
+    }
+}

@@ -9,7 +9,7 @@ use crate::change::{self, VersionError};
 use crate::search::Text;
 
 /// Bytes of texts that are kept.
-const BYTES_MAX: usize = 32 << 20;
+const BYTES_MAX: usize = 16 << 20;
 
 /// Texts that were read lately, of any number of archives.
 #[derive(Debug)]

@@ -63,6 +63,7 @@ mod searched;
 mod sent;
 mod spill;
 mod subject;
+mod text_checks;
 mod text_tests;
 mod times;
 mod together;

@@ -19,7 +19,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::query::{Bm25StatisticsProvider, Bm25Weight};
+use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, FuzzyTermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
 
@@ -32,9 +32,6 @@ use super::words::words;
 
 /// Words of a search; what follows them is left out.
 pub const FIND_WORDS_MAX: usize = 32;
-
-/// Words of one dictionary that are compared with one that no page has.
-const SIMILAR_READ_MAX: usize = 1_000_000;
 
 /// Letters from which on two may be different.
 const LONG_WORD: usize = 6;
@@ -274,19 +271,17 @@ impl View<'_> {
         let mut frequencies: HashMap<String, u64> = HashMap::new();
         let Some(first) = word.chars().next() else { return Ok(Some(frequencies)) };
         let distance_max = if word.chars().count() < LONG_WORD { 1 } else { 2 };
+        let near = FuzzyTermQuery::new(Term::from_field_text(fields.body, word), distance_max, true);
+        let near = near.automaton()?;
         for segment in whole.all.iter().flat_map(Searcher::segment_readers) {
             let index = segment.inverted_index(fields.body)?;
-            let mut words = index.terms().range().ge(first.to_string()).into_stream()?;
-            let mut read = 0;
-            while words.advance() && read < SIMILAR_READ_MAX {
+            let mut words = index.terms().search(&near).ge(first.to_string()).into_stream()?;
+            while words.advance() {
                 let Ok(other) = std::str::from_utf8(words.key()) else { continue };
                 if !other.starts_with(first) {
                     break;
                 }
-                read += 1;
-                if strsim::osa_distance(word, other) <= distance_max {
-                    *frequencies.entry(other.to_owned()).or_default() += u64::from(words.value().doc_freq);
-                }
+                *frequencies.entry(other.to_owned()).or_default() += u64::from(words.value().doc_freq);
             }
         }
         Ok(Some(frequencies))

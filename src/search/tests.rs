@@ -284,6 +284,37 @@ fn typed(words: &str) -> Find {
     Find { words: words.to_owned(), ..Find::default() }
 }
 
+#[test]
+fn words_that_look_alike_have_one_letter_more_less_or_other_or_two_in_another_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = writer(folder.path());
+    for (page, text) in [(1, "opening orchid ocean"), (2, "orchids opening open"), (3, "opera égalité")] {
+        writer.add(&document(page, "", text)).unwrap();
+    }
+    writer.commit(1).unwrap();
+    writer.close().unwrap();
+    let view = View::from(Reader::open(folder.path()).unwrap());
+    let like = |word: &str| {
+        let mut like: Vec<(String, u64)> = view.like(word).unwrap().unwrap().into_iter().collect();
+        like.sort();
+        like
+    };
+    let one = |word: &str, count| vec![(word.to_owned(), count)];
+    assert_eq!(like("oepn"), one("open", 1), "two letters in another order");
+    assert_eq!(like("ocan"), one("ocean", 1));
+    assert_eq!(like("opem"), one("open", 1));
+    assert_eq!(like("opern"), [one("open", 1), one("opera", 1)].concat());
+    // Two of a long word.
+    assert_eq!(like("openninng"), one("opening", 2));
+    assert_eq!(like("orchidx"), [one("orchid", 1), one("orchids", 1)].concat());
+    assert_eq!(like("openin"), [one("open", 1), one("opening", 2)].concat());
+    // The first letter has to be right.
+    assert_eq!(like("pening"), []);
+    assert_eq!(view.like("open").unwrap(), None, "some page has it");
+    assert_eq!(like(""), []);
+    assert_eq!(like(&"o".repeat(5000)), []);
+}
+
 fn best(reader: &View<'_>, find: &Find) -> Vec<u32> {
     let mut found = reader.find(find).unwrap().judge();
     found.sort_by(|left, right| right.score.total_cmp(&left.score));

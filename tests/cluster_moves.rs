@@ -106,18 +106,19 @@ fn refresh_at_one_address(is_beside_a_crawl: bool) {
 fn a_refresh_in_a_cluster_fetches_what_it_fetches_alone_and_crawls_send_what_it_finds() {
     let served = TestWeb::start(still(417, 600, 0));
     let nodes = crawled(&served);
-    let tomorrow = (Utc::now() + TimeDelta::days(1)).to_rfc3339_opts(SecondsFormat::Secs, true);
-    let with = |more: &[&str]| {
-        let more = [&["--clock", &tomorrow], more].concat();
+    let now = Utc::now();
+    let with = |days: i64, more: &[&str]| {
+        let clock = (now + TimeDelta::days(days)).to_rfc3339_opts(SecondsFormat::Secs, true);
+        let more = [&["--clock", &clock], more].concat();
         served.at_once().into_iter().chain(more.into_iter().map(str::to_owned)).collect::<Vec<_>>()
     };
     let (url, copy) = (nodes.url(), nodes.archives[0].copy());
-    let alone = start(&mut refresh(&copy, &with(&[]))).wait().succeeded();
+    let alone = start(&mut refresh(&copy, &with(1, &[]))).wait().succeeded();
     assert!(
         alone.errors.contains("is partition 1/2 of a cluster") && alone.errors.contains("give --cluster")
     );
     let own = &nodes.archives[0];
-    let joined = start(&mut refresh(own, &with(&["--cluster", &url]))).wait().succeeded();
+    let joined = start(&mut refresh(own, &with(1, &["--cluster", &url]))).wait().succeeded();
     assert!(joined.errors.contains("partition 1/2, epoch 2"), "{}", joined.errors);
     assert!(!joined.errors.contains("give --cluster"), "{}", joined.errors);
     let fetched = |archive: &Archive| {
@@ -126,11 +127,17 @@ fn a_refresh_in_a_cluster_fetches_what_it_fetches_alone_and_crawls_send_what_it_
     };
     assert_eq!(fetched(own), fetched(&copy));
     assert!(fetched(own).values().filter(|captures| **captures > 1).count() > 40, "pages were fetched again");
-    // The other node's crawl waits for nothing here, and nobody continues a crawl that had reached its limit.
-    assert_eq!(nodes.status()["told"][0]["activity"], serde_json::json!({ "ended": "refresh" }));
+    // Nobody continues a crawl that had reached its limit; one that was killed is still to be continued.
+    let ended = |node: usize| nodes.status()["told"][node]["activity"]["ended"].clone();
+    assert_eq!(ended(0), "refresh");
+    let mut killed = start(nodes.crawl(1).args(["--workers", "1"]));
+    assert!(killed.wait_until(|| !nodes.objects("status/2/0000000002").is_empty()));
+    killed.kill();
+    start(&mut refresh(&nodes.archives[1], &with(1, &["--cluster", &url]))).wait().succeeded();
+    assert_eq!(ended(1), "stopped");
 
     // What a refresh finds without the others is sent by the next crawl.
-    start(&mut refresh(&nodes.archives[1], &with(&[]))).wait().succeeded();
+    start(&mut refresh(&nodes.archives[1], &with(2, &[]))).wait().succeeded();
     let waiting = || Credits::outbox(Store::read_only(&nodes.archives[1].path).unwrap().state()).count();
     assert!(waiting() > 0);
     nodes.run();
@@ -139,7 +146,7 @@ fn a_refresh_in_a_cluster_fetches_what_it_fetches_alone_and_crawls_send_what_it_
 
     let elsewhere = tempfile::tempdir().unwrap();
     let other = Nodes { store: elsewhere, ..Nodes::new(&served, 2) };
-    let at_other = with(&["--cluster", &other.url()]);
+    let at_other = with(1, &["--cluster", &other.url()]);
     start(&mut refresh(own, &at_other)).wait().refused(1, &["there is no cluster in"]);
     start(other.crawl(0).args(["--limit", "3"])).wait().succeeded();
     start(&mut refresh(own, &at_other)).wait().refused(1, &["this archive is partition 1/2 of the cluster"]);

@@ -251,31 +251,39 @@ impl Change<'_> {
         let known = record.files.get(shared.file).cloned().unwrap_or_default();
         let path = shared.path(archive)?;
         let current = shared.digest(&path)?;
-        let is_gone = version.is_removed && current.is_none();
-        if is_gone || (known.version == version.number && current == known.digest) {
+        let is_known = known.version == version.number;
+        if (version.is_removed && current.is_none()) || (is_known && current == known.digest) {
             return Ok(Taken::Had);
         }
-        if !version.is_removed && content.is_none() {
-            *content = Some(self.read()?);
-        }
-        let content = content.as_ref().filter(|_| !version.is_removed);
-        let digest = content.map(Content::digest);
-        let is_of_cluster = current.is_none() || [&known.digest, &known.before].contains(&&current);
-        if current != digest && !is_of_cluster {
-            return Ok(if version.is_removed { Taken::Had } else { Taken::Refused });
-        }
+        let digest =
+            if is_known { known.digest.clone() } else { self.content(content)?.map(Content::digest) };
+        let is_own = current.is_some() && ![&digest, &known.digest, &known.before].contains(&&current);
         // First the note, then the file: after a crash in between, the file is still known to be the cluster's.
-        let entry = Entry { version: version.number, digest: digest.clone(), before: current.clone() };
+        let before = current.clone().filter(|_| !is_own);
+        let entry = Entry { version: version.number, digest: digest.clone(), before };
         if entry != known {
             record.files.insert(shared.file.to_owned(), entry);
             record.write(archive)?;
         }
-        match content {
-            _ if current == digest => return Ok(Taken::Had),
+        if is_own {
+            return Ok(if version.is_removed { Taken::Had } else { Taken::Refused });
+        }
+        if current == digest {
+            return Ok(Taken::Had);
+        }
+        match self.content(content)? {
             Some(content) => content.write(shared, archive, now)?,
             None => self.remove(&path)?,
         }
         Ok(Taken::Over)
+    }
+
+    /// What the version says; none if it removes the file.
+    fn content<'c>(&self, content: &'c mut Option<Content>) -> Result<Option<&'c Content>, ShareError> {
+        if content.is_none() && !self.version.is_removed {
+            *content = Some(self.read()?);
+        }
+        Ok(content.as_ref())
     }
 
     fn read(&self) -> Result<Content, ShareError> {

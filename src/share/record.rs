@@ -18,11 +18,11 @@ const BYTES_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
-    /// The version that was taken over last.
+    /// The version that was looked at last.
     pub(super) version: u64,
-    /// The digest of the file as it was taken over; none if it was removed.
+    /// Its digest; none if it says that the file is no more.
     pub(super) digest: Option<String>,
-    /// The digest of the file that it replaced, which is still there after a crash.
+    /// The digest of the file that it replaces, which is still there after a crash; none if that is the archive's own.
     pub(super) before: Option<String>,
 }
 

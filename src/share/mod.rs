@@ -1,7 +1,7 @@
 //! What holds on all nodes of a cluster: access rules, topics and watches that are published there, and taken over by archives.
 //!
 //! A published file has the name that it has in an archive's folder: `access.toml`, `NAME.topic` or `NAME.json`. What came from the
-//! cluster is noted in `shared.json` ([`record`]). Everything else is of the archive's own, and stays. Each file is checked by what
+//! cluster is noted in `shared.json`. Everything else is of the archive's own, and stays. Each file is checked by what
 //! reads it in an archive, before it is published and before it is taken over.
 
 mod record;

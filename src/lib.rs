@@ -41,6 +41,7 @@ pub mod runs;
 pub mod search;
 pub mod selection;
 pub mod serve;
+pub mod share;
 pub mod spare;
 pub mod texts;
 pub mod topic;

@@ -2,11 +2,9 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::process::Command;
 
 use archive_testweb::Config;
 
-use crate::cluster::{Nodes, still};
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb};
 
@@ -27,7 +25,7 @@ fn rules(archive: &Archive, text: &str) {
 }
 
 /// The URLs of captured HTML pages, as `query` lists them.
-fn queried(archive: &Archive, more: &[&str]) -> Vec<String> {
+pub(crate) fn queried(archive: &Archive, more: &[&str]) -> Vec<String> {
     let query = [&["page type = html select url"], more].concat();
     archive.json("query", &query).iter().map(|page| page["url"].as_str().unwrap().to_owned()).collect()
 }
@@ -165,58 +163,4 @@ fn a_mistake_in_the_rules_shows_nothing_and_says_where() {
     let elsewhere = archive.file("elsewhere.toml", "[[rule]]\nprefix = \"\"\n");
     std::os::unix::fs::symlink(elsewhere, archive.path.join("access.toml")).unwrap();
     assert_eq!(archive.run("get", &[&home]).code, Some(1));
-}
-
-#[test]
-fn rules_of_a_cluster_hold_in_all_archives_that_take_them_over() {
-    let served = TestWeb::start(still(93, 40, 0));
-    let nodes = Nodes::new(&served, 2);
-    nodes.run();
-    let command = |more: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
-        command.args(["cluster", "access", "--cluster", &nodes.url()]).args(more);
-        command
-    };
-    let ask = |more: &[&str]| start(&mut command(more)).wait();
-    let folders: Vec<&str> = nodes.archives.iter().map(|archive| archive.path.to_str().unwrap()).collect();
-    let both = ["--archive", folders[0], "--archive", folders[1]];
-    let shown = || nodes.archives.iter().map(|archive| queried(archive, &[]).len()).collect::<Vec<_>>();
-    let publish = |text: &str| {
-        let file = nodes.archives[0].file("rules.toml", text);
-        ask(&["--set", file.to_str().unwrap()])
-    };
-    let all = shown();
-    assert!(all.iter().all(|pages| *pages > 0));
-    let nothing = ask(&both).succeeded();
-    assert!(nothing.errors.contains("no access rules are published"), "{}", nothing.errors);
-    publish("[[rule]]\nprefx = \"\"\n").refused(2, &["rules.toml, line 2", "prefx", "nothing was published"]);
-
-    let most = archive::cluster::RULES_BYTES_MAX as usize;
-    publish(&"#".repeat(most + 1)).refused(1, &["rules.toml", &format!("longer than {most} bytes")]);
-
-    let everything = "[[rule]]\nprefix = \"\"\n";
-    assert_eq!(publish(everything).succeeded().text(), "version 1 is published: 1 rule\n");
-    assert_eq!(ask(&both).succeeded().text().matches("access.toml: version 1\n").count(), 2);
-    assert_eq!(shown(), [0, 0]);
-    assert_eq!(ask(&both).succeeded().text(), "", "they have them");
-    assert_eq!(ask(&[]).succeeded().text(), everything);
-
-    let mut watching = start(&mut command(&[&both[..], &["--every", "50ms"]].concat()));
-    assert!(publish(&"#".repeat(most)).succeeded().text().contains("version 2 is published: 0 rules"));
-    assert!(watching.wait_until(|| shown() == all));
-    watching.signal("-TERM");
-    assert_eq!(watching.wait().code, Some(4));
-
-    // Rules that somebody wrote into an archive are not lost.
-    rules(&nodes.archives[1], "# my own\n");
-    publish(everything).succeeded();
-    let refused = ask(&both).refused(1, &[folders[1], "did not come from the cluster", "--set"]);
-    assert!(refused.text().contains("version 3"), "{}", refused.text());
-    assert_eq!(shown(), [0, all[1]]);
-    assert_eq!(fs::read_to_string(nodes.archives[1].path.join("access.toml")).unwrap(), "# my own\n");
-
-    // Nothing is taken over that would let archives show nothing by mistake.
-    fs::write(nodes.store.path().join("access/0000000004"), "[[rule]]\nprefx = 1\n").unwrap();
-    ask(&both).refused(1, &["version 4 of the access rules is damaged", "line 2"]);
-    assert_eq!(shown(), [0, all[1]]);
 }

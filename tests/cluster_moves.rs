@@ -1,7 +1,12 @@
 //! Several nodes share an address, and partitions move from one node to another: after a kill, on demand, and after a lost disk.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+use archive::ledger::Credits;
+use archive_storage::Store;
+use chrono::{SecondsFormat, TimeDelta, Utc};
 
 use crate::cluster::{Nodes, alone, assert_union, still, union};
 use crate::politeness::are_apart;
@@ -28,33 +33,126 @@ fn ask_one_address(count: usize) {
     let served = TestWeb::start(still(409, 2000, 0));
     served.server.record_arrivals(true);
     let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(&served, count) };
-    let crawl = |node: usize, delay: Duration| {
-        let (partition, delay) = (format!("{}/{count}", node + 1), format!("{}ms", delay.as_millis()));
-        let mut options = served.connection().to_vec();
-        options.extend(ONE_ADDRESS.map(str::to_owned));
-        let more = [
-            "--address-delay",
-            &delay,
-            "--scope",
-            "any",
-            "--cluster",
-            &nodes.url(),
-            "--partition",
-            &partition,
-        ];
-        options.extend(more.map(str::to_owned));
-        nodes.archives[node].crawl(&nodes.seeds, &options)
-    };
     let too_long = Duration::from_millis(10_001);
-    start(&mut crawl(0, too_long)).wait().refused(1, &["--address-delay is at most 10 s"]);
-    let begin = |node| start(&mut crawl(node, ADDRESS_DELAY));
-    let running: Vec<Running> = (0..count).map(begin).collect();
+    start(&mut crawl(&nodes, 0, too_long)).wait().refused(1, &["--address-delay is at most 10 s"]);
+    are_apart_together(&nodes, (0..count).map(|node| crawl(&nodes, node, ADDRESS_DELAY)).collect());
+}
+
+/// The crawl of a node that keeps delays, not started.
+fn crawl(nodes: &Nodes, node: usize, delay: Duration) -> Command {
+    let partition = format!("{}/{}", node + 1, nodes.archives.len());
+    let mut options = polite(nodes, delay);
+    options.extend(["--scope", "any", "--partition", &partition].map(str::to_owned));
+    nodes.archives[node].crawl(&nodes.seeds, &options)
+}
+
+fn polite(nodes: &Nodes, delay: Duration) -> Vec<String> {
+    let mut options = nodes.served.connection().to_vec();
+    options.extend(ONE_ADDRESS.map(str::to_owned));
+    let delay = format!("{}ms", delay.as_millis());
+    options.extend(["--address-delay", &delay, "--cluster", &nodes.url()].map(str::to_owned));
+    options
+}
+
+/// Fails unless all nodes together leave the address alone for its delay, and each has a turn.
+fn are_apart_together(nodes: &Nodes, commands: Vec<Command>) {
+    let captured = || -> Vec<u64> {
+        let count =
+            |archive: &Archive| if archive.path.exists() { captures(&archive.path).count() } else { 0 };
+        nodes.archives.iter().map(count).collect()
+    };
+    let before = captured();
+    let running: Vec<Running> = commands.into_iter().map(|mut command| start(&mut command)).collect();
     running.into_iter().for_each(|node| drop(node.wait().succeeded()));
-    let arrivals = served.server.take_arrivals();
-    let shares: Vec<_> = nodes.archives.iter().map(|archive| captures(&archive.path).count()).collect();
-    println!("{count} nodes: {} requests to one address, {shares:?} captures", arrivals.len());
+    let arrivals = nodes.served.server.take_arrivals();
+    let shares: Vec<u64> = captured().iter().zip(&before).map(|(now, before)| now - before).collect();
+    println!("{} nodes: {} requests to one address, {shares:?} captures", shares.len(), arrivals.len());
     assert!(shares.iter().all(|share| *share > 10), "every node has had a turn: {shares:?}");
     are_apart("the address", &arrivals, ADDRESS_DELAY);
+}
+
+/// Nodes that have each crawled a part of a web at one address, as fast as it goes.
+fn crawled(served: &TestWeb) -> Nodes<'_> {
+    let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(served, 2) };
+    let mut crawls: Vec<Command> = (0..2).map(|node| nodes.crawl(node)).collect();
+    let running: Vec<Running> = crawls.iter_mut().map(|crawl| start(crawl.args(["--limit", "60"]))).collect();
+    running.into_iter().for_each(|node| drop(node.wait().succeeded()));
+    nodes
+}
+
+fn refresh(archive: &Archive, options: &[String]) -> Command {
+    let mut command = archive.command("refresh");
+    command.args(["--budget", "60", "--shortest", "0s"]).args(options);
+    command
+}
+#[test]
+fn a_refresh_takes_turns_with_refreshes_and_crawls_of_other_nodes() {
+    let beside_a_crawl = std::thread::spawn(|| refresh_at_one_address(true));
+    refresh_at_one_address(false);
+    beside_a_crawl.join().unwrap();
+}
+
+fn refresh_at_one_address(is_beside_a_crawl: bool) {
+    let served = TestWeb::start(still(416, 2000, 0));
+    let nodes = crawled(&served);
+    served.server.record_arrivals(true);
+    let refresh = |node: usize| refresh(&nodes.archives[node], &polite(&nodes, ADDRESS_DELAY));
+    let other = if is_beside_a_crawl { crawl(&nodes, 1, ADDRESS_DELAY) } else { refresh(1) };
+    are_apart_together(&nodes, vec![refresh(0), other]);
+    nodes.balances();
+}
+
+#[test]
+fn a_refresh_in_a_cluster_fetches_what_it_fetches_alone_and_crawls_send_what_it_finds() {
+    let served = TestWeb::start(still(417, 600, 0));
+    let nodes = crawled(&served);
+    let now = Utc::now();
+    let with = |days: i64, more: &[&str]| {
+        let clock = (now + TimeDelta::days(days)).to_rfc3339_opts(SecondsFormat::Secs, true);
+        let more = [&["--clock", &clock], more].concat();
+        served.at_once().into_iter().chain(more.into_iter().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let (url, copy) = (nodes.url(), nodes.archives[0].copy());
+    let alone = start(&mut refresh(&copy, &with(1, &[]))).wait().succeeded();
+    assert!(
+        alone.errors.contains("is partition 1/2 of a cluster") && alone.errors.contains("give --cluster")
+    );
+    let own = &nodes.archives[0];
+    let joined = start(&mut refresh(own, &with(1, &["--cluster", &url]))).wait().succeeded();
+    assert!(joined.errors.contains("partition 1/2, epoch 2"), "{}", joined.errors);
+    assert!(!joined.errors.contains("give --cluster"), "{}", joined.errors);
+    let fetched = |archive: &Archive| {
+        let captures = captures(&archive.path).0.into_iter();
+        captures.map(|(url, captures)| (url, captures.len())).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(fetched(own), fetched(&copy));
+    assert!(fetched(own).values().filter(|captures| **captures > 1).count() > 40, "pages were fetched again");
+    // Nobody continues a crawl that had reached its limit; one that was killed is still to be continued.
+    let ended = |node: usize| nodes.status()["told"][node]["activity"]["ended"].clone();
+    assert_eq!(ended(0), "refresh");
+    let mut killed = start(nodes.crawl(1).args(["--workers", "1"]));
+    assert!(killed.wait_until(|| !nodes.objects("status/2/0000000002").is_empty()));
+    killed.kill();
+    start(&mut refresh(&nodes.archives[1], &with(1, &["--cluster", &url]))).wait().succeeded();
+    assert_eq!(ended(1), "stopped");
+
+    // What a refresh finds without the others is sent by the next crawl.
+    start(&mut refresh(&nodes.archives[1], &with(2, &[]))).wait().succeeded();
+    let waiting = || Credits::outbox(Store::read_only(&nodes.archives[1].path).unwrap().state()).count();
+    assert!(waiting() > 0);
+    nodes.run();
+    assert_eq!(waiting(), 0);
+    nodes.balances();
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    let other = Nodes { store: elsewhere, ..Nodes::new(&served, 2) };
+    let at_other = with(1, &["--cluster", &other.url()]);
+    start(&mut refresh(own, &at_other)).wait().refused(1, &["there is no cluster in"]);
+    start(other.crawl(0).args(["--limit", "3"])).wait().succeeded();
+    start(&mut refresh(own, &at_other)).wait().refused(1, &["this archive is partition 1/2 of the cluster"]);
+    let single = Archive::new();
+    start(single.crawl(&nodes.seeds, &served.at_once()).args(["--limit", "3"])).wait().succeeded();
+    start(&mut refresh(&single, &at_other)).wait().refused(2, &["is no partition of a cluster"]);
 }
 
 #[test]

@@ -71,6 +71,7 @@ mod seeds;
 mod serve;
 mod serving;
 mod shared_budget;
+mod sharing;
 mod sheet_browser;
 mod signals;
 mod soak;

@@ -10,11 +10,11 @@ use archive::cluster::{
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 
-use self::rules::RulesArgs;
+use self::share::ShareArgs;
 use super::options::duration;
 use super::output;
 
-mod rules;
+mod share;
 
 /// Inspect the nodes of a cluster, and direct them
 #[derive(clap::Subcommand)]
@@ -22,7 +22,7 @@ pub(crate) enum Command {
     Status(StatusArgs),
     Drain(DrainArgs),
     Balance(BalanceArgs),
-    Access(RulesArgs),
+    Share(ShareArgs),
 }
 
 /// Ask the node of a partition to end, so that another one can take the partition.
@@ -139,7 +139,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status(args),
         Command::Drain(args) => leave(args),
         Command::Balance(args) => balance(args),
-        Command::Access(args) => rules::run(args),
+        Command::Share(args) => share::run(args),
     }
 }
 

@@ -190,7 +190,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.fetch.start_log(std::slice::from_ref(&args.archive.path))?;
     args.cash.check(&args.archive.path)?;
     options.checkpoint_every = args.checkpoint_every;
-    options.cluster = args.cluster.member()?;
+    let member = args.cluster.member()?;
     options.has_slots = args.cluster.slots;
     let copy_to = |url: &String| CopyTo { url: url.clone(), keep: args.copy_keep };
     options.copies = args.copy_to.as_ref().map(copy_to);
@@ -199,6 +199,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.cash.apply(&mut store, options.obey_decisions)?;
     args.fetch.versions.apply(&args.archive.path)?;
     (_, options.noticed) = notices::settle(&mut store, &options, KEYS_MAX, &stop)?;
+    // Others would take the end of the run for key files for that of the crawl.
+    options.cluster = member;
     let mut progress = Progress::start(args.limit);
     let (end, status) =
         crawl::run(&mut store, Purpose::Discover { seeds, scope }, &options, &stop, &mut |status| {

@@ -28,10 +28,9 @@ pub(crate) fn settle(
     let keys = pending.keys.len();
     if keys > 0 {
         let time = options.time.map_or(KEYS_TIME_MAX, |time| (time / TIME_FOR_KEYS).min(KEYS_TIME_MAX));
-        // These are not pages of a harvest, and other nodes have their own.
-        let (harvest, cluster) = (crawl::HarvestRules::default(), None);
-        let options =
-            Options { name: "pings", time: Some(time), limit: None, harvest, cluster, ..options.clone() };
+        // These are not pages of a harvest.
+        let harvest = crawl::HarvestRules::default();
+        let options = Options { name: "pings", time: Some(time), limit: None, harvest, ..options.clone() };
         crawl::run(store, Purpose::Refresh { pages: pending.keys.clone() }, &options, stop, &mut |_| {})?;
     }
     let Taken { pages, dropped, waiting } = pending.settle(store, options.fetch.clock.now())?;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use archive::access::Access;
+use archive::cluster;
 use archive::crawl::{self, End, Options, Purpose, Status};
 use archive::ledger::Credits;
 use archive::prepared;
@@ -49,6 +50,7 @@ const TIME_FOR_END_MAX: Duration = Duration::from_secs(20);
   archive refresh --budget 5000 --policy xyleme --shortest 1d     # equation 22 of Xyleme, no page twice a day
   archive refresh --budget 5000 --weight pagerank                 # by a column of archive rank --save
   archive refresh --budget 5000 --archive A1 --archive A2         # partitions of a cluster share one budget
+  archive refresh --budget 5000 --archive A1 --cluster s3://crawl/cluster     # beside the crawls of other nodes
 
 A first cron line (examples/ has more, and systemd units):
   7 * * * *  archive refresh --archive /srv/web.archive --budget 5000 --for 50m
@@ -68,6 +70,13 @@ pub(crate) struct Args {
     /// https://archive.example.org
     #[arg(long, value_name = "URL", value_parser = callback)]
     callback: Option<String>,
+    /// Take turns with the other nodes of the archive's cluster at addresses that they ask, too; URL of the object store that they
+    /// share (docs/cluster.md)
+    #[arg(long, value_name = "URL")]
+    cluster: Option<String>,
+    /// The name of this node [default: the machine's name]
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    node: Option<String>,
     #[command(flatten)]
     rules: RulesArgs,
     #[command(flatten)]
@@ -110,6 +119,8 @@ struct Member {
     choice: Choice,
     /// Whether it keeps other rules than before.
     is_changed: bool,
+    /// Its place in its cluster, if it takes turns with other nodes.
+    place: Option<cluster::Member>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -127,22 +138,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut watched = Vec::new();
     for store in &mut stores {
         options.time = args.time.map(|time| left(time, started));
+        options.cluster = place(args, store)?;
         let (asked, noticed) = notices::settle(store, &options, keys_left, &stop)?;
         (keys_left, budget) = (keys_left - asked, budget - asked);
         let now = options.fetch.clock.now();
         let due = watch::list(store.path())?.into_iter().filter(|watch| watch.is_due(now)).collect();
-        watched.push((deliveries::awaited(due, store, &options), noticed));
+        watched.push((deliveries::awaited(due, store, &options), noticed, options.cluster.take()));
     }
     let now = options.fetch.clock.now();
     let choices = choice::choices(&rules, &mut stores, !args.fetch.no_decisions)?;
     let members = stores.into_iter().zip(watched).zip(choices);
     let members: Vec<Member> = members
-        .map(|((store, (awaited, noticed)), (choice, is_changed))| Member {
+        .map(|((store, (awaited, noticed, place)), (choice, is_changed))| Member {
             store,
             awaited,
             noticed,
             choice,
             is_changed,
+            place,
         })
         .collect();
     let (pages, idle) = divide(args, &members, &answering, budget, now)?;
@@ -201,6 +214,31 @@ fn open_all(args: &Args, folders: &[PathBuf], options: &Options) -> anyhow::Resu
         Ok(store)
     };
     folders.iter().map(open).collect()
+}
+
+/// The place of an archive in its cluster, if it is to take turns with the other nodes.
+fn place(args: &Args, store: &mut Store) -> anyhow::Result<Option<cluster::Member>> {
+    let (path, partition) = (store.path().to_owned(), Credits::partition_of(store.state())?);
+    match (&args.cluster, partition) {
+        (Some(url), Some(partition)) => {
+            let member = cluster::Member::again(url, &partition, args.node.as_deref())?;
+            Credits::join_cluster(store.state_mut(), Some(&member.partition))?;
+            return Ok(Some(member));
+        }
+        (Some(_), None) => {
+            let path = path.display();
+            return Err(
+                UsageError(format!("{path} is no partition of a cluster; leave --cluster out")).into()
+            );
+        }
+        // The crawls may be over, and the object store gone: that must not keep the archive from being refreshed.
+        (None, Some(own)) if own.count > 1 => output::note(format_args!(
+            "{} is partition {own} of a cluster, whose other nodes may ask the same addresses at the same time; to take turns with them, give --cluster URL",
+            path.display()
+        )),
+        (None, _) => {}
+    }
+    Ok(None)
 }
 
 /// Which of several archives answers for each site.
@@ -294,7 +332,7 @@ impl Run<'_> {
         options: &Options,
         is_stopped: bool,
     ) -> anyhow::Result<(Sum, Option<Progress>)> {
-        let Member { mut store, awaited, noticed, is_changed, .. } = member;
+        let Member { mut store, awaited, noticed, is_changed, place, .. } = member;
         let Self { args, begun, stop, .. } = *self;
         let path = store.path().to_owned();
         // A run that was killed left the index as it was: the next one catches up, even with nothing to fetch.
@@ -313,7 +351,7 @@ impl Run<'_> {
         }
         let count = pages.len() as u64;
         let mut progress = Progress::start(Some(count));
-        let options = Options { noticed, ..options.clone() };
+        let options = Options { noticed, cluster: place, ..options.clone() };
         let (end, status) =
             crawl::run(&mut store, Purpose::Refresh { pages }, &options, stop, &mut |status| {
                 progress.show(status);

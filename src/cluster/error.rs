@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ADDRESS_DELAY_MAX, BatchError, Mode};
+use super::{ADDRESS_DELAY_MAX, BatchError, FILES_MAX, Mode};
 use crate::remote::RemoteError;
 
 /// Why a node cannot take part, or cannot continue.
@@ -93,11 +93,12 @@ pub enum ClusterError {
         /// The object.
         name: String,
     },
-    /// Somebody else has published access rules at this moment.
-    #[error(
-        "somebody else has just published version {0} of the access rules; look at it, then publish again"
-    )]
-    Published(u64),
+    /// Somebody else has published a file at this moment.
+    #[error("somebody else has just published version {1} of {0}; look at it, then publish again")]
+    Published(String, u64),
+    /// There are too many files.
+    #[error("at most {FILES_MAX} files can be published in a cluster, also those that were removed")]
+    TooManyFiles,
     /// Another node begins at this moment.
     #[error("another node is taking partition {0} over at this moment; leave the partition to it")]
     Beginning(u16),

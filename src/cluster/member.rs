@@ -68,6 +68,23 @@ impl Member {
 }
 
 impl Member {
+    /// Finds the cluster at a URL for an archive that has a partition already; begins none.
+    ///
+    /// # Errors
+    /// When there is none, the store cannot be used, or the cluster has another number of partitions or another mode.
+    pub fn again(url: &str, partition: &Partition, node: Option<&str>) -> Result<Self, ClusterError> {
+        let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
+        remote::runtime()?.block_on(shared.cluster())?.ok_or_else(|| ClusterError::None(url.to_owned()))?;
+        Self::find(&Asked {
+            url: url.to_owned(),
+            number: partition.number,
+            count: partition.count,
+            mode: Some(partition.mode),
+            node: node.map(str::to_owned),
+            after: None,
+        })
+    }
+
     /// Makes sure that no newer node has the partition.
     ///
     /// # Errors

@@ -11,7 +11,7 @@
 //! | `epochs/P/E.drain` | by any program that asks that node to end | the name of the node that is to be next, or nothing; see [`drain`] |
 //! | `status/P/E/N` | again and again, by that node | how far it is: the highest number counts; see [`Status`] |
 //! | `addresses/P/E/N` | again and again, by that node | hashes of the N addresses that it asks, ever more; see [`Turns`] |
-//! | `access/N` | once, by any program | version N of the access rules: the highest counts; see [`publish_rules`] |
+//! | `files/NAME/N` | once, by any program | version N of a file that holds on all nodes: the highest counts; see [`Publications`] |
 //! | `exchange/TO/FROM/N` | once, by the owner of FROM | links and cash for TO; see [`Batch`] |
 //!
 //! Invariants:
@@ -33,7 +33,7 @@ mod drain;
 mod error;
 mod member;
 mod node;
-mod rules;
+mod publications;
 mod shared;
 #[cfg(test)]
 mod simulation;
@@ -60,7 +60,7 @@ pub use drain::{Drained, drain};
 pub use error::ClusterError;
 pub use member::{Asked, Member};
 pub use node::{Commit, Event, Node};
-pub use rules::{ClusterRules, RULES_BYTES_MAX, Taken, newest_rules, publish_rules};
+pub use publications::{FILES_MAX, Publications, Version};
 pub use slots::{Slots, SlotsOfMachine};
 pub use standing::{ExchangeState, Rest};
 pub use status::{Activity, Progress, Status};

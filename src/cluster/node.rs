@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{self, Receiver, UnboundedSender};
 
 use super::member::place;
 use super::shared::{Epoch, Shared};
-use super::status::{Activity, Progress};
+use super::status::{Activity, Progress, Status};
 use super::turns::Look;
 use super::worker::Worker;
 use super::{Batch, ClusterError, Marks, Member, Partition};
@@ -91,6 +91,8 @@ pub struct Node {
     pub epoch: u64,
     /// Whether it has to wait for the previous node; [`Event::Begun`] says when that is over.
     pub waits: bool,
+    /// Whether the partition's crawl was to be continued when this node took the partition over.
+    pub is_unfinished: bool,
 }
 
 impl Node {
@@ -125,7 +127,12 @@ impl Node {
             return Err(ClusterError::Beginning(partition.number));
         }
         check_fresh(&shared, &partition, marks, known).await?;
-        let waits = before > 0 && !has_ended(&shared, partition.number, before, &mine).await?;
+        let last = shared.status(partition.number).await?.filter(|status| status.epoch == before);
+        let is_over = |status: &Status| status.activity.is_over();
+        let waits = before > 0
+            && !last.as_ref().is_some_and(is_over)
+            && !is_here(&shared, partition.number, before, &mine).await?;
+        let is_unfinished = !last.is_some_and(|status| status.activity.has_had_enough());
         let epoch = before + 1;
         let held = shared.time.now();
         shared.take_epoch(partition.number, epoch, &mine).await?;
@@ -134,7 +141,7 @@ impl Node {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let own = Lease { partition, node: mine.node, epoch, known, held, begins };
         let worker = Worker::new(shared, own, marks.clone(), queue, sender);
-        Ok((Self { commits, events, thread: None, epoch, waits }, worker))
+        Ok((Self { commits, events, thread: None, epoch, waits, is_unfinished }, worker))
     }
 
     /// Hands over what a checkpoint has made durable.
@@ -222,15 +229,10 @@ pub(super) async fn check_newest(shared: &Shared, partition: u16, epoch: u64) ->
     Err(ClusterError::Superseded { partition, epoch, newest, node })
 }
 
-/// Whether the previous node of the partition has surely ended.
-async fn has_ended(shared: &Shared, partition: u16, before: u64, mine: &Epoch) -> Result<bool, ClusterError> {
-    let is_here = shared
-        .epoch(partition, before)
-        .await?
-        .is_some_and(|epoch| !mine.place.is_empty() && epoch.place == mine.place);
-    let status = shared.status(partition).await?;
-    let has_said = status.is_some_and(|status| status.epoch == before && status.activity.is_over());
-    Ok(is_here || has_said)
+/// Whether the previous node of the partition had the same archive, so that it has surely ended.
+async fn is_here(shared: &Shared, partition: u16, before: u64, mine: &Epoch) -> Result<bool, ClusterError> {
+    let before = shared.epoch(partition, before).await?;
+    Ok(before.is_some_and(|epoch| !mine.place.is_empty() && epoch.place == mine.place))
 }
 
 pub(super) fn time_of_day(time: &dyn Time) -> String {

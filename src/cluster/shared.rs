@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::batch::Fault;
 use super::status::Status;
 use super::turns::{Announced, Clock};
-use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, RULES_BYTES_MAX, Route};
+use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route, Version};
 use crate::remote::{self, RemoteError, Time};
 
 /// The object with the number of partitions.
@@ -23,13 +23,13 @@ const CLUSTER: &str = "cluster.json";
 /// The folder of the addresses that nodes ask.
 const ADDRESSES: &str = "addresses";
 
-/// The folder of access rules.
-const RULES: &str = "access";
+/// The folder of files that hold on all nodes.
+const FILES: &str = "files";
 
 /// The suffix of an epoch's name that asks its node to end.
 const DRAIN: &str = ".drain";
 
-/// Bytes of an object that is neither a batch nor access rules, at most.
+/// Bytes of an object that is neither a batch nor a published file, at most.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
 /// How often a status is looked for, if a newer one replaces it in the meantime.
@@ -339,23 +339,39 @@ impl Shared {
         Ok(addresses.iter().map(|address| u64::from_le_bytes(*address)).collect())
     }
 
-    /// The version of the newest access rules; 0 if there are none.
-    pub(super) async fn newest_rules(&self) -> Result<u64, ClusterError> {
-        self.highest(RULES).await
+    /// The newest versions of published files, by their names.
+    pub(super) async fn published(&self) -> Result<BTreeMap<String, Version>, ClusterError> {
+        let mut newest: BTreeMap<String, Version> = BTreeMap::new();
+        for (name, bytes) in self.list(FILES).await? {
+            let Some((file, number)) = name.split_once('/') else { continue };
+            let Ok(number) = number.parse() else { continue };
+            if newest.get(file).is_none_or(|known| known.number < number) {
+                newest.insert(file.to_owned(), Version { number, is_removed: bytes == 0 });
+            }
+        }
+        Ok(newest)
     }
 
-    pub(super) async fn create_rules(&self, version: u64, text: &str) -> Result<(), ClusterError> {
-        match self.create(&numbered(RULES, version), Bytes::copy_from_slice(text.as_bytes())).await {
-            Err(ClusterError::Conflict { .. }) => Err(ClusterError::Published(version)),
+    pub(super) async fn publish_file(
+        &self,
+        file: &str,
+        version: u64,
+        bytes: Bytes,
+    ) -> Result<(), ClusterError> {
+        match self.create(&numbered(&format!("{FILES}/{file}"), version), bytes).await {
+            Err(ClusterError::Conflict { .. }) => Err(ClusterError::Published(file.to_owned(), version)),
             created => created,
         }
     }
 
-    pub(super) async fn rules(&self, version: u64) -> Result<String, ClusterError> {
-        let name = numbered(RULES, version);
-        let bytes = self.read(&name, RULES_BYTES_MAX).await?.ok_or_else(|| gone(name.clone()))?;
-        let not_text = |error| ClusterError::Damaged { name, why: format!("it is not text: {error}") };
-        String::from_utf8(bytes.into()).map_err(not_text)
+    pub(super) async fn published_file(
+        &self,
+        file: &str,
+        version: u64,
+        bytes_max: u64,
+    ) -> Result<Bytes, ClusterError> {
+        let name = numbered(&format!("{FILES}/{file}"), version);
+        self.read(&name, bytes_max).await?.ok_or_else(|| gone(name))
     }
 
     /// The batches for a partition that are in the store; objects with other names are ignored.

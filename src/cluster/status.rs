@@ -27,6 +27,16 @@ impl Activity {
         !matches!(self, Self::Running | Self::Drained)
     }
 
+    /// Whether the node has ended because of one of its limits, or because nothing is left.
+    #[must_use]
+    pub fn has_had_enough(&self) -> bool {
+        match self {
+            Self::Complete => true,
+            Self::Ended(why) => why != "stopped",
+            Self::Running | Self::Idle | Self::Drained => false,
+        }
+    }
+
     /// Whether the node has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::shared::{Known, Shared};
-use super::{Activity, ClusterError, Member, Status};
+use super::{ClusterError, Member, Status};
 use crate::remote::{self, MachineTime};
 
 /// A node that has published nothing for this long is gone: once begun, each publishes its status at least every 30 seconds.
@@ -79,7 +79,7 @@ impl Vacancies {
                 *pulse = (newest, now);
             }
             let is_silent = now.saturating_duration_since(pulse.1) >= SILENT_AFTER;
-            view.is_over &= status.is_some_and(|status| has_had_enough(&status.activity));
+            view.is_over &= status.is_some_and(|status| status.activity.has_had_enough());
             if let Some(is_sure) = is_vacant(epoch, status, is_silent) {
                 let is_promised = asked_bytes > 0 && now.saturating_duration_since(pulse.1) < HEIR_TIME;
                 let heir =
@@ -102,27 +102,18 @@ impl Vacancies {
     }
 }
 
-/// Whether a node has ended because of one of its limits, or because nothing is left.
-fn has_had_enough(activity: &Activity) -> bool {
-    match activity {
-        Activity::Complete => true,
-        Activity::Ended(why) => why != "stopped",
-        Activity::Running | Activity::Idle | Activity::Drained => false,
-    }
-}
-
 /// If a partition may have no node, whether that is sure; none if it has one or needs none.
 fn is_vacant(epoch: u64, status: Option<&Status>, is_silent: bool) -> Option<bool> {
     match status.map(|status| &status.activity) {
         _ if epoch == 0 => Some(true),
-        Some(activity) if activity.is_over() => (!has_had_enough(activity)).then_some(true),
+        Some(activity) if activity.is_over() => (!activity.has_had_enough()).then_some(true),
         _ => Some(is_silent),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Marks, Progress};
+    use super::super::{Activity, Marks, Progress};
     use super::*;
 
     #[test]

@@ -46,10 +46,10 @@ pub const RELEVANT: f64 = 0.5;
 const MAGIC: [u8; 8] = *b"archtop1";
 
 /// How a file's name ends.
-const ENDING: &str = "topic";
+pub const ENDING: &str = "topic";
 
 /// A longer file is not a topic.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Topics of an archive.
 pub const TOPICS_MAX: usize = 100;
@@ -161,14 +161,7 @@ impl Topic {
     /// # Errors
     /// When there are too many topics, or the folder cannot be written.
     pub fn keep(&self, archive: &Path) -> Result<(), TopicError> {
-        let path = file(archive, &self.about.name)?;
-        let known = names(archive)?;
-        if known.len() >= TOPICS_MAX && !known.contains(&self.about.name) {
-            return Err(TopicError::TooMany);
-        }
-        let folder = archive.join(FOLDER);
-        make_folder(&folder).map_err(io_error(&folder))?;
-        WholeFile::replace(&path, &self.to_bytes()).map_err(io_error(&path))
+        write(archive, &self.about.name, &self.to_bytes())
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -225,8 +218,31 @@ pub fn check_name(name: &str) -> Result<&str, TopicError> {
 pub fn get(archive: &Path, name: &str) -> Result<Topic, TopicError> {
     let path = file(archive, name)?;
     let bytes = files::read_if_there(&path, FILE_BYTES_MAX).map_err(io_error(&path))?;
-    let bytes = bytes.ok_or_else(|| TopicError::Missing(name.to_owned()))?;
-    Topic::from_bytes(&bytes).filter(|topic| topic.about.name == name).ok_or(TopicError::Format(path))
+    read(&path, name, &bytes.ok_or_else(|| TopicError::Missing(name.to_owned()))?)
+}
+
+/// The topic of a name whose file has these bytes.
+///
+/// # Errors
+/// [`TopicError::Format`].
+pub fn read(path: &Path, name: &str, bytes: &[u8]) -> Result<Topic, TopicError> {
+    let topic = Topic::from_bytes(bytes).filter(|topic| topic.about.name == name);
+    topic.ok_or_else(|| TopicError::Format(path.to_owned()))
+}
+
+/// Keeps a topic whose file has these bytes; one of this name is replaced.
+///
+/// # Errors
+/// When there are too many topics, or the folder cannot be written.
+pub fn write(archive: &Path, name: &str, bytes: &[u8]) -> Result<(), TopicError> {
+    let path = file(archive, name)?;
+    let known = names(archive)?;
+    if known.len() >= TOPICS_MAX && !known.iter().any(|known| known == name) {
+        return Err(TopicError::TooMany);
+    }
+    let folder = archive.join(FOLDER);
+    make_folder(&folder).map_err(io_error(&folder))?;
+    WholeFile::replace(&path, bytes).map_err(io_error(&path))
 }
 
 /// The names of an archive's topics, in order.
@@ -287,7 +303,11 @@ pub fn damage(archive: &Path) -> Result<Vec<String>, TopicError> {
     Ok(names(archive)?.iter().filter_map(damaged).collect())
 }
 
-fn file(archive: &Path, name: &str) -> Result<PathBuf, TopicError> {
+/// The file of a topic.
+///
+/// # Errors
+/// [`TopicError::Name`].
+pub fn file(archive: &Path, name: &str) -> Result<PathBuf, TopicError> {
     Ok(archive.join(FOLDER).join(format!("{}.{ENDING}", check_name(name)?)))
 }
 

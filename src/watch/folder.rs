@@ -48,7 +48,12 @@ pub(super) fn make(folder: &Path) -> Result<(), WatchError> {
 
 /// Reads a watch, whose name has to be that of its file.
 pub(super) fn read_watch(path: &Path) -> Result<Watch, WatchError> {
-    let watch: Watch = read_json(path)?;
+    parsed(path, &files::read(path, FILE_BYTES_MAX).map_err(|source| io_error(path, source))?)
+}
+
+/// A watch out of the bytes of its file.
+pub(super) fn parsed(path: &Path, bytes: &[u8]) -> Result<Watch, WatchError> {
+    let watch: Watch = from_json(path, bytes)?;
     if checked_name(&watch.name).is_err() || path.file_stem() != Some(OsStr::new(&watch.name)) {
         let problem = "the name in it is not that of the file".to_owned();
         return Err(WatchError::Format { path: path.to_owned(), problem });
@@ -56,7 +61,9 @@ pub(super) fn read_watch(path: &Path) -> Result<Watch, WatchError> {
     Ok(watch)
 }
 
-pub(super) fn file(archive: &Path, name: &str) -> PathBuf {
+/// The file of a watch.
+#[must_use]
+pub fn file(archive: &Path, name: &str) -> PathBuf {
     archive.join(FOLDER).join(format!("{name}.json"))
 }
 
@@ -89,8 +96,11 @@ pub(super) fn free_name(archive: &Path, query: &str) -> String {
 }
 
 pub(super) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, WatchError> {
-    let bytes = files::read(path, FILE_BYTES_MAX).map_err(|source| io_error(path, source))?;
-    serde_json::from_slice(&bytes)
+    from_json(path, &files::read(path, FILE_BYTES_MAX).map_err(|source| io_error(path, source))?)
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, WatchError> {
+    serde_json::from_slice(bytes)
         .map_err(|error| WatchError::Format { path: path.to_owned(), problem: error.to_string() })
 }
 

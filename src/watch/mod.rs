@@ -35,9 +35,10 @@ use crate::files::WholeFile;
 use crate::query::{self, Question, Rows as _};
 
 use self::folder::{
-    NAME_LENGTH_MAX, checked_name, file, free_name, io_error, json_files, make, read_json, read_watch,
+    NAME_LENGTH_MAX, checked_name, free_name, io_error, json_files, make, parsed, read_json, read_watch,
     replace, save, write_json,
 };
+pub use folder::file;
 pub use report::{News, PageNews, Report};
 pub use service::{Awaited, Delivery, await_pages, deliver, pages_of};
 
@@ -216,6 +217,37 @@ pub fn add(
     let watch = Watch { name, query: query.to_owned(), every_seconds, since: now, output };
     save(archive, &watch)?;
     Ok(watch)
+}
+
+/// The watch of a name as the bytes of its file say it, if it could be added.
+///
+/// # Errors
+/// When they are no watch, and for a mistake in its query.
+pub fn read(path: &Path, bytes: &[u8]) -> Result<Watch, WatchError> {
+    let watch = parsed(path, bytes)?;
+    if !(EVERY_MIN..=EVERY_MAX).contains(&Duration::from_secs(watch.every_seconds)) {
+        return Err(WatchError::Period);
+    }
+    archive_grammar::parse(&watch.query).map_err(query::Error::from)?;
+    Ok(watch)
+}
+
+/// Keeps the query and the period of a watch from elsewhere. Where there is one of this name, its next report begins where its last
+/// one ended, and its own file stays; a new one begins now.
+///
+/// # Errors
+/// When the query has a mistake in this archive, or the folder cannot be written.
+pub fn take_over(store: &Store, from: &Watch, now: DateTime<Utc>) -> Result<(), WatchError> {
+    question(store, &from.query, now)?;
+    let archive = store.path();
+    let path = file(archive, checked_name(&from.name)?);
+    let own = if path.exists() {
+        read_watch(&path)?
+    } else {
+        remove_reports(&path)?;
+        Watch { since: now, output: None, ..from.clone() }
+    };
+    save(archive, &Watch { query: from.query.clone(), every_seconds: from.every_seconds, ..own })
 }
 
 /// All watches by name.

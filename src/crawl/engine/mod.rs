@@ -121,7 +121,7 @@ pub fn run(
         .transpose()?;
     let (answer_sender, answers) = bounded(options.workers + 1);
     let (done_sender, done) = bounded(options.workers + 1);
-    if let Purpose::Discover { .. } = plan {
+    if matches!(plan, Purpose::Discover { .. }) || options.cluster.is_some() {
         Credits::join_cluster(store.state_mut(), options.cluster.as_ref().map(|member| &member.partition))?;
     }
     options.policy.keep(store.state_mut())?;
@@ -201,7 +201,7 @@ pub fn run(
             slots: options.has_slots.then(Slots::from_stdin).transpose()?,
             copies: None,
         };
-        run.join_peers(&plan)?;
+        run.join_peers()?;
         run.start_copies(scope)?;
         run.begin_account(&plan);
         let done = run.carry_out(plan, report);

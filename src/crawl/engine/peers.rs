@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::super::options::{End, Purpose};
+use super::super::options::End;
 use super::copies::Copies;
 use super::{CrawlError, Run};
 use crate::cluster::{
@@ -52,11 +52,8 @@ impl Peers {
 
 impl Run<'_> {
     /// Takes the run's partition over, if it has one.
-    pub(super) fn join_peers(&mut self, plan: &Purpose) -> Result<(), CrawlError> {
-        let Some(member) = self.options.cluster.as_ref().filter(|_| matches!(plan, Purpose::Discover { .. }))
-        else {
-            return Ok(());
-        };
+    pub(super) fn join_peers(&mut self) -> Result<(), CrawlError> {
+        let Some(member) = &self.options.cluster else { return Ok(()) };
         if member.partition.count > 1 {
             if self.options.politeness.address_delay > ADDRESS_DELAY_MAX {
                 return Err(ClusterError::AddressDelay.into());
@@ -85,8 +82,7 @@ impl Run<'_> {
 
     /// Whether links are exchanged with other partitions.
     pub(super) fn exchanges(&self) -> bool {
-        self.peers.is_some()
-            && self.recorder.credits().partition().is_some_and(|own| own.mode == Mode::Exchange)
+        self.recorder.credits().partition().is_some_and(|own| own.mode == Mode::Exchange)
     }
 
     /// Handles what has come from others.
@@ -158,7 +154,10 @@ impl Run<'_> {
             peers.standing.received(is_taken);
         }
         for candidate in candidates.drain(..) {
-            self.enqueue(candidate, now)?;
+            // A refresh leaves what is new to the next crawl.
+            if self.discovering {
+                self.enqueue(candidate, now)?;
+            }
         }
         self.candidates = candidates;
         Ok(())
@@ -251,9 +250,9 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the run is over, now that nothing waits here: nothing may wait anywhere, nor be on its way.
+    /// Whether the run is over, now that nothing waits here: for a crawl, nothing may wait anywhere, nor be on its way.
     pub(super) fn nothing_waits_anywhere(&mut self) -> Result<bool, CrawlError> {
-        let Some(peers) = &mut self.peers else { return Ok(true) };
+        let Some(peers) = self.peers.as_mut().filter(|_| self.discovering) else { return Ok(true) };
         match self.recorder.credits().partition().map(|own| own.mode) {
             Some(Mode::Exchange) => {}
             Some(Mode::Crossover) => return self.cross_over(),
@@ -282,8 +281,13 @@ impl Run<'_> {
     pub(super) fn report_end_to_peers(&mut self, end: End) -> Result<(), CrawlError> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         peers.standing.ends(match end {
-            End::Complete => Activity::Complete,
             End::Drained => Activity::Drained,
+            // A refresh leaves the crawl as it was: to be continued by another node, or not.
+            _ if !self.discovering && peers.node.is_unfinished => {
+                Activity::Ended(End::Stopped.name().to_owned())
+            }
+            _ if !self.discovering => Activity::Ended("refresh".to_owned()),
+            End::Complete => Activity::Complete,
             _ => Activity::Ended(end.name().to_owned()),
         });
         self.report_to_peers()

@@ -1,0 +1,151 @@
+//! `archive cluster share`: access rules, topics and watches that hold on all nodes.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use archive::cluster::Publications;
+use archive::recorder::Control;
+use archive::share::{self, Outcome, Taken};
+use chrono::Utc;
+
+use super::super::options::duration;
+use super::super::{EXIT_STOPPED, UsageError, interrupt, open, output};
+
+/// Publish access rules, topics and watches for all nodes of a cluster, let archives take over what was published, or list it.
+///
+/// A file is what its name says: access.toml, NAME.topic or NAME.json (a watch), as in the folder of an archive. Archives take over the
+/// newest version of each; a running server reads new rules within a second. Run it with --every beside the server of each node. While
+/// the object store cannot be read, archives keep what they have. A file of an archive that did not come from the cluster, or was changed
+/// since, stays and is named, and the exit code is 1.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive cluster share --cluster s3://crawl/cluster --set access.toml A1/topics/pies.topic A1/watches/open-access.json
+  archive cluster share --cluster s3://crawl/cluster --remove pies.topic
+  archive cluster share --cluster s3://crawl/cluster --archive A1 --archive A2
+  archive cluster share --cluster s3://crawl/cluster --archive A1 --every 10s     # until interrupted
+  archive cluster share --cluster s3://crawl/cluster     # lists what is published, with versions
+
+An empty access.toml lifts all rules. A watch brings its query and its period; each archive makes its own reports of it, without gaps when
+it changes. A watch that is removed takes its reports with it.")]
+pub(crate) struct ShareArgs {
+    /// The object store that the nodes share
+    #[arg(long, value_name = "URL")]
+    cluster: String,
+    /// Publish these files, each as its next version
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["archives", "every", "remove"])]
+    set: Vec<PathBuf>,
+    /// Publish that this file is no more: access.toml, NAME.topic or NAME.json; archives that have it from the cluster remove it
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["archives", "every"])]
+    remove: Option<String>,
+    /// Folder of an archive that takes over what is published; may be repeated
+    #[arg(long = "archive", value_name = "DIR")]
+    archives: Vec<PathBuf>,
+    /// Look for newer versions every TIME until a signal ends it
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "archives")]
+    every: Option<Duration>,
+}
+
+pub(super) fn run(args: &ShareArgs) -> anyhow::Result<ExitCode> {
+    match &args.remove {
+        Some(file) => remove(args, file)?,
+        None if !args.set.is_empty() => publish(args)?,
+        None if args.archives.is_empty() => show(args)?,
+        None => return take_over(args, &*interrupt::install()?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn publish(args: &ShareArgs) -> anyhow::Result<()> {
+    let checked = args.set.iter().map(|path| share::checked(path)).collect::<Result<Vec<_>, _>>();
+    let checked = checked.map_err(|error| UsageError(format!("{error}; nothing was published")))?;
+    let mut published = Publications::look(&args.cluster)?;
+    for (file, bytes) in checked {
+        let version = published.publish(&file, bytes)?;
+        output::line(&format!("{file}: version {version} is published"))?;
+    }
+    Ok(())
+}
+
+fn remove(args: &ShareArgs, file: &str) -> anyhow::Result<()> {
+    let mut published = Publications::look(&args.cluster)?;
+    if published.newest.get(file).is_none_or(|version| version.is_removed) {
+        let file = output::visible(file);
+        return Err(
+            UsageError(format!("no file '{file}' is published; without --remove all are listed")).into()
+        );
+    }
+    let version = published.publish(file, Vec::new())?;
+    output::line(&format!("{file}: version {version} removes it"))
+}
+
+fn show(args: &ShareArgs) -> anyhow::Result<()> {
+    let published = Publications::look(&args.cluster)?;
+    if published.newest.is_empty() {
+        output::note(format_args!("nothing is published"));
+    }
+    for (file, version) in &published.newest {
+        let removed = if version.is_removed { " (removed)" } else { "" };
+        output::line(&format!("{}: version {}{removed}", output::visible(file), version.number))?;
+    }
+    Ok(())
+}
+
+/// Once, or again and again; what stays the same is said once.
+fn take_over(args: &ShareArgs, control: &Control) -> anyhow::Result<ExitCode> {
+    for archive in &args.archives {
+        open::check_exists(archive)?;
+    }
+    let mut before = newest_over(args, &BTreeSet::new())?;
+    let Some(every) = args.every else {
+        return Ok(if before.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    };
+    loop {
+        if !interrupt::wait(control, every) {
+            return Ok(ExitCode::from(EXIT_STOPPED));
+        }
+        match newest_over(args, &before) {
+            Ok(refused) => before = refused,
+            Err(error) => output::note(format_args!("{error:#}; trying again")),
+        }
+    }
+}
+
+/// Gives all archives the newest versions; returns why they do not have some of them, and says it unless it was said `before`.
+fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BTreeSet<String>> {
+    let published = Publications::look(&args.cluster)?;
+    let (mut refused, mut printed) = (BTreeSet::new(), Ok(()));
+    share::take_over(
+        &published,
+        &args.archives,
+        Utc::now(),
+        &mut |Outcome { archive, file, version, taken }| {
+            let archive = archive.display();
+            let why = match taken {
+                Ok(Taken::Had) => return,
+                Ok(Taken::Over) => {
+                    let removed = if version.is_removed { " (removed)" } else { "" };
+                    let line = format!("{archive}: {file}: version {}{removed}", version.number);
+                    if printed.is_ok() {
+                        printed = output::line(&line);
+                    }
+                    return;
+                }
+                Ok(Taken::Refused) => format!(
+                    "{archive}: its {file} did not come from the cluster as it is, and stays: publish it with --set, or remove it"
+                ),
+                Err(error) => format!("{archive}: {file} is not taken over: {error}"),
+            };
+            if !before.contains(&why) {
+                output::note(format_args!("{why}"));
+            }
+            refused.insert(why);
+        },
+    );
+    printed?;
+    if published.newest.is_empty() && before.is_empty() {
+        output::note(format_args!("nothing is published"));
+    }
+    Ok(refused)
+}

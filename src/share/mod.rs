@@ -1,0 +1,311 @@
+//! What holds on all nodes of a cluster: access rules, topics and watches that are published there, and taken over by archives.
+//!
+//! A published file has the name that it has in an archive's folder: `access.toml`, `NAME.topic` or `NAME.json`. What came from the
+//! cluster is noted in `shared.json`. Everything else is of the archive's own, and stays. Each file is checked by what
+//! reads it in an archive, before it is published and before it is taken over.
+
+mod record;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use archive_storage::{Digest, Store, StoreError};
+use chrono::{DateTime, Utc};
+
+use self::record::{Entry, Record};
+use crate::access::{self, Access, AccessError};
+use crate::cluster::{ClusterError, Publications, Version};
+use crate::erased::{Erased, ErasedError};
+use crate::files::{self, WholeFile};
+use crate::topics::{self, TopicError};
+use crate::watch::{self, Watch, WatchError};
+
+/// A longer file of a watch is not published, and not taken over.
+pub const WATCH_BYTES_MAX: u64 = 1 << 20;
+
+/// Why a file cannot be published or taken over.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShareError {
+    /// Its name is none of these.
+    #[error("'{0}' is none of access.toml, NAME.topic (a topic) and NAME.json (a watch)")]
+    Name(String),
+    /// It cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is no file of access rules.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// It is no topic, or the archive cannot have it.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
+    /// It is no watch, or the archive cannot have it.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+    /// The list of what was erased cannot be read.
+    #[error(transparent)]
+    Erased(#[from] ErasedError),
+    /// A topic was learned from what must not come back.
+    #[error(
+        "it names {0}, which was erased from this archive: learn it again without that page, and publish it"
+    )]
+    NamesErased(String),
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The cluster cannot be used.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+/// What became of a published file in an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It has this version already.
+    Had,
+    /// It has it now.
+    Over,
+    /// It has a file of its own of this name, which stays.
+    Refused,
+}
+
+/// A published file and an archive.
+#[derive(Debug)]
+pub struct Outcome<'a> {
+    /// The archive.
+    pub archive: &'a Path,
+    /// The file.
+    pub file: &'a str,
+    /// Its newest version.
+    pub version: Version,
+    /// What became of it there.
+    pub taken: Result<Taken, ShareError>,
+}
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Access,
+    Topic,
+    Watch,
+}
+
+/// A file that can be published, by its name.
+struct Shared<'a> {
+    file: &'a str,
+    kind: Kind,
+    /// Of a topic or watch.
+    name: &'a str,
+}
+
+impl<'a> Shared<'a> {
+    fn of(file: &'a str) -> Result<Self, ShareError> {
+        let (name, ending) = file.split_once('.').unwrap_or((file, ""));
+        // Names of watches follow the same rules.
+        let kind = match ending {
+            _ if file == access::FILE => Kind::Access,
+            _ if topics::check_name(name).is_err() => return Err(ShareError::Name(file.to_owned())),
+            topics::ENDING => Kind::Topic,
+            "json" => Kind::Watch,
+            _ => return Err(ShareError::Name(file.to_owned())),
+        };
+        Ok(Self { file, kind, name })
+    }
+
+    fn bytes_max(&self) -> u64 {
+        match self.kind {
+            Kind::Access => access::BYTES_MAX,
+            Kind::Topic => topics::FILE_BYTES_MAX,
+            Kind::Watch => WATCH_BYTES_MAX,
+        }
+    }
+
+    /// Where an archive has it.
+    fn path(&self, archive: &Path) -> Result<PathBuf, ShareError> {
+        Ok(match self.kind {
+            Kind::Access => archive.join(access::FILE),
+            Kind::Topic => topics::file(archive, self.name)?,
+            Kind::Watch => watch::file(archive, self.name),
+        })
+    }
+
+    /// Reads it; `path` is what errors say.
+    fn read(&self, path: &Path, bytes: Vec<u8>) -> Result<Content, ShareError> {
+        Ok(match self.kind {
+            Kind::Access => {
+                let text =
+                    std::str::from_utf8(&bytes).map_err(|error| io_error(path, io::Error::other(error)))?;
+                Access::of_text(path, text)?;
+                Content { bytes, watch: None, examples: Vec::new() }
+            }
+            Kind::Topic => {
+                let about = topics::read(path, self.name, &bytes)?.about;
+                Content { bytes, watch: None, examples: [about.examples, about.against].concat() }
+            }
+            Kind::Watch => {
+                let watch = watch::read(path, &bytes)?;
+                Content { bytes, watch: Some(watch), examples: Vec::new() }
+            }
+        })
+    }
+
+    /// The digest of what an archive has; none without the file. Of a watch, only its query and period count: the rest changes with
+    /// every report.
+    fn digest(&self, path: &Path) -> Result<Option<String>, ShareError> {
+        let Some(bytes) =
+            files::read_if_there(path, self.bytes_max()).map_err(|source| io_error(path, source))?
+        else {
+            return Ok(None);
+        };
+        let watch = if self.kind == Kind::Watch { serde_json::from_slice(&bytes).ok() } else { None };
+        Ok(Some(Content { bytes, watch, examples: Vec::new() }.digest()))
+    }
+}
+
+/// A file that was read.
+struct Content {
+    bytes: Vec<u8>,
+    watch: Option<Watch>,
+    /// Pages that a topic was learned from.
+    examples: Vec<String>,
+}
+
+impl Content {
+    fn digest(&self) -> String {
+        let of_watch = |watch: &Watch| format!("{} {}", watch.every_seconds, watch.query).into_bytes();
+        let bytes = self.watch.as_ref().map(of_watch);
+        Digest::sha256(bytes.as_ref().unwrap_or(&self.bytes)).to_string()
+    }
+
+    fn write(&self, shared: &Shared<'_>, archive: &Path, now: DateTime<Utc>) -> Result<(), ShareError> {
+        match (&self.watch, shared.kind) {
+            (Some(watch), _) => watch::take_over(&Store::read_only(archive)?, watch, now)?,
+            (None, Kind::Topic) => {
+                let erased = Erased::read(archive)?;
+                if let Some(page) = self.examples.iter().find(|url| erased.of(url).is_some()) {
+                    return Err(ShareError::NamesErased(page.clone()));
+                }
+                topics::write(archive, shared.name, &self.bytes)?;
+            }
+            (None, _) => {
+                let path = shared.path(archive)?;
+                WholeFile::replace(&path, &self.bytes).map_err(|source| io_error(&path, source))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a file that is to be published, and makes sure that archives can read it; returns its name and its bytes.
+///
+/// # Errors
+/// When it cannot be read, or is not what its name says.
+pub fn checked(path: &Path) -> Result<(String, Vec<u8>), ShareError> {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let shared = Shared::of(&file)?;
+    let bytes = files::read(path, shared.bytes_max()).map_err(|source| io_error(path, source))?;
+    let bytes = shared.read(path, bytes)?.bytes;
+    Ok((file.into_owned(), bytes))
+}
+
+/// Gives archives the newest versions of all published files; `report` gets what became of each in each archive.
+pub fn take_over(
+    published: &Publications,
+    archives: &[PathBuf],
+    now: DateTime<Utc>,
+    report: &mut dyn FnMut(Outcome<'_>),
+) {
+    // Files that only newer programs know are left alone. Topics come before watches, which may ask for them.
+    let known =
+        published.newest.iter().filter_map(|(file, version)| Some((Shared::of(file).ok()?, *version)));
+    let mut files: Vec<_> = known.collect();
+    files.sort_by_key(|(shared, _)| shared.kind);
+    for (shared, version) in files {
+        let mut content = None;
+        for archive in archives {
+            let taken = Change { published, shared: &shared, version, archive, now }.make(&mut content);
+            report(Outcome { archive, file: shared.file, version, taken });
+        }
+    }
+}
+
+/// A version of a file for an archive.
+struct Change<'a> {
+    published: &'a Publications,
+    shared: &'a Shared<'a>,
+    version: Version,
+    archive: &'a Path,
+    now: DateTime<Utc>,
+}
+
+impl Change<'_> {
+    /// Makes it, unless the archive has the version already, or a file of its own; `content` is read once for all archives.
+    fn make(&self, content: &mut Option<Content>) -> Result<Taken, ShareError> {
+        let Self { shared, version, archive, now, .. } = *self;
+        let mut record = Record::read(archive)?;
+        let known = record.files.get(shared.file).cloned().unwrap_or_default();
+        let path = shared.path(archive)?;
+        let current = shared.digest(&path)?;
+        let is_known = known.version == version.number;
+        if (version.is_removed && current.is_none()) || (is_known && current == known.digest) {
+            return Ok(Taken::Had);
+        }
+        let digest =
+            if is_known { known.digest.clone() } else { self.content(content)?.map(Content::digest) };
+        let is_own = current.is_some() && ![&digest, &known.digest, &known.before].contains(&&current);
+        // First the note, then the file: after a crash in between, the file is still known to be the cluster's.
+        let before = current.clone().filter(|_| !is_own);
+        let entry = Entry { version: version.number, digest: digest.clone(), before };
+        if entry != known {
+            record.files.insert(shared.file.to_owned(), entry);
+            record.write(archive)?;
+        }
+        if is_own {
+            return Ok(if version.is_removed { Taken::Had } else { Taken::Refused });
+        }
+        if current == digest {
+            return Ok(Taken::Had);
+        }
+        match self.content(content)? {
+            Some(content) => content.write(shared, archive, now)?,
+            None => self.remove(&path)?,
+        }
+        Ok(Taken::Over)
+    }
+
+    /// What the version says; none if it removes the file.
+    fn content<'c>(&self, content: &'c mut Option<Content>) -> Result<Option<&'c Content>, ShareError> {
+        if content.is_none() && !self.version.is_removed {
+            *content = Some(self.read()?);
+        }
+        Ok(content.as_ref())
+    }
+
+    fn read(&self) -> Result<Content, ShareError> {
+        let Self { published, shared, version, .. } = self;
+        let damaged = |why: String| {
+            let name = format!("version {} of {}", version.number, shared.file);
+            ShareError::Cluster(ClusterError::Damaged { name, why })
+        };
+        let bytes = published.read(shared.file, shared.bytes_max())?;
+        shared.read(Path::new(shared.file), bytes).map_err(|error| damaged(error.to_string()))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), ShareError> {
+        match self.shared.kind {
+            Kind::Access => std::fs::remove_file(path).map_err(|source| io_error(path, source))?,
+            Kind::Topic => topics::remove(self.archive, self.shared.name)?,
+            Kind::Watch => watch::remove(self.archive, self.shared.name)?,
+        }
+        Ok(())
+    }
+}
+
+fn io_error(path: &Path, source: io::Error) -> ShareError {
+    ShareError::Io { path: path.to_owned(), source }
+}

@@ -37,8 +37,9 @@ def reached(port):
 
 
 @contextlib.contextmanager
-def served(given):
-    """The archive's index as CDXJ, and the ports of this program's replay and of pywb, whose collection `archive` it is."""
+def served(given, workers=None):
+    """The archive's index as CDXJ, and the ports of this program's replay and of pywb, whose collection `archive` it is. With `workers`,
+    uwsgi serves pywb."""
     folder = Path(tempfile.mkdtemp())
     quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     archive, program = given.archive.resolve(), shutil.which(given.program) or str(Path(given.program).resolve())
@@ -54,11 +55,18 @@ def served(given):
         (folder / "templates" / name).write_text("")
     application, ours, theirs = free(), free(), free()
     serve = [program, "serve", "--archive", archive, "--listen", f"127.0.0.1:{application}", "--replay-listen", f"127.0.0.1:{ours}"]
-    servers = [subprocess.Popen(serve, **quiet), subprocess.Popen([given.pywb / "wayback", "-p", str(theirs)], **quiet)]
+    wayback = [given.pywb / "wayback", "-p", str(theirs)]
+    if workers:
+        options = ["--http-socket", f"127.0.0.1:{theirs}", "--http-keepalive", "--master", "--processes", str(workers)]
+        options += ["--gevent", "100", "--lazy-apps", "--buffer-size", "65536", "--die-on-term", "--disable-logging"]
+        wayback = [given.pywb / "uwsgi", *options, "--wsgi", "pywb.apps.wayback"]
+    servers = [subprocess.Popen(serve, **quiet), subprocess.Popen(wayback, **quiet)]
     reached(ours), reached(theirs)
     try:
         yield index, ours, theirs
     finally:
         for server in servers:
-            server.kill()
+            server.terminate()
+        for server in servers:
+            server.wait()
         shutil.rmtree(folder)

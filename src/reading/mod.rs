@@ -15,7 +15,7 @@ mod page;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -28,9 +28,6 @@ use crate::parse::{Limits, Problem, XPATH_STACK_BYTES};
 
 /// How long a document may be read. The largest take some seconds on a slow machine.
 const TIME_MAX: Duration = Duration::from_secs(30);
-
-/// How long a thread waits for the next errand before it ends.
-const IDLE_MAX: Duration = Duration::from_secs(5);
 
 /// A document that is read for longer than this is noted as one that may never end.
 const NOTED_AFTER: Duration = Duration::from_secs(1);
@@ -68,28 +65,13 @@ impl From<Unread> for Problem {
     }
 }
 
-/// Something to read that nobody waits for longer than [`TIME_MAX`].
-type Errand = Box<dyn FnOnce() + Send>;
-
-/// Hands errands to threads that have none.
-static IDLE: LazyLock<(Sender<Errand>, Receiver<Errand>)> = LazyLock::new(|| bounded(0));
-
-/// Does `work`, which reads something, on another thread; nothing if that takes too long or fails.
+/// Does `work`, which reads something, on its own thread; nothing if that takes too long or fails.
 pub(crate) fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, result) = bounded(1);
     // A reader that was given up finds no one waiting.
-    let errand: Errand = Box::new(move || drop(sender.send(work())));
-    if let Err(errand) = IDLE.0.try_send(errand) {
-        let thread = thread::Builder::new().name("process-read".to_owned()).stack_size(XPATH_STACK_BYTES);
-        let run = move || {
-            errand.into_inner()();
-            while let Ok(errand) = IDLE.1.recv_timeout(IDLE_MAX) {
-                errand();
-            }
-        };
-        thread.spawn(run).ok()?;
-    }
-    result.recv_timeout(TIME_MAX).ok()
+    let thread = thread::Builder::new().name("process-read".to_owned()).stack_size(XPATH_STACK_BYTES);
+    let thread = thread.spawn(move || drop(sender.send(work())));
+    thread.ok().and_then(|_| result.recv_timeout(TIME_MAX).ok())
 }
 
 /// What the threads of a crew do with each item.

@@ -17,7 +17,7 @@ use crate::refresh::rate::{ChangeObservations, RatePrior};
 
 type Found<T> = Result<T, RowsError>;
 
-/// What is made of visits, each in the order of the table and on all processors, sorted.
+/// What a function makes of all visits, sorted: one pass over their table, on all processors.
 pub(super) fn of_visits<T: Ord + Send>(
     state: &State,
     running: &Running,

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use archive::access::AccessError;
 use archive::cluster::Publications;
 use archive::recorder::Control;
-use archive::share::{self, Outcome, Taken};
+use archive::share::{self, Outcome, ShareError, Taken};
 use chrono::Utc;
 
 use super::super::options::duration;
@@ -59,7 +60,16 @@ pub(super) fn run(args: &ShareArgs) -> anyhow::Result<ExitCode> {
 
 fn publish(args: &ShareArgs) -> anyhow::Result<()> {
     let checked = args.set.iter().map(|path| share::checked(path)).collect::<Result<Vec<_>, _>>();
-    let checked = checked.map_err(|error| UsageError(format!("{error}; nothing was published")))?;
+    let checked = checked.map_err(|error| {
+        let problem = match error {
+            // What it says besides is of an archive that has the file.
+            ShareError::Access(AccessError::Mistake { path, line, column, problem }) => {
+                format!("{}, line {line}, column {column}: {problem}", path.display())
+            }
+            error => error.to_string(),
+        };
+        UsageError(format!("{problem}; nothing was published"))
+    })?;
     let mut published = Publications::look(&args.cluster)?;
     for (file, bytes) in checked {
         let version = published.publish(&file, bytes)?;

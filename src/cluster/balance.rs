@@ -47,7 +47,7 @@ pub struct Move {
 pub fn plan(url: &str, more: &[String]) -> Result<Balance, ClusterError> {
     let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
     let statuses = remote::runtime()?.block_on(async {
-        let cluster = shared.cluster().await?.ok_or_else(|| ClusterError::None(url.to_owned()))?;
+        let cluster = shared.begun(url).await?;
         shared.statuses(cluster.partitions, &mut Known::new()).await
     })?;
     Ok(Balance::of(statuses.iter().flatten(), more))

@@ -34,7 +34,7 @@ pub fn drain(
 ) -> Result<Drained, ClusterError> {
     let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
     remote::runtime()?.block_on(async {
-        let cluster = shared.cluster().await?.ok_or_else(|| ClusterError::None(url.to_owned()))?;
+        let cluster = shared.begun(url).await?;
         let (epoch, _) = match partition {
             1.. if partition <= cluster.partitions => shared.newest_epoch(partition).await?,
             _ => (0, false),

@@ -54,7 +54,13 @@ impl Member {
             partitions: asked.count,
             mode: asked.mode.unwrap_or_default(),
         };
-        let Cluster { cluster, partitions, mode } = runtime.block_on(shared.join(&begun))?;
+        let cluster = runtime.block_on(shared.join(&begun))?;
+        Self::of(store, cluster, asked)
+    }
+
+    /// A place in a cluster, if that is the one that was asked for.
+    fn of(store: Arc<dyn ObjectStore>, cluster: Cluster, asked: &Asked) -> Result<Self, ClusterError> {
+        let Cluster { cluster, partitions, mode } = cluster;
         if partitions != asked.count {
             return Err(ClusterError::Count { found: partitions, asked: asked.count });
         }
@@ -73,16 +79,18 @@ impl Member {
     /// # Errors
     /// When there is none, the store cannot be used, or the cluster has another number of partitions or another mode.
     pub fn again(url: &str, partition: &Partition, node: Option<&str>) -> Result<Self, ClusterError> {
-        let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
-        remote::runtime()?.block_on(shared.cluster())?.ok_or_else(|| ClusterError::None(url.to_owned()))?;
-        Self::find(&Asked {
+        let store = remote::open(url)?;
+        let shared = Shared::new(Arc::clone(&store), Arc::new(MachineTime));
+        let cluster = remote::runtime()?.block_on(shared.begun(url))?;
+        let asked = Asked {
             url: url.to_owned(),
             number: partition.number,
             count: partition.count,
             mode: Some(partition.mode),
             node: node.map(str::to_owned),
             after: None,
-        })
+        };
+        Self::of(store, cluster, &asked)
     }
 
     /// Makes sure that no newer node has the partition.

@@ -1,6 +1,7 @@
 //! Files that hold on all nodes, published under ever higher numbers; what they say is no matter of this room.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use super::ClusterError;
@@ -19,6 +20,12 @@ pub struct Version {
     pub is_removed: bool,
 }
 
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "version {}{}", self.number, if self.is_removed { " (removed)" } else { "" })
+    }
+}
+
 /// What is published in a cluster.
 #[derive(Debug)]
 pub struct Publications {
@@ -35,7 +42,7 @@ impl Publications {
     pub fn look(url: &str) -> Result<Self, ClusterError> {
         let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
         let newest = remote::runtime()?.block_on(async {
-            shared.cluster().await?.ok_or_else(|| ClusterError::None(url.to_owned()))?;
+            shared.begun(url).await?;
             shared.published().await
         })?;
         if newest.len() > FILES_MAX {
@@ -52,11 +59,16 @@ impl Publications {
         if self.newest.len() >= FILES_MAX && !self.newest.contains_key(file) {
             return Err(ClusterError::TooManyFiles);
         }
-        let number = self.newest.get(file).map_or(0, |version| version.number) + 1;
+        let number = self.number(file) + 1;
         let is_removed = bytes.is_empty();
         remote::runtime()?.block_on(self.shared.publish_file(file, number, bytes.into()))?;
         self.newest.insert(file.to_owned(), Version { number, is_removed });
         Ok(number)
+    }
+
+    /// The number of the newest version of a file; 0 if it was never published.
+    fn number(&self, file: &str) -> u64 {
+        self.newest.get(file).map_or(0, |version| version.number)
     }
 
     /// The bytes of the newest version of a file.
@@ -64,7 +76,7 @@ impl Publications {
     /// # Errors
     /// When it is longer than `bytes_max`, and when the store fails.
     pub fn read(&self, file: &str, bytes_max: u64) -> Result<Vec<u8>, ClusterError> {
-        let number = self.newest.get(file).map_or(0, |version| version.number);
+        let number = self.number(file);
         Ok(remote::runtime()?.block_on(self.shared.published_file(file, number, bytes_max))?.into())
     }
 }

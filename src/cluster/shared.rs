@@ -140,6 +140,11 @@ impl Shared {
         }
     }
 
+    /// The cluster, which has begun; `url` is what errors say.
+    pub(super) async fn begun(&self, url: &str) -> Result<Cluster, ClusterError> {
+        self.cluster().await?.ok_or_else(|| ClusterError::None(url.to_owned()))
+    }
+
     /// The cluster; begins it if there is none, and makes sure that the store can be relied on.
     pub(super) async fn join(&self, wanted: &Cluster) -> Result<Cluster, ClusterError> {
         if let Some(found) = self.cluster().await? {

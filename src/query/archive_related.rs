@@ -8,6 +8,7 @@ use archive_storage::{CaptureId, LinkList, LinksPosition, PAGES_TOGETHER, UrlId}
 use rayon::prelude::*;
 
 use super::archive::ArchiveRows;
+use super::block_rows::flags;
 use super::columnar::Columnar;
 use super::columns::Column;
 use super::numbers::number;
@@ -63,11 +64,7 @@ impl ArchiveRows<'_> {
     ) -> Found<HashSet<UrlId>> {
         let (state, running) = (self.state, &self.running);
         // Faster than asking the set for each link.
-        let mut are_targets = vec![false; state.url_count() as usize];
-        for target in targets {
-            are_targets.get_mut(target.index()).into_iter().for_each(|is| *is = true);
-        }
-        let are_targets = are_targets.as_slice();
+        let are_targets = &flags(targets.iter().map(|target| target.0), state.url_count() as usize);
         let parts: Vec<u64> = (0..state.link_blocks()).step_by(LINK_BLOCKS as usize).collect();
         let of_part = |first: u64| -> Found<Vec<(UrlId, LinksPosition)>> {
             running.check()?;
@@ -86,8 +83,9 @@ impl ArchiveRows<'_> {
         let found: HashSet<(UrlId, LinksPosition)> = found.into_iter().flatten().collect();
         let shown = self.pages_of(found.iter().map(|(source, _)| *source).collect());
         let mut sources = Vec::new();
-        for page in shown.filter(|page| page.as_ref().map_or(true, |page| page.captures > 0)) {
-            sources.push(page?.id);
+        for page in shown {
+            let page = page?;
+            sources.extend((page.captures > 0).then_some(page.id));
         }
         let mut linking = HashSet::new();
         for sources in sources.chunks(PAGES_TOGETHER) {
@@ -116,10 +114,7 @@ impl ArchiveRows<'_> {
         let of_block =
             |block: u32| -> Found<Vec<u32>> { Ok(columnar.rows(block)?.of_ids(prepared.ids(block))) };
         let blocks = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?;
-        let mut are_found = vec![false; state.url_count() as usize];
-        for id in blocks.into_iter().flatten() {
-            are_found.get_mut(id as usize).into_iter().for_each(|is| *is = true);
-        }
+        let are_found = flags(blocks.into_iter().flatten(), state.url_count() as usize);
         // In the order of captures, so that nothing is read twice.
         let newest = of_visits(state, &self.running, |id, visit| {
             Some((visit.last_capture.filter(|_| are_found.get(id.index()) == Some(&true))?, id))

@@ -150,7 +150,8 @@ impl Rows {
     }
 }
 
-fn flags(rows: impl IntoIterator<Item = u32>, all: usize) -> Vec<bool> {
+/// For each of all rows whether it is one of some.
+pub(super) fn flags(rows: impl IntoIterator<Item = u32>, all: usize) -> Vec<bool> {
     let mut flags = vec![false; all];
     set(&mut flags, rows);
     flags

@@ -96,8 +96,7 @@ fn show(args: &ShareArgs) -> anyhow::Result<()> {
         output::note(format_args!("nothing is published"));
     }
     for (file, version) in &published.newest {
-        let removed = if version.is_removed { " (removed)" } else { "" };
-        output::line(&format!("{}: version {}{removed}", output::visible(file), version.number))?;
+        output::line(&format!("{}: {version}", output::visible(file)))?;
     }
     Ok(())
 }
@@ -135,10 +134,8 @@ fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BT
             let why = match taken {
                 Ok(Taken::Had) => return,
                 Ok(Taken::Over) => {
-                    let removed = if version.is_removed { " (removed)" } else { "" };
-                    let line = format!("{archive}: {file}: version {}{removed}", version.number);
                     if printed.is_ok() {
-                        printed = output::line(&line);
+                        printed = output::line(&format!("{archive}: {file}: {version}"));
                     }
                     return;
                 }

@@ -7,6 +7,7 @@ use archive::ledger::{Credits, capture_flags, page_flags};
 use archive::prepared::{self, Sampled};
 use archive::query::{Answer, ArchiveRows, Context, Plan, Question};
 use archive::recorder;
+use archive::refresh::rate::RatePrior;
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{Capture, Page, Store, Visit};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -428,6 +429,9 @@ fn the_sample_says_what_the_tables_say() {
     let visits: Vec<_> = store.state().visits_with_pages(0..).map(Result::unwrap).collect();
     assert_eq!((sample.len(), prepared::sample_step(store.state())), (visits.len(), 1));
     assert!(sample.iter().any(|row| row.alias.is_some()));
+    let prior = prepared::archive_prior(&[store.state()]).unwrap();
+    assert_ne!(prior, RatePrior::default(), "no page was fetched twice");
+    assert_eq!(prepared::prior(&store).unwrap(), Some(prior));
     for (row, (url, page, visit)) in sample.into_iter().zip(visits) {
         let alias = match page.flags.has_any(page_flags::ALIAS) {
             true => credits.importance_of(store.state(), url).unwrap(),

@@ -9,6 +9,7 @@ mod by_site;
 mod captures;
 mod facts;
 mod file;
+mod prior;
 mod sample;
 mod sites;
 
@@ -27,6 +28,7 @@ pub use captures::{capture_kind, size};
 pub use facts::{Facts, KINDS_END, Pages, is_page, kind};
 pub use file::{BLOCK_ROWS, PreparedError};
 use file::{Packed, Reader, Stamp, Writer};
+pub use prior::{PRIOR_FILE, archive_prior, is_signal, prior, rates_of_others};
 pub use sample::{SAMPLE_FILE, Sampled, sample, sample_step};
 pub use sites::{SiteColumn, SiteSums, Sites};
 
@@ -34,6 +36,7 @@ pub use sites::{SiteColumn, SiteSums, Sites};
 use crate::ledger::Refusal;
 use crate::ledger::capture_flags::is_erased;
 use crate::ledger::{CreditError, SiteRule, page_flags};
+use crate::refresh::rate::ChangeObservations;
 
 /// The file of pages in the archive's folder; it goes with the state.
 pub const FILE: &str = "state/pages.prepared";
@@ -96,6 +99,10 @@ pub enum Column {
     Refusal,
     /// The letter of the link that led there; 0 for none.
     Hop,
+    /// The [`short_digest`] of the newest capture; 0 for a page that was not [`FOUND`].
+    Digest,
+    /// The number of that capture.
+    Newest,
     // The next are of captures alone, which have kind, host, site, status, media type, size and stored bytes, too.
     /// Microseconds since 1970.
     Time,
@@ -104,10 +111,13 @@ pub enum Column {
 }
 
 /// Columns of pages: all to the last that they have.
-const COLUMNS: usize = Column::Hop as usize + 1;
+const COLUMNS: usize = Column::Newest as usize + 1;
 
 /// Columns of [`Facts`].
 const FACTS: usize = Column::Language as usize + 1;
+
+/// Statuses of pages whose content counts: an error message may be that of many pages.
+pub const FOUND: Range<u16> = 200..300;
 
 /// Values of [`Column::Kind`]: not a page, a page without a capture to show, and the offset of the codes of kinds of documents.
 const NO_PAGE: u64 = 0;
@@ -151,7 +161,7 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
     let mut sites = vec![SiteSums::default(); state.site_count() as usize];
     let mut writer = Writer::begin(&folder.join(FILE), of_pages(state), block_rows)?;
     let mut by_site = SiteWriter::begin(state, folder, block_rows)?;
-    let mut sampled = Vec::new();
+    let (mut sampled, mut observed) = (Vec::new(), Vec::new());
     // Whole blocks; with what else is kept of them, they take some 100 MB.
     let together = PAGES_TOGETHER as u32 / block_rows * block_rows;
     for first in (0..state.url_count()).step_by(together as usize) {
@@ -164,11 +174,13 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
                 sites.get_mut(facts.site.index()).into_iter().for_each(|site| site.add(facts));
             }
             sampled.append(&mut block.sampled);
+            observed.append(&mut block.observed);
         }
     }
     writer.finish()?;
     by_site.finish()?;
     sample::write(state, folder, sampled)?;
+    prior::write(state, folder, observed)?;
     pages.weigh(&mut sites)?;
     let mut writer = Writer::begin(&folder.join(SITES_FILE), of_sites(state), block_rows)?;
     for block in sites.chunks(block_rows as usize) {
@@ -214,6 +226,7 @@ struct Block {
     sites: Vec<u64>,
     facts: Vec<Facts>,
     sampled: Vec<(VisitId, Sampled)>,
+    observed: Vec<(VisitId, ChangeObservations)>,
 }
 
 impl Block {
@@ -222,7 +235,8 @@ impl Block {
         let packed = columns.iter().map(|values| writer.packed(values)).collect::<Result<_, _>>()?;
         let sites = columns.swap_remove(Column::Site as usize);
         let sampled = sample::sampled(pages, rows).collect::<Result<_, _>>()?;
-        Ok(Self { packed, sites, facts, sampled })
+        let observed = prior::observed(pages.state(), rows).collect();
+        Ok(Self { packed, sites, facts, sampled, observed })
     }
 }
 
@@ -270,6 +284,12 @@ fn columns_of(pages: &Pages<'_>, rows: &[Row]) -> Result<(Vec<Vec<u64>>, Vec<Fac
             let mut set = |column: Column, value: u64| values[column as usize] = value;
             if let Some(newest) = newest {
                 set(Column::Mime, newest.mime.0.into());
+                let is_found = FOUND.contains(&facts.status);
+                if let Some(number) = visit.as_ref().and_then(|visit| visit.last_capture).filter(|_| is_found)
+                {
+                    set(Column::Digest, short_digest(&newest.digest).into());
+                    set(Column::Newest, number.0.into());
+                }
                 if let Some(content) = content.filter(|_| facts.captures > 0) {
                     set(Column::Size, size(&content).map_or(0, |bytes| u64::from(bytes) + 1));
                     set(Column::Stored, u64::from(content.location.length) + 1);
@@ -287,6 +307,13 @@ fn columns_of(pages: &Pages<'_>, rows: &[Row]) -> Result<(Vec<Vec<u64>>, Vec<Fac
         }
     }
     Ok((columns.into(), all_facts))
+}
+
+/// A number that equal digests share: different ones rarely, and then they must be compared. 0 stands for no content alone.
+#[must_use]
+pub fn short_digest(digest: &[u8; 16]) -> u32 {
+    let [a, b, c, d, ..] = *digest;
+    if digest == &[0; 16] { 0 } else { u32::from_le_bytes([a, b, c, d]).max(1) }
 }
 
 fn of_pages(state: &State) -> Stamp {
@@ -320,7 +347,10 @@ pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
         Ok::<_, PreparedError>(())
     };
     let found = |file| Some((file, format!("{file}: {}", check(file).err()?.reason())));
-    [FILE, BY_SITE_FILE, CAPTURES_FILE, SITES_FILE, SAMPLE_FILE].into_iter().filter_map(found).collect()
+    [FILE, BY_SITE_FILE, CAPTURES_FILE, SITES_FILE, SAMPLE_FILE, PRIOR_FILE]
+        .into_iter()
+        .filter_map(found)
+        .collect()
 }
 
 /// The columns of all pages, or of all captures, as of the checkpoint that is read.

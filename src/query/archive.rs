@@ -21,7 +21,9 @@ use super::explain::source;
 use super::group_columns::{Counted, Wanted};
 use super::hits::Hits;
 use super::prefilter::Test;
-use super::rows::{Chosen, DocumentReader, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort};
+use super::rows::{
+    Chosen, Digest, DocumentReader, PageDigest, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort,
+};
 use super::running::Running;
 use super::topics::Topics;
 use super::value::Value;
@@ -394,8 +396,8 @@ impl Rows for ArchiveRows<'_> {
         self.pages_linked(relation, others)
     }
 
-    fn contents(&self) -> Result<Option<Vec<([u8; 16], UrlId)>>, RowsError> {
-        self.contents_of_pages()
+    fn contents_alike(&self, wanted: Option<&HashSet<Digest>>) -> Result<Option<Vec<PageDigest>>, RowsError> {
+        self.digests_alike(wanted)
     }
 
     fn record(&self, capture: CaptureId) -> Result<Record, RowsError> {

@@ -1,26 +1,22 @@
 //! Pages of an archive on disk that are related to others.
 
 use std::collections::HashSet;
-use std::ops::Bound;
 
-use archive_grammar::{Relation, Target};
-use archive_storage::{CaptureId, LinkList, LinksPosition, PAGES_TOGETHER, UrlId};
+use archive_grammar::Relation;
+use archive_storage::{CaptureId, LinkKinds, LinkList, LinksPosition, UrlId};
 use rayon::prelude::*;
 
 use super::archive::ArchiveRows;
-use super::block_rows::flags;
-use super::columnar::Columnar;
-use super::columns::Column;
-use super::numbers::number;
-use super::prefilter::Test;
-use super::related::FOUND;
-use super::rows::{PageDigest, Rows as _, RowsError};
-use super::visit_tests::of_visits;
+use super::block_rows::{Rows, flags};
+use super::rows::{Digest, PageDigest, Rows as _, RowsError};
 use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
+use crate::prepared::{Column, short_digest};
 
 /// Blocks of links that are read one after the other.
 const LINK_BLOCKS: u64 = 256;
+/// Parts of so many blocks whose lists are kept at once: some 10 MB.
+const LINK_PARTS: usize = 64;
 /// Captures that are read together.
 const CAPTURES: usize = 1 << 15;
 
@@ -60,41 +56,49 @@ impl ArchiveRows<'_> {
     fn linking_to(
         &self,
         targets: &HashSet<UrlId>,
-        is_wanted: impl Fn(LinkKind) -> bool + Sync,
+        is_wanted: impl Fn(LinkKind) -> bool,
     ) -> Found<HashSet<UrlId>> {
         let (state, running) = (self.state, &self.running);
         // Faster than asking the set for each link.
-        let are_targets = &flags(targets.iter().map(|target| target.0), state.url_count() as usize);
-        let parts: Vec<u64> = (0..state.link_blocks()).step_by(LINK_BLOCKS as usize).collect();
-        let of_part = |first: u64| -> Found<Vec<(UrlId, LinksPosition)>> {
-            running.check()?;
-            let (mut scan, mut list, mut found) =
-                (state.links_of(first..first + LINK_BLOCKS), LinkList::default(), Vec::new());
-            while scan.read_next(&mut list)? {
-                let mut to_target =
-                    list.links.iter().filter(|link| are_targets.get(link.target.index()) == Some(&true));
-                if to_target.any(|link| LinkCode::from_byte(link.kind).kind().is_some_and(&is_wanted)) {
-                    found.extend(list.source.zip(list.position));
-                }
-            }
-            Ok(found)
+        let are_targets = flags(targets.iter().map(|target| target.0), state.url_count() as usize);
+        let only = targets.iter().next().filter(|_| targets.len() == 1);
+        let counts = &|target: UrlId| match only {
+            Some(only) => *only == target,
+            None => are_targets.get(target.index()) == Some(&true),
         };
-        let found: Vec<Vec<_>> = parts.into_par_iter().map(of_part).collect::<Found<_>>()?;
-        let found: HashSet<(UrlId, LinksPosition)> = found.into_iter().flatten().collect();
-        let shown = self.pages_of(found.iter().map(|(source, _)| *source).collect());
-        let mut sources = Vec::new();
-        for page in shown {
-            let page = page?;
-            sources.extend((page.captures > 0).then_some(page.id));
+        let kinds = &LinkKinds::new(|kind| LinkCode::from_byte(kind).kind().is_some_and(&is_wanted));
+        let of_part = |first: &u64| -> Found<Vec<(UrlId, bool)>> {
+            running.check()?;
+            let (mut scan, mut lists) = (state.links_of(*first..first + LINK_BLOCKS), Vec::new());
+            while let Some(list) = scan.next_with(kinds, counts)? {
+                lists.push(list);
+            }
+            Ok(lists)
+        };
+        // A page's last list is its newest: older versions had other links.
+        let mut are_linking = vec![false; state.url_count() as usize];
+        let parts: Vec<u64> = (0..state.link_blocks()).step_by(LINK_BLOCKS as usize).collect();
+        for parts in parts.chunks(LINK_PARTS) {
+            let lists = parts.par_iter().map(of_part).collect::<Found<Vec<_>>>()?;
+            for (source, is_linking) in lists.into_iter().flatten() {
+                are_linking.get_mut(source.index()).into_iter().for_each(|is| *is = is_linking);
+            }
         }
-        let mut linking = HashSet::new();
-        for sources in sources.chunks(PAGES_TOGETHER) {
-            // Older versions had other links.
-            let newest = state.known_of(sources)?.into_iter();
-            let newest = newest.filter_map(|(id, _, visit)| Some((id, visit?.links?)));
-            linking.extend(newest.filter(|newest| found.contains(newest)).map(|(id, _)| id));
-        }
-        Ok(linking)
+        let linking = (0..).zip(are_linking).filter_map(|(id, is_linking)| is_linking.then_some(UrlId(id)));
+        let Some(prepared) = &self.prepared else {
+            let shown = self.pages_of(linking.collect());
+            let shown = shown.map(|page| page.map(|page| (page.captures > 0).then_some(page.id)));
+            return shown.filter_map(Result::transpose).collect();
+        };
+        let linking: Vec<UrlId> = linking.collect();
+        let of_block = |block: u32| -> Found<Vec<u32>> {
+            let linking = Rows::of_found(prepared.ids(block), &linking);
+            let shown =
+                Rows::passing((prepared, block), Column::Captures, &linking, |captures| captures > 0)?;
+            Ok(linking.and(shown).of_ids(prepared.ids(block)))
+        };
+        let blocks = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?;
+        Ok(blocks.into_iter().flatten().map(UrlId).collect())
     }
 
     /// Where the newest links of a page are that is shown.
@@ -103,29 +107,38 @@ impl ArchiveRows<'_> {
         Ok(if has_captures { self.known(id)?.1.and_then(|visit| visit.links) } else { None })
     }
 
-    /// The digests of all pages that were found and have one, if columns say which were found; each page's newest capture has it.
-    pub(super) fn contents_of_pages(&self) -> Found<Option<Vec<PageDigest>>> {
+    /// What columns say of equal contents: the digests of all pages that were found and whose content may be among some, or that of
+    /// another page.
+    pub(super) fn digests_alike(&self, wanted: Option<&HashSet<Digest>>) -> Found<Option<Vec<PageDigest>>> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
-        let Some(status) = number(Column::Status, Target::Pages) else { return Ok(None) };
-        let (from, end) = (f64::from(FOUND.start), f64::from(FOUND.end));
-        let test = Test::Between(status, vec![(Bound::Included(from), Bound::Excluded(end))]);
-        let columnar = Columnar { prepared, test, running: &self.running };
-        let state = self.state;
-        let of_block =
-            |block: u32| -> Found<Vec<u32>> { Ok(columnar.rows(block)?.of_ids(prepared.ids(block))) };
-        let blocks = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?;
-        let are_found = flags(blocks.into_iter().flatten(), state.url_count() as usize);
-        // In the order of captures, so that nothing is read twice.
-        let newest = of_visits(state, &self.running, |id, visit| {
-            Some((visit.last_capture.filter(|_| are_found.get(id.index()) == Some(&true))?, id))
-        })?;
-        let contents_of = |newest: &[(CaptureId, UrlId)]| -> Found<Vec<_>> {
-            let captures: Vec<CaptureId> = newest.iter().map(|(capture, _)| *capture).collect();
-            let contents = state.captures_of(&captures)?.into_iter().zip(newest);
-            let contents = contents.map(|(capture, (_, id))| (capture.digest, *id));
-            Ok(contents.filter(|(digest, _)| *digest != [0; 16]).collect())
+        let wanted: Option<HashSet<u32>> = wanted.map(|wanted| wanted.iter().map(short_digest).collect());
+        let (state, running) = (self.state, &self.running);
+        // Each with its page, and these with their newest captures.
+        let of_block = |block: u32| -> Found<Vec<(u32, CaptureId, UrlId)>> {
+            running.check()?;
+            let digests = prepared.values(block, Column::Digest)?.into_iter().map(|digest| digest as u32);
+            let newest =
+                prepared.values(block, Column::Newest)?.into_iter().map(|newest| CaptureId(newest as u32));
+            let pages = prepared.ids(block).map(UrlId);
+            let is_wanted = |digest: u32| wanted.as_ref().is_none_or(|wanted| wanted.contains(&digest));
+            let rows = digests.zip(newest).zip(pages).map(|((digest, newest), page)| (digest, newest, page));
+            Ok(rows.filter(|(digest, ..)| *digest != 0 && is_wanted(*digest)).collect())
         };
-        let contents: Vec<Vec<_>> = newest.par_chunks(CAPTURES).map(contents_of).collect::<Found<_>>()?;
+        let blocks = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?;
+        let mut alike = blocks.concat();
+        if wanted.is_none() {
+            alike.par_sort_unstable_by_key(|(digest, ..)| *digest);
+            let equal = alike.chunk_by(|(left, ..), (right, ..)| left == right);
+            alike = equal.filter(|pages| pages.len() > 1).flatten().copied().collect();
+        }
+        // In the order of captures, so that nothing is read twice.
+        alike.par_sort_unstable_by_key(|(_, newest, _)| *newest);
+        let contents_of = |alike: &[(u32, CaptureId, UrlId)]| -> Found<Vec<PageDigest>> {
+            let captures: Vec<CaptureId> = alike.iter().map(|(_, capture, _)| *capture).collect();
+            let contents = state.captures_of(&captures)?.into_iter().zip(alike);
+            Ok(contents.map(|(capture, (.., page))| (capture.digest, *page)).collect())
+        };
+        let contents = alike.par_chunks(CAPTURES).map(contents_of).collect::<Found<Vec<_>>>()?;
         Ok(Some(contents.concat()))
     }
 }

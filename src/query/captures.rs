@@ -18,9 +18,8 @@ use super::rows::{Chosen, PageRow, PageType, Row, Rows as _, RowsError};
 use super::value::Value;
 use crate::ledger::{Facts, LinkCode, Refusal, capture_flags, page_flags as flags};
 use crate::parse::{DocumentKind, LinkKind};
-use crate::prepared::{self, Prepared};
+use crate::prepared::{self, Prepared, archive_prior};
 use crate::refresh::rate::{ChangeObservations, RatePrior};
-use crate::selection::archive_prior;
 
 /// Pages of which it is remembered whether their captures are shown, while all captures are read.
 const PAGES_REMEMBERED: usize = 1 << 16;
@@ -60,7 +59,10 @@ impl ArchiveRows<'_> {
         if let Some(prior) = self.prior.get() {
             return Ok(prior);
         }
-        let prior = archive_prior(&[self.state])?;
+        let prior = match prepared::prior(self.store)? {
+            Some(prior) => prior,
+            None => archive_prior(&[self.state])?,
+        };
         Ok(self.prior.get_or_init(|| prior))
     }
 

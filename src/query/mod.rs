@@ -92,7 +92,8 @@ pub use plan::{Context, Heading, Plan};
 pub use portions::{DOUBTFUL_MAX, Doubt, Portion, Taken};
 pub use question::{Question, select};
 pub use rows::{
-    Chosen, DocumentReader, PageDigest, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort, Sum,
+    Chosen, Digest, DocumentReader, PageDigest, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow,
+    Sort, Sum,
 };
 pub use running::{Late, Limits, MEMORY_MIN, MEMORY_USUAL, Running, SPILLED_BYTES_MAX};
 pub use sent::Sent;

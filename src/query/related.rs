@@ -3,7 +3,6 @@
 //! Each relation is one pass over all links, or over all pages, unless the store has a shorter way, and gives a list of pages.
 
 use std::collections::HashSet;
-use std::ops::Range;
 
 use archive_grammar::Relation;
 use archive_storage::UrlId;
@@ -11,12 +10,10 @@ use rayon::prelude::*;
 
 use super::hits::{Found, Hits};
 use super::plan::{Plan, Scores, Search};
-use super::rows::{PageRow, Rows, RowsError};
+use super::rows::{Digest, PageDigest, PageRow, Rows, RowsError};
 use super::{Error, FullText, explain};
 use crate::parse::LinkKind;
-
-/// Statuses of pages whose content counts.
-pub(super) const FOUND: Range<u16> = 200..300;
+use crate::prepared::FOUND;
 
 /// Rows whose scores are looked up one by one.
 const SCORED_LATER_MAX: usize = 100;
@@ -151,7 +148,9 @@ pub(super) fn related(
                 let page = rows.page(*id)?;
                 contents.extend(page.map(|page| content(rows, &page)).transpose()?.flatten());
             }
-            let equal = contents_of(rows)?.into_iter().filter(|(content, _)| contents.contains(content));
+            let equal = contents_of(rows, Some(&contents))?
+                .into_iter()
+                .filter(|(content, _)| contents.contains(content));
             equal.map(|(_, id)| id).collect()
         }
         (_, None) => linked(rows, relation, others)?,
@@ -179,15 +178,15 @@ fn linked(rows: &dyn Rows, relation: Relation, others: &HashSet<UrlId>) -> Resul
 
 /// Pages whose content another page has too.
 fn duplicates(rows: &dyn Rows) -> Result<Vec<UrlId>, RowsError> {
-    let mut contents = contents_of(rows)?;
+    let mut contents = contents_of(rows, None)?;
     contents.par_sort_unstable();
     let equal = contents.chunk_by(|(left, _), (right, _)| left == right).filter(|chunk| chunk.len() > 1);
     Ok(equal.flatten().map(|(_, id)| *id).collect())
 }
 
-/// The contents of all pages that have one that counts.
-fn contents_of(rows: &dyn Rows) -> Result<Vec<([u8; 16], UrlId)>, RowsError> {
-    if let Some(contents) = rows.contents()? {
+/// The contents of pages that have one that counts: at least those that are among some, or that two pages have.
+fn contents_of(rows: &dyn Rows, wanted: Option<&HashSet<Digest>>) -> Result<Vec<PageDigest>, RowsError> {
+    if let Some(contents) = rows.contents_alike(wanted)? {
         return Ok(contents);
     }
     let mut contents = Vec::new();
@@ -200,10 +199,10 @@ fn contents_of(rows: &dyn Rows) -> Result<Vec<([u8; 16], UrlId)>, RowsError> {
 }
 
 /// The digest of a page that was found; an error message has none that counts.
-fn content(rows: &dyn Rows, page: &PageRow) -> Result<Option<[u8; 16]>, RowsError> {
+fn content(rows: &dyn Rows, page: &PageRow) -> Result<Option<Digest>, RowsError> {
     if !page.status.is_some_and(|status| FOUND.contains(&status)) {
         return Ok(None);
     }
     let newest = rows.history(page.id)?.next().transpose()?;
-    Ok(newest.map(|capture| capture.digest).filter(|digest| *digest != [0; 16]))
+    Ok(newest.map(|capture| capture.digest).filter(|digest| *digest != Digest::default()))
 }

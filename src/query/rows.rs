@@ -218,8 +218,10 @@ pub struct Sum {
     pub most: Value,
 }
 
-/// The digest of a page's newest capture, and the page.
-pub type PageDigest = ([u8; 16], UrlId);
+/// The digest of a capture's content; all zeros for none.
+pub type Digest = [u8; 16];
+/// That of a page's newest capture, and the page.
+pub type PageDigest = (Digest, UrlId);
 
 /// Reads the tree of an XML document.
 pub type DocumentReader<'a> = dyn FnMut(&roxmltree::Document<'_>) -> Result<(), RowsError> + 'a;
@@ -469,8 +471,12 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// The digests of all pages that were found and have one, if the store knows a shorter way to them than by [`Rows::history`].
-    fn contents(&self) -> Result<Option<Vec<PageDigest>>, RowsError> {
+    /// The digests of pages that were found, if the store knows a shorter way to them than by [`Rows::history`]: at least those of all pages
+    /// whose content is among some, or that of another page.
+    fn contents_alike(
+        &self,
+        _wanted: Option<&HashSet<Digest>>,
+    ) -> Result<Option<Vec<PageDigest>>, RowsError> {
         Ok(None)
     }
 

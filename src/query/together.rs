@@ -20,7 +20,9 @@ use super::archive::{ArchiveRows, ArchiveRowsError};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::hits::Hits;
 use super::plan::Plan;
-use super::rows::{Chosen, DocumentReader, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort};
+use super::rows::{
+    Chosen, Digest, DocumentReader, PageDigest, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort,
+};
 use super::running::Running;
 use super::value::Value;
 use crate::access::Access;
@@ -490,8 +492,8 @@ impl Rows for Together<'_> {
         self.only().map_or(Ok(None), |only| only.linked(relation, others))
     }
 
-    fn contents(&self) -> Found<Option<Vec<([u8; 16], UrlId)>>> {
-        self.only().map_or(Ok(None), Rows::contents)
+    fn contents_alike(&self, wanted: Option<&HashSet<Digest>>) -> Found<Option<Vec<PageDigest>>> {
+        self.only().map_or(Ok(None), |only| only.contents_alike(wanted))
     }
 
     fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {

@@ -17,35 +17,24 @@ use crate::refresh::rate::{ChangeObservations, RatePrior};
 
 type Found<T> = Result<T, RowsError>;
 
-/// What a function makes of all visits, sorted: one pass over their table, on all processors.
-pub(super) fn of_visits<T: Ord + Send>(
-    state: &State,
-    running: &Running,
-    make: impl Fn(UrlId, &Visit) -> Option<T> + Sync,
-) -> Found<Vec<T>> {
-    let of_part = |first: u32| -> Found<Vec<T>> {
-        running.check()?;
-        let visits = state.visits(first).take(ROWS_TOGETHER);
-        let made = visits.filter_map(|found| found.map(|(id, visit)| make(id, &visit)).transpose());
-        Ok(made.collect::<Result<_, _>>()?)
-    };
-    let parts = state.visit_parts().into_par_iter().map(of_part).collect::<Found<Vec<_>>>()?;
-    let mut made: Vec<T> = parts.into_iter().flatten().collect();
-    made.par_sort_unstable();
-    Ok(made)
-}
-
-/// The pages whose change rates are in some ranges.
+/// The pages whose change rates are in some ranges: one pass over all visits, on all processors.
 pub(super) fn rated(
     state: &State,
     running: &Running,
     prior: &RatePrior,
     ranges: &Ranges<f64>,
 ) -> Found<Vec<UrlId>> {
-    of_visits(state, running, |id, visit| {
-        let rate = || ChangeObservations::from_bytes(&visit.extension).rate(prior).per_day;
-        (visit.captures > 0 && ranges.has(&rate())).then_some(id)
-    })
+    let rate = |visit: &Visit| ChangeObservations::from_bytes(&visit.extension).rate(prior).per_day;
+    let of_part = |first: u32| -> Found<Vec<UrlId>> {
+        running.check()?;
+        let visits = state.visits(first).take(ROWS_TOGETHER).filter(|visit| {
+            visit.as_ref().map_or(true, |(_, visit)| visit.captures > 0 && ranges.has(&rate(visit)))
+        });
+        Ok(visits.map(|visit| visit.map(|(page, _)| page)).collect::<Result<_, _>>()?)
+    };
+    let mut pages = state.visit_parts().into_par_iter().map(of_part).collect::<Found<Vec<_>>>()?.concat();
+    pages.par_sort_unstable();
+    Ok(pages)
 }
 
 /// Whether content changed between two times, by the captures of a page from the newest on. The oldest version is not a change: a

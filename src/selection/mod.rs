@@ -22,7 +22,7 @@ pub use budget::Budgets;
 pub(crate) use budget::UnderWay;
 pub use due::{
     Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Source, Weighing, WeightError, Weights,
-    archive_prior, most_obsolete, refreshable,
+    most_obsolete, refreshable,
 };
 pub use focus::{FocusMode, FocusPolicy, UnknownMode};
 pub(crate) use focus::{Focused, is_redirect};

@@ -104,7 +104,7 @@ pub use digest::Digest;
 pub use files::{Change, CheckpointFile, CheckpointFiles};
 pub use history::{Capture, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark, Watermarks};
-pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
+pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkKinds, LinkList, LinkScan, LinkTarget};
 pub use pages::{
     Host, LinksPosition, Page, PageFlags, Site, TextPosition, ValidatorsPosition, Visit, VisitId,
 };

@@ -15,9 +15,10 @@ use archive_storage::{Capture, CaptureId, UrlId};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Best, Candidate, RefreshRules, SECONDS_PER_DAY, Survey, is_signal};
+use super::{Best, Candidate, RefreshRules, SECONDS_PER_DAY, Survey};
 use crate::files::WholeFile;
 use crate::ledger::CreditError;
+use crate::prepared::is_signal;
 use crate::refresh::rule::Rule;
 
 /// Days that folders reach ahead.

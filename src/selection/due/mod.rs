@@ -23,7 +23,7 @@ use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use crate::ledger::{AliasImportance, CreditError, Credits, announcement_trust, page_flags as flags};
-use crate::parse::DocumentKind;
+use crate::prepared::{archive_prior, is_signal};
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 use crate::refresh::rule::Rule;
 
@@ -32,9 +32,6 @@ pub use rules::{RefreshRules, Weighing, WeightError, Weights};
 pub(super) use turn::turn;
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;
-
-/// Visits that the prior is learned from; of more, every n-th.
-const PRIOR_VISITS_MAX: usize = 1 << 16;
 
 /// Of pages that are read together, those that one processor looks at.
 const PAGES_OF_PART: usize = 1 << 12;
@@ -410,38 +407,4 @@ pub fn refreshable(
         return Ok(own);
     }
     Ok(Some(own.unwrap_or(0.0).max(1.0)))
-}
-
-/// Whether it is a sitemap or feed, which announces other pages.
-fn is_signal(visit: &Visit) -> bool {
-    matches!(DocumentKind::from_code(visit.kind), DocumentKind::Sitemap | DocumentKind::Feed)
-}
-
-/// What the visits of whole archives say of a page that was not yet fetched twice. Feeds and sitemaps change whenever
-/// one of their pages does, so they say nothing of other pages' rates.
-///
-/// # Errors
-/// When the store fails.
-pub fn archive_prior(archives: &[&State]) -> Result<RatePrior, CreditError> {
-    let visits: usize = archives.iter().map(|state| state.visit_count() as usize).sum();
-    let step = visits.div_ceil(PRIOR_VISITS_MAX).max(1);
-    let mut observed = Vec::new();
-    for state in archives {
-        let numbers: Vec<u32> = (0..state.visit_count()).step_by(step).collect();
-        let of_part = |numbers: &[u32]| -> Result<Vec<_>, CreditError> {
-            let visits = state.visits_with_pages(numbers.iter().copied());
-            let rates = visits.map(|visit| visit.map(|(_, page, visit)| rates_of_others(&page, &visit)));
-            Ok(rates.filter_map(Result::transpose).collect::<Result<_, _>>()?)
-        };
-        let parts = numbers.par_chunks(ROWS_TOGETHER).map(of_part).collect::<Result<Vec<_>, _>>()?;
-        observed.extend(parts.into_iter().flatten());
-    }
-    Ok(RatePrior::learned(&observed))
-}
-
-/// What a page's visits say about the rates of others.
-fn rates_of_others(page: &Page, visit: &Visit) -> Option<ChangeObservations> {
-    let observations = ChangeObservations::from_bytes(&visit.extension);
-    let counts = page.flags.has_any(flags::ACCOUNT) && observations.visits() > 0 && !is_signal(visit);
-    counts.then_some(observations)
 }

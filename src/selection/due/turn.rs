@@ -3,9 +3,9 @@
 use archive_storage::{Page, Store, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
-use super::{Best, Choice, SECONDS_PER_DAY, Source, learned, rates_of_others};
+use super::{Best, Choice, SECONDS_PER_DAY, Source, learned};
 use crate::ledger::{AliasImportance, Credits};
-use crate::prepared;
+use crate::prepared::{self, rates_of_others};
 use crate::recorder::RecorderError;
 use crate::refresh::rate::RatePrior;
 use crate::refresh::rule::Rule;

@@ -13,8 +13,9 @@ use archive_storage::{State, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::due::{Weights, archive_prior};
+use super::due::Weights;
 use crate::ledger::{AliasImportance, CreditError, Credits, announcement_trust};
+use crate::prepared::archive_prior;
 use crate::refresh::rate::ChangeObservations;
 
 pub use belief::Belief;

@@ -123,6 +123,18 @@ pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
 /// Takes a number off the front; `None` when the bytes end or the number is longer than 64 bits.
 #[inline]
 pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    // Most are short, and lists of links are millions of them: the groups of eight bytes are put together in three steps.
+    if let Some(eight) = bytes.first_chunk() {
+        let word = u64::from_le_bytes(*eight);
+        let length = (!word & 0x8080_8080_8080_8080).trailing_zeros() / 8 + 1;
+        if length <= 8 {
+            let groups = word & (0x7f7f_7f7f_7f7f_7f7f >> (64 - 8 * length));
+            let groups = groups & 0x007f_007f_007f_007f | (groups & 0x7f00_7f00_7f00_7f00) >> 1;
+            let groups = groups & 0x0000_3fff_0000_3fff | (groups & 0x3fff_0000_3fff_0000) >> 2;
+            *bytes = &bytes[length as usize..];
+            return Some(groups & 0x0fff_ffff | groups >> 32 << 28);
+        }
+    }
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;
@@ -143,4 +155,31 @@ pub(crate) fn zigzag(value: i64) -> u64 {
 /// The inverse of [`zigzag`].
 pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{push_varint, take_varint};
+
+    #[test]
+    fn numbers_come_back_whatever_follows() {
+        let numbers = (0..64).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, u64::MAX << bit, !0 >> bit]);
+        for number in numbers {
+            for following in 0..9 {
+                let mut bytes = Vec::new();
+                push_varint(&mut bytes, number);
+                let length = bytes.len();
+                bytes.resize(length + following, 0xff);
+                let mut rest = bytes.as_slice();
+                assert_eq!(take_varint(&mut rest), Some(number));
+                assert_eq!(rest.len(), following);
+                assert_eq!(take_varint(&mut &bytes[..length - 1]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_that_does_not_end_is_none() {
+        assert_eq!(take_varint(&mut [0xff; 32].as_slice()), None);
+    }
 }

@@ -177,21 +177,119 @@ impl LinkScan<'_> {
         if self.block >= self.end {
             return Ok(false);
         }
-        let position: Position = RecordLog::join(self.block, self.offset);
+        list.position = Some(LinksPosition(self.position()));
+        self.next(|bytes| decode(bytes, list)).map(|_| true)
+    }
+
+    /// The page of the next list, and whether it has a link of some kinds to a target that counts; none after the last. Faster than
+    /// reading the list, most of all if few lists have such a kind.
+    ///
+    /// # Errors
+    /// As [`LinkScan::read_next`].
+    pub fn next_with(
+        &mut self,
+        kinds: &LinkKinds,
+        counts: impl Fn(UrlId) -> bool,
+    ) -> Result<Option<(UrlId, bool)>> {
+        if self.block >= self.end {
+            return Ok(None);
+        }
+        let mut found = (UrlId(0), false);
+        self.next(|bytes| {
+            let (source, has_one, length) = search(bytes, kinds, &counts)?;
+            found = (source, has_one);
+            Some(length)
+        })?;
+        Ok(Some(found))
+    }
+
+    fn position(&self) -> Position {
+        RecordLog::join(self.block, self.offset)
+    }
+
+    /// Goes on to the next list after a function that says how long this one is, or nothing if there is none.
+    fn next(&mut self, decode: impl FnOnce(&[u8]) -> Option<usize>) -> Result<()> {
+        let position = self.position();
         let bytes = self.cursor.bytes(position)?;
         let available = bytes.len();
-        let Some(length) = decode(bytes, list) else {
+        let Some(length) = decode(bytes) else {
             return Err(self.cursor.damage(position, "no list of links"));
         };
-        list.position = Some(LinksPosition(position));
         if length == available {
             self.block += 1;
             self.offset = 0;
         } else {
             self.offset += length;
         }
-        Ok(true)
+        Ok(())
     }
+}
+
+/// Some kinds of links, by their codes.
+#[derive(Debug)]
+pub struct LinkKinds {
+    are_wanted: [bool; 256],
+    /// Whether most lists have none of them, and so are passed over by their kinds, which come last.
+    are_few: bool,
+}
+
+impl LinkKinds {
+    /// Those for which a function says so.
+    pub fn new(is_wanted: impl Fn(u8) -> bool) -> Self {
+        let are_wanted = std::array::from_fn(|kind| is_wanted(kind as u8));
+        let wanted = are_wanted.iter().filter(|is_wanted| **is_wanted).count();
+        Self { are_wanted, are_few: wanted <= KINDS_FEW }
+    }
+
+    fn has(&self, kind: u8) -> bool {
+        self.are_wanted[usize::from(kind)]
+    }
+}
+
+/// More kinds are looked for in each link.
+const KINDS_FEW: usize = 16;
+
+/// The source of a list, whether it has a link of some kinds to a target that counts, and its length in bytes; `None` when the bytes
+/// are not a list.
+fn search(bytes: &[u8], kinds: &LinkKinds, counts: impl Fn(UrlId) -> bool) -> Option<(UrlId, bool, usize)> {
+    let mut rest = bytes;
+    let source = UrlId(u32::try_from(take_varint(&mut rest)?).ok()?);
+    let count = usize::try_from(take_varint(&mut rest)?).ok()?;
+    if kinds.are_few {
+        let (_, after) = rest.split_at_checked(length_of_varints(rest, count)?)?;
+        let (own, after) = after.split_at_checked(count)?;
+        if !own.iter().any(|&kind| kinds.has(kind)) {
+            return Some((source, false, bytes.len() - after.len()));
+        }
+    }
+    let (mut before, mut places) = (i64::from(source.0), Vec::new());
+    for place in 0..count {
+        before = before.checked_add(unzigzag(take_varint(&mut rest)?))?;
+        if counts(UrlId(u32::try_from(before).ok()?)) {
+            places.push(place);
+        }
+    }
+    let (own, after) = rest.split_at_checked(count)?;
+    let has_one = places.iter().any(|&place| kinds.has(own[place]));
+    Some((source, has_one, bytes.len() - after.len()))
+}
+
+/// Bytes of the first `count` varints; nothing if there are fewer.
+fn length_of_varints(bytes: &[u8], mut count: usize) -> Option<usize> {
+    let mut length = 0;
+    // Each varint ends with a byte below 128, so eight bytes end eight at most.
+    for eight in bytes.as_chunks::<8>().0 {
+        if count < 8 {
+            break;
+        }
+        count -= (!u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080).count_ones() as usize;
+        length += 8;
+    }
+    while count > 0 {
+        count -= usize::from(*bytes.get(length)? < 0x80);
+        length += 1;
+    }
+    Some(length)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{LINKS_PER_PAGE_MAX, LinkList, LinkLog, LinkTarget, decode};
+use super::{LINKS_PER_PAGE_MAX, LinkKinds, LinkList, LinkLog, LinkTarget, decode, search};
 use crate::backend::{OpenMode, RealDisk};
 use crate::checkpoint::StateError;
 use crate::ids::UrlId;
@@ -41,6 +41,18 @@ proptest! {
             prop_assert_eq!(&list, expected);
         }
         prop_assert!(!scan.read_next(&mut list).unwrap());
+        // Half of all targets, and half of all kinds or few.
+        let counts = |target: UrlId| target.0.count_ones().is_multiple_of(2);
+        for every in [2, 50] {
+            let (is_wanted, mut scan) = (|kind: u8| kind.is_multiple_of(every), log.scan(0..log.blocks()));
+            let kinds = LinkKinds::new(is_wanted);
+            for expected in &expected {
+                let has_one = expected.links.iter().any(|link| is_wanted(link.kind) && counts(link.target));
+                let found = scan.next_with(&kinds, counts).unwrap();
+                prop_assert_eq!(found, expected.source.map(|source| (source, has_one)));
+            }
+            prop_assert_eq!(scan.next_with(&kinds, counts).unwrap(), None);
+        }
         let mut cursor = log.cursor();
         for expected in expected.iter().rev() {
             cursor.get(expected.position.unwrap(), &mut list).unwrap();
@@ -53,7 +65,14 @@ proptest! {
         let mut list = LinkList::default();
         if let Some(length) = decode(&bytes, &mut list) {
             prop_assert!(length <= bytes.len());
+            let all = (list.source.unwrap(), !list.links.is_empty(), length);
+            prop_assert_eq!(search(&bytes, &LinkKinds::new(|_| true), |_| true), Some(all));
+        } else {
+            prop_assert_eq!(search(&bytes, &LinkKinds::new(|_| true), |_| true), None);
         }
+        // Lists without such a kind are passed over unread.
+        let found = search(&bytes, &LinkKinds::new(|kind| kind == 0), |_| true);
+        prop_assert!(found.is_none_or(|(_, _, length)| length <= bytes.len()));
     }
 }
 

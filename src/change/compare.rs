@@ -217,7 +217,9 @@ pub fn version_until(
 /// # Errors
 /// When its records cannot be read.
 pub fn text_of(store: &Store, capture: &Capture) -> Result<String, VersionError> {
-    Ok(parsed(store, capture)?.text)
+    let stored = Stored::read(store, capture)?;
+    let text = move || stored.read_as(&stored.body(), parse::text);
+    Ok(reading::in_time(text).unwrap_or_default())
 }
 
 /// What a capture says, as it was parsed; nothing of what takes too long to read.
@@ -429,18 +431,18 @@ impl Stored {
         decode_content(&self.payload, coding, DECODED_BYTES_MAX).body
     }
 
-    fn version(self) -> Version {
-        let mut body = self.body().into_owned();
+    /// What a function finds in its body; nothing in what has no URL.
+    fn read_as<T: Default>(&self, body: &[u8], read: impl FnOnce(&Source<'_>, &Limits) -> T) -> T {
+        let Ok(url) = Url::parse(&self.url) else { return T::default() };
         let headers: Vec<(&str, &[u8])> =
             self.head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-        let parsed = match Url::parse(&self.url) {
-            Ok(url) => {
-                let source =
-                    Source { url: &url, status: 200, content_type: None, headers: &headers, body: &body };
-                parse(&source, &Limits::default())
-            }
-            Err(_) => Parsed::default(),
-        };
+        let source = Source { url: &url, status: 200, content_type: None, headers: &headers, body };
+        read(&source, &Limits::default())
+    }
+
+    fn version(self) -> Version {
+        let mut body = self.body().into_owned();
+        let parsed: Parsed = self.read_as(&body, parse);
         if parsed.kind.is_xml() {
             body = unpacked(body.into()).into_owned();
         }

@@ -15,6 +15,8 @@ use super::{
 pub(super) struct Document<'s> {
     pub(super) source: &'s Source<'s>,
     pub(super) limits: &'s Limits,
+    /// Whether signatures and language are not asked for.
+    pub(super) is_text_alone: bool,
     pub(super) media_type: &'s str,
     pub(super) charset_label: Option<&'s str>,
     pub(super) parsed: Parsed,
@@ -126,11 +128,11 @@ impl Document<'_> {
 
     /// Sets the text, and what is worked out from it.
     pub(super) fn set_text(&mut self, mut text: String, mut marks: Marks) {
-        let signatures = signature::of_text(&self.parsed.title, &text, &marks.surroundings);
-        self.parsed.signature = signatures.exact.unwrap_or_else(|| self.outlinks.signature());
-        self.parsed.similarity = signatures.near;
-        if self.parsed.language.is_none() {
-            self.parsed.language = language::guess(&text);
+        if !self.is_text_alone {
+            let signatures = signature::of_text(&self.parsed.title, &text, &marks.surroundings);
+            self.parsed.signature = signatures.exact.unwrap_or_else(|| self.outlinks.signature());
+            self.parsed.similarity = signatures.near;
+            self.parsed.language = self.parsed.language.take().or_else(|| language::guess(&text));
         }
         if text.len() > self.limits.text_bytes_max {
             let at = text.floor_char_boundary(self.limits.text_bytes_max);

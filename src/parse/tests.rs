@@ -12,7 +12,9 @@ fn read(content_type: &str, status: u16, body: &[u8]) -> Parsed {
     let url = Url::parse("http://a.example/b/c").unwrap();
     let headers = [("Location", &b"/moved"[..]), ("Link", b"</n>; rel=next")];
     let source = Source { url: &url, status, content_type: Some(content_type), headers: &headers, body };
-    parse(&source, &Limits::default())
+    let parsed = parse(&source, &Limits::default());
+    assert_eq!(text(&source, &Limits::default()), parsed.text);
+    parsed
 }
 
 fn urls(parsed: &Parsed) -> Vec<&str> {

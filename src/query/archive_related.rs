@@ -69,10 +69,10 @@ impl ArchiveRows<'_> {
         let kinds = &LinkKinds::new(|kind| LinkCode::from_byte(kind).kind().is_some_and(&is_wanted));
         let of_part = |first: &u64| -> Found<Vec<(UrlId, bool)>> {
             running.check()?;
-            let (mut scan, mut lists) = (state.links_of(*first..first + LINK_BLOCKS), Vec::new());
-            while let Some(list) = scan.next_with(kinds, counts)? {
-                lists.push(list);
-            }
+            let mut lists = Vec::new();
+            let blocks = *first..first + LINK_BLOCKS;
+            state
+                .search_links(blocks, kinds, counts, |source, is_linking| lists.push((source, is_linking)))?;
             Ok(lists)
         };
         // A page's last list is its newest: older versions had other links.

@@ -24,6 +24,9 @@ pub const LINKS_PER_PAGE_MAX: usize = 1 << 20;
 /// list takes four times as long.
 const BLOCK_BYTES: u16 = 8 * 1024;
 
+/// What is wrong with bytes that are none.
+const NO_LIST: &str = "no list of links";
+
 /// A link as the log keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkTarget {
@@ -97,6 +100,27 @@ impl LinkLog {
         LinkScan { cursor, block: blocks.start, end, offset: 0 }
     }
 
+    /// Says of each list in some blocks whose it is, and whether it has a link of some kinds to a target that counts.
+    pub(crate) fn search(
+        &self,
+        blocks: Range<u64>,
+        kinds: &LinkKinds,
+        counts: impl Fn(UrlId) -> bool,
+        mut visit: impl FnMut(UrlId, bool),
+    ) -> Result<()> {
+        let mut block = blocks.start;
+        self.records.read_many(blocks, |mut lists| {
+            while !lists.is_empty() {
+                let found = search(lists, kinds, &counts);
+                let (source, has_one, length) = found.ok_or_else(|| self.log().corrupted(block, NO_LIST))?;
+                visit(source, has_one);
+                lists = &lists[length..];
+            }
+            block += 1;
+            Ok(())
+        })
+    }
+
     pub(crate) fn blocks(&self) -> u64 {
         self.records.blocks()
     }
@@ -154,7 +178,7 @@ impl LinkCursor<'_> {
         let bytes = self.records.bytes(position.0)?;
         match decode(bytes, list) {
             Some(_) => Ok(()),
-            None => Err(self.records.damage(position.0, "no list of links")),
+            None => Err(self.records.damage(position.0, NO_LIST)),
         }
     }
 }
@@ -177,51 +201,20 @@ impl LinkScan<'_> {
         if self.block >= self.end {
             return Ok(false);
         }
-        list.position = Some(LinksPosition(self.position()));
-        self.next(|bytes| decode(bytes, list)).map(|_| true)
-    }
-
-    /// The page of the next list, and whether it has a link of some kinds to a target that counts; none after the last. Faster than
-    /// reading the list, most of all if few lists have such a kind.
-    ///
-    /// # Errors
-    /// As [`LinkScan::read_next`].
-    pub fn next_with(
-        &mut self,
-        kinds: &LinkKinds,
-        counts: impl Fn(UrlId) -> bool,
-    ) -> Result<Option<(UrlId, bool)>> {
-        if self.block >= self.end {
-            return Ok(None);
-        }
-        let mut found = (UrlId(0), false);
-        self.next(|bytes| {
-            let (source, has_one, length) = search(bytes, kinds, &counts)?;
-            found = (source, has_one);
-            Some(length)
-        })?;
-        Ok(Some(found))
-    }
-
-    fn position(&self) -> Position {
-        RecordLog::join(self.block, self.offset)
-    }
-
-    /// Goes on to the next list after a function that says how long this one is, or nothing if there is none.
-    fn next(&mut self, decode: impl FnOnce(&[u8]) -> Option<usize>) -> Result<()> {
-        let position = self.position();
+        let position: Position = RecordLog::join(self.block, self.offset);
         let bytes = self.cursor.bytes(position)?;
         let available = bytes.len();
-        let Some(length) = decode(bytes) else {
-            return Err(self.cursor.damage(position, "no list of links"));
+        let Some(length) = decode(bytes, list) else {
+            return Err(self.cursor.damage(position, NO_LIST));
         };
+        list.position = Some(LinksPosition(position));
         if length == available {
             self.block += 1;
             self.offset = 0;
         } else {
             self.offset += length;
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -6,7 +6,7 @@ use super::State;
 use super::pages::unknown;
 use crate::checkpoint::{RecordCursor, RecordLog, Result, StateError, push_varint, take_varint};
 use crate::ids::UrlId;
-use crate::links::{LinkCursor, LinkList, LinkScan, LinkTarget};
+use crate::links::{LinkCursor, LinkKinds, LinkList, LinkScan, LinkTarget};
 use crate::pages::{LinksPosition, Page, TextPosition, ValidatorsPosition, Visit, VisitRecord};
 use crate::validators::Validators;
 
@@ -149,19 +149,28 @@ impl State {
     /// Every list ever stored, in order of arrival.
     #[must_use]
     pub fn all_links(&self) -> LinkScan<'_> {
-        self.links_of(0..self.link_blocks())
+        self.links.scan(0..self.link_blocks())
     }
 
-    /// Blocks of links, of which [`State::links_of`] reads a range.
+    /// Blocks of links, of which [`State::search_links`] reads a range.
     #[must_use]
     pub fn link_blocks(&self) -> u64 {
         self.links.blocks()
     }
 
-    /// As [`State::all_links`], of some blocks alone.
-    #[must_use]
-    pub fn links_of(&self, blocks: Range<u64>) -> LinkScan<'_> {
-        self.links.scan(blocks)
+    /// Says of each list in some blocks whose it is, and whether it has a link of some kinds to a target that counts. Faster than
+    /// reading the lists, most of all if few have such a kind.
+    ///
+    /// # Errors
+    /// As [`LinkScan::read_next`].
+    pub fn search_links(
+        &self,
+        blocks: Range<u64>,
+        kinds: &LinkKinds,
+        counts: impl Fn(UrlId) -> bool,
+        visit: impl FnMut(UrlId, bool),
+    ) -> Result<()> {
+        self.links.search(blocks, kinds, counts, visit)
     }
 
     /// Hands the newest list of every page to a function, in order of arrival: what a ranking is computed from.

@@ -185,7 +185,40 @@ fn bytes_codings_and_encodings() {
     let wide = replay.get(&path("http://a.org/wide"));
     assert_eq!(wide.get("Content-Type"), Some("text/html; charset=utf-8"));
     assert!(text(&wide).contains("<p>Съешь <a href=\"/web/"), "{}", text(&wide));
-    assert_eq!(replay.get(&path("http://a.org/none")).get("Content-Type"), Some("text/html; charset=utf-8"));
+    assert_eq!(replay.get(&path("http://a.org/none")).get("Content-Type"), Some("text/html"));
+}
+
+#[test]
+fn an_encoding_that_nothing_states_is_left_to_the_browser() {
+    let text = "<p>Zo\u{eb} Съешь <a href='/x'>x</a>";
+    let (cyrillic, ..) = encoding_rs::WINDOWS_1251.encode(text);
+    let mixed: &[u8] = b"<p>\xeb \xc3\xab \xff\x81 <a href='/x'>x</a>";
+    let stated = "<meta charset=windows-1252>".to_owned() + text;
+    let head = "200 OK\r\nContent-Type: Text/HTML; x=y";
+    let replay = Replay::of(&[
+        headed("http://a.org/", head, text.as_bytes()),
+        headed("http://a.org/one", head, &cyrillic),
+        headed("http://a.org/mixed", "200 OK\r\nContent-Type: text/html; charset=none-such", mixed),
+        headed("http://a.org/stated", head, stated.as_bytes()),
+        headed("http://a.org/marked1", head, ("\u{feff}".to_owned() + text).as_bytes()),
+    ]);
+    for (url, body, media_type) in [
+        ("http://a.org/", text.as_bytes(), "Text/HTML; x=y"),
+        ("http://a.org/one", &*cyrillic, "Text/HTML; x=y"),
+        ("http://a.org/mixed", mixed, "text/html; charset=none-such"),
+        ("http://a.org/stated", stated.as_bytes(), "text/html; charset=windows-1252"),
+        ("http://a.org/marked1", text.as_bytes(), "text/html; charset=utf-8"),
+    ] {
+        let shown = replay.get(&path(url));
+        assert_eq!(shown.get("Content-Type"), Some(media_type), "{url}");
+        // All bytes are there, and what was added is ASCII.
+        let is_foreign = |byte: &&u8| !byte.is_ascii();
+        let foreign = |bytes: &[u8]| bytes.iter().filter(is_foreign).copied().collect::<Vec<u8>>();
+        let mark = if url.ends_with("marked1") { "\u{feff}" } else { "" };
+        assert_eq!(foreign(&shown.body), foreign(&[mark.as_bytes(), body].concat()), "{url}");
+        let leads = format!("<a href=\"{}\">x</a>", path("http://a.org/x"));
+        assert!(String::from_utf8_lossy(&shown.body).contains(&leads), "{url}");
+    }
 }
 
 #[test]

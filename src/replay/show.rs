@@ -191,8 +191,8 @@ fn plain(recorded: &Recorded) -> Option<Cow<'_, [u8]>> {
     (!is_left).then_some(decoded.body)
 }
 
-/// A document with other addresses, and its media type with the encoding that it is in: additions to the head may push
-/// a declaration beyond where browsers look for one.
+/// A document with other addresses, and its media type with the encoding that it declares: additions to the head may push
+/// a declaration beyond where browsers look for one. Of a document that declares none the browser guesses, as it did of the original.
 fn markup(
     body: &[u8],
     stated: &str,
@@ -202,12 +202,13 @@ fn markup(
     additions: Additions<'_>,
 ) -> (Option<Vec<u8>>, String) {
     let charset = charset::detect(body, charset_parameter(stated), is_xml);
-    let media = if media.is_empty() { "text/html" } else { media };
+    let (stated, media) = if media.is_empty() { ("text/html", "text/html") } else { (stated, media) };
     let typed = |name: &str| format!("{media}; charset={}", name.to_ascii_lowercase());
     let syntax = if is_xml { Syntax::Xml } else { Syntax::Html };
     if charset.encoding.is_ascii_compatible() {
         let new = html::rewrite(body, charset.encoding, syntax, links, additions);
-        return (new, typed(charset.encoding.name()));
+        let name = charset.encoding.name();
+        return (new, if charset.is_guess { stated.to_owned() } else { typed(name) });
     }
     let (text, _) = charset::decode(body, &charset);
     match html::rewrite(text.as_bytes(), UTF_8, syntax, links.in_encoding(charset.encoding), additions) {

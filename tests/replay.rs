@@ -504,6 +504,40 @@ fn the_program_serves_the_replay() {
 }
 
 #[test]
+fn scripts_of_pages_are_given_the_address_of_the_page() {
+    let script = "location.href='\u{e9} location'";
+    let page = format!("<script>{script}</script>");
+    let long = |length: usize| script.to_owned() + &" ".repeat(length - script.len());
+    const REWRITTEN_BYTES_MAX: usize = 16 << 20;
+    let replay = Replay::of(&[
+        headed("http://a.org/s.js", "200 OK\r\nContent-Type: text/javascript", script.as_bytes()),
+        headed("http://a.org/page.html", "200 OK\r\nContent-Type: text/html", page.as_bytes()),
+        headed("http://a.org/fits-in", "200 OK", long(REWRITTEN_BYTES_MAX).as_bytes()),
+        headed("http://a.org/does-not-fit", "200 OK", long(REWRITTEN_BYTES_MAX + 1).as_bytes()),
+    ]);
+    let new = format!("_archive_{script}");
+    let asked = |modifier: &str, destination| {
+        let path = &format!("/web/{}{modifier}/http://a.org/s.js", STAMPS[0]);
+        text(&replay.request(&Request { path, destination, base: BASE, ..Request::default() }))
+    };
+    for destination in [None, Some("script"), Some("empty")] {
+        assert_eq!(asked("js_", destination), new);
+    }
+    // Workers have nothing of ours, and data and styles are no scripts.
+    for destination in ["worker", "sharedworker", "audioworklet", "json", "style"] {
+        assert_eq!(asked("js_", Some(destination)), script);
+    }
+    for modifier in ["id_", "mp_", "if_", "oe_"] {
+        assert_eq!(asked(modifier, Some("script")), script);
+    }
+    let replayed = replay.text(&path("http://a.org/page.html"));
+    assert!(replayed.contains(&format!("<script>{new}</script>")), "{replayed}");
+    let long = |name: &str| replay.get(&format!("/web/{}js_/http://a.org/{name}", STAMPS[0])).body;
+    assert!(long("fits-in").starts_with(b"_archive_location"));
+    assert!(long("does-not-fit").starts_with(b"location"));
+}
+
+#[test]
 fn relative_links_stay_at_the_exact_address_alone() {
     let url = "http://a.org/b/c.html";
     let replay = Replay::of(&[response("urn:uuid:1", url, DAYS[0], "<a href=d.html>d</a>")]);

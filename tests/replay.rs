@@ -185,7 +185,40 @@ fn bytes_codings_and_encodings() {
     let wide = replay.get(&path("http://a.org/wide"));
     assert_eq!(wide.get("Content-Type"), Some("text/html; charset=utf-8"));
     assert!(text(&wide).contains("<p>Съешь <a href=\"/web/"), "{}", text(&wide));
-    assert_eq!(replay.get(&path("http://a.org/none")).get("Content-Type"), Some("text/html; charset=utf-8"));
+    assert_eq!(replay.get(&path("http://a.org/none")).get("Content-Type"), Some("text/html"));
+}
+
+#[test]
+fn an_encoding_that_nothing_states_is_left_to_the_browser() {
+    let text = "<p>Zo\u{eb} Съешь <a href='/x'>x</a>";
+    let (cyrillic, ..) = encoding_rs::WINDOWS_1251.encode(text);
+    let mixed: &[u8] = b"<p>\xeb \xc3\xab \xff\x81 <a href='/x'>x</a>";
+    let stated = "<meta charset=windows-1252>".to_owned() + text;
+    let head = "200 OK\r\nContent-Type: Text/HTML; x=y";
+    let replay = Replay::of(&[
+        headed("http://a.org/", head, text.as_bytes()),
+        headed("http://a.org/one", head, &cyrillic),
+        headed("http://a.org/mixed", "200 OK\r\nContent-Type: text/html; charset=none-such", mixed),
+        headed("http://a.org/stated", head, stated.as_bytes()),
+        headed("http://a.org/marked1", head, ("\u{feff}".to_owned() + text).as_bytes()),
+    ]);
+    for (url, body, media_type) in [
+        ("http://a.org/", text.as_bytes(), "Text/HTML; x=y"),
+        ("http://a.org/one", &*cyrillic, "Text/HTML; x=y"),
+        ("http://a.org/mixed", mixed, "text/html; charset=none-such"),
+        ("http://a.org/stated", stated.as_bytes(), "text/html; charset=windows-1252"),
+        ("http://a.org/marked1", text.as_bytes(), "text/html; charset=utf-8"),
+    ] {
+        let shown = replay.get(&path(url));
+        assert_eq!(shown.get("Content-Type"), Some(media_type), "{url}");
+        // All bytes are there, and what was added is ASCII.
+        let is_foreign = |byte: &&u8| !byte.is_ascii();
+        let foreign = |bytes: &[u8]| bytes.iter().filter(is_foreign).copied().collect::<Vec<u8>>();
+        let mark = if url.ends_with("marked1") { "\u{feff}" } else { "" };
+        assert_eq!(foreign(&shown.body), foreign(&[mark.as_bytes(), body].concat()), "{url}");
+        let leads = format!("<a href=\"{}\">x</a>", path("http://a.org/x"));
+        assert!(String::from_utf8_lossy(&shown.body).contains(&leads), "{url}");
+    }
 }
 
 #[test]
@@ -468,6 +501,40 @@ fn the_program_serves_the_replay() {
         get(&page, &[]).status == 404
     });
     assert!(is_gone, "access rules do not hold");
+}
+
+#[test]
+fn scripts_of_pages_are_given_the_address_of_the_page() {
+    let script = "location.href='\u{e9} location'";
+    let page = format!("<script>{script}</script>");
+    let long = |length: usize| script.to_owned() + &" ".repeat(length - script.len());
+    const REWRITTEN_BYTES_MAX: usize = 16 << 20;
+    let replay = Replay::of(&[
+        headed("http://a.org/s.js", "200 OK\r\nContent-Type: text/javascript", script.as_bytes()),
+        headed("http://a.org/page.html", "200 OK\r\nContent-Type: text/html", page.as_bytes()),
+        headed("http://a.org/fits-in", "200 OK", long(REWRITTEN_BYTES_MAX).as_bytes()),
+        headed("http://a.org/does-not-fit", "200 OK", long(REWRITTEN_BYTES_MAX + 1).as_bytes()),
+    ]);
+    let new = format!("_archive_{script}");
+    let asked = |modifier: &str, destination| {
+        let path = &format!("/web/{}{modifier}/http://a.org/s.js", STAMPS[0]);
+        text(&replay.request(&Request { path, destination, base: BASE, ..Request::default() }))
+    };
+    for destination in [None, Some("script"), Some("empty")] {
+        assert_eq!(asked("js_", destination), new);
+    }
+    // Workers have nothing of ours, and data and styles are no scripts.
+    for destination in ["worker", "sharedworker", "audioworklet", "json", "style"] {
+        assert_eq!(asked("js_", Some(destination)), script);
+    }
+    for modifier in ["id_", "mp_", "if_", "oe_"] {
+        assert_eq!(asked(modifier, Some("script")), script);
+    }
+    let replayed = replay.text(&path("http://a.org/page.html"));
+    assert!(replayed.contains(&format!("<script>{new}</script>")), "{replayed}");
+    let long = |name: &str| replay.get(&format!("/web/{}js_/http://a.org/{name}", STAMPS[0])).body;
+    assert!(long("fits-in").starts_with(b"_archive_location"));
+    assert!(long("does-not-fit").starts_with(b"location"));
 }
 
 #[test]

@@ -1,13 +1,19 @@
 //! Replayed pages in a real browser: scripts get what they ask for from the archive, and nothing goes to the live web.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+
+use serde_json::json;
 
 use crate::imports::import;
+use crate::support::browser::Browser;
 use crate::support::program::start;
 use crate::support::served::Served;
-use crate::support::warc::response;
+use crate::support::warc::{answer, response};
 use crate::support::{Archive, installed};
 
 const DAY: &str = "2014-01-03T03:03:21Z";
@@ -140,4 +146,132 @@ fn scripts_get_what_they_ask_for_and_nothing_leaves() {
         let is_meant = host.ends_with(".example") || host.ends_with(".org");
         assert!(!is_meant, "the browser wanted to reach {host}");
     }
+}
+
+/// What a page says is kept, and the last page shows all of it.
+const SAY: &str =
+    "function say(...words) { sessionStorage.said = (sessionStorage.said || '') + words.join(' ') + '\\n' }";
+
+/// A page whose script asks for its address in every way that there is.
+const ROUTING: &str = r##"<!doctype html><title>t</title><script src=/say.js></script>
+<button id=go onclick="say('handler', location.pathname, event.type); location = '/clicked?x=1#y'">go</button>
+<a id=inside href="/x?y#z">x</a><a id=outside href="http://other.example/x">x</a><a id=written href="javascript:say('url', location.search)">x</a>
+<form><input name=location value=named></form>
+<iframe id=frame src=/framed></iframe>
+<iframe srcdoc="<script>parent.say('srcdoc', location.href, parent.location.pathname)</script><script src=/outer.js></script>"></iframe>
+<script>
+var l = location, unchanged = "location", pattern = /location/.source;
+say("parts", l.href, l.protocol, l.host, l.hostname, l.port, l.pathname, l.search, l.hash, l.origin, l, origin, unchanged, pattern);
+say("same", window.location === document.location, location === self.location, l === window.location, location instanceof Location);
+say("kinds", Object.prototype.toString.call(location), typeof location.assign, location.valueOf() === location, `${location}` === location.href);
+say("router", [{path: /^\/routed$/, view: "the view"}].find(({path}) => path.test(location.pathname))?.view);
+const {location: taken, history: past} = window; say("taken", taken.pathname, past === history);
+(function (window, undefined) { say("alias", window.location.search, window.document.location.hostname); })(window);
+(({location}) => say("passed", location.x))({location: {x: "own"}});
+(function () { var location = {pathname: "local"}; const kept = {location}; say("local", location.pathname, kept.location.pathname, Object.keys(kept)); })();
+class Place { location = "field"; get there() { return this.location; } }
+class Other extends Place { get location() { return "getter"; } set location(value) {} }
+const p = new Place, o = {location: 1}; p.location += "!"; o.location += 1; delete o.location;
+say("members", p.there, p.location, Object.keys(p), o.location, "location" in o, new Other().there);
+const handled = new Proxy({}, {get: (_, key) => `asked ${String(key)}`, set: (_, key) => (say("set", String(key)), true)}), q = handled;
+say("proxy", q.location); q.location = 1;
+say("named", document.forms[0].location.value, typeof location, Object.keys({...o}), JSON.stringify({location: 1}));
+const a = inside; say("links", a.href, a.host === location.host, a.pathname, a.hash, outside.host, `${a}`, a.origin === location.origin);
+for (const key in {}) say("enumerated", key);
+const keys = []; with ({location: "of an object"}) keys.push(location); say("with", keys);
+new Worker("/worker.js").onmessage = ({data, origin}) => say("worker", data, origin === "");
+const blank = document.createElement("iframe"); document.body.append(blank);
+blank.contentDocument.write("<script>parent.say('written', typeof location)</scr" + "ipt>"); blank.contentDocument.close();
+say("blank", blank.contentWindow.location.href === location.href, blank.contentDocument.location === blank.contentWindow.location);
+addEventListener("message", ({data, origin, source}) => say("message", data, origin === location.origin, source === window || source === frame.contentWindow));
+window.postMessage("to itself", location.origin);
+</script>
+<script src=/outer.js></script><script type=module src=/module.js></script>
+<script type=module>import { location as named } from "/names.js"; say("in page", named.pathname, location.pathname);</script>
+<script type=text/x-template>location.href</script>
+<script>
+addEventListener("hashchange", ({newURL, oldURL}) => say("hash changed", newURL, oldURL));
+addEventListener("load", () => {
+  say("frame", frame.contentWindow.location.pathname, frame.contentDocument.location.href);
+  written.click();
+  history.pushState({}, "", "/deep/er?q=1"); say("pushed", location.pathname, location.search, document.URL);
+  location.hash = "part"; say("hash", location.hash, location.href); location.hash = "part";
+  setTimeout(() => go.click(), 400);
+});
+</script>"##;
+
+/// Serves documents on a free port until the process ends.
+fn live(listener: TcpListener, documents: Vec<(&'static str, &'static str, String)>) {
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let asked = lines.next().unwrap_or_default();
+            let path = asked.split([' ', '?']).nth(1).unwrap_or_default().to_owned();
+            let _ = lines.find(String::is_empty);
+            let found = documents.iter().find(|(known, ..)| known.split('?').next() == Some(&path));
+            let (media_type, body) =
+                found.map_or(("text/plain", ""), |(_, media_type, body)| (*media_type, body));
+            let status = if found.is_some() { "200 OK" } else { "404 Not Found" };
+            // The browser may have gone.
+            let _ = write!(stream, "{}", answered(status, media_type, body));
+        }
+    });
+}
+
+fn answered(status: &str, media_type: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+#[test]
+fn scripts_see_the_address_of_their_page() {
+    let Some(browser) = Browser::start(true) else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = format!("http://{}", listener.local_addr().unwrap());
+    let page = |text: &str| {
+        format!("<!doctype html><pre id=out></pre><script>{SAY}</script><script>{text}</script>")
+    };
+    const HTML: &str = "text/html; charset=utf-8";
+    const SCRIPT: &str = "text/javascript";
+    let documents = vec![
+        ("/routed?a=b", HTML, ROUTING.to_owned()),
+        ("/say.js", SCRIPT, SAY.to_owned()),
+        ("/framed", HTML, "<script>parent.postMessage(`from ${location.pathname}`, location.origin)</script>".to_owned()),
+        ("/outer.js", SCRIPT, "(parent || self).say('outer', location.pathname, document.location.protocol)".to_owned()),
+        ("/module.js", SCRIPT, "import { location as there, word } from './names.js'; import * as all from './names.js'; say('module', location.pathname, there.pathname, word, all.location.pathname);".to_owned()),
+        ("/names.js", SCRIPT, "export const location = {pathname: 'exported'}; export const word = `${location.pathname}!`".to_owned()),
+        ("/worker.js", SCRIPT, "importScripts('/lib.js'); postMessage(lib(location))".to_owned()),
+        ("/lib.js", SCRIPT, "function lib(location) { return typeof location.href + typeof self.location }".to_owned()),
+        ("/clicked?x=1", HTML, page("say('clicked', location.href); window.location.assign('next')")),
+        ("/next", HTML, page("say('next', location.href); document.location = '/last?z'")),
+        ("/last?z", HTML, page("say('last', location.pathname + location.search); out.textContent = sessionStorage.said")),
+    ];
+    let archive = Archive::new();
+    let records = documents.iter().enumerate().map(|(number, (path, media_type, body))| {
+        answer(
+            &format!("urn:uuid:{number}"),
+            &format!("{host}{path}"),
+            DAY,
+            &[],
+            &answered("200 OK", media_type, body),
+        )
+    });
+    import(&archive, &[("all.warc", records.collect::<Vec<_>>().concat())]);
+    live(listener, documents);
+    let served = Served::of(&archive);
+    let said = |address: &str| {
+        browser.go(address);
+        browser.wait_for("last /last");
+        let shown = browser.run("return document.getElementById('out').textContent", &json!([]));
+        let mut lines: Vec<_> = shown.as_str().unwrap().lines().map(str::to_owned).collect();
+        // Frames, modules and workers come in any order.
+        lines.sort();
+        lines
+    };
+    let live = said(&format!("{host}/routed?a=b"));
+    assert!(live.contains(&"router the view".to_owned()) && live.len() > 30, "{live:#?}");
+    let replayed = said(&format!("http://{}/web/{STAMP}/{host}/routed?a=b", served.replay));
+    assert_eq!(replayed, live);
 }

@@ -19,6 +19,8 @@ pub(crate) const GUESS_BYTES: usize = 32 * 1024;
 pub(crate) struct Charset<'a> {
     pub(crate) encoding: &'static Encoding,
     pub(crate) mark_bytes: usize,
+    /// Whether nothing declares it.
+    pub(crate) is_guess: bool,
     /// The text, when finding the encoding has shown that the body is one in UTF-8.
     text: Option<&'a str>,
 }
@@ -26,9 +28,9 @@ pub(crate) struct Charset<'a> {
 /// Finds the encoding. `label` is the `charset` of `Content-Type`.
 pub(crate) fn detect<'a>(body: &'a [u8], label: Option<&str>, is_xml: bool) -> Charset<'a> {
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
-        return Charset { encoding, mark_bytes, text: None };
+        return Charset { encoding, mark_bytes, is_guess: false, text: None };
     }
-    let found = |encoding| Charset { encoding, mark_bytes: 0, text: None };
+    let found = |encoding| Charset { encoding, mark_bytes: 0, is_guess: false, text: None };
     if let Some(encoding) = label.and_then(for_label) {
         return found(encoding);
     }
@@ -140,7 +142,7 @@ pub(crate) fn charset_parameter(content_type: &str) -> Option<&str> {
 fn guess(body: &[u8]) -> Charset<'_> {
     /// Context that the detector gets before the first byte that says something.
     const CONTEXT_BYTES: usize = 1024;
-    let found = |encoding, text| Charset { encoding, mark_bytes: 0, text };
+    let found = |encoding, text| Charset { encoding, mark_bytes: 0, is_guess: true, text };
     match std::str::from_utf8(body) {
         Ok(text) => return found(UTF_8, Some(text)),
         // A cut document may end inside a character.

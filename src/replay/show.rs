@@ -10,8 +10,8 @@ use url::Url;
 
 use super::address::{Modifier, http_date, stamp};
 use super::mementos::{Memento, Mementos};
-use super::rewrite::html::{self, Additions};
-use super::rewrite::{Links, css, xml};
+use super::rewrite::html::{self, Additions, HEAD};
+use super::rewrite::{Links, css, script, xml};
 use super::{Asked, Error, Response, fields, policy};
 use crate::parse::charset;
 use crate::parse::html::Syntax;
@@ -22,9 +22,6 @@ pub(super) const REWRITTEN_BYTES_MAX: usize = 16 << 20;
 
 /// Bytes that a content coding may unpack to; beyond, a body is sent with its coding.
 const DECODED_BYTES_MAX: usize = 64 << 20;
-
-/// What begins every document that a person looks at.
-const HEAD: &str = "<script src=\"/static/replay.js\"></script>";
 
 /// A capture's answer as it was recorded.
 struct Recorded {
@@ -43,6 +40,7 @@ enum Written {
         is_page: bool,
     },
     Style,
+    Script,
     Xml,
 }
 
@@ -116,10 +114,13 @@ impl Asked<'_> {
                 // After its root an XML document has nothing.
                 let has_banner = is_page && modifier == Modifier::Page && !is_xml;
                 let banner = if has_banner { banner() } else { String::new() };
+                let has_names = is_page || !is_xml;
+                let links = if has_names { links } else { links.with_plain_scripts() };
                 let additions = Additions { head: if is_page { HEAD } else { "" }, end: &banner };
                 markup(&body, &stated, &media, is_xml, links, additions)
             }
             Written::Style if is_short => (style(&body, &stated, links), stated.clone()),
+            Written::Script if is_short => (script::rewrite(&body), stated.clone()),
             Written::Xml if is_short => (xml_document(&body, &stated, links), stated.clone()),
             _ => (None, stated.clone()),
         };
@@ -148,7 +149,12 @@ impl Asked<'_> {
             destination => destination == "empty" && modifier.is_document(),
         });
         match modifier {
-            Modifier::Identity | Modifier::Script => return Written::AsItIs,
+            Modifier::Identity => return Written::AsItIs,
+            // Workers have no `static/replay.js`. Modules import data and style sheets, too.
+            Modifier::Script => {
+                let is_for_page = matches!(self.request.destination, None | Some("script" | "empty"));
+                return if is_for_page { Written::Script } else { Written::AsItIs };
+            }
             Modifier::Style if !media.contains("xml") => return Written::Style,
             _ => {}
         }
@@ -191,8 +197,8 @@ fn plain(recorded: &Recorded) -> Option<Cow<'_, [u8]>> {
     (!is_left).then_some(decoded.body)
 }
 
-/// A document with other addresses, and its media type with the encoding that it is in: additions to the head may push
-/// a declaration beyond where browsers look for one.
+/// A document with other addresses, and its media type with the encoding that it declares: additions to the head may push
+/// a declaration beyond where browsers look for one. Of a document that declares none the browser guesses, as it did of the original.
 fn markup(
     body: &[u8],
     stated: &str,
@@ -202,12 +208,13 @@ fn markup(
     additions: Additions<'_>,
 ) -> (Option<Vec<u8>>, String) {
     let charset = charset::detect(body, charset_parameter(stated), is_xml);
-    let media = if media.is_empty() { "text/html" } else { media };
+    let (stated, media) = if media.is_empty() { ("text/html", "text/html") } else { (stated, media) };
     let typed = |name: &str| format!("{media}; charset={}", name.to_ascii_lowercase());
     let syntax = if is_xml { Syntax::Xml } else { Syntax::Html };
     if charset.encoding.is_ascii_compatible() {
         let new = html::rewrite(body, charset.encoding, syntax, links, additions);
-        return (new, typed(charset.encoding.name()));
+        let name = charset.encoding.name();
+        return (new, if charset.is_guess { stated.to_owned() } else { typed(name) });
     }
     let (text, _) = charset::decode(body, &charset);
     match html::rewrite(text.as_bytes(), UTF_8, syntax, links.in_encoding(charset.encoding), additions) {

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-use super::{Links, Splice, css};
+use super::{Links, Splice, css, script};
 use crate::parse::html::{
     Attribute, Element, Form, Markup, Namespaces, Syntax, Tag, Token, candidates, kind_of_relation,
     looks_like_reference, role, role_of_property, value,
@@ -18,6 +18,9 @@ use crate::parse::{LinkKind, refresh};
 
 /// Documents inside one another (`srcdoc`) that are rewritten.
 const DEPTH_MAX: usize = 4;
+
+/// What begins every document that a person looks at.
+pub(in super::super) const HEAD: &str = "<script src=\"/static/replay.js\"></script>";
 
 /// What is added to a document.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,6 +59,8 @@ struct Document<'a> {
     /// The encoding of the bytes for which characters stand; nothing when they stand for themselves.
     bytes: Option<&'static Encoding>,
     syntax: Syntax,
+    /// Whether its scripts find what `static/replay.js` defines.
+    has_names: bool,
     /// Whether a base was stated; only the first counts.
     based: bool,
     depth: usize,
@@ -69,6 +74,7 @@ enum Wanted {
     /// A document of no origin is under no worker, and it has the policy of its page.
     Sandbox,
     Inside,
+    Handler,
     References(Form, LinkKind),
     /// A place that a reader may go to.
     Page,
@@ -92,6 +98,7 @@ fn wanted(element: Element, name: &str) -> Option<Wanted> {
     lower.make_ascii_lowercase();
     Some(match (element, &*lower) {
         (_, b"integrity" | b"ping" | b"referrerpolicy") => Wanted::Away,
+        _ if name.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("on")) => Wanted::Handler,
         (E::InlineFrame, b"sandbox") => Wanted::Sandbox,
         (E::InlineFrame, b"srcdoc") => Wanted::Inside,
         (E::Anchor, b"href" | b"xlink:href") | (E::Area, b"href") => Wanted::Followed,
@@ -117,13 +124,15 @@ impl<'a> Document<'a> {
         links: Links,
         depth: usize,
     ) -> Self {
-        Self { splice: Splice::new(text), links, bytes, syntax, based: false, depth }
+        let has_names = syntax == Syntax::Html;
+        Self { splice: Splice::new(text), links, bytes, syntax, has_names, based: false, depth }
     }
 
     fn written(mut self, text: &'a str, additions: Additions<'_>) -> Option<String> {
         let mut markup = Markup::new();
         markup.start(text);
         let (mut namespaces, mut head, mut in_style) = (Namespaces::default(), additions.head, false);
+        self.has_names |= !head.is_empty();
         while let Some(token) = markup.next_token() {
             let tag = match token {
                 Token::Tag(tag) => tag,
@@ -146,9 +155,13 @@ impl<'a> Document<'a> {
             }
             namespaces.meet(element, &tag);
             in_style = element == Element::Style && !tag.is_end && !tag.is_self_closing;
+            let is_script = element == Element::Script && is_javascript(&tag);
             markup.allow_cdata(namespaces.is_foreign() || self.syntax == Syntax::Xml);
             if may_be_raw && let Some(text) = markup.raw_text_of(element) {
-                self.raw_text(element, text);
+                match element {
+                    Element::Script if is_script => self.script(text),
+                    _ => self.raw_text(element, text),
+                }
             }
         }
         self.splice.replace(&text[text.len()..], additions.end);
@@ -191,10 +204,15 @@ impl<'a> Document<'a> {
         match wanted {
             Wanted::Away => None,
             Wanted::Sandbox => of("srcdoc").map(|_| format!("{value} allow-same-origin")),
-            Wanted::Inside => self.inside(&value),
+            Wanted::Inside => self.inside(&value, true),
+            Wanted::Handler if self.has_names => script::rewrite_text(&value),
+            Wanted::Handler => None,
             Wanted::References(form, kind) => self.references(&value, form, kind),
             Wanted::Page => self.links.address(&value, self.links.page()),
-            Wanted::Followed => self.links.followed(&value),
+            Wanted::Followed => {
+                let script = || script::rewrite_url(&value).filter(|_| self.has_names);
+                self.links.followed(&value).or_else(script)
+            }
             Wanted::Link => {
                 let rel = of("rel").unwrap_or_default();
                 let is_style = rel.to_ascii_lowercase().contains("preload")
@@ -252,12 +270,20 @@ impl<'a> Document<'a> {
     }
 
     /// A document in an attribute, or one for browsers of another kind; nothing when it stays as it is.
-    fn inside(&self, html: &str) -> Option<String> {
+    fn inside(&self, html: &str, is_frame: bool) -> Option<String> {
         if self.depth + 1 >= DEPTH_MAX {
             return Some(String::new());
         }
-        Document::new(html, None, Syntax::Html, self.links.clone(), self.depth + 1)
-            .written(html, Additions::default())
+        let (mut links, mut additions) = (self.links.clone(), Additions::default());
+        let mut has_names = self.has_names;
+        if is_frame {
+            // To the worker it is no page of the archive.
+            links = links.with_plain_scripts();
+            has_names = html.contains(script::WORD);
+            additions.head = if has_names { HEAD } else { "" };
+        }
+        let document = Document::new(html, None, Syntax::Html, links, self.depth + 1);
+        Document { has_names, ..document }.written(html, additions)
     }
 
     fn raw_text(&mut self, element: Element, text: &'a str) {
@@ -265,11 +291,21 @@ impl<'a> Document<'a> {
             Element::Style => self.style(text),
             // Text to a browser that runs scripts, or shows frames, and a document to others.
             Element::NoScript | Element::NoFrames | Element::NoEmbed => {
-                if let Some(new) = self.inside(&self.read(text)) {
+                if let Some(new) = self.inside(&self.read(text), false) {
                     self.splice.replace(text, &self.spelled(&new));
                 }
             }
             _ => {}
+        }
+    }
+
+    fn script(&mut self, text: &'a str) {
+        // In XML entities may stand for anything, but in such a section.
+        let is_read = self.syntax == Syntax::Html || !text.contains('&') || text.contains("<![CDATA[");
+        if self.has_names && is_read {
+            for (place, with) in script::edits(text.as_bytes()) {
+                self.splice.replace(&text[place], with);
+            }
         }
     }
 
@@ -380,6 +416,15 @@ fn quoted(value: &str) -> String {
 fn escape_commas(address: &str) -> String {
     let bare = address.trim_end_matches(',');
     format!("{bare}{}", "%2C".repeat(address.len() - bare.len()))
+}
+
+/// Whether a `script` element is one of JavaScript: others hold data, or what a script makes a script of.
+fn is_javascript(tag: &Tag<'_, '_>) -> bool {
+    let kind = value(tag.attributes, "type").or_else(|| value(tag.attributes, "language"));
+    let kind = kind.unwrap_or_default().trim().to_ascii_lowercase();
+    kind.is_empty()
+        || kind == "module"
+        || ["javascript", "ecmascript", "jscript"].iter().any(|name| kind.contains(name))
 }
 
 /// Whether a `meta` element forbids what the replay needs, or sets what must not be set.

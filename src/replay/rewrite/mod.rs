@@ -2,6 +2,7 @@
 
 pub(super) mod css;
 pub(super) mod html;
+pub(super) mod script;
 pub(super) mod xml;
 
 #[cfg(test)]
@@ -24,6 +25,8 @@ pub(super) struct Links {
     stamp: String,
     /// What the document itself was asked for as: links that a reader follows keep it.
     modifier: Modifier,
+    /// How scripts are asked for.
+    script: Modifier,
     /// The address that a browser resolves references against; none where that is not known.
     place: Option<String>,
 }
@@ -31,7 +34,13 @@ pub(super) struct Links {
 impl Links {
     /// For a document of this URL and timestamp.
     pub(super) fn new(base: Option<Url>, stamp: String, modifier: Modifier) -> Self {
-        Self { base: base.map(|base| Resolver::new(base, UTF_8)), stamp, modifier, place: None }
+        let base = base.map(|base| Resolver::new(base, UTF_8));
+        Self { base, stamp, modifier, script: Modifier::Script, place: None }
+    }
+
+    /// In a document that gets nothing of ours, so that its scripts must stay as they were captured.
+    pub(super) fn with_plain_scripts(self) -> Self {
+        Self { script: Modifier::Main, ..self }
     }
 
     /// In a document that a browser has at this path and query of the replay.
@@ -100,7 +109,7 @@ impl Links {
             | LinkKind::LazyImage
             | LinkKind::Icon
             | LinkKind::StyleResource => Modifier::Image,
-            LinkKind::Script => Modifier::Script,
+            LinkKind::Script => self.script,
             LinkKind::Stylesheet | LinkKind::StyleImport | LinkKind::XmlStylesheet => Modifier::Style,
             LinkKind::InlineFrame => Modifier::InlineFrame,
             LinkKind::Frame => Modifier::Frame,

@@ -204,6 +204,63 @@ fn documents_inside_documents_end() {
 }
 
 #[test]
+fn scripts_in_documents() {
+    for (html, new) in [
+        ("<script>location.x</script>", "<script>@.x</script>"),
+        ("<SCRIPT type=Module>f(location)</SCRIPT>", "<SCRIPT type=Module>f(@)</SCRIPT>"),
+        (
+            "<script type='text/javascript; x'>location</script>",
+            "<script type='text/javascript; x'>@</script>",
+        ),
+        (
+            "<script language=JavaScript1.2><!--\nlocation\n//--></script>",
+            "<script language=JavaScript1.2><!--\n@\n//--></script>",
+        ),
+        ("<b onclick=\"location='/x'\">", "<b onclick=\"@='/x'\">"),
+        ("<b ONLOAD=location.x&amp;&amp;'&quot;location'>", "<b ONLOAD=\"@.x&amp;&amp;'&quot;location'\">"),
+        ("<a href='JavaScript:location=1'>", "<a href=\"JavaScript:@=1\">"),
+        ("<noscript><script>location</script></noscript>", "<noscript><script>@</script></noscript>"),
+    ] {
+        assert_eq!(rewritten(html), new.replace('@', "_archive_location"), "{html}");
+    }
+    for html in [
+        "<script type=application/json>{\"location\": location}</script>",
+        "<script type=importmap>location</script>",
+        "<script type=text/x-template>location</script>",
+        "<script type=text/babel>location</script>",
+        "<script>(location</script>",
+        "<b onclick=\"f('location')\" class=location on=x>location",
+        "<a href='javascript:location=%27x%27'>",
+        "<textarea><script>location</script></textarea><svg><script>location</script></svg>",
+    ] {
+        assert_eq!(rewritten(html), html);
+    }
+    // In a document of its own without our script, one asks for a script as it was captured.
+    let inside = rewritten("<iframe srcdoc='<script src=/s.js></script>'></iframe>");
+    assert!(inside.contains("/web/20200101000000mp_/http://a.org/s.js"), "{inside}");
+    let (page, ..) =
+        WINDOWS_1251.encode("<p title=Съешь onclick=\"location='я'\"><script>location = 'Съешь'</script>");
+    let new = "<p title=Съешь onclick=\"_archive_location='я'\"><script>_archive_location = 'Съешь'</script>";
+    assert_eq!(in_encoding(&page, WINDOWS_1251), new);
+}
+
+#[test]
+fn scripts_in_xml() {
+    let page = "<html><head/><script>//<![CDATA[\nif (a && location) b\n//]]></script><script>location</script><script>a &amp;&amp; location</script></html>";
+    let new = page.replacen("&& location", "&& _archive_location", 1).replacen(
+        ">location",
+        ">_archive_location",
+        1,
+    );
+    assert_eq!(
+        added(page, Syntax::Xml, Additions { head: "<H/>", end: "" }),
+        new.replace("<head/>", "<head/><H/>")
+    );
+    // A picture has nothing of ours.
+    assert_eq!(added(page, Syntax::Xml, Additions::default()), page);
+}
+
+#[test]
 fn style_sheets() {
     for (sheet, new) in [
         ("a{b:url( 'x y.png' )}", "a{b:url( 'im_|http://a.org/b/x%20y.png' )}"),
@@ -392,6 +449,8 @@ proptest! {
         for encoding in [UTF_8, EUC_JP] {
             html::rewrite(&bytes, encoding, Syntax::Html, links(), Additions::default());
             html::rewrite(text.as_bytes(), encoding, Syntax::Xml, links(), Additions::default());
+            let script = format!("<script>{text}location</script><b onclick='{text};location'>");
+            html::rewrite(script.as_bytes(), encoding, Syntax::Html, links(), Additions::default());
         }
         let text = String::from_utf8_lossy(&bytes).into_owned() + &text;
         css::rewrite(&text, &links());

@@ -4,11 +4,11 @@
   "use strict";
   const own = /^\/web\/(\d+)([a-z]{2}_)?\/(.*)$/s;
   const where = own.exec(location.pathname + location.search);
-  if (!where) return;
 
   // The address in the archive of what the page means by a URL; nothing when it is there already, or leads nowhere.
   const mapped = (text, modifier) => {
     let url;
+    if (!where) return null;
     try { url = new URL(text, document.baseURI); } catch { return null; }
     if (!/^https?:$/.test(url.protocol)) return null;
     if (url.origin === location.origin) {
@@ -17,19 +17,107 @@
     }
     return `/web/${where[1]}${modifier}/${url.href}`;
   };
-  const page = where[2] || "";
+  const page = (where && where[2]) || "";
 
-  // A document's address, as scripts read it of the document, is that of the page. No browser lets `location` be replaced.
+  // The address on the live web of one here.
   const meant = (address) => {
     try {
-      const { pathname, search, hash } = new URL(address), found = own.exec(pathname + search);
-      return found ? new URL(found[3] + hash).href : address;
+      const { origin, pathname, search, hash } = new URL(address), found = own.exec(pathname + search);
+      if (!where || origin !== location.origin || (!found && /^\/(web|static)\//.test(pathname))) return address;
+      return new URL(found ? found[3] + hash : pathname + search + hash, where[3]).href;
     } catch { return address; }
   };
-  for (const name of ["URL", "documentURI", "referrer"]) {
-    const given = Object.getOwnPropertyDescriptor(Document.prototype, name);
-    Object.defineProperty(Document.prototype, name, { ...given, get() { return meant(given.get.call(this)); } });
+
+  // No browser lets `location` be replaced. So the archive gives scripts this name instead of it, as that of a variable and, of what may be
+  // a window, of a property; of anything else this property is its `location`. Parts of it are those of the page's address.
+  const name = "_archive_location";
+  const pieces = ["href", "protocol", "host", "hostname", "port", "pathname", "search", "hash", "origin"];
+  const here = window.origin;
+  const locate = (view) => {
+    const real = view.location;
+    const url = () => new URL(meant(real.href));
+    const to = (text) => mapped(text, view === view.parent ? page : page || "if_") || text;
+    const object = Object.create(view.Location.prototype);
+    const add = (part, given) => Object.defineProperty(object, part, { enumerable: true, ...given });
+    for (const part of pieces) {
+      const set = (value) => {
+        if (part === "hash") real.hash = value;
+        else if (part === "href") real.href = to(`${value}`);
+        else real.href = to(Object.assign(url(), { [part]: value }).href);
+      };
+      add(part, { get: () => url()[part], set: part === "origin" ? undefined : set });
+    }
+    add("ancestorOrigins", { get: () => real.ancestorOrigins });
+    for (const part of ["assign", "replace"]) add(part, { value: (text) => real[part](to(`${text}`)) });
+    add("reload", { value: () => real.reload() });
+    add("toString", { value: () => url().href });
+    Object.defineProperty(object, "valueOf", { value: () => object });
+    Object.defineProperty(object, Symbol.toPrimitive, { value: undefined });
+
+    const define = (owner, get, set) => Object.defineProperty(owner, name, { get, set, configurable: true });
+    define(view, () => object, (value) => { object.href = value; });
+    define(view.Document.prototype, function () {
+      return this.defaultView ? this.defaultView[name] : this.location;
+    }, function (value) { this.defaultView[name] = value; });
+    define(view.Object.prototype, function () { return this.location; }, function (value) {
+      if (this === Object(this)) Reflect.set(this, "location", value);
+    });
+    // What a message is sent with: whatever origin it is meant for, it is this one.
+    const isOrigin = (text) => typeof text === "string" && /^https?:/i.test(text);
+    const sent = (message, to, ...rest) => [message, isOrigin(to) ? here : to && isOrigin(to.targetOrigin) ? { ...to, targetOrigin: here } : to, ...rest];
+    Object.defineProperty(view, "_archive_sent", { value: (...given) => (given.length > 1 ? sent(...given) : given), configurable: true });
+    // In an attribute's script, and in `with`, the variable is meant.
+    for (const kind of [view.Element, view.Document]) kind.prototype[Symbol.unscopables][name] = true;
+    Object.defineProperty(view.Object.prototype, Symbol.unscopables, {
+      configurable: true,
+      get() { return "location" in this ? undefined : { __proto__: null, [name]: true }; },
+      set(value) { Object.defineProperty(this, Symbol.unscopables, { value, writable: true, configurable: true }); },
+    });
+  };
+  locate(window);
+  // A proxy asks its own code for a property: so it is asked for the one that the page means.
+  window.Proxy = new Proxy(Proxy, {
+    construct(kind, [target, given, ...rest], made) {
+      const handler = given && Object.create(given);
+      const plain = (of, key) => (key === name && of !== window && of !== document ? "location" : key);
+      if (given && given.get) handler.get = (of, key, self) => given.get(of, plain(of, key), self);
+      if (given && given.set) handler.set = (of, key, ...others) => given.set(of, plain(of, key), ...others);
+      return Reflect.construct(kind, [target, handler, ...rest], made);
+    },
+  });
+  if (!where) return;
+
+  // What scripts read of documents, links and messages is of the live web, too.
+  const amend = (kind, name, change) => {
+    const given = Object.getOwnPropertyDescriptor(kind.prototype, name);
+    if (given) Object.defineProperty(kind.prototype, name, { ...given, get() { return change(given.get.call(this), this); } });
+  };
+  for (const name of ["URL", "documentURI", "referrer"]) amend(Document, name, meant);
+  for (const name of ["oldURL", "newURL"]) amend(HashChangeEvent, name, meant);
+  const addresses = new Map([HTMLAnchorElement, HTMLAreaElement].map(({ prototype }) => [prototype, Object.getOwnPropertyDescriptor(prototype, "href").get]));
+  // Where a link leads here.
+  const address = (link) => {
+    for (const [prototype, href] of addresses) if (Object.prototype.isPrototypeOf.call(prototype, link)) return href.call(link);
+    return "";
+  };
+  for (const kind of [HTMLAnchorElement, HTMLAreaElement]) {
+    for (const part of pieces) {
+      amend(kind, part, (value, link) => {
+        const url = meant(address(link));
+        return url === address(link) ? value : new URL(url)[part];
+      });
+    }
+    kind.prototype.toString = function () { return this.href; };
   }
+  amend(MessageEvent, "origin", (value, { source }) => {
+    if (value !== location.origin) return value;
+    try {
+      const { origin } = source[name];
+      return origin === "null" ? window[name].origin : origin;
+    } catch { return value; }
+  });
+  const replaced = (value) => Object.defineProperty(window, "origin", { value, writable: true, enumerable: true, configurable: true });
+  Object.defineProperty(window, "origin", { get: () => window[name].origin, set: replaced, configurable: true });
   const domain = Object.getOwnPropertyDescriptor(Document.prototype, "domain");
   const host = () => new URL(meant(location.href)).hostname;
   // Pages of one site that make it theirs are of one origin here.
@@ -80,8 +168,8 @@
   }
   document.addEventListener("click", (event) => {
     const link = event.target.closest && event.target.closest("a[href], area[href]");
-    if (link && isBlob(link.href) && !link.hasAttribute("download")) event.preventDefault();
-    const to = link && mapped(link.href, page);
+    if (link && isBlob(address(link)) && !link.hasAttribute("download")) event.preventDefault();
+    const to = link && mapped(address(link), page);
     if (to) link.href = to;
   }, true);
   const { open } = window;
@@ -94,7 +182,7 @@
   }
   const { click } = HTMLElement.prototype;
   HTMLElement.prototype.click = function () {
-    const to = this.nodeName === "A" && this.hasAttribute("href") && mapped(this.href, page);
+    const to = this.nodeName === "A" && this.hasAttribute("href") && mapped(address(this), page);
     if (to) this.href = to;
     click.call(this);
   };
@@ -106,8 +194,11 @@
   // What a worker never sees: frames, objects, icons and connections that scripts add. A browser may connect as soon as an
   // attribute is set, so it is mapped while it is set; what comes as markup is mapped when it is there.
   const kinds = { IFRAME: ["src", "if_"], FRAME: ["src", "fr_"], OBJECT: ["data", "oe_"], EMBED: ["src", "oe_"], LINK: ["href", "mp_"] };
+  const documentOf = (text) => String(text).replace(/^(\s*<!doctype[^>]*>)?/i, "$&<script src=/static/replay.js></script>");
   const wanted = (element, name, value) => {
     const [known, modifier] = kinds[element.nodeName] || [];
+    // The scripts of text that came from the archive need the names that are defined here.
+    if (element.nodeName === "IFRAME" && /^srcdoc$/i.test(name)) return documentOf(value);
     if (known !== String(name).toLowerCase()) return value;
     if (/^\s*javascript:/i.test(value)) return "about:blank";
     const blob = element.nodeName === "IFRAME" && blobs.get(String(value));
@@ -116,7 +207,7 @@
     return "about:blank";
   };
   for (const kind of [HTMLIFrameElement, HTMLFrameElement, HTMLObjectElement, HTMLEmbedElement, HTMLLinkElement]) {
-    for (const name of ["src", "data", "href"]) {
+    for (const name of ["src", "srcdoc", "data", "href"]) {
       const given = Object.getOwnPropertyDescriptor(kind.prototype, name);
       if (!given) continue;
       const set = function (value) { given.set.call(this, wanted(this, name, value)); };
@@ -150,6 +241,7 @@
     try { inner = view && /^about:blank/.test(view.location.href) && view.document; } catch { return view; }
     if (!inner || adopted.has(inner) || !inner.head) return view;
     adopted.add(inner);
+    locate(view);
     const policy = inner.createElement("meta");
     policy.httpEquiv = "Content-Security-Policy";
     policy.content = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; form-action 'self'; base-uri 'self'";

@@ -15,7 +15,8 @@ self.addEventListener("fetch", (event) => {
   } else if (url.origin === self.location.origin && /^\/(web|static)\//.test(url.pathname)) {
     // A script that asks for a page gets it without what readers get.
     const found = own.exec(url.pathname + url.search);
-    if (found && !found[2]) event.respondWith(asked(request, found[1], found[3]));
+    const isWritten = found && request.destination === "script" && /^(js|if|fr)_$/.test(found[2]);
+    if (found && (!found[2] || isWritten)) event.respondWith(clientOf(event).then((client) => asked(request, client, found[1], found[3])));
   } else if (/^https?:$/.test(url.protocol)) {
     event.respondWith(mapped(event, url));
   }
@@ -31,14 +32,18 @@ async function page(request) {
   return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
 }
 
+async function clientOf(event) {
+  return event.clientId ? self.clients.get(event.clientId) : null;
+}
+
 // What a page, by its own address, means by a URL.
 async function mapped(event, url) {
   const { request } = event;
-  const client = event.clientId && (await self.clients.get(event.clientId));
+  const client = await clientOf(event);
   const where = [client && client.url, request.referrer].map(parsed).find((found) => found) || (await onlyPage());
   if (!where) return new Response("", { status: 404 });
   const target = url.origin === self.location.origin ? new URL(url.pathname + url.search, where.page).href : url.href;
-  return asked(request, where.time, target);
+  return asked(request, client, where.time, target);
 }
 
 // The page of a client that has no address in the archive (a worker made of a blob), as long as pages of only one host and time are open.
@@ -49,13 +54,14 @@ async function onlyPage() {
   return new Set(pages.map(({ time, page }) => time + page.origin)).size === 1 ? pages[0] : null;
 }
 
-// A requisite as it was at a time.
-function asked(request, time, target) {
+// A requisite as it was at a time. A script is written for pages, which have the replay's own script; others get it as it was captured.
+function asked(request, client, time, target) {
   const headers = new Headers();
   for (const name of ["Range", "Accept"]) {
     if (request.headers.has(name)) headers.set(name, request.headers.get(name));
   }
-  const modifier = modifiers[request.destination] || "mp_";
+  const isOfPage = client && client.type === "window" && parsed(client.url);
+  const modifier = (request.destination !== "script" || isOfPage) && modifiers[request.destination] || "mp_";
   return fetch(`/web/${time}${modifier}/${target}`, { method: request.method === "HEAD" ? "HEAD" : "GET", headers });
 }
 

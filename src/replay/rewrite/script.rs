@@ -1,0 +1,563 @@
+//! Scripts: where the word `location` is a name, it becomes one of ours, which `static/replay.js` defines. No browser lets
+//! anything take the place of `location`, and a script that reads it would see the archive's address.
+//!
+//! This knows tokens and brackets, no grammar. All other bytes stay, and so does the word where in doubt: as a name of a property in
+//! an object or class, after what is hardly a window, in a string. A script whose brackets do not add up stays as it is.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use memchr::{memchr2, memmem};
+
+pub(super) const WORD: &str = "location";
+const NAME: &str = "_archive_location";
+
+/// What it is sent to knows the archive's origin alone: so these arguments pass through a function of ours.
+const SENDER: &str = "postMessage";
+const SENT: &str = "..._archive_sent(";
+
+/// Brackets inside one another; a script with more stays as it is.
+pub(super) const BRACKETS_MAX: usize = 10_000;
+
+/// A part of a script, and what comes in its place.
+pub(super) type Edit = (Range<usize>, &'static str);
+
+/// A script whose names are ours; nothing when it stays as it is.
+pub(in super::super) fn rewrite(script: &[u8]) -> Option<Vec<u8>> {
+    let edits = edits(script);
+    let added: usize = edits.iter().map(|(_, with)| with.len()).sum();
+    let (mut new, mut from) = (Vec::with_capacity(script.len() + added), 0);
+    for (place, with) in &edits {
+        new.extend_from_slice(&script[from..place.start]);
+        new.extend_from_slice(with.as_bytes());
+        from = place.end;
+    }
+    new.extend_from_slice(&script[from..]);
+    (!edits.is_empty()).then_some(new)
+}
+
+/// The same of a text.
+pub(super) fn rewrite_text(script: &str) -> Option<String> {
+    // What is put into it is ASCII, at ASCII.
+    rewrite(script.as_bytes()).and_then(|new| String::from_utf8(new).ok())
+}
+
+/// A `javascript:` URL, as long as it is written without escapes.
+pub(super) fn rewrite_url(url: &str) -> Option<String> {
+    const SCHEME: &str = "javascript:";
+    let start = url.len() - url.trim_start().len();
+    let script = start + SCHEME.len();
+    let is_script = url.get(start..script).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME));
+    if !is_script || url.contains('%') {
+        return None;
+    }
+    Some(url[..script].to_owned() + &rewrite_text(&url[script..])?)
+}
+
+/// What changes in a script, in its order.
+pub(super) fn edits(script: &[u8]) -> Vec<Edit> {
+    if [WORD, SENDER].iter().all(|word| memmem::find(script, word.as_bytes()).is_none()) {
+        return Vec::new();
+    }
+    let mut reader = Reader::new(script);
+    if reader.read().is_none() {
+        return Vec::new();
+    }
+    if reader.is_exported {
+        // The name that others import.
+        reader.edits.push((script.len()..script.len(), "\nexport{_archive_location as location};"));
+    }
+    reader.edits.retain(|(_, with)| *with != WORD);
+    reader.edits
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    /// Statements: the script itself, too.
+    #[default]
+    Block,
+    /// An object, or a pattern that takes one apart.
+    Object,
+    Class,
+    /// The names of an import or export.
+    Import,
+    Export,
+    /// Parentheses; after those of `if (…)` a statement begins.
+    Head,
+    Group,
+    Index,
+    /// `${…}`
+    Substitution,
+}
+
+/// A bracket that is open.
+#[derive(Debug, Default)]
+struct Open {
+    kind: Kind,
+    /// Question marks that wait for their colons.
+    conditions: u32,
+    /// Whether the next brace is the body of a class.
+    is_class_next: bool,
+    has_rest: bool,
+    is_sent: bool,
+    /// The edits before it.
+    edits: usize,
+    /// The edits that are names of its properties.
+    keys: Vec<usize>,
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+    open: Vec<Open>,
+    /// The last tokens, the newest first.
+    last: [&'a [u8]; 3],
+    /// Whether the last token ends an operand, so that a slash divides.
+    is_operand: bool,
+    is_after_line: bool,
+    is_label_colon: bool,
+    is_import: bool,
+    is_deleting: bool,
+    is_exported: bool,
+    edits: Vec<Edit>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        let mut reader = Self {
+            text,
+            at: 0,
+            open: Vec::new(),
+            last: [b""; 3],
+            is_operand: false,
+            is_after_line: true,
+            is_label_colon: false,
+            is_import: false,
+            is_deleting: false,
+            is_exported: false,
+            edits: Vec::new(),
+        };
+        reader.open(Kind::Block);
+        reader
+    }
+
+    /// Reads everything; nothing when it does not add up.
+    fn read(&mut self) -> Option<()> {
+        if self.text.starts_with(b"#!") {
+            self.at = line_end(self.text, 0);
+        }
+        loop {
+            (self.at, self.is_after_line) = self.after_blank(self.at);
+            let start = self.at;
+            let Some(&byte) = self.text.get(start) else { break };
+            let next = self.text.get(start + 1).copied().unwrap_or_default();
+            match byte {
+                b'"' | b'\'' => {
+                    self.at = string_end(self.text, start)?;
+                    self.is_import = false;
+                    self.token(start, true);
+                }
+                b'`' => self.template(start + 1)?,
+                b'/' if !self.is_operand => {
+                    self.at = expression_end(self.text, start)?;
+                    self.token(start, true);
+                }
+                b'0'..=b'9' => self.number(start),
+                b'.' if next.is_ascii_digit() => self.number(start),
+                _ if is_of_word(byte) || byte == b'#' => self.word(start),
+                b'(' | b'[' | b'{' => self.begin(byte)?,
+                b')' | b']' | b'}' => self.end(byte)?,
+                _ => self.operator(start, byte),
+            }
+        }
+        (self.open.len() == 1).then_some(())
+    }
+
+    fn open(&mut self, kind: Kind) {
+        let edits = self.edits.len();
+        self.open.push(Open { kind, edits, ..Open::default() });
+    }
+
+    /// Takes note of a token that ends here.
+    fn token(&mut self, start: usize, is_operand: bool) {
+        let token = &self.text[start..self.at];
+        self.is_deleting &= is_word(token) || matches!(token, b"." | b"?.");
+        self.last = [token, self.last[0], self.last[1]];
+        self.is_operand = is_operand;
+    }
+
+    fn is_after_dot(&self) -> bool {
+        matches!(self.last[0], b"." | b"?.")
+    }
+
+    fn number(&mut self, start: usize) {
+        let digits = |at: usize| at + self.text[at..].iter().take_while(|byte| is_of_word(**byte)).count();
+        self.at = digits(start);
+        if self.text.get(self.at) == Some(&b'.') {
+            self.at = digits(self.at + 1);
+        }
+        self.token(start, true);
+    }
+
+    fn operator(&mut self, start: usize, byte: u8) {
+        let rest = &self.text[start..];
+        let is_optional = rest.starts_with(b"?.") && !rest.get(2).is_some_and(u8::is_ascii_digit);
+        let known: [&[u8]; 5] = [b"=>", b"...", b"++", b"--", b"??"];
+        let length = match known.iter().find(|operator| rest.starts_with(operator)) {
+            Some(operator) => operator.len(),
+            None => 1 + usize::from(is_optional),
+        };
+        self.at = start + length;
+        self.is_import &= byte != b';';
+        match (byte, length, self.open.last_mut()) {
+            (b'?', 1, Some(top)) => top.conditions += 1,
+            (b':', _, Some(top)) => {
+                let is_condition = top.conditions > 0;
+                top.conditions -= u32::from(is_condition);
+                self.is_label_colon = !is_condition && top.kind != Kind::Object;
+            }
+            (b'.', 3, Some(top)) => top.has_rest = true,
+            (b';', _, Some(top)) => top.conditions = 0,
+            _ => {}
+        }
+        self.token(start, matches!(&self.text[start..self.at], b"++" | b"--"));
+    }
+
+    /// The part of a template from here up to its end or the next `${`.
+    fn template(&mut self, mut at: usize) -> Option<()> {
+        loop {
+            match self.text.get(at)? {
+                b'\\' => at += 2,
+                b'`' => {
+                    self.at = at + 1;
+                    self.token(at, true);
+                    return Some(());
+                }
+                b'$' if self.text.get(at + 1) == Some(&b'{') => {
+                    self.at = at + 2;
+                    self.token(at, false);
+                    return self.nest(Kind::Substitution);
+                }
+                _ => at += 1,
+            }
+        }
+    }
+
+    fn nest(&mut self, kind: Kind) -> Option<()> {
+        (self.open.len() <= BRACKETS_MAX).then(|| self.open(kind))
+    }
+
+    fn begin(&mut self, byte: u8) -> Option<()> {
+        let kind = match byte {
+            b'[' => Kind::Index,
+            b'{' => self.brace(),
+            _ => {
+                let of = if self.last[0] == b"await" { 1 } else { 0 };
+                let is_head = matches!(self.last[of], b"if" | b"while" | b"for" | b"with");
+                if is_head && self.last[of + 1] != b"." { Kind::Head } else { Kind::Group }
+            }
+        };
+        let is_sent =
+            self.last[0] == SENDER.as_bytes() && matches!(self.last[1], b"." | b"?.") && byte == b'(';
+        self.nest(kind)?;
+        self.at += 1;
+        self.token(self.at - 1, false);
+        if let Some(top) = self.open.last_mut().filter(|_| is_sent) {
+            top.is_sent = true;
+            self.edits.push((self.at..self.at, SENT));
+        }
+        Some(())
+    }
+
+    /// What a brace begins here.
+    fn brace(&mut self) -> Kind {
+        if self.open.last_mut().is_some_and(|top| std::mem::take(&mut top.is_class_next)) {
+            return Kind::Class;
+        }
+        let is_plain_word = !matches!(self.last[1], b"." | b"?.");
+        match self.last[0] {
+            _ if self.is_import => Kind::Import,
+            b"export" if is_plain_word => Kind::Export,
+            b":" if self.is_label_colon => Kind::Block,
+            b"" | b")" | b"]" | b"}" | b";" | b"{" | b"=>" => Kind::Block,
+            word if is_word(word) && is_plain_word && (is_before_operand(word) || is_before_object(word)) => {
+                Kind::Object
+            }
+            word if is_word(word) || self.is_operand => Kind::Block,
+            _ => Kind::Object,
+        }
+    }
+
+    fn end(&mut self, byte: u8) -> Option<()> {
+        // The script itself is no bracket.
+        let open = self.open.pop().filter(|_| !self.open.is_empty())?;
+        let closes = match open.kind {
+            Kind::Head | Kind::Group => b')',
+            Kind::Index => b']',
+            _ => b'}',
+        };
+        if closes != byte {
+            return None;
+        }
+        if open.is_sent {
+            self.edits.push((self.at..self.at, ")"));
+        }
+        self.at += 1;
+        if open.kind == Kind::Substitution {
+            return self.template(self.at);
+        }
+        let (next, _) = self.after_blank(self.at);
+        match open.kind {
+            Kind::Object if !open.has_rest && self.is_of_window(next) => {
+                for key in open.keys {
+                    self.edits[key].1 = NAME;
+                }
+            }
+            // The names are another script's.
+            Kind::Export if word_at(self.text, next) == b"from" => {
+                for edit in &mut self.edits[open.edits..] {
+                    edit.1 = WORD;
+                }
+            }
+            _ => {}
+        }
+        let is_operand = matches!(open.kind, Kind::Group | Kind::Index | Kind::Object);
+        self.token(self.at - 1, is_operand);
+        Some(())
+    }
+
+    /// Whether `= window` stands here, or the like: then the properties of a window are taken apart.
+    fn is_of_window(&self, at: usize) -> bool {
+        if self.text.get(at) != Some(&b'=') {
+            return false;
+        }
+        let (mut at, _) = self.after_blank(at + 1);
+        loop {
+            let name = word_at(self.text, at);
+            at += name.len();
+            match self.text.get(at) {
+                Some(b'.') if !name.is_empty() => at += 1,
+                next => return !name.is_empty() && next != Some(&b'(') && may_be_window(name),
+            }
+        }
+    }
+
+    fn word(&mut self, start: usize) {
+        let is_private = self.text[start] == b'#';
+        let word = word_at(self.text, start + usize::from(is_private));
+        self.at = start + usize::from(is_private) + word.len();
+        // `\u{61}`
+        while self.text[start..self.at].ends_with(b"\\u") && self.text.get(self.at) == Some(&b'{') {
+            self.at += 1 + word_at(self.text, self.at + 1).len();
+            self.at += usize::from(self.text.get(self.at) == Some(&b'}'));
+            self.at += word_at(self.text, self.at).len();
+        }
+        let is_name = self.is_after_dot() || is_private;
+        let word = &self.text[start..self.at];
+        let (next, _) = self.after_blank(self.at);
+        if word == WORD.as_bytes() {
+            self.rename(start, next);
+        }
+        let is_operand = is_name || !(is_before_operand(word) || matches!(word, b"else" | b"do"));
+        self.token(start, is_operand);
+        let next = self.text.get(next).copied().unwrap_or_default();
+        match word {
+            _ if is_name => {}
+            b"import" => self.is_import = !matches!(next, b'(' | b'.' | b':' | b',' | b'}'),
+            b"delete" => self.is_deleting = true,
+            b"class" if next == b'{' || is_of_word(next) => {
+                if let Some(top) = self.open.last_mut() {
+                    top.is_class_next = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Decides about the word that begins here. `next` is where the next token begins.
+    fn rename(&mut self, start: usize, next: usize) {
+        let edits = self.edits.len();
+        let (with, is_key) = self.replacement(next);
+        let Some(with) = with else { return };
+        self.edits.push((start..start + WORD.len(), with));
+        if let Some(top) = self.open.last_mut().filter(|_| is_key) {
+            top.keys.push(edits);
+        }
+    }
+
+    /// What takes the place of the word, and whether it is the name of a property in an object.
+    fn replacement(&mut self, next: usize) -> (Option<&'static str>, bool) {
+        let plain = |with| (with, false);
+        let [last, before, first] = self.last;
+        if self.is_after_dot() {
+            return plain((!self.is_deleting && may_be_window(before)).then_some(NAME));
+        }
+        let rest = &self.text[next..];
+        let is_as = word_at(self.text, next) == b"as";
+        let Some(top) = self.open.last() else { return plain(None) };
+        let (kind, conditions) = (top.kind, top.conditions);
+        let is_first = matches!(last, b"{" | b",");
+        let is_method = is_first || matches!(last, b"get" | b"set" | b"async" | b"static" | b"*");
+        match kind {
+            Kind::Class if self.begins_member(rest) => return plain(None),
+            Kind::Import if last == b"as" => {}
+            Kind::Import if is_first && is_as => return plain(None),
+            Kind::Import if is_first => return plain(Some("location as _archive_location")),
+            Kind::Export if last == b"as" => return plain(None),
+            Kind::Export if is_as => {}
+            Kind::Export => return plain(Some("_archive_location as location")),
+            Kind::Object if is_method && rest.starts_with(b"(") => return plain(None),
+            Kind::Object if is_first && rest.starts_with(b":") => return (Some(WORD), true),
+            Kind::Object if is_first && ends_property(rest) => {
+                return (Some("location: _archive_location"), true);
+            }
+            // A label.
+            Kind::Block if conditions == 0 && rest.starts_with(b":") && self.begins_statement() => {
+                return plain(None);
+            }
+            _ => {}
+        }
+        let is_label = matches!(last, b"break" | b"continue") && !self.is_after_line;
+        if is_label || last == b"as" && before == b"*" && !self.is_import {
+            return plain(None);
+        }
+        let is_declared = matches!(last, b"const" | b"let" | b"var" | b"function" | b"class" | b"*");
+        let is_exported =
+            before == b"export" || matches!(before, b"function" | b"async") && first == b"export";
+        self.is_exported |= is_declared && is_exported && self.open.len() == 1;
+        plain(Some(NAME))
+    }
+
+    /// Whether a member of a class begins here.
+    fn begins_member(&self, rest: &[u8]) -> bool {
+        match self.last[0] {
+            b"{" | b";" | b"}" | b"get" | b"set" | b"static" | b"async" | b"accessor" => true,
+            b"*" => rest.starts_with(b"("),
+            _ => self.is_after_line && self.is_operand,
+        }
+    }
+
+    fn begins_statement(&self) -> bool {
+        match self.last[0] {
+            b"" | b"{" | b"}" | b";" | b")" => true,
+            b":" => self.is_label_colon,
+            _ => self.is_after_line && self.is_operand,
+        }
+    }
+
+    /// Where blanks and comments from here on end, and whether a line ends among them.
+    fn after_blank(&self, mut at: usize) -> (usize, bool) {
+        let text = self.text;
+        let mut is_after_line = at == 0;
+        loop {
+            let rest = &text[at.min(text.len())..];
+            match rest {
+                [b'\n' | b'\r', ..] => (at, is_after_line) = (at + 1, true),
+                [b' ' | b'\t' | 0xb | 0xc, ..] => at += 1,
+                [0xc2, 0xa0, ..] => at += 2,
+                [0xef, 0xbb, 0xbf, ..] => at += 3,
+                [b'/', b'/', ..] | [b'<', b'!', b'-', b'-', ..] => at = line_end(text, at),
+                [b'-', b'-', b'>', ..] if is_after_line => at = line_end(text, at),
+                [b'/', b'*', comment @ ..] => {
+                    let length = memmem::find(comment, b"*/").map_or(comment.len(), |end| end + 2);
+                    is_after_line |= memchr2(b'\n', b'\r', &comment[..length]).is_some();
+                    at += 2 + length;
+                }
+                _ => return (at.min(text.len()), is_after_line),
+            }
+        }
+    }
+}
+
+fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'\\' | 0x80..)
+}
+
+fn is_word(token: &[u8]) -> bool {
+    token.first().is_some_and(|byte| is_of_word(*byte) && !byte.is_ascii_digit() || *byte == b'#')
+}
+
+/// The word that begins here; an empty one if none does.
+fn word_at(text: &[u8], at: usize) -> &[u8] {
+    let rest = text.get(at..).unwrap_or_default();
+    &rest[..rest.iter().take_while(|byte| is_of_word(**byte)).count()]
+}
+
+/// Whether an operand follows a word: then a slash begins a regular expression, and a brace an object.
+fn is_before_operand(word: &[u8]) -> bool {
+    const WORDS: [&[u8]; 12] = [
+        b"return",
+        b"typeof",
+        b"case",
+        b"in",
+        b"instanceof",
+        b"new",
+        b"void",
+        b"delete",
+        b"throw",
+        b"yield",
+        b"await",
+        b"extends",
+    ];
+    WORDS.contains(&word)
+}
+
+fn is_before_object(word: &[u8]) -> bool {
+    matches!(word, b"const" | b"let" | b"var" | b"default")
+}
+
+/// Whether a property without a value ends here, or a default follows.
+fn ends_property(rest: &[u8]) -> bool {
+    match rest {
+        [b',' | b'}', ..] => true,
+        [b'=', next, ..] => !matches!(next, b'=' | b'>'),
+        _ => false,
+    }
+}
+
+/// Whether what stands before a dot may be a window or a document: a name like one, one as programs that make scripts short
+/// give them, or the end of an expression. Anything else keeps its own `location`: objects without prototype, and those that ask
+/// their own code for each property, know ours not.
+fn may_be_window(name: &[u8]) -> bool {
+    const NAMES: [&[u8]; 9] =
+        [b"self", b"top", b"parent", b"opener", b"root", b"scope", b"context", b"view", b"browser"];
+    const PARTS: [&[u8]; 4] = [b"win", b"doc", b"frame", b"global"];
+    let has = |part: &[u8]| name.windows(part.len()).any(|piece| piece.eq_ignore_ascii_case(part));
+    name.len() <= 2 || NAMES.contains(&name) || PARTS.iter().any(|part| has(part))
+}
+
+fn line_end(text: &[u8], at: usize) -> usize {
+    memchr2(b'\n', b'\r', &text[at..]).map_or(text.len(), |length| at + length)
+}
+
+/// The end of a string; none when it does not end in its line.
+fn string_end(text: &[u8], start: usize) -> Option<usize> {
+    let quote = text[start];
+    let mut at = start + 1;
+    loop {
+        match *text.get(at)? {
+            b'\\' => at += 2,
+            b'\n' | b'\r' => return None,
+            byte if byte == quote => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}
+
+/// The end of a regular expression with its flags; none when it does not end in its line.
+fn expression_end(text: &[u8], start: usize) -> Option<usize> {
+    let (mut at, mut is_in_class) = (start + 1, false);
+    loop {
+        match *text.get(at)? {
+            b'\\' => at += 1,
+            b'\n' | b'\r' => return None,
+            b'[' => is_in_class = true,
+            b']' => is_in_class = false,
+            b'/' if !is_in_class => return Some(at + 1 + word_at(text, at + 1).len()),
+            _ => {}
+        }
+        at += 1;
+    }
+}

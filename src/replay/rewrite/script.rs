@@ -4,12 +4,19 @@
 //! This knows tokens and brackets, no grammar. All other bytes stay, and so does the word where in doubt: as a name of a property in
 //! an object or class, after what is hardly a window, in a string. A script whose brackets do not add up stays as it is.
 
+mod tokens;
+
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
-use memchr::{memchr2, memmem};
+use memchr::memmem;
+
+use self::tokens::{
+    after_blank, ends_property, expression_end, is_before_object, is_before_operand, is_of_word, is_word,
+    line_end, may_be_window, string_end, word_at,
+};
 
 pub(super) const WORD: &str = "location";
 const NAME: &str = "_archive_location";
@@ -149,7 +156,7 @@ impl<'a> Reader<'a> {
             self.at = line_end(self.text, 0);
         }
         loop {
-            (self.at, self.is_after_line) = self.after_blank(self.at);
+            (self.at, self.is_after_line) = after_blank(self.text, self.at);
             let start = self.at;
             let Some(&byte) = self.text.get(start) else { break };
             let next = self.text.get(start + 1).copied().unwrap_or_default();
@@ -308,7 +315,7 @@ impl<'a> Reader<'a> {
         if open.kind == Kind::Substitution {
             return self.template(self.at);
         }
-        let (next, _) = self.after_blank(self.at);
+        let (next, _) = after_blank(self.text, self.at);
         match open.kind {
             Kind::Object if !open.has_rest && self.is_of_window(next) => {
                 for key in open.keys {
@@ -333,7 +340,7 @@ impl<'a> Reader<'a> {
         if self.text.get(at) != Some(&b'=') {
             return false;
         }
-        let (mut at, _) = self.after_blank(at + 1);
+        let (mut at, _) = after_blank(self.text, at + 1);
         loop {
             let name = word_at(self.text, at);
             at += name.len();
@@ -356,7 +363,7 @@ impl<'a> Reader<'a> {
         }
         let is_name = self.is_after_dot() || is_private;
         let word = &self.text[start..self.at];
-        let (next, _) = self.after_blank(self.at);
+        let (next, _) = after_blank(self.text, self.at);
         if word == WORD.as_bytes() {
             self.rename(start, next);
         }
@@ -445,119 +452,5 @@ impl<'a> Reader<'a> {
             b":" => self.is_label_colon,
             _ => self.is_after_line && self.is_operand,
         }
-    }
-
-    /// Where blanks and comments from here on end, and whether a line ends among them.
-    fn after_blank(&self, mut at: usize) -> (usize, bool) {
-        let text = self.text;
-        let mut is_after_line = at == 0;
-        loop {
-            let rest = &text[at.min(text.len())..];
-            match rest {
-                [b'\n' | b'\r', ..] => (at, is_after_line) = (at + 1, true),
-                [b' ' | b'\t' | 0xb | 0xc, ..] => at += 1,
-                [0xc2, 0xa0, ..] => at += 2,
-                [0xef, 0xbb, 0xbf, ..] => at += 3,
-                [b'/', b'/', ..] | [b'<', b'!', b'-', b'-', ..] => at = line_end(text, at),
-                [b'-', b'-', b'>', ..] if is_after_line => at = line_end(text, at),
-                [b'/', b'*', comment @ ..] => {
-                    let length = memmem::find(comment, b"*/").map_or(comment.len(), |end| end + 2);
-                    is_after_line |= memchr2(b'\n', b'\r', &comment[..length]).is_some();
-                    at += 2 + length;
-                }
-                _ => return (at.min(text.len()), is_after_line),
-            }
-        }
-    }
-}
-
-fn is_of_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'\\' | 0x80..)
-}
-
-fn is_word(token: &[u8]) -> bool {
-    token.first().is_some_and(|byte| is_of_word(*byte) && !byte.is_ascii_digit() || *byte == b'#')
-}
-
-/// The word that begins here; an empty one if none does.
-fn word_at(text: &[u8], at: usize) -> &[u8] {
-    let rest = text.get(at..).unwrap_or_default();
-    &rest[..rest.iter().take_while(|byte| is_of_word(**byte)).count()]
-}
-
-/// Whether an operand follows a word: then a slash begins a regular expression, and a brace an object.
-fn is_before_operand(word: &[u8]) -> bool {
-    const WORDS: [&[u8]; 12] = [
-        b"return",
-        b"typeof",
-        b"case",
-        b"in",
-        b"instanceof",
-        b"new",
-        b"void",
-        b"delete",
-        b"throw",
-        b"yield",
-        b"await",
-        b"extends",
-    ];
-    WORDS.contains(&word)
-}
-
-fn is_before_object(word: &[u8]) -> bool {
-    matches!(word, b"const" | b"let" | b"var" | b"default")
-}
-
-/// Whether a property without a value ends here, or a default follows.
-fn ends_property(rest: &[u8]) -> bool {
-    match rest {
-        [b',' | b'}', ..] => true,
-        [b'=', next, ..] => !matches!(next, b'=' | b'>'),
-        _ => false,
-    }
-}
-
-/// Whether what stands before a dot may be a window or a document: a name like one, one as programs that make scripts short
-/// give them, or the end of an expression. Anything else keeps its own `location`: objects without prototype, and those that ask
-/// their own code for each property, know ours not.
-fn may_be_window(name: &[u8]) -> bool {
-    const NAMES: [&[u8]; 9] =
-        [b"self", b"top", b"parent", b"opener", b"root", b"scope", b"context", b"view", b"browser"];
-    const PARTS: [&[u8]; 4] = [b"win", b"doc", b"frame", b"global"];
-    let has = |part: &[u8]| name.windows(part.len()).any(|piece| piece.eq_ignore_ascii_case(part));
-    name.len() <= 2 || NAMES.contains(&name) || PARTS.iter().any(|part| has(part))
-}
-
-fn line_end(text: &[u8], at: usize) -> usize {
-    memchr2(b'\n', b'\r', &text[at..]).map_or(text.len(), |length| at + length)
-}
-
-/// The end of a string; none when it does not end in its line.
-fn string_end(text: &[u8], start: usize) -> Option<usize> {
-    let quote = text[start];
-    let mut at = start + 1;
-    loop {
-        match *text.get(at)? {
-            b'\\' => at += 2,
-            b'\n' | b'\r' => return None,
-            byte if byte == quote => return Some(at + 1),
-            _ => at += 1,
-        }
-    }
-}
-
-/// The end of a regular expression with its flags; none when it does not end in its line.
-fn expression_end(text: &[u8], start: usize) -> Option<usize> {
-    let (mut at, mut is_in_class) = (start + 1, false);
-    loop {
-        match *text.get(at)? {
-            b'\\' => at += 1,
-            b'\n' | b'\r' => return None,
-            b'[' => is_in_class = true,
-            b']' => is_in_class = false,
-            b'/' if !is_in_class => return Some(at + 1 + word_at(text, at + 1).len()),
-            _ => {}
-        }
-        at += 1;
     }
 }

@@ -21,12 +21,12 @@ use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 
 use super::cash::CashArgs;
-use super::cluster::ClusterArgs;
+use super::cluster::{ClusterArgs, orders};
 use super::fetching::FetchArgs;
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
-use super::{EXIT_STOPPED, UsageError, interrupt, notices, open, output};
+use super::{EXIT_STOPPED, UsageError, interrupt, notices, output};
 
 /// Seeds without an answer that are listed.
 const FAILED_SEEDS_MAX: usize = 10;
@@ -195,7 +195,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let copy_to = |url: &String| CopyTo { url: url.clone(), keep: args.copy_keep };
     options.copies = args.copy_to.as_ref().map(copy_to);
     let stop = interrupt::install()?;
-    let mut store = open::own(&args.archive.path, args.segments, Some(&options.fetch))?;
+    let partition = member.as_ref().map(|member| &member.partition);
+    let mut store =
+        orders::own(&args.archive.path, args.segments, &options.fetch, args.cluster.url(), partition)?;
     args.cash.apply(&mut store, options.obey_decisions)?;
     args.fetch.versions.apply(&args.archive.path)?;
     (_, options.noticed) = notices::settle(&mut store, &options, KEYS_MAX, &stop)?;

@@ -394,3 +394,23 @@ pub(super) fn is_canonical(text: &str) -> bool {
     is_url_in_bounds(text, NAME_BYTES_MAX)
         && Url::parse(text).is_ok_and(|url| url.has_host() && canonical(&url) == text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_note_of_as_many_orders_as_there_can_be_is_read_again_and_has_the_newest() {
+        let (archive, mut carried) = (tempfile::tempdir().unwrap(), Carried::default());
+        let first = u64::MAX - OUTCOMES_MAX as u64;
+        for (list, number) in
+            List::EACH.into_iter().flat_map(|list| (first..=u64::MAX).map(move |n| (list, n)))
+        {
+            carried.add(list, number, Outcome { taken: u64::MAX, left: u64::MAX });
+        }
+        carried.write(archive.path()).unwrap();
+        assert_eq!(Carried::read(archive.path()).unwrap(), carried);
+        let known = |number| carried.outcome(List::Erasures, number).is_some();
+        assert_eq!((known(first), known(first + 1), carried.number(List::Erasures)), (false, true, u64::MAX));
+    }
+}

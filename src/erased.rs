@@ -123,8 +123,7 @@ impl Erased {
     /// Allows a canonical URL, or a forgotten one that its digest names, to be fetched and imported again; returns whether it was
     /// on the list.
     pub fn lift(&mut self, url: &str) -> bool {
-        let digest = url.strip_prefix(FORGOTTEN).map_or_else(|| digest_of(url), str::to_owned);
-        self.entries.remove(&digest).is_some()
+        self.entries.remove(&digest_of(url)).is_some()
     }
 
     /// Replaces the file of the archive in `path`.
@@ -145,9 +144,12 @@ impl Erased {
     }
 }
 
-/// The SHA-256 of a canonical URL, in hexadecimal.
+/// The SHA-256 of a canonical URL, in hexadecimal; that of a forgotten one is in its name.
 #[must_use]
 pub fn digest_of(url: &str) -> String {
+    if let Some(digest) = url.strip_prefix(FORGOTTEN) {
+        return digest.to_owned();
+    }
     let digest = Digest::sha256(url.as_bytes()).to_string();
     digest.strip_prefix("sha256:").unwrap_or(&digest).to_owned()
 }

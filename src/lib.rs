@@ -1,6 +1,6 @@
 //! A web archiving crawler that ranks, keeps and refreshes what it finds.
 //!
-//! Arrows between modules point down only: the command line uses `serve` (on `replay`, [`nodes`] and `find`), `exchange`, `watch`, `publish`,
+//! Arrows between modules point down only: the command line uses `serve` (on `replay`, [`nodes`] and `find`), `share` (on `exchange` and `watch`), `exchange`, `watch`, `publish`,
 //! `crawl`, `query` and `review`;
 //! these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses [`cluster`], `importance`, `refresh`,
 //! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them build on [`access`],

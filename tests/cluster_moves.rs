@@ -87,17 +87,34 @@ fn refresh(archive: &Archive, options: &[String]) -> Command {
 }
 #[test]
 fn a_refresh_takes_turns_with_refreshes_and_crawls_of_other_nodes() {
-    let beside_a_crawl = std::thread::spawn(|| refresh_at_one_address(true));
-    refresh_at_one_address(false);
-    beside_a_crawl.join().unwrap();
+    let beside = [Beside::Crawl, Beside::Report]
+        .map(|beside| std::thread::spawn(move || refresh_at_one_address(&beside)));
+    refresh_at_one_address(&Beside::Refresh);
+    beside.into_iter().for_each(|run| run.join().unwrap());
 }
 
-fn refresh_at_one_address(is_beside_a_crawl: bool) {
+/// What another node does.
+enum Beside {
+    Crawl,
+    Refresh,
+    Report,
+}
+
+fn refresh_at_one_address(beside: &Beside) {
     let served = TestWeb::start(still(416, 2000, 0));
     let nodes = crawled(&served);
     served.server.record_arrivals(true);
     let refresh = |node: usize| refresh(&nodes.archives[node], &polite(&nodes, ADDRESS_DELAY));
-    let other = if is_beside_a_crawl { crawl(&nodes, 1, ADDRESS_DELAY) } else { refresh(1) };
+    let other = match beside {
+        Beside::Crawl => crawl(&nodes, 1, ADDRESS_DELAY),
+        Beside::Refresh => refresh(1),
+        Beside::Report => {
+            nodes.archives[1].run("watch", &["page", "--name", "all"]).succeeded();
+            let mut report = nodes.archives[1].command("watch report");
+            report.args(["all", "--now"]).args(polite(&nodes, ADDRESS_DELAY));
+            report
+        }
+    };
     are_apart_together(&nodes, vec![refresh(0), other]);
     nodes.balances();
 }

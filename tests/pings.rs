@@ -6,10 +6,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use archive::cluster::{Mode, Partition};
 use serde_json::{Value, json};
 
 use crate::imports::import;
@@ -215,6 +217,42 @@ fn a_notice_waits_and_counts_once_its_key_is_found_on_its_host() {
     let list = archive.file("erase.txt", "http://a.test/p3\n");
     archive.run("erase", &["--urls", list.to_str().unwrap(), "--reason", "a test", "--yes"]).succeeded();
     assert_eq!(waiting(&archive).len(), 0);
+}
+
+#[test]
+fn a_crawl_takes_turns_for_the_key_files_that_it_fetches_first() {
+    let site = Site::start(3);
+    let (archive, store) = (Archive::new(), tempfile::tempdir().unwrap());
+    let any = Partition { cluster: String::new(), number: 1, count: 2, mode: Mode::default() };
+    let number = any.of_site("a.test");
+    let (url, partition) = (format!("file://{}", store.path().display()), format!("{number}/2"));
+    let crawl = |more: &[&str]| {
+        let mut command = archive.crawl(&["http://a.test/".to_owned()], &site.options()[2..]);
+        command.args(["--scope", "host", "--cluster", &url, "--partition", &partition]).args(more);
+        start(&mut command)
+    };
+    crawl(&["--delay", "0", "--limit", "3"]).wait().succeeded();
+    site.put(&format!("/{KEY}.txt"), KEY);
+    site.put("/fresh", "fresh");
+    let served = Served::with(&archive, &["--pings"]);
+    assert_eq!(get(&served.application, &indexnow("http://a.test/fresh", KEY)).status, 202);
+
+    let (begun, before) = (Instant::now(), site.requests());
+    let mut running = crawl(&["--delay", "200ms", "--address-delay", "200ms", "--for", "50s"]);
+    assert!(running.wait_until(|| site.requests() > before));
+    // As long as another node may not know that the address is asked here, too.
+    assert!(begun.elapsed() > Duration::from_secs(11), "{:?}", begun.elapsed());
+    let status = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+        let told = start(command.args(["cluster", "status", "--json", "--cluster", &url])).wait().json();
+        told[0]["told"][usize::from(number) - 1].clone()
+    };
+    assert_eq!(status()["activity"], "running");
+    let finished = running.wait().succeeded();
+    assert!(finished.errors.contains("1 page to be fetched first"), "{}", finished.errors);
+    assert!(finished.errors.contains("partition ") && finished.errors.contains("epoch 3"), "{finished:?}");
+    assert_eq!((captures(&archive, "/fresh"), waiting(&archive).len()), (1, 0));
+    assert_eq!(status()["epoch"], 3);
 }
 
 #[test]

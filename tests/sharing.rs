@@ -15,27 +15,27 @@ use crate::support::{Archive, TestWeb};
 
 const EVERYTHING: &str = "[[rule]]\nprefix = \"\"\n";
 
-fn crawled(served: &TestWeb) -> Nodes<'_> {
+pub(crate) fn crawled(served: &TestWeb) -> Nodes<'_> {
     let nodes = Nodes::new(served, 2);
     nodes.run();
     nodes
 }
 
-fn share(nodes: &Nodes, more: &[&str]) -> Command {
+pub(crate) fn share(nodes: &Nodes, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
     command.args(["cluster", "share", "--cluster", &nodes.url()]).args(more);
     command
 }
 
-fn ask(nodes: &Nodes, more: &[&str]) -> Finished {
+pub(crate) fn ask(nodes: &Nodes, more: &[&str]) -> Finished {
     start(&mut share(nodes, more)).wait()
 }
 
-fn folder(archive: &Archive) -> &str {
+pub(crate) fn folder(archive: &Archive) -> &str {
     archive.path.to_str().unwrap()
 }
 
-fn take_over(nodes: &Nodes) -> Finished {
+pub(crate) fn take_over(nodes: &Nodes) -> Finished {
     let [one, other] = [0, 1].map(|node| folder(&nodes.archives[node]));
     ask(nodes, &["--archive", one, "--archive", other])
 }

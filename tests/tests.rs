@@ -41,6 +41,7 @@ mod nodes;
 mod nodes_asked;
 mod nodes_hostile;
 mod operation;
+mod ordered;
 mod orders;
 mod outputs;
 mod people;

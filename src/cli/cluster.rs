@@ -14,7 +14,9 @@ use self::share::ShareArgs;
 use super::options::duration;
 use super::output;
 
+pub(super) mod orders;
 mod share;
+pub(super) mod turns;
 
 /// Inspect the nodes of a cluster, and direct them
 #[derive(clap::Subcommand)]
@@ -116,6 +118,11 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
+    /// The URL of the object store, if there is one.
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.cluster.as_deref()
+    }
+
     /// Finds the cluster, if one was given.
     pub(crate) fn member(&self) -> anyhow::Result<Option<Member>> {
         let (Some(url), Some((number, count))) = (&self.cluster, self.partition) else { return Ok(None) };

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use archive::crawl::{
     self, CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Purpose, Seed, Timings, read_seeds, scope_of,
 };
-use archive::ledger::{Refusal, ScopeKind, page_flags};
+use archive::ledger::{Credits, Refusal, ScopeKind, page_flags};
 use archive::prepared;
 use archive::publish::KEYS_MAX;
 use archive::selection::{Budgets, CrawlOrder, CrawlPolicy, FocusMode, FocusPolicy};
@@ -21,12 +21,12 @@ use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 
 use super::cash::CashArgs;
-use super::cluster::ClusterArgs;
+use super::cluster::{ClusterArgs, orders};
 use super::fetching::FetchArgs;
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
-use super::{EXIT_STOPPED, UsageError, interrupt, notices, open, output};
+use super::{EXIT_STOPPED, UsageError, interrupt, notices, output};
 
 /// Seeds without an answer that are listed.
 const FAILED_SEEDS_MAX: usize = 10;
@@ -195,12 +195,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let copy_to = |url: &String| CopyTo { url: url.clone(), keep: args.copy_keep };
     options.copies = args.copy_to.as_ref().map(copy_to);
     let stop = interrupt::install()?;
-    let mut store = open::own(&args.archive.path, args.segments, Some(&options.fetch))?;
+    let partition = member.as_ref().map(|member| &member.partition);
+    let mut store =
+        orders::own(&args.archive.path, args.segments, &options.fetch, args.cluster.url(), partition)?;
     args.cash.apply(&mut store, options.obey_decisions)?;
     args.fetch.versions.apply(&args.archive.path)?;
-    (_, options.noticed) = notices::settle(&mut store, &options, KEYS_MAX, &stop)?;
-    // Others would take the end of the run for key files for that of the crawl.
-    options.cluster = member;
+    let begun = Instant::now();
+    (options.cluster, options.goes_on) = (member, true);
+    let (keys, noticed) = notices::settle(&mut store, &options, KEYS_MAX, &stop)?;
+    (options.noticed, options.goes_on) = (noticed, false);
+    options.time = args.time.map(|time| time.saturating_sub(begun.elapsed()));
+    if keys > 0 {
+        let epoch = Credits::epoch(store.state())?;
+        options.cluster = options.cluster.map(|member| member.after(epoch));
+    }
     let mut progress = Progress::start(args.limit);
     let (end, status) =
         crawl::run(&mut store, Purpose::Discover { seeds, scope }, &options, &stop, &mut |status| {

@@ -11,14 +11,16 @@ use archive::erased::{Erased, REASON_BYTES_MAX};
 use archive::exchange::erase::{self, Done, ErasePlan, Export, Order};
 use archive::files;
 use archive::query::Question;
-use archive_storage::{Owner, Store, UrlId, segment};
-use chrono::Utc;
+use archive::share::{self, Erasure};
+use archive_storage::{Owner, Store, segment};
+use chrono::{SubsecRound, Utc};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
+use super::cluster::orders::{self, OrderArgs};
 use super::open::SegmentArgs;
 use super::options::ArchiveArgs;
-use super::{UsageError, find_url, open, output, progress};
+use super::{UsageError, find_url, open, output, progress, url_of};
 
 /// A longer list of URLs is refused.
 const LIST_BYTES_MAX: u64 = 256 << 20;
@@ -42,6 +44,7 @@ const EXPORTS_SHOWN: usize = 20;
   archive erase --urls list.txt --reason 'asked by the author' --forget-url
   archive erase --lift https://www.example.org/private/
   archive erase --list
+  archive erase --urls list.txt --reason 'court order 12/34' --cluster s3://crawl/cluster     # whichever partitions have them
 
 A query for sites means all their pages. A list of URLs has one URL per line; # begins a comment.")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["query", "urls", "lift", "list", "resume"]))]
@@ -79,6 +82,8 @@ pub(crate) struct Args {
     resume: bool,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    order: OrderArgs,
     /// One JSON object; with --list one per URL
     #[arg(long)]
     json: bool,
@@ -104,6 +109,10 @@ struct Summary<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(cluster) = &args.order.cluster {
+        order(args, cluster)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let path = &args.archive.path;
     open::check_exists(path)?;
     if args.list {
@@ -130,9 +139,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if plan.is_empty() {
         bail!("nothing of this is left that was captured; nothing was changed");
     }
-    if !args.yes && !is_confirmed(&plan)? {
-        bail!("nothing was changed");
-    }
+    let captures = output::count((plan.captures.len() + plan.copies.len()) as u64, "capture");
+    confirm(args, &format!("Erase {captures} of {}", output::count(plan.pages.len() as u64, "page")))?;
     let bar = progress::bar(0, "{bar:30} {bytes}/{total_bytes} {eta}  {msg}");
     let outcome = erase::run(path, &open::options(SegmentArgs::default(), None), &plan, &mut |bytes, of| {
         bar.set_length(of);
@@ -166,7 +174,7 @@ fn plan(args: &Args, reason: String) -> anyhow::Result<ErasePlan> {
             let question = Question::new(&store, Access::unlimited(), query, Utc::now())?;
             question.pages()?.into_iter().collect()
         }
-        (None, Some(file)) => listed(&store, file)?,
+        (None, Some(file)) => listed(file, |url| find_url(&store, url))?,
         (None, None) => BTreeSet::new(),
     };
     if pages.is_empty() {
@@ -176,8 +184,8 @@ fn plan(args: &Args, reason: String) -> anyhow::Result<ErasePlan> {
     Ok(ErasePlan::of(&store, pages, Order { reason, keep_copies, forget_url })?)
 }
 
-/// The pages of a list; a line that names none spoils all of it.
-fn listed(store: &Store, file: &Path) -> anyhow::Result<BTreeSet<UrlId>> {
+/// What the lines of a list name; a line that names nothing spoils all of it.
+fn listed<T: Ord>(file: &Path, named: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<BTreeSet<T>> {
     let shown = file.display();
     let bytes = files::read(file, LIST_BYTES_MAX).with_context(|| format!("cannot read {shown}"))?;
     let text = String::from_utf8(bytes).map_err(|_| UsageError(format!("{shown} is not UTF-8")))?;
@@ -187,27 +195,49 @@ fn listed(store: &Store, file: &Path) -> anyhow::Result<BTreeSet<UrlId>> {
         if url.is_empty() || url.starts_with('#') {
             continue;
         }
-        let found = find_url(store, url);
+        let found = named(url);
         pages.insert(found.map_err(|error| UsageError(format!("{shown}, line {}: {error}", number + 1)))?);
     }
     Ok(pages)
 }
 
-fn is_confirmed(plan: &ErasePlan) -> anyhow::Result<bool> {
+/// Orders an erase, or the end of one, in all partitions.
+fn order(args: &Args, cluster: &str) -> anyhow::Result<()> {
+    let (urls, order) = match &args.urls {
+        Some(file) if !args.dry_run => {
+            let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
+            (listed(file, url_of)?, Some(Order { reason: reason(args)?, keep_copies, forget_url }))
+        }
+        None if !args.lift.is_empty() => {
+            (args.lift.iter().map(|url| url_of(url)).collect::<Result<_, _>>()?, None)
+        }
+        _ => {
+            let text = "with --cluster, name the pages with --urls FILE, or give --lift; `archive query` with several --archive lists pages";
+            return Err(UsageError(text.to_owned()).into());
+        }
+    };
+    if order.is_some() {
+        confirm(args, &format!("Erase {} in all partitions", output::count(urls.len() as u64, "page")))?;
+    }
+    let erasure = Erasure::new(Utc::now().trunc_subsecs(0), urls.into_iter().collect(), order);
+    orders::publish(cluster, &share::orders::Order::Erase(erasure), args.json)
+}
+
+/// Asks, unless that was not wanted.
+fn confirm(args: &Args, what: &str) -> anyhow::Result<()> {
+    if args.yes {
+        return Ok(());
+    }
     if !io::stdin().is_terminal() {
         return Err(UsageError("add --yes to erase without being asked".to_owned()).into());
     }
     let mut out = io::stderr().lock();
-    write!(
-        out,
-        "Erase {} of {} for good? [y/N] ",
-        output::count((plan.captures.len() + plan.copies.len()) as u64, "capture"),
-        output::count(plan.pages.len() as u64, "page")
-    )?;
+    write!(out, "{what} for good? [y/N] ")?;
     out.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    anyhow::ensure!(matches!(answer.trim(), "y" | "Y" | "yes"), "nothing was changed");
+    Ok(())
 }
 
 fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<()> {
@@ -275,10 +305,7 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<
         output::note(format_args!("the topic {topic} was learned from what is erased, and is removed"));
     }
     for place in &done.copies {
-        output::note(format_args!(
-            "copies in {} still hold it; `archive copy --to {} --keep 1` makes a new one and removes them",
-            place.url, place.url
-        ));
+        output::note(format_args!("{}", output::copies_hold(&place.url)));
     }
     for export in done.exports.iter().take(EXPORTS_SHOWN) {
         let query = export.query.as_ref().map_or(String::new(), |query| format!(" of '{query}'"));

@@ -282,13 +282,10 @@ fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlI
     Ok(id)
 }
 
-/// The id of a URL that a person typed.
-fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
-    // A page whose URL is forgotten is named by its digest.
-    if text.starts_with(FORGOTTEN)
-        && let Some(found) = store.state().find(text)?
-    {
-        return Ok(found);
+/// The canonical form of a URL that a person typed; a forgotten one is named by its digest.
+fn url_of(text: &str) -> anyhow::Result<String> {
+    if text.starts_with(FORGOTTEN) {
+        return Ok(text.to_owned());
     }
     if text.is_empty() {
         return Err(UsageError("no URL is given; write it like https://example.org/".to_owned()).into());
@@ -297,7 +294,18 @@ fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
     let url = Url::parse(&with_scheme).map_err(|error| {
         UsageError(format!("'{text}' is not a URL ({error}); write it like https://example.org/"))
     })?;
-    let url = canonical(&url);
+    Ok(canonical(&url))
+}
+
+/// The id of a URL that a person typed.
+fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
+    // A page whose URL is forgotten is named by its digest.
+    if text.starts_with(FORGOTTEN)
+        && let Some(found) = store.state().find(text)?
+    {
+        return Ok(found);
+    }
+    let url = url_of(text)?;
     let found = match store.state().find(&url)? {
         Some(found) => Some(found),
         // It may have been fetched only because the robots.txt of another host redirects to it.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archive::crawl::{self, Options, Purpose};
+use archive::crawl::{self, End, Options, Purpose};
 use archive::publish::{Pending, Taken};
 use archive::recorder::Control;
 use archive::runs::Tallies;
@@ -10,11 +10,11 @@ use archive_storage::Store;
 
 use super::output;
 
-/// Key files are fetched within this time; what is slower waits for the next run.
-const KEYS_TIME_MAX: Duration = Duration::from_secs(60);
+/// Key files are fetched within this time, and within this part of that of the run; what is slower waits for the next run.
+const KEYS_TIME: (Duration, u32) = (Duration::from_secs(60), 10);
 
-/// Of the time of a run, key files may take a tenth.
-const TIME_FOR_KEYS: u32 = 10;
+/// The same where addresses are announced to other nodes first, and maybe asked in turns.
+const KEYS_TIME_IN_CLUSTER: (Duration, u32) = (Duration::from_secs(300), 2);
 
 /// Looks at the notices that wait, with `keys_max` requests at most; the key files that were asked for, and the pages that are
 /// now fetched first.
@@ -27,11 +27,16 @@ pub(crate) fn settle(
     let pending = Pending::begin(store, keys_max, options.fetch.clock.now())?;
     let keys = pending.keys.len();
     if keys > 0 {
-        let time = options.time.map_or(KEYS_TIME_MAX, |time| (time / TIME_FOR_KEYS).min(KEYS_TIME_MAX));
+        let (most, part) = if options.cluster.is_some() { KEYS_TIME_IN_CLUSTER } else { KEYS_TIME };
+        let time = options.time.map_or(most, |time| (time / part).min(most));
         // These are not pages of a harvest.
         let harvest = crawl::HarvestRules::default();
         let options = Options { name: "pings", time: Some(time), limit: None, harvest, ..options.clone() };
-        crawl::run(store, Purpose::Refresh { pages: pending.keys.clone() }, &options, stop, &mut |_| {})?;
+        let keys = Purpose::Refresh { pages: pending.keys.clone() };
+        let (end, _) = crawl::run(store, keys, &options, stop, &mut |_| {})?;
+        if end == End::Drained {
+            stop.stop();
+        }
     }
     let Taken { pages, dropped, waiting } = pending.settle(store, options.fetch.clock.now())?;
     let found: u64 = pages.0.iter().map(|tally| tally.count).sum();

@@ -257,6 +257,13 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
+/// What people have to know of copies after an erase.
+pub(crate) fn copies_hold(url: &str) -> String {
+    format!(
+        "copies in {url} still hold it; `archive copy --to {url} --keep 1` makes a new one and removes them"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Harmless, Serializer, shortened, table, visible};

@@ -24,8 +24,8 @@ use serde::Serialize;
 use url::Url;
 
 use self::choice::RulesArgs;
+use super::cluster::turns::TurnsArgs;
 use super::fetching::FetchArgs;
-use super::open::SegmentArgs;
 use super::options::{ArchivesArgs, OutputsArgs, duration};
 use super::progress::{self, Progress};
 use super::{EXIT_STOPPED, UsageError, deliveries, interrupt, notices, open, output};
@@ -70,13 +70,8 @@ pub(crate) struct Args {
     /// https://archive.example.org
     #[arg(long, value_name = "URL", value_parser = callback)]
     callback: Option<String>,
-    /// Take turns with the other nodes of the archive's cluster at addresses that they ask, too; URL of the object store that they
-    /// share (docs/cluster.md)
-    #[arg(long, value_name = "URL")]
-    cluster: Option<String>,
-    /// The name of this node [default: the machine's name]
-    #[arg(long, value_name = "NAME", requires = "cluster")]
-    node: Option<String>,
+    #[command(flatten)]
+    turns: TurnsArgs,
     #[command(flatten)]
     rules: RulesArgs,
     #[command(flatten)]
@@ -138,7 +133,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut watched = Vec::new();
     for store in &mut stores {
         options.time = args.time.map(|time| left(time, started));
-        options.cluster = place(args, store)?;
+        options.cluster = args.turns.place(store)?;
         let (asked, noticed) = notices::settle(store, &options, keys_left, &stop)?;
         (keys_left, budget) = (keys_left - asked, budget - asked);
         let now = options.fetch.clock.now();
@@ -209,36 +204,11 @@ fn open_all(args: &Args, folders: &[PathBuf], options: &Options) -> anyhow::Resu
         }
     }
     let open = |folder: &PathBuf| {
-        let store = open::own(folder, SegmentArgs::default(), Some(&options.fetch))?;
+        let store = args.turns.own(folder, options)?;
         args.fetch.versions.apply(folder)?;
         Ok(store)
     };
     folders.iter().map(open).collect()
-}
-
-/// The place of an archive in its cluster, if it is to take turns with the other nodes.
-fn place(args: &Args, store: &mut Store) -> anyhow::Result<Option<cluster::Member>> {
-    let (path, partition) = (store.path().to_owned(), Credits::partition_of(store.state())?);
-    match (&args.cluster, partition) {
-        (Some(url), Some(partition)) => {
-            let member = cluster::Member::again(url, &partition, args.node.as_deref())?;
-            Credits::join_cluster(store.state_mut(), Some(&member.partition))?;
-            return Ok(Some(member));
-        }
-        (Some(_), None) => {
-            let path = path.display();
-            return Err(
-                UsageError(format!("{path} is no partition of a cluster; leave --cluster out")).into()
-            );
-        }
-        // The crawls may be over, and the object store gone: that must not keep the archive from being refreshed.
-        (None, Some(own)) if own.count > 1 => output::note(format_args!(
-            "{} is partition {own} of a cluster, whose other nodes may ask the same addresses at the same time; to take turns with them, give --cluster URL",
-            path.display()
-        )),
-        (None, _) => {}
-    }
-    Ok(None)
 }
 
 /// Which of several archives answers for each site.

@@ -12,8 +12,8 @@ use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
 
+use super::cluster::turns::TurnsArgs;
 use super::fetching::FetchArgs;
-use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, ClockArgs, OutputsArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
 use super::refresh::left;
@@ -101,6 +101,8 @@ struct Report {
     /// With --now: be done within this time (30s, 10m, 2h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "now")]
     time: Option<Duration>,
+    #[command(flatten)]
+    turns: TurnsArgs,
     #[command(flatten)]
     outputs: OutputsArgs,
     #[command(flatten)]
@@ -265,7 +267,8 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
     let mut options = args.fetch.options()?;
     options.name = "watch";
     let stop = interrupt::install()?;
-    let mut store = open::own(&args.archive.path, SegmentArgs::default(), Some(&options.fetch))?;
+    let mut store = args.turns.own(&args.archive.path, &options)?;
+    options.cluster = args.turns.place(&mut store)?;
     let awaited = deliveries::awaited(vec![watch.clone()], &store, &options);
     let pages = watch::pages_of(&awaited);
     options.time = args.time.map(|time| left(time, started));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ADDRESS_DELAY_MAX, BatchError, FILES_MAX, Mode};
+use super::{ADDRESS_DELAY_MAX, BatchError, FILES_MAX, Mode, ORDERS_MAX};
 use crate::remote::RemoteError;
 
 /// Why a node cannot take part, or cannot continue.
@@ -99,6 +99,9 @@ pub enum ClusterError {
     /// There are too many files.
     #[error("at most {FILES_MAX} files can be published in a cluster, also those that were removed")]
     TooManyFiles,
+    /// There are too many orders.
+    #[error("{0}: at most {ORDERS_MAX} can be published in a cluster")]
+    TooManyOrders(String),
     /// Another node begins at this moment.
     #[error("another node is taking partition {0} over at this moment; leave the partition to it")]
     Beginning(u16),

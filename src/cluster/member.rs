@@ -93,6 +93,12 @@ impl Member {
         Self::of(store, cluster, &asked)
     }
 
+    /// The same place, for the node after that of an epoch: if another one has taken the partition since, it is left to that one.
+    #[must_use]
+    pub fn after(self, epoch: u64) -> Self {
+        Self { after: Some(epoch), ..self }
+    }
+
     /// Makes sure that no newer node has the partition.
     ///
     /// # Errors

@@ -11,7 +11,8 @@
 //! | `epochs/P/E.drain` | by any program that asks that node to end | the name of the node that is to be next, or nothing; see [`drain`] |
 //! | `status/P/E/N` | again and again, by that node | how far it is: the highest number counts; see [`Status`] |
 //! | `addresses/P/E/N` | again and again, by that node | hashes of the N addresses that it asks, ever more; see [`Turns`] |
-//! | `files/NAME/N` | once, by any program | version N of a file that holds on all nodes: the highest counts; see [`Publications`] |
+//! | `files/NAME/N` | once, by any program | version N of a file that holds on all nodes: the highest counts; of `decisions` and `erasures` all count; see [`Publications`] |
+//! | `reports/P/N` | again and again, by a program that has the archive of P | which decisions and erasures the archive has taken over: the highest number counts |
 //! | `exchange/TO/FROM/N` | once, by the owner of FROM | links and cash for TO; see [`Batch`] |
 //!
 //! Invariants:
@@ -60,7 +61,7 @@ pub use drain::{Drained, drain};
 pub use error::ClusterError;
 pub use member::{Asked, Member};
 pub use node::{Commit, Event, Node};
-pub use publications::{FILES_MAX, Publications, Version};
+pub use publications::{FILES_MAX, ORDERS_MAX, Publications, Version};
 pub use slots::{Slots, SlotsOfMachine};
 pub use standing::{ExchangeState, Rest};
 pub use status::{Activity, Progress, Status};

@@ -26,6 +26,9 @@ const ADDRESSES: &str = "addresses";
 /// The folder of files that hold on all nodes.
 const FILES: &str = "files";
 
+/// The folder of what archives report of published orders.
+const REPORTS: &str = "reports";
+
 /// The suffix of an epoch's name that asks its node to end.
 const DRAIN: &str = ".drain";
 
@@ -377,6 +380,53 @@ impl Shared {
     ) -> Result<Bytes, ClusterError> {
         let name = numbered(&format!("{FILES}/{file}"), version);
         self.read(&name, bytes_max).await?.ok_or_else(|| gone(name))
+    }
+
+    /// An order; none if it was taken out.
+    pub(super) async fn order(
+        &self,
+        list: &str,
+        number: u64,
+        bytes_max: u64,
+    ) -> Result<Option<Bytes>, ClusterError> {
+        Ok(self.read(&numbered(&format!("{FILES}/{list}"), number), bytes_max).await?)
+    }
+
+    /// The newest report of a partition, with its number.
+    pub(super) async fn newest_report<T: DeserializeOwned>(
+        &self,
+        partition: u16,
+    ) -> Result<Option<(u64, T)>, ClusterError> {
+        let folder = format!("{REPORTS}/{partition}");
+        for _ in 0..LOOKS_MAX {
+            let number = self.highest(&folder).await?;
+            if number == 0 {
+                return Ok(None);
+            }
+            if let Some(report) = self.read_json(&numbered(&folder, number)).await? {
+                return Ok(Some((number, report)));
+            }
+        }
+        Err(gone(folder))
+    }
+
+    /// Writes a report, and removes those before.
+    pub(super) async fn add_report(
+        &self,
+        partition: u16,
+        number: u64,
+        report: &impl Serialize,
+    ) -> Result<(), ClusterError> {
+        let folder = format!("{REPORTS}/{partition}");
+        let name = numbered(&folder, number);
+        match self.create(&name, json(&name, report)?).await {
+            // Another program reports of the same archive at this moment; what is missing is reported the next time.
+            Err(ClusterError::Conflict { .. }) => Ok(()),
+            created => {
+                created?;
+                self.delete_below(&folder, number).await
+            }
+        }
     }
 
     /// The batches for a partition that are in the store; objects with other names are ignored.

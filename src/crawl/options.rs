@@ -78,6 +78,8 @@ pub struct Options {
     pub has_spare_time: Option<bool>,
     /// The place of a crawl among several nodes that crawl together.
     pub cluster: Option<Member>,
+    /// Whether another run of the same program follows in its cluster: all others wait for that.
+    pub goes_on: bool,
     /// Whether the process that began this one says, over standard input, when it may ask for something ([`crate::cluster::Slots`]).
     pub has_slots: bool,
     /// Where the archive is copied to after each checkpoint, if it is.
@@ -121,6 +123,7 @@ impl Default for Options {
             repack: None,
             has_spare_time: None,
             cluster: None,
+            goes_on: false,
             has_slots: false,
             copies: None,
         }

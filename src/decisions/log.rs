@@ -210,12 +210,8 @@ impl Decisions {
         out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
     }
 
-    fn check(&self, decision: &Decision) -> Result<(), DecisionsError> {
-        if decision.by.trim().is_empty() || decision.by.len() > NAME_BYTES_MAX {
-            return Err(DecisionsError::Mistake(format!(
-                "the name of the person who decides must have 1 to {NAME_BYTES_MAX} bytes"
-            )));
-        }
+    pub(super) fn check(&self, decision: &Decision) -> Result<(), DecisionsError> {
+        check_name(&decision.by)?;
         match &decision.what {
             What::Said(said) => said.mistake().map_or(Ok(()), |what| Err(DecisionsError::Mistake(what))),
             What::Undoes(number) => match self.at(*number) {
@@ -252,6 +248,19 @@ impl Decisions {
             }
         }
     }
+}
+
+/// Makes sure that somebody can decide under a name.
+///
+/// # Errors
+/// When it is empty or too long.
+pub fn check_name(by: &str) -> Result<(), DecisionsError> {
+    if by.trim().is_empty() || by.len() > NAME_BYTES_MAX {
+        return Err(DecisionsError::Mistake(format!(
+            "the name of the person who decides must have 1 to {NAME_BYTES_MAX} bytes"
+        )));
+    }
+    Ok(())
 }
 
 /// Begins to write the file; waits a little while somebody else does.

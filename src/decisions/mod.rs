@@ -6,6 +6,7 @@
 //! person's newest rating counts, and of everything else the newest word.
 
 mod effect;
+mod import;
 mod log;
 mod standing;
 
@@ -19,7 +20,8 @@ use url::Url;
 
 use crate::texts::Language;
 
-pub use log::{DECISIONS_MAX, Decisions, DecisionsError, FILE};
+pub use import::{Compared, Import, Row};
+pub use log::{DECISIONS_MAX, Decisions, DecisionsError, FILE, check_name};
 pub use standing::{CurrentDecisions, Rated};
 
 /// Bytes of a name, tag or collection.
@@ -44,7 +46,7 @@ pub enum Subject {
 }
 
 /// What happens to a site or page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// It belongs in the archive: no budget and no guard against traps leaves it out.
@@ -83,7 +85,7 @@ pub enum What {
 }
 
 /// A statement about a subject; omitted parts stay as they were.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Said {
     /// Of what.

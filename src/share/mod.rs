@@ -2,23 +2,32 @@
 //!
 //! A published file has the name that it has in an archive's folder: `access.toml`, `NAME.topic` or `NAME.json`. What came from the
 //! cluster is noted in `shared.json`. Everything else is of the archive's own, and stays. Each file is checked by what
-//! reads it in an archive, before it is published and before it is taken over.
+//! reads it in an archive, before it is published and before it is taken over. Decisions and erasures are published as
+//! orders ([`orders`]).
 
+mod erasures;
+pub mod orders;
 mod record;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use archive_storage::{Digest, Store, StoreError};
+use archive_storage::segment::SegmentError;
+use archive_storage::{Digest, StateError, Store, StoreError};
 use chrono::{DateTime, Utc};
 
 use self::record::{Entry, Record};
 use crate::access::{self, Access, AccessError};
 use crate::cluster::{ClusterError, Publications, Version};
+use crate::decisions::DecisionsError;
 use crate::erased::{Erased, ErasedError};
+use crate::exchange::erase::EraseError;
 use crate::files::{self, WholeFile};
+use crate::ledger::CreditError;
 use crate::topics::{self, TopicError};
 use crate::watch::{self, Watch, WatchError};
+
+pub use self::erasures::Erasure;
 
 /// A longer file of a watch is not published, and not taken over.
 pub const WATCH_BYTES_MAX: u64 = 1 << 20;
@@ -58,6 +67,27 @@ pub enum ShareError {
     /// The archive cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The archive cannot be read, or another program changes it.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The archive's books cannot be read.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// A repair of the archive is not finished.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// What is decided cannot be meant, or not be written down.
+    #[error(transparent)]
+    Decisions(#[from] DecisionsError),
+    /// Something cannot be erased.
+    #[error(transparent)]
+    Erase(#[from] EraseError),
+    /// An order that cannot be published.
+    #[error("{0}")]
+    Order(String),
+    /// Orders are for partitions.
+    #[error("the archive is no partition of this cluster, and is sent no decisions and erasures")]
+    NoPartition,
     /// The cluster cannot be used.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
@@ -101,6 +131,18 @@ struct Shared<'a> {
     kind: Kind,
     /// Of a topic or watch.
     name: &'a str,
+}
+
+impl ShareError {
+    /// Whether another program has the archive.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_locked(),
+            Self::State(StateError::Locked { .. }) => true,
+            _ => false,
+        }
+    }
 }
 
 impl<'a> Shared<'a> {

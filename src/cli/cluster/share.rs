@@ -8,13 +8,19 @@ use std::time::Duration;
 use archive::access::AccessError;
 use archive::cluster::Publications;
 use archive::recorder::Control;
+use archive::share::orders::List;
 use archive::share::{self, Outcome, ShareError, Taken};
 use chrono::Utc;
 
 use super::super::options::duration;
 use super::super::{EXIT_STOPPED, UsageError, interrupt, open, output};
+use super::orders::{self, Heard};
 
 /// Publish access rules, topics and watches for all nodes of a cluster, let archives take over what was published, or list it.
+///
+/// What is published also has the decisions and erasures that `archive review` and `archive erase` have ordered with --cluster: each
+/// archive carries out those on sites of its partition, once. An erasure waits while another program has the archive; a crawl
+/// carries it out when it begins.
 ///
 /// A file is what its name says: access.toml, NAME.topic or NAME.json (a watch), as in the folder of an archive. Archives take over the
 /// newest version of each; a running server reads new rules within a second. Run it with --every beside the server of each node. While
@@ -79,6 +85,12 @@ fn publish(args: &ShareArgs) -> anyhow::Result<()> {
 }
 
 fn remove(args: &ShareArgs, file: &str) -> anyhow::Result<()> {
+    if is_list(file) {
+        let text = format!(
+            "the orders of '{file}' stay; `archive review undo` and `archive erase --lift` with --cluster give others"
+        );
+        return Err(UsageError(text).into());
+    }
     let mut published = Publications::look(&args.cluster)?;
     if published.newest.get(file).is_none_or(|version| version.is_removed) {
         let file = output::visible(file);
@@ -95,10 +107,14 @@ fn show(args: &ShareArgs) -> anyhow::Result<()> {
     if published.newest.is_empty() {
         output::note(format_args!("nothing is published"));
     }
-    for (file, version) in &published.newest {
+    for (file, version) in published.newest.iter().filter(|(file, _)| !is_list(file)) {
         output::line(&format!("{}: {version}", output::visible(file)))?;
     }
-    Ok(())
+    orders::show(&published)
+}
+
+fn is_list(file: &str) -> bool {
+    List::EACH.iter().any(|list| list.name() == file)
 }
 
 /// Once, or again and again; what stays the same is said once.
@@ -125,6 +141,12 @@ fn take_over(args: &ShareArgs, control: &Control) -> anyhow::Result<ExitCode> {
 fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BTreeSet<String>> {
     let published = Publications::look(&args.cluster)?;
     let (mut refused, mut printed) = (BTreeSet::new(), Ok(()));
+    let refuse = |refused: &mut BTreeSet<String>, why: String| {
+        if !before.contains(&why) {
+            output::note(format_args!("{why}"));
+        }
+        refused.insert(why);
+    };
     share::take_over(
         &published,
         &args.archives,
@@ -144,13 +166,22 @@ fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BT
                 ),
                 Err(error) => format!("{archive}: {file} is not taken over: {error}"),
             };
-            if !before.contains(&why) {
-                output::note(format_args!("{why}"));
-            }
-            refused.insert(why);
+            refuse(&mut refused, why);
         },
     );
     printed?;
+    for archive in &args.archives {
+        let mut printed = Ok(());
+        let carried = orders::carry_out(&published, archive, None, &mut |heard| match heard {
+            Heard::Done(text) if printed.is_ok() => printed = output::line(&text),
+            Heard::Done(_) => {}
+            Heard::LeftOut(why) | Heard::Failed(why) => refuse(&mut refused, why),
+        });
+        printed?;
+        if let Err(error) = carried {
+            refuse(&mut refused, format!("{}: {error}", archive.display()));
+        }
+    }
     if published.newest.is_empty() && before.is_empty() {
         output::note(format_args!("nothing is published"));
     }

@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use archive::decisions::{Decision, Decisions, Said, Subject, Verdict, What};
+use archive::decisions::{Compared, Decision, Decisions, Import, Row, Said, Subject, Verdict, What};
 use archive::review::Rating;
+use archive::share::orders::{Order, Resolution};
 use archive::texts::Language;
 use chrono::{DateTime, Local, SubsecRound, Utc};
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
+use super::super::cluster::orders::{self, OrderArgs};
 use super::super::options::ArchiveArgs;
 use super::super::{UsageError, open, output};
 
@@ -22,6 +24,17 @@ struct By {
     /// Who decides
     #[arg(long, value_name = "NAME", env = "USER")]
     by: String,
+}
+
+impl By {
+    /// What this person says now.
+    fn import(&self, overwrite: bool, rows: Vec<Row>) -> Import {
+        Import { time: now(), by: self.by.trim().to_owned(), overwrite, rows }
+    }
+}
+
+fn now() -> DateTime<Utc> {
+    Utc::now().trunc_subsecs(0)
 }
 
 /// Rate a site, host, folder or page, decide what happens to it, tag it, put it into collections.
@@ -62,17 +75,21 @@ pub(crate) struct SetArgs {
     by: By,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    order: OrderArgs,
 }
 
 /// Undo a decision.
 #[derive(clap::Args)]
 pub(crate) struct UndoArgs {
-    /// Its number, as `archive review log` shows it
+    /// Its number, as `archive review log` shows it; with --cluster that of an order, all of whose decisions are undone
     number: u64,
     #[command(flatten)]
     by: By,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    order: OrderArgs,
 }
 
 /// List decisions, oldest first.
@@ -96,7 +113,8 @@ pub(crate) struct LogArgs {
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review import ratings.csv --by anna
-  archive review import ratings.csv --by anna --overwrite")]
+  archive review import ratings.csv --by anna --overwrite
+  archive review import ratings.csv --by anna --cluster s3://crawl/cluster     # whichever partitions have the sites")]
 pub(crate) struct ImportArgs {
     /// CSV with the columns site and rating, as a spreadsheet or the exported page wrote it
     file: PathBuf,
@@ -107,6 +125,8 @@ pub(crate) struct ImportArgs {
     by: By,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    order: OrderArgs,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -119,11 +139,10 @@ fn verdict(text: &str) -> Result<Verdict, String> {
 }
 
 fn decision(by: &By, what: What) -> Decision {
-    Decision { time: Utc::now().trunc_subsecs(0), by: by.by.trim().to_owned(), what }
+    Decision { time: now(), by: by.by.trim().to_owned(), what }
 }
 
 pub(crate) fn set(args: &SetArgs) -> anyhow::Result<()> {
-    open::check_exists(&args.archive.path)?;
     let said = Said {
         rating: args.rating,
         verdict: args.verdict,
@@ -133,10 +152,19 @@ pub(crate) fn set(args: &SetArgs) -> anyhow::Result<()> {
         collections: args.collection.clone(),
         ..Said::of(args.subject.clone())
     };
+    if let Some(cluster) = &args.order.cluster {
+        let import = args.by.import(true, vec![Row::new(said, None)]);
+        return orders::publish(cluster, &Order::Decide(Resolution::Import(import)), false);
+    }
+    open::check_exists(&args.archive.path)?;
     add(&args.archive, vec![decision(&args.by, What::Said(Box::new(said)))])
 }
 
 pub(crate) fn undo(args: &UndoArgs) -> anyhow::Result<()> {
+    if let Some(cluster) = &args.order.cluster {
+        let (order, time, by) = (args.number, now(), args.by.by.trim().to_owned());
+        return orders::publish(cluster, &Order::Decide(Resolution::Undo { order, time, by }), false);
+    }
     open::check_exists(&args.archive.path)?;
     add(&args.archive, vec![decision(&args.by, What::Undoes(args.number))])
 }
@@ -198,28 +226,31 @@ struct Imported {
     conflicts: Vec<String>,
 }
 
-pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
-    open::check_exists(&args.archive.path)?;
-    let ratings = super::ratings(&args.file)?;
-    let known = Decisions::read(&args.archive.path)?;
-    let (mut new, mut conflicts) = (Vec::new(), Vec::new());
-    for rating in ratings {
+/// The decisions of a sheet, and the lines of the file that they are in.
+fn sheet(args: &ImportArgs) -> anyhow::Result<(Import, Vec<u64>)> {
+    let (mut rows, mut lines) = (Vec::new(), Vec::new());
+    for rating in super::ratings(&args.file)? {
         let line = rating.line;
         let subject: Subject = rating
             .site
             .parse()
-            .map_err(|problem| UsageError(format!("{}, line {}: {problem}", args.file.display(), line)))?;
+            .map_err(|problem| UsageError(format!("{}, line {line}: {problem}", args.file.display())))?;
         let exported = rating.exported;
-        let said = said(subject.clone(), rating);
-        let collides = exported.is_some() || replaces(&known, args.by.by.trim(), &said);
-        let new_one = decision(&args.by, What::Said(Box::new(said)));
-        match since(&known, &subject, exported).filter(|_| collides) {
-            // The same sheet once more.
-            Some(other) if other.by == new_one.by && other.what == new_one.what => {}
-            Some(other) if !args.overwrite => conflicts.push((line, subject, other)),
-            _ => new.push(new_one),
-        }
+        rows.push(Row::new(said(subject, rating), exported));
+        lines.push(line);
     }
+    Ok((args.by.import(args.overwrite, rows), lines))
+}
+
+pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
+    let (sheet, lines) = sheet(args)?;
+    if let Some(cluster) = &args.order.cluster {
+        return orders::publish(cluster, &Order::Decide(Resolution::Import(sheet)), args.json);
+    }
+    open::check_exists(&args.archive.path)?;
+    let Compared { new, conflicts, .. } = sheet.compare(&Decisions::read(&args.archive.path)?);
+    let conflicts: Vec<_> =
+        conflicts.into_iter().map(|(row, other)| (lines[row], &sheet.rows[row].said.on, other)).collect();
     for (line, subject, Decision { by, time, what }) in conflicts.iter().take(CONFLICTS_NAMED_MAX) {
         let what = match what {
             What::Said(said) => said.in_words(Language::English),
@@ -245,20 +276,6 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-/// The newest decision on a subject that the sheet does not contain.
-fn since(known: &Decisions, subject: &Subject, exported: Option<DateTime<Utc>>) -> Option<Decision> {
-    let decision = known.at(known.newest(subject))?;
-    exported.is_none_or(|exported| decision.time >= exported).then(|| decision.clone())
-}
-
-/// Whether something that was decided would no longer count: a rating by the same person, or a verdict.
-fn replaces(known: &Decisions, by: &str, said: &Said) -> bool {
-    known.on(&said.on).is_some_and(|standing| {
-        said.rating.is_some() && standing.ratings.contains_key(by)
-            || said.verdict.is_some() && standing.verdict.is_some()
-    })
 }
 
 fn said(subject: Subject, rating: Rating) -> Said {

@@ -52,8 +52,13 @@ impl Copies {
         let stop = Arc::clone(&control);
         let work = move || {
             for () in orders {
+                let prune = |newest| {
+                    // What is erased is erased between runs.
+                    let keep = copy::keep_after_erase(&remote, &archive, keep)?;
+                    copy::prune(&remote, newest, keep)
+                };
                 let copied = copy::send_if(&archive, &remote, false, &stop, &|_, _| {}, &may_copy);
-                let made = copied.map(|copied| copy::prune(&remote, copied.number, keep).err());
+                let made = copied.map(|copied| prune(copied.number).err());
                 if results.send(made).is_err() {
                     return;
                 }

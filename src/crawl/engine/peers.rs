@@ -282,6 +282,7 @@ impl Run<'_> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         peers.standing.ends(match end {
             End::Drained => Activity::Drained,
+            _ if self.options.goes_on => Activity::Running,
             // A refresh leaves the crawl as it was: to be continued by another node, or not.
             _ if !self.discovering && peers.node.is_unfinished => {
                 Activity::Ended(End::Stopped.name().to_owned())

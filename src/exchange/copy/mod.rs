@@ -30,16 +30,17 @@ use object_store::ObjectStore;
 use tokio::runtime::Runtime;
 
 use crate::cluster::ClusterError;
+use crate::erased::ErasedError;
 use crate::remote::{self, RemoteError};
 use crate::search;
 
 pub use self::check::{Checked, Finding, check};
 pub use self::manifest::{CopiedFile, FILES_MAX, MANIFEST_BYTES_MAX, Manifest, PATH_BYTES_MAX};
 pub use self::places::{FILE as PLACES_FILE, Place, places};
-pub use self::prune::{Removed, prune};
+pub use self::prune::{Removed, keep_after_erase, prune};
 pub use self::restore::{RESTORE_ENDING, Restored, restore};
 pub use self::send::{Copied, send, send_if};
-pub use self::snapshot::{FOLDER as SNAPSHOT_FOLDER, Lock as SnapshotLock};
+pub use self::snapshot::{FOLDER as SNAPSHOT_FOLDER, HELD_FIRST, Lock as SnapshotLock};
 
 /// Reports how many bytes of how many are done; called from several threads.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
@@ -151,6 +152,9 @@ pub enum CopyError {
     /// The archive is a partition of a cluster that another node has by now, or that cannot be told.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+    /// The list of what was erased.
+    #[error(transparent)]
+    Erased(#[from] ErasedError),
     /// Somebody wanted it to end.
     #[error("stopped; the same command continues it")]
     Stopped,

@@ -1,13 +1,15 @@
 //! Removing old copies, and objects that no copy needs; the parent module explains why that is safe.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use futures_util::{StreamExt, stream};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStoreExt, PutPayload};
 
 use super::manifest::{self, brought_by};
-use super::{CopyError, Remote};
+use super::{CopyError, Manifest, Remote};
+use crate::erased::Erased;
 use crate::remote::{self, RemoteError};
 
 /// Empty objects that stay in the places of removed manifests, the newest: a writer further behind than that has missed as
@@ -62,6 +64,23 @@ pub fn prune(remote: &Remote, newest: u64, keep: u64) -> Result<Removed, CopyErr
     };
     remove(remote, needless.into_iter().map(|object| object.location).collect())?;
     Ok(removed)
+}
+
+/// How many copies a crawl leaves that is to leave `keep`: one, if there is a copy from before the archive's newest erase.
+///
+/// # Errors
+/// When the list of what was erased or the oldest copy cannot be read.
+pub fn keep_after_erase(remote: &Remote, archive: &Path, keep: u64) -> Result<u64, CopyError> {
+    let erased = Erased::read(archive)?;
+    let Some(newest) = erased.entries().map(|entry| &entry.time).max() else { return Ok(keep) };
+    let Some(oldest) = remote.numbers()?.first().copied() else { return Ok(keep) };
+    let holds = |copy: Manifest| copy.time <= *newest;
+    match remote.manifest(oldest).map(holds) {
+        Ok(true) => Ok(1),
+        // Another command has removed it meanwhile.
+        Ok(false) | Err(CopyError::NoCopy { .. }) => Ok(keep),
+        Err(error) => Err(error),
+    }
 }
 
 /// Removes objects; that one is not there any more is as good.

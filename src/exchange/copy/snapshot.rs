@@ -34,6 +34,9 @@ const LEFT_OUT: [&str; 7] =
 const LEFT_OUT_OF_STATE: [&str; 6] =
     ["checkpoint.lock", "journal", "reading", "due", search::NAME, search::VERSIONS_NAME];
 
+/// Says what was done in other files, which are held after it: a copy may know less than it holds, but not more.
+pub const HELD_FIRST: &str = "orders.json";
+
 /// Endings of files that are not whole.
 const UNFINISHED: [&str; 2] = [".part", ".new"];
 
@@ -158,7 +161,8 @@ impl Snapshot {
             LEFT_OUT_OF_STATE.contains(&name) || known.contains(&format!("state/{name}"))
         })?;
         drop(store);
-        held.walk("", &|name| LEFT_OUT.contains(&name))?;
+        held.walk("", &|name| name != HELD_FIRST)?;
+        held.walk("", &|name| LEFT_OUT.contains(&name) || name == HELD_FIRST)?;
         let mut files = held.files;
         files.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         if files.len() > FILES_MAX {

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use archive_storage::{CaptureId, CaptureKind, SegmentId, Store, StoreError, UrlId};
+use serde::{Deserialize, Serialize};
 
 use crate::ledger::capture_flags;
 
 /// What is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Order {
     /// Why.
     pub reason: String,

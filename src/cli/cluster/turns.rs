@@ -1,0 +1,56 @@
+//! Commands that fetch from pages of a partition, and take turns with the other nodes of its cluster.
+
+use std::path::Path;
+
+use archive::cluster::Member;
+use archive::crawl::Options;
+use archive::ledger::Credits;
+use archive_storage::Store;
+
+use super::super::open::SegmentArgs;
+use super::super::{UsageError, output};
+use super::orders;
+
+/// A run's turns at addresses that other nodes ask, too.
+#[derive(clap::Args)]
+pub(crate) struct TurnsArgs {
+    /// Take turns with the other nodes of the archive's cluster at addresses that they ask, too; URL of the object store that they
+    /// share (docs/cluster.md)
+    #[arg(long, value_name = "URL")]
+    cluster: Option<String>,
+    /// The name of this node [default: the machine's name]
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    node: Option<String>,
+}
+
+impl TurnsArgs {
+    /// Opens an archive to fetch its pages again, once it has carried out the orders of its cluster.
+    pub(crate) fn own(&self, path: &Path, options: &Options) -> anyhow::Result<Store> {
+        orders::own(path, SegmentArgs::default(), &options.fetch, self.cluster.as_deref(), None)
+    }
+
+    /// The place of an archive in its cluster, if it is to take turns with the other nodes.
+    pub(crate) fn place(&self, store: &mut Store) -> anyhow::Result<Option<Member>> {
+        let (path, partition) = (store.path().to_owned(), Credits::partition_of(store.state())?);
+        match (&self.cluster, partition) {
+            (Some(url), Some(partition)) => {
+                let member = Member::again(url, &partition, self.node.as_deref())?;
+                Credits::join_cluster(store.state_mut(), Some(&member.partition))?;
+                return Ok(Some(member));
+            }
+            (Some(_), None) => {
+                let path = path.display();
+                return Err(
+                    UsageError(format!("{path} is no partition of a cluster; leave --cluster out")).into()
+                );
+            }
+            // The crawls may be over, and the object store gone: that must not keep the archive from being refreshed.
+            (None, Some(own)) if own.count > 1 => output::note(format_args!(
+                "{} is partition {own} of a cluster, whose other nodes may ask the same addresses at the same time; to take turns with them, give --cluster URL",
+                path.display()
+            )),
+            (None, _) => {}
+        }
+        Ok(None)
+    }
+}

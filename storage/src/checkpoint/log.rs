@@ -21,6 +21,8 @@ use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 const RAW_BYTES_MAX: u64 = 8 << 20;
 /// Compressed bytes that are gathered for one write.
 const PENDING_BYTES: usize = 1 << 20;
+/// Bytes of a run of blocks that are read at once: they stay in a processor's cache until they are decompressed.
+const READ_BYTES: u64 = 1 << 18;
 /// The level at which small blocks of similar text stop shrinking noticeably.
 const COMPRESSION_LEVEL: i32 = 3;
 /// Bytes of one entry in the list of ends.
@@ -218,7 +220,7 @@ impl BlockLog {
         blocks: std::ops::Range<u64>,
         mut visit: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let mut raw = Vec::new();
+        let (mut raw, mut compressed) = (Vec::new(), Vec::new());
         let start_of = |block: u64| if block == 0 { 0 } else { self.ends[block as usize - 1] };
         let last = blocks.end.min(self.len());
         let mut first = blocks.start;
@@ -233,11 +235,11 @@ impl BlockLog {
             let mut next = first + 1;
             while next < last
                 && start_of(next) < self.written
-                && self.ends[next as usize] - start <= PENDING_BYTES as u64
+                && self.ends[next as usize] - start <= READ_BYTES
             {
                 next += 1;
             }
-            let mut compressed = vec![0; (start_of(next) - start) as usize];
+            compressed.resize((start_of(next) - start) as usize, 0);
             read_exact_at(self.file.as_ref(), &mut compressed, start)
                 .map_err(|error| StateError::io(&self.path, error))?;
             for block in first..next {

@@ -1,5 +1,7 @@
 //! The object store that the nodes share, and the names of its objects.
 
+mod published;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::batch::Fault;
 use super::status::Status;
 use super::turns::{Announced, Clock};
-use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route, Version};
+use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route};
 use crate::remote::{self, RemoteError, Time};
 
 /// The object with the number of partitions.
@@ -22,12 +24,6 @@ const CLUSTER: &str = "cluster.json";
 
 /// The folder of the addresses that nodes ask.
 const ADDRESSES: &str = "addresses";
-
-/// The folder of files that hold on all nodes.
-const FILES: &str = "files";
-
-/// The folder of what archives report of published orders.
-const REPORTS: &str = "reports";
 
 /// The suffix of an epoch's name that asks its node to end.
 const DRAIN: &str = ".drain";
@@ -345,88 +341,6 @@ impl Shared {
             return Err(ClusterError::Damaged { name, why: "it ends within an address".to_owned() });
         }
         Ok(addresses.iter().map(|address| u64::from_le_bytes(*address)).collect())
-    }
-
-    /// The newest versions of published files, by their names.
-    pub(super) async fn published(&self) -> Result<BTreeMap<String, Version>, ClusterError> {
-        let mut newest: BTreeMap<String, Version> = BTreeMap::new();
-        for (name, bytes) in self.list(FILES).await? {
-            let Some((file, number)) = name.split_once('/') else { continue };
-            let Ok(number) = number.parse() else { continue };
-            if newest.get(file).is_none_or(|known| known.number < number) {
-                newest.insert(file.to_owned(), Version { number, is_removed: bytes == 0 });
-            }
-        }
-        Ok(newest)
-    }
-
-    pub(super) async fn publish_file(
-        &self,
-        file: &str,
-        version: u64,
-        bytes: Bytes,
-    ) -> Result<(), ClusterError> {
-        match self.create(&numbered(&format!("{FILES}/{file}"), version), bytes).await {
-            Err(ClusterError::Conflict { .. }) => Err(ClusterError::Published(file.to_owned(), version)),
-            created => created,
-        }
-    }
-
-    pub(super) async fn published_file(
-        &self,
-        file: &str,
-        version: u64,
-        bytes_max: u64,
-    ) -> Result<Bytes, ClusterError> {
-        let name = numbered(&format!("{FILES}/{file}"), version);
-        self.read(&name, bytes_max).await?.ok_or_else(|| gone(name))
-    }
-
-    /// An order; none if it was taken out.
-    pub(super) async fn order(
-        &self,
-        list: &str,
-        number: u64,
-        bytes_max: u64,
-    ) -> Result<Option<Bytes>, ClusterError> {
-        Ok(self.read(&numbered(&format!("{FILES}/{list}"), number), bytes_max).await?)
-    }
-
-    /// The newest report of a partition, with its number.
-    pub(super) async fn newest_report<T: DeserializeOwned>(
-        &self,
-        partition: u16,
-    ) -> Result<Option<(u64, T)>, ClusterError> {
-        let folder = format!("{REPORTS}/{partition}");
-        for _ in 0..LOOKS_MAX {
-            let number = self.highest(&folder).await?;
-            if number == 0 {
-                return Ok(None);
-            }
-            if let Some(report) = self.read_json(&numbered(&folder, number)).await? {
-                return Ok(Some((number, report)));
-            }
-        }
-        Err(gone(folder))
-    }
-
-    /// Writes a report, and removes those before.
-    pub(super) async fn add_report(
-        &self,
-        partition: u16,
-        number: u64,
-        report: &impl Serialize,
-    ) -> Result<(), ClusterError> {
-        let folder = format!("{REPORTS}/{partition}");
-        let name = numbered(&folder, number);
-        match self.create(&name, json(&name, report)?).await {
-            // Another program reports of the same archive at this moment; what is missing is reported the next time.
-            Err(ClusterError::Conflict { .. }) => Ok(()),
-            created => {
-                created?;
-                self.delete_below(&folder, number).await
-            }
-        }
     }
 
     /// The batches for a partition that are in the store; objects with other names are ignored.

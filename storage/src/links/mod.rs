@@ -269,17 +269,26 @@ fn search(bytes: &[u8], kinds: &LinkKinds, counts: impl Fn(UrlId) -> bool) -> Op
 
 /// Bytes of the first `count` varints; nothing if there are fewer.
 fn length_of_varints(bytes: &[u8], mut count: usize) -> Option<usize> {
-    let mut length = 0;
-    // Each varint ends with a byte below 128, so eight bytes end eight at most.
-    for eight in bytes.as_chunks::<8>().0 {
-        if count < 8 {
-            break;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (place, word) in words.iter().enumerate() {
+        // Each varint ends with a byte below 128.
+        let mut ends = !u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
+        let ending = ends.count_ones() as usize;
+        if count <= ending {
+            if count == 0 {
+                return Some(8 * place);
+            }
+            for _ in 1..count {
+                ends &= ends - 1;
+            }
+            return Some(8 * place + ends.trailing_zeros() as usize / 8 + 1);
         }
-        count -= (!u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080).count_ones() as usize;
-        length += 8;
+        count -= ending;
     }
+    let mut length = 8 * words.len();
+    let mut rest = rest.iter();
     while count > 0 {
-        count -= usize::from(*bytes.get(length)? < 0x80);
+        count -= usize::from(*rest.next()? < 0x80);
         length += 1;
     }
     Some(length)

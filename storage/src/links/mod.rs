@@ -5,7 +5,8 @@
 //! get ids in that order too, so most differences are 1, and the links that all pages of a site share repeat the same
 //! bytes, which the compression of the blocks finds.
 //!
-//! Invariant: lists are only appended. The newest of a page is the one its visit points to; earlier ones stay readable.
+//! Invariant: lists are only appended. The newest of a page is the one its visit points to, which is its last; earlier ones stay
+//! readable.
 
 use std::ops::Range;
 use std::path::Path;

@@ -9,7 +9,7 @@ use archive::prepared;
 use archive::recorder::{Control, Memory};
 use archive_storage::segment::{SegmentError, SegmentInfo};
 use archive_storage::{Store, StoreError};
-use indicatif::{HumanBytes, HumanCount, ProgressBar};
+use indicatif::{HumanBytes, ProgressBar};
 use serde::Serialize;
 
 use super::open::SegmentArgs;
@@ -183,11 +183,9 @@ fn words(done: &Done, left: u64, dry_run: bool, complete: bool) -> String {
     if dry_run {
         return format!("{segments} of {before} would take about {after} ({share:.2} of it){left}{stopped}");
     }
-    let captures = HumanCount(done.captures);
+    let captures = output::count(done.captures, "capture");
     let new = done.segments.1;
-    format!(
-        "{segments} of {before} are now {new} of {after} ({share:.2} of it), {captures} captures{left}{stopped}"
-    )
+    format!("{segments} of {before} became {new} of {after} ({share:.2} of it), {captures}{left}{stopped}")
 }
 
 /// What is shown while it runs.

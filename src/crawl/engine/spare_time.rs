@@ -52,7 +52,7 @@ impl Run<'_> {
                 let share = after as f64 / before.max(1) as f64;
                 let (before, after) = (HumanBytes(before), HumanBytes(after));
                 self.notice(format!(
-                    "repacked: segments {old} of {before} are now {new} of {after} ({share:.2} of it)"
+                    "repacked: segments {old} of {before} became {new} of {after} ({share:.2} of it)"
                 ));
             }
             Some(Turn::GaveUp(error)) => self.warn(format!("repacking has stopped: {error}")),

@@ -21,7 +21,7 @@ const NAMED_MAX: usize = 10;
 const SHOWN_MAX: u64 = 20;
 
 /// Conflicts that are named.
-const CONFLICTS_NAMED_MAX: usize = 20;
+pub(crate) const CONFLICTS_NAMED_MAX: usize = 20;
 
 /// Where an order is given, in the place of an archive.
 #[derive(clap::Args)]

@@ -11,12 +11,9 @@ use chrono::{DateTime, Local, SubsecRound, Utc};
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
-use super::super::cluster::orders::{self, OrderArgs};
+use super::super::cluster::orders::{self, CONFLICTS_NAMED_MAX, OrderArgs};
 use super::super::options::ArchiveArgs;
 use super::super::{UsageError, open, output};
-
-/// Conflicts that are named.
-const CONFLICTS_NAMED_MAX: usize = 20;
 
 /// Who decides.
 #[derive(clap::Args)]

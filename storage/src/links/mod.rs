@@ -94,11 +94,9 @@ impl LinkLog {
         LinkCursor { records: RecordCursor::new(&self.records) }
     }
 
-    /// The lists of some blocks.
-    pub(crate) fn scan(&self, blocks: Range<u64>) -> LinkScan<'_> {
-        let end = blocks.end.min(self.records.blocks());
-        let cursor = RecordCursor::new(&self.records);
-        LinkScan { cursor, block: blocks.start, end, offset: 0 }
+    /// All lists.
+    pub(crate) fn scan(&self) -> LinkScan<'_> {
+        LinkScan { cursor: RecordCursor::new(&self.records), block: 0, end: self.blocks(), offset: 0 }
     }
 
     /// Says of each list in some blocks whose it is, and whether it has a link of some kinds to a target that counts.

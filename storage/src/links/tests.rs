@@ -35,7 +35,7 @@ proptest! {
         let log = LinkLog::open(
             &RealDisk, &folder.path().join("links"), blocks, log.open_block().to_vec(), OpenMode::Read,
         ).unwrap();
-        let (mut scan, mut list) = (log.scan(0..log.blocks()), LinkList::default());
+        let (mut scan, mut list) = (log.scan(), LinkList::default());
         for expected in &expected {
             prop_assert!(scan.read_next(&mut list).unwrap());
             prop_assert_eq!(&list, expected);

@@ -149,7 +149,7 @@ impl State {
     /// Every list ever stored, in order of arrival.
     #[must_use]
     pub fn all_links(&self) -> LinkScan<'_> {
-        self.links.scan(0..self.link_blocks())
+        self.links.scan()
     }
 
     /// Blocks of links, of which [`State::search_links`] reads a range.

@@ -1,6 +1,12 @@
 //! What the crawler noted about a capture, found from the capture's main record.
 
+use std::io::Read;
+
+use bytes::Bytes;
+use zstd::zstd_safe;
+
 use super::SegmentReader;
+use super::codec::{Codec, cut};
 use super::error::{Context, SegmentError};
 use crate::backend::FileReader;
 use crate::ids::Location;
@@ -10,14 +16,28 @@ use crate::warc::{ReadError, RecordReader, RecordType};
 /// Records of one capture: main record, request, metadata.
 const GROUP_RECORDS_MAX: usize = 3;
 
+/// Bytes that are read after a main record at once: most requests and metadata records are in them.
+pub(super) const AFTER_MAIN_BYTES: usize = 4096;
+
 impl SegmentReader {
     /// The fields of the metadata record that ends the group of a capture, by the location of its first record.
-    ///
-    /// This reads through the group: it is for looking at single captures, not for passing over many.
     ///
     /// # Errors
     /// When the segment is missing, cannot be read, or is damaged there.
     pub fn metadata(&self, capture: Location) -> Result<Vec<(String, String)>, SegmentError> {
+        if self.codec(capture.segment)? == Codec::Zstd
+            && let Some(fields) = self.metadata_after(capture)?
+        {
+            return Ok(fields);
+        }
+        self.metadata_from_start(capture)
+    }
+
+    /// The same, whatever the group is like.
+    pub(super) fn metadata_from_start(
+        &self,
+        capture: Location,
+    ) -> Result<Vec<(String, String)>, SegmentError> {
         let (file, path) = self.file(capture.segment)?;
         let dictionary = self.load_dictionary(capture.segment)?;
         let dictionary = dictionary.as_ref().map(|dictionary| dictionary.as_bytes().to_vec());
@@ -37,5 +57,38 @@ impl SegmentReader {
         }
         let what = "the capture has no metadata record".to_owned();
         Err(SegmentError::Corrupted { segment: capture.segment, offset: capture.offset, what })
+    }
+
+    /// The same from short frames that follow a main record, without reading that. Nothing if they are long or damaged, or if the first
+    /// record is no main record: then the group has to be read from its start.
+    pub(super) fn metadata_after(
+        &self,
+        main: Location,
+    ) -> Result<Option<Vec<(String, String)>>, SegmentError> {
+        let (file, path) = self.file(main.segment)?;
+        let start = main.offset.saturating_add(main.length.into());
+        let mut bytes = Vec::with_capacity(AFTER_MAIN_BYTES);
+        let mut reader = FileReader::new(file, start).take(AFTER_MAIN_BYTES as u64);
+        reader.read_to_end(&mut bytes).context("read", &path)?;
+        let mut rest = bytes.as_slice();
+        for _ in 1..GROUP_RECORDS_MAX {
+            let Some((frame, after)) = zstd_safe::find_frame_compressed_size(rest)
+                .ok()
+                .and_then(|length| rest.split_at_checked(length))
+            else {
+                return Ok(None);
+            };
+            let Ok(record) = self.unpack(main.segment, frame)? else { return Ok(None) };
+            let Ok((header, content)) = cut(&Bytes::from(record)) else { return Ok(None) };
+            match header.record_type() {
+                RecordType::Request => rest = after,
+                // Where nothing answered, there is no main record, and what follows is of another capture.
+                RecordType::Metadata if header.get("WARC-Concurrent-To").is_some() => {
+                    return Ok(Some(parse_fields(&content)));
+                }
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
     }
 }

@@ -2,6 +2,7 @@
 
 mod damage;
 mod dictionaries;
+mod metadata;
 
 use std::path::PathBuf;
 use std::sync::Arc;

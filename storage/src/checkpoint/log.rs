@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zstd::bulk::{Compressor, Decompressor};
-use zstd::zstd_safe::{self, CParameter};
+use zstd::zstd_safe::{self, CParameter, ParamSwitch};
 
 use super::error::{Result, StateError};
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
@@ -47,6 +47,8 @@ pub(crate) struct BlockLog {
     written: u64,
     unsynced: bool,
     compressor: Option<Compressor<'static>>,
+    /// Whether what repeats nothing is compressed, too.
+    literals: ParamSwitch,
     /// Of all frames.
     sum: u64,
 }
@@ -77,6 +79,7 @@ impl BlockLog {
             written: 0,
             unsynced: false,
             compressor: None,
+            literals: ParamSwitch::Auto,
             sum: 0,
         };
         log.read_ends(blocks)?;
@@ -136,6 +139,11 @@ impl BlockLog {
         self.sum = sum;
     }
 
+    /// Compresses only what repeats: for bytes that have little else to save, and must be read fast.
+    pub(crate) fn leave_literals(&mut self) {
+        self.literals = ParamSwitch::Disable;
+    }
+
     /// Blocks in the log.
     pub(crate) fn len(&self) -> u64 {
         self.ends.len() as u64
@@ -154,6 +162,8 @@ impl BlockLog {
             None => {
                 let mut compressor = Compressor::new(COMPRESSION_LEVEL).map_err(failed)?;
                 compressor.set_parameter(CParameter::ChecksumFlag(true)).map_err(failed)?;
+                let literals = CParameter::LiteralCompressionMode(self.literals);
+                compressor.set_parameter(literals).map_err(failed)?;
                 compressor
             }
         };

@@ -63,10 +63,10 @@ impl LinkLog {
         open: Vec<u8>,
         mode: OpenMode,
     ) -> Result<Self> {
-        Ok(Self {
-            records: RecordLog::open(disk, stem, blocks, open, mode, BLOCK_BYTES)?,
-            buffer: Vec::new(),
-        })
+        let mut records = RecordLog::open(disk, stem, blocks, open, mode, BLOCK_BYTES)?;
+        // The log is some 3 % larger, and read in less than half of the time.
+        records.log_mut().leave_literals();
+        Ok(Self { records, buffer: Vec::new() })
     }
 
     /// Appends a list.

@@ -10,11 +10,13 @@ use archive_grammar::{Relation, Target};
 use archive_storage::{
     CaptureId, HostId, Page, SiteId, State, StateError, Store, TextCache, TitleCursor, UrlId, Visit,
 };
+use rayon::prelude::*;
 
 use super::Plan;
 use super::archive_pages::row;
 use super::batch::Batch;
 use super::best_sites;
+use super::captures::record_of;
 use super::columnar::Best;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::explain::source;
@@ -105,6 +107,9 @@ pub struct ArchiveRows<'a> {
     /// The query that runs over them.
     pub(super) running: Arc<Running>,
 }
+
+/// Records that one processor reads at least, of many.
+const RECORDS_OF_PART: usize = 16;
 
 /// URLs that are kept of those that were read; names of hosts and of sites may each take as many bytes.
 const NAMES_KEPT: usize = 1 << 17;
@@ -400,8 +405,13 @@ impl Rows for ArchiveRows<'_> {
         self.digests_alike(wanted)
     }
 
-    fn record(&self, capture: CaptureId) -> Result<Record, RowsError> {
-        self.record_of(capture)
+    fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {
+        let (store, running) = (self.store, &self.running);
+        let record = |capture: &CaptureId| -> Result<Record, RowsError> {
+            running.check()?;
+            record_of(store, *capture)
+        };
+        captures.par_iter().with_min_len(RECORDS_OF_PART).map(record).collect()
     }
 
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {

@@ -10,7 +10,7 @@ use super::Plan;
 use super::archive::ArchiveRows;
 use super::batch::Batch;
 use super::columnar::Columnar;
-use super::columns::Column as Field;
+use super::expr::Expr;
 use super::filter::Ranges;
 use super::hits::Hits;
 use super::prefilter::{self, Known, Test};
@@ -116,8 +116,8 @@ impl ArchiveRows<'_> {
         plan: &Plan,
         ids: &[UrlId],
     ) -> Result<Option<Vec<(UrlId, Facts)>>, RowsError> {
-        let needs_importance = || plan.filter.as_ref().is_some_and(|filter| filter.needs(Field::Importance));
-        if self.prepared.is_none() && !needs_importance() {
+        let needs_importance = || plan.filter.as_ref().is_some_and(|filter| filter.has(Expr::is_importance));
+        if self.prepared.is_none() && plan.searches.is_empty() && !needs_importance() {
             return self.found_in_tables(plan, ids).map(Some);
         }
         self.columnar(plan, &Hits::default())?.map(|columnar| columnar.of(ids)).transpose()

@@ -219,8 +219,8 @@ impl Rows for AsOf<'_> {
         self.rows.document(capture, read)
     }
 
-    fn record(&self, capture: CaptureId) -> Result<Record, RowsError> {
-        self.rows.record(capture)
+    fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {
+        self.rows.records(captures)
     }
 }
 

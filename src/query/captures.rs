@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use archive_storage::segment::FIELD_HTTP_HEAD;
 use archive_storage::warc::HttpHead;
-use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, State, UrlId};
+use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, State, Store, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::Plan;
@@ -200,33 +200,34 @@ impl ArchiveRows<'_> {
             Ok(())
         })
     }
+}
 
-    pub(super) fn record_of(&self, id: CaptureId) -> Found<Record> {
-        let capture = self.state.capture(id)?;
-        let fields = match capture.kind {
-            CaptureKind::Failed => self.store.record(capture.location)?.fields(),
-            _ => self.store.metadata(&capture)?,
-        };
-        let head = match capture.kind {
-            CaptureKind::Failed => HttpHead::parse(&[]),
-            CaptureKind::NotModified => {
-                let lines =
-                    fields.iter().filter(|(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line.as_str());
-                HttpHead::parse(lines.collect::<Vec<_>>().join("\r\n").as_bytes())
-            }
-            _ => self.store.record(capture.location)?.http_head(),
-        };
-        let has_time = fields.iter().any(|(name, _)| name == "fetchTimeMs");
-        let facts = Facts::from_fields(&fields);
-        Ok(Record {
-            headers: head.fields,
-            response_ms: has_time.then_some(facts.fetch_ms).filter(|_| capture.kind != CaptureKind::Failed),
-            failure: facts.error.or(facts.erased.map(|erased| erased.sentence())),
-            hops: facts.hops,
-            title: facts.title,
-            language: facts.language.map(|tag| tag.split('-').next().unwrap_or_default().to_lowercase()),
-        })
-    }
+/// What the records of a capture say.
+pub(super) fn record_of(store: &Store, id: CaptureId) -> Found<Record> {
+    let capture = store.state().capture(id)?;
+    let fields = match capture.kind {
+        CaptureKind::Failed => store.record(capture.location)?.fields(),
+        _ => store.metadata(&capture)?,
+    };
+    let head = match capture.kind {
+        CaptureKind::Failed => HttpHead::parse(&[]),
+        CaptureKind::NotModified => {
+            let lines =
+                fields.iter().filter(|(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line.as_str());
+            HttpHead::parse(lines.collect::<Vec<_>>().join("\r\n").as_bytes())
+        }
+        _ => store.record(capture.location)?.http_head(),
+    };
+    let has_time = fields.iter().any(|(name, _)| name == "fetchTimeMs");
+    let facts = Facts::from_fields(&fields);
+    Ok(Record {
+        headers: head.fields,
+        response_ms: has_time.then_some(facts.fetch_ms).filter(|_| capture.kind != CaptureKind::Failed),
+        failure: facts.error.or(facts.erased.map(|erased| erased.sentence())),
+        hops: facts.hops,
+        title: facts.title,
+        language: facts.language.map(|tag| tag.split('-').next().unwrap_or_default().to_lowercase()),
+    })
 }
 
 /// A capture as a row.

@@ -348,6 +348,11 @@ impl Column {
         self.known().map_or(Cost::Row, |known| known.cost)
     }
 
+    /// Whether the records of a capture say it.
+    pub(crate) fn is_of_record(self) -> bool {
+        matches!(self, Self::Server | Self::Charset | Self::Failure | Self::Path | Self::ResponseTime)
+    }
+
     /// The words that a field of a few words has.
     pub(crate) fn choices(self) -> Vec<&'static str> {
         match self {

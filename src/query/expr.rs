@@ -119,12 +119,29 @@ impl Expr {
         }
     }
 
-    /// Whether it needs a field of this name, of whatever row.
-    pub(super) fn needs(&self, column: Column) -> bool {
+    /// Whether it is such a field, value or the like, or is calculated from one.
+    pub(super) fn has(&self, is_wanted: fn(&Self) -> bool) -> bool {
         match self {
-            Self::Field(path) => path.column == column,
-            Self::Call(_, argument) => argument.needs(column),
-            Self::Arithmetic(left, _, right) => left.needs(column) || right.needs(column),
+            Self::Call(_, argument) => argument.has(is_wanted),
+            Self::Arithmetic(left, _, right) => left.has(is_wanted) || right.has(is_wanted),
+            other => is_wanted(other),
+        }
+    }
+
+    /// Whether it is the importance of a row, its own or that of another one.
+    pub(super) fn is_importance(&self) -> bool {
+        self.column() == Some(Column::Importance)
+    }
+
+    pub(super) fn is_score(&self) -> bool {
+        self.column() == Some(Column::Score)
+    }
+
+    /// Whether the records of a capture say it, or those of a page's newest one.
+    pub(super) fn is_of_record(&self) -> bool {
+        match self {
+            Self::Header(_) => true,
+            Self::Field(path) => path.via.is_none() && path.column.is_of_record(),
             _ => false,
         }
     }

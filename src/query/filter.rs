@@ -110,17 +110,16 @@ impl Filter {
         }
     }
 
-    /// Whether it may need a field of this name, of whatever row.
-    pub(super) fn needs(&self, column: Column) -> bool {
+    /// Whether it depends on such a field, value or the like.
+    pub(super) fn has(&self, is_wanted: fn(&Expr) -> bool) -> bool {
         match self {
-            Self::Any(parts) | Self::All(parts) => parts.iter().any(|part| part.needs(column)),
-            Self::Not(part) => part.needs(column),
+            Self::Any(parts) | Self::All(parts) => parts.iter().any(|part| part.has(is_wanted)),
+            Self::Not(part) => part.has(is_wanted),
             Self::Known(expr) | Self::Number(expr, _) | Self::Time(expr, _) | Self::Text(expr, _) => {
-                expr.needs(column)
+                expr.has(is_wanted)
             }
-            Self::Compare { left, right, .. } => left.needs(column) || right.needs(column),
-            Self::Changed(..) => false,
-            Self::Hit(_) | Self::Some(..) => true,
+            Self::Compare { left, right, .. } => left.has(is_wanted) || right.has(is_wanted),
+            Self::Changed(..) | Self::Hit(_) | Self::Some(..) => false,
         }
     }
 

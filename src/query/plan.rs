@@ -177,7 +177,7 @@ impl Plan {
                 )));
         }
         let is_used = typing.score_used.is_some();
-        let orders = shape.order.iter().any(|(key, _)| key.needs(Column::Score));
+        let orders = shape.order.iter().any(|(key, _)| key.has(Expr::is_score));
         let scores = match are_tested || orders || is_used && shape.groups.is_some() {
             true => Scores::Decide,
             false if is_used => Scores::Shown,

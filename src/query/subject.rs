@@ -30,6 +30,8 @@ pub(crate) struct World<'a> {
     sites: OnceCell<HashMap<SiteId, SiteRow>>,
     /// The record that was read last: several fields come from one record.
     record: RefCell<Option<(CaptureId, Rc<Record>)>>,
+    /// Those that were read ahead.
+    records: RefCell<HashMap<CaptureId, Rc<Record>>>,
     /// The same of the structure of a document.
     structure: RefCell<Option<(CaptureId, Option<Rc<Structure>>)>>,
     pub(super) running: &'a Running,
@@ -80,7 +82,8 @@ impl<'a> World<'a> {
     pub(crate) fn new(rows: &'a dyn Rows, hits: &'a Hits<'a>) -> Self {
         let (record, structure, running) = (RefCell::default(), RefCell::default(), rows.running());
         let tally = running.is_explained().then(RefCell::default);
-        Self { rows, hits, sites: OnceCell::new(), record, structure, running, tally }
+        let records = RefCell::default();
+        Self { rows, hits, sites: OnceCell::new(), record, records, structure, running, tally }
     }
 
     pub(crate) fn subject(&'a self, row: &'a Row) -> RowSubject<'a> {
@@ -96,7 +99,24 @@ impl<'a> World<'a> {
         Ok(self.sites.get().and_then(|sites| sites.get(&id)))
     }
 
+    /// Reads the records of some rows side by side, in place of those that were read ahead before.
+    pub(super) fn read_records<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Found<()> {
+        let newest = rows.map(|row| match row {
+            Row::Page(page) => Ok(self.newest(page)?.map(|capture| capture.id)),
+            Row::Capture(capture) => Ok(Some(capture.id)),
+            Row::Site(_) | Row::Host(_) | Row::Link(_) => Ok(None),
+        });
+        let ids: Vec<CaptureId> = newest.filter_map(Found::transpose).collect::<Found<_>>()?;
+        self.running.note(|seen| seen.records_read += ids.len() as u64);
+        let records = self.rows.records(&ids)?;
+        *self.records.borrow_mut() = ids.into_iter().zip(records.into_iter().map(Rc::new)).collect();
+        Ok(())
+    }
+
     fn record(&self, capture: CaptureId) -> Found<Rc<Record>> {
+        if let Some(record) = self.records.borrow().get(&capture) {
+            return Ok(Rc::clone(record));
+        }
         if let Some((known, record)) = self.record.borrow().as_ref()
             && *known == capture
         {

@@ -7,15 +7,19 @@
 //! a page from links alone, another may have captured it: such a page is one row, of the archive that answers for its site, or of
 //! the first that knows it if that one does not. Links lead to that row.
 
+mod part;
+
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use archive_grammar::Relation;
 use archive_storage::{CaptureId, HostId, SiteId, State, Store, UrlId};
 use chrono::{DateTime, Utc};
 
+use self::part::First;
+pub(super) use self::part::Part;
 use super::archive::{ArchiveRows, ArchiveRowsError};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::hits::Hits;
@@ -40,26 +44,6 @@ const LINKS: u64 = 1 << 48;
 
 type Found<T> = Result<T, RowsError>;
 type Each<'a, T> = Box<dyn Iterator<Item = Found<T>> + 'a>;
-
-/// The number at which an archive's numbers begin.
-#[derive(Clone, Copy, Debug, Default)]
-struct First {
-    url: u32,
-    host: u32,
-    site: u32,
-    capture: u32,
-    link: u64,
-}
-
-#[derive(Debug)]
-pub(super) struct Part<'a> {
-    rows: ArchiveRows<'a>,
-    first: First,
-    /// By the archive's own numbers of sites, which archive answers for each.
-    answering: Vec<usize>,
-    /// The rows of pages that links lead to.
-    targets: RefCell<HashMap<UrlId, UrlId>>,
-}
 
 /// The pages and sites of one archive, or of several that have captured different sites.
 #[derive(Debug)]
@@ -271,47 +255,6 @@ pub fn answering(archives: &[(&Store, Access)]) -> Result<Vec<Vec<usize>>, Archi
     })
 }
 
-impl Part<'_> {
-    fn answers(&self, index: usize, site: SiteId) -> bool {
-        self.answering.get(site.index()).is_none_or(|answering| *answering == index)
-    }
-
-    /// Whether a number is of the archive: an index may be ahead of what the store has saved.
-    pub(super) fn has(&self, id: UrlId) -> bool {
-        id.0 < self.rows.state.url_count()
-    }
-
-    pub(super) fn page_above(&self, id: UrlId) -> UrlId {
-        UrlId(id.0 + self.first.url)
-    }
-
-    fn page(&self, id: UrlId) -> UrlId {
-        UrlId(id.0 - self.first.url)
-    }
-
-    fn up(&self, row: PageRow) -> PageRow {
-        let First { host, site, .. } = self.first;
-        let (host, site) = (HostId(row.host.0 + host), SiteId(row.site.0 + site));
-        PageRow { id: self.page_above(row.id), host, site, ..row }
-    }
-
-    fn down(&self, row: &PageRow) -> PageRow {
-        let First { host, site, .. } = self.first;
-        let (host, site) = (HostId(row.host.0 - host), SiteId(row.site.0 - site));
-        PageRow { id: self.page(row.id), host, site, ..*row }
-    }
-
-    fn host(&self, row: HostRow) -> HostRow {
-        let (id, site) = (HostId(row.id.0 + self.first.host), SiteId(row.site.0 + self.first.site));
-        HostRow { id, site, ..row }
-    }
-
-    fn capture(&self, row: CaptureRow) -> CaptureRow {
-        let id = CaptureId(row.id.0 + self.first.capture);
-        CaptureRow { id, page: self.page_above(row.page), ..row }
-    }
-}
-
 impl Rows for Together<'_> {
     fn pages(&self) -> Each<'_, PageRow> {
         match self.only() {
@@ -509,8 +452,13 @@ impl Rows for Together<'_> {
         })
     }
 
-    fn record(&self, capture: CaptureId) -> Found<Record> {
-        let (rows, capture) = self.of_capture(capture);
-        rows.record(capture)
+    fn records(&self, captures: &[CaptureId]) -> Found<Vec<Record>> {
+        let archive = |capture: &CaptureId| std::ptr::from_ref(self.of_capture(*capture).0);
+        let mut records = Vec::with_capacity(captures.len());
+        for run in captures.chunk_by(|left, right| archive(left) == archive(right)) {
+            let own: Vec<CaptureId> = run.iter().map(|capture| self.of_capture(*capture).1).collect();
+            records.append(&mut self.of_capture(run[0]).0.records(&own)?);
+        }
+        Ok(records)
     }
 }

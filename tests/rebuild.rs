@@ -149,6 +149,7 @@ fn a_rebuild_gives_the_same_answers() {
     let (before, answers, ranks) = (known(&archive.path), ask(), by_importance(&archive));
     assert!(answers.iter().all(|rows| rows.len() > 1));
     let rebuilt = archive.json::<&str>("rebuild", &[]).pop().unwrap();
+    assert!(archive.path.join("state/urls.find").is_file(), "readers would hash all URLs");
 
     let captures = before.values().map(|page| page.captures.len()).sum::<usize>();
     assert_eq!(rebuilt["captures"], captures as u64, "{rebuilt}");

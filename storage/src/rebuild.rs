@@ -124,6 +124,8 @@ impl Rebuild {
     pub fn finish(self) -> Result<(), StoreError> {
         let (state, shadow) = (self.path.join(STATE), self.path.join(FOLDER));
         let Self { path, store, _owner, .. } = self;
+        // Nothing else writes it before the archive is closed by an owner, and without it each reader hashes all URLs.
+        store.state().prepare_finding()?;
         drop(store);
         let new = shadow.join(STATE);
         let failed = |error| StoreError::from(StateError::io(&state, error));

@@ -18,7 +18,7 @@ use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
 /// Conditions of every sort on what columns have, and some on what they have not.
-const CONDITIONS: [&str; 79] = [
+const CONDITIONS: [&str; 93] = [
     "importance > 1.5",
     "importance <= 0.7",
     "importance between 0.2 and 0.9",
@@ -98,6 +98,20 @@ const CONDITIONS: [&str; 79] = [
     "change_rate between 0.004 and 0.04",
     "duplicates",
     "links to (page depth = 1)",
+    "via contains \"1\"",
+    "via is empty",
+    "via != \"http://h1.s1.test/\"",
+    "not (via ~ \"*2*\" or depth = 1)",
+    "site = \"s1.test\" and via contains \"2\"",
+    "redirect contains \"1\"",
+    "redirect is not empty",
+    "redirect is empty",
+    "redirect in (\"\", \"http://h1.s1.test/\") and depth > 1",
+    "server = \"testweb\" and depth > 1",
+    "charset = \"utf-8\"",
+    "response_time > 0 seconds or via contains \"3\"",
+    "host.urls > 10",
+    "header(\"content-type\") contains xml",
 ];
 
 /// Other questions about pages and sites.
@@ -162,7 +176,7 @@ const SORTS: [&str; 14] = [
 ];
 
 /// Conditions on captures.
-const OF_CAPTURES: [&str; 26] = [
+const OF_CAPTURES: [&str; 29] = [
     "status = 200",
     "status is empty",
     "status between 300 and 404",
@@ -189,6 +203,9 @@ const OF_CAPTURES: [&str; 26] = [
     "digest is not empty",
     "page.depth > 2",
     "page.type = html",
+    "url contains \"1\"",
+    "url matches \"[2-4]\\\\.html$\"",
+    "server is not empty",
 ];
 
 /// What captures are grouped by.

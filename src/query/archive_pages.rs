@@ -10,9 +10,11 @@ use super::Plan;
 use super::archive::ArchiveRows;
 use super::batch::Batch;
 use super::columnar::Columnar;
+use super::columns::Column as Field;
 use super::expr::Expr;
-use super::filter::Ranges;
+use super::filter::{Ranges, TextTest};
 use super::hits::Hits;
+use super::page_facts;
 use super::prefilter::{self, Known, Test};
 use super::rows::{PageRow, PageType, Row, RowsError};
 use super::subject::World;
@@ -37,7 +39,7 @@ impl ArchiveRows<'_> {
                 self.state.pages_with_visits().filter_map(|known| self.facts_of(known).transpose()),
             );
         };
-        Box::new(prefilter::scan(prepared, test, &self.batch, &self.running))
+        Box::new(page_facts::facts_that(prepared, test, &self.batch, &self.running))
     }
 
     /// The prepared columns of captures, where there are some.
@@ -75,7 +77,9 @@ impl ArchiveRows<'_> {
             Some(filter) => {
                 let (pages, by_site) = (&self.pages, self.by_site()?);
                 let rated = |ranges: &Ranges<f64>| self.rated(ranges);
-                Test::of(filter, Known { target: plan.target, pages, hits, by_site, rated: &rated })?
+                let led = |field: Field, test: &TextTest| self.pages_led(field, test);
+                let (rated, led) = (&rated as _, &led as _);
+                Test::of(filter, Known { target: plan.target, pages, hits, by_site, rated, led })?
             }
             None => (None, true),
         };
@@ -150,7 +154,7 @@ impl ArchiveRows<'_> {
         // An index may be ahead of what the store has saved.
         ids.retain(|id| id.0 < self.state.url_count());
         let facts: Box<dyn Iterator<Item = _>> = match &self.prepared {
-            Some(prepared) => Box::new(prefilter::facts_of(prepared, ids, &self.batch, &self.running)),
+            Some(prepared) => Box::new(page_facts::facts_of(prepared, ids, &self.batch, &self.running)),
             None => Box::new(
                 self.state.visits_of(ids.into_iter()).filter_map(|known| self.facts_of(known).transpose()),
             ),

@@ -1,6 +1,8 @@
 //! Pages of an archive on disk that are related to others.
 
 use std::collections::HashSet;
+use std::ops::Range;
+use std::time::Instant;
 
 use archive_grammar::Relation;
 use archive_storage::{CaptureId, LinkKinds, LinkList, LinksPosition, UrlId};
@@ -8,10 +10,13 @@ use rayon::prelude::*;
 
 use super::archive::ArchiveRows;
 use super::block_rows::{Rows, flags};
+use super::columns::Column as Field;
+use super::filter::TextTest;
 use super::rows::{Digest, PageDigest, Rows as _, RowsError};
+use super::text_tests::Urls;
 use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
-use crate::prepared::{Column, short_digest};
+use crate::prepared::{Column, Prepared, short_digest};
 
 /// Blocks of links that are read one after the other.
 const LINK_BLOCKS: u64 = 256;
@@ -21,6 +26,13 @@ const LINK_PARTS: usize = 64;
 const CAPTURES: usize = 1 << 15;
 
 type Found<T> = Result<T, RowsError>;
+
+/// Pages that links lead to.
+enum Targets {
+    One(UrlId),
+    /// Whether it is one, for each URL.
+    Flags(Vec<bool>),
+}
 
 impl ArchiveRows<'_> {
     /// The pages that links relate to some pages: those to a page are found by a pass over all links, on all processors.
@@ -33,7 +45,17 @@ impl ArchiveRows<'_> {
         match relation {
             Relation::SameContentAs => Ok(None),
             Relation::LinkedFrom => self.linked_from(others).map(Some),
-            Relation::LinksTo | Relation::RedirectsTo => self.linking_to(others, is_hop).map(Some),
+            Relation::LinksTo | Relation::RedirectsTo => {
+                let kinds = LinkKinds::new(|kind| LinkCode::from_byte(kind).kind().is_some_and(is_hop));
+                let targets = match others.iter().next().filter(|_| others.len() == 1) {
+                    Some(only) => Targets::One(*only),
+                    None => {
+                        let others = others.iter().map(|target| target.0);
+                        Targets::Flags(flags(others, self.state.url_count() as usize))
+                    }
+                };
+                Ok(Some(self.linking_to(&targets, &kinds)?.into_iter().collect()))
+            }
         }
     }
 
@@ -53,20 +75,14 @@ impl ArchiveRows<'_> {
         Ok(found)
     }
 
-    fn linking_to(
-        &self,
-        targets: &HashSet<UrlId>,
-        is_wanted: impl Fn(LinkKind) -> bool,
-    ) -> Found<HashSet<UrlId>> {
+    /// The pages that link to some others by links of some kinds, by rising number.
+    fn linking_to(&self, targets: &Targets, kinds: &LinkKinds) -> Found<Vec<UrlId>> {
         let (state, running) = (self.state, &self.running);
-        // Faster than asking the set for each link.
-        let are_targets = flags(targets.iter().map(|target| target.0), state.url_count() as usize);
-        let only = targets.iter().next().filter(|_| targets.len() == 1);
-        let counts = &|target: UrlId| match only {
-            Some(only) => *only == target,
-            None => are_targets.get(target.index()) == Some(&true),
+        let counts = &|target: UrlId| match targets {
+            Targets::One(only) => *only == target,
+            // Faster than asking a set for each link.
+            Targets::Flags(are) => are.get(target.index()) == Some(&true),
         };
-        let kinds = &LinkKinds::new(|kind| LinkCode::from_byte(kind).kind().is_some_and(&is_wanted));
         let of_part = |first: &u64| -> Found<Vec<(UrlId, bool)>> {
             running.check()?;
             let mut lists = Vec::new();
@@ -99,6 +115,58 @@ impl ArchiveRows<'_> {
         };
         let blocks = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?;
         Ok(blocks.into_iter().flatten().map(UrlId).collect())
+    }
+
+    /// Whether a condition on a field that is the URL of a page holds for each page: its own, that of the page that led to it, or that to
+    /// which it redirects. None without columns.
+    pub(super) fn pages_led(&self, field: Field, test: &TextTest) -> Found<Option<Vec<bool>>> {
+        let Some(prepared) = &self.prepared else { return Ok(None) };
+        let (began, for_none) = (Instant::now(), test.holds_of(None, Some(field)));
+        let (state, running) = (self.state, &self.running);
+        let urls = Urls { state, test: test.clone() };
+        let own = each_of(prepared, |ids, block| {
+            running.check()?;
+            let urls = urls.rows(ids.clone(), &Rows::All)?;
+            // What is no page is not shown.
+            let shown = Rows::passing((prepared, block), Column::Kind, &Rows::All, |kind| kind > 0)?;
+            Ok((0..ids.len()).map(|row| if shown.has(row) { urls.has(row) } else { for_none }).collect())
+        })?;
+        let led = match field {
+            Field::Via => each_of(prepared, |ids, _| {
+                running.check()?;
+                let of_via = |via: UrlId| own.get(via.index()).copied().unwrap_or(for_none);
+                let pages = state.pages(UrlId(ids.start)).take(ids.len());
+                let holds = pages.map(|page| page.map(|(_, page)| page.via.map_or(for_none, of_via)));
+                Ok(holds.collect::<Result<_, _>>()?)
+            })?,
+            Field::Redirect => self.redirecting(own, for_none)?,
+            _ => own,
+        };
+        let found = || led.iter().filter(|holds| **holds).count() as u64;
+        let over = match field {
+            Field::Redirect => "all links: redirect",
+            Field::Via => "all pages: via",
+            _ => "all URLs: url",
+        };
+        running.note(|seen| seen.passed(over, found(), began.elapsed()));
+        Ok(Some(led))
+    }
+
+    /// Whether something holds for each page that holds for the page to which its first redirect leads, or for pages without one.
+    fn redirecting(&self, holds_for: Vec<bool>, for_none: bool) -> Found<Vec<bool>> {
+        let all = holds_for.len();
+        let kinds = LinkKinds::new(|kind| LinkCode::from_byte(kind).kind() == Some(LinkKind::Redirect));
+        let kinds = kinds.first_of_list();
+        let linking = |targets: Vec<bool>| -> Found<Vec<bool>> {
+            let pages = self.linking_to(&Targets::Flags(targets), &kinds)?;
+            Ok(flags(pages.into_iter().map(|page| page.0), all))
+        };
+        let mut holds = linking(holds_for)?;
+        if for_none {
+            let others = linking(vec![true; all])?.into_iter().map(|is_redirecting| !is_redirecting);
+            holds.iter_mut().zip(others).for_each(|(holds, is_other)| *holds |= is_other);
+        }
+        Ok(holds)
     }
 
     /// Where the newest links of a page are that is shown.
@@ -141,4 +209,13 @@ impl ArchiveRows<'_> {
         let contents = alike.par_chunks(CAPTURES).map(contents_of).collect::<Found<Vec<_>>>()?;
         Ok(Some(contents.concat()))
     }
+}
+
+/// What a function says of the pages of each block, on all processors.
+fn each_of(
+    prepared: &Prepared,
+    of_block: impl Fn(Range<u32>, u32) -> Found<Vec<bool>> + Sync,
+) -> Found<Vec<bool>> {
+    let blocks = (0..prepared.blocks()).into_par_iter().map(|block| of_block(prepared.ids(block), block));
+    Ok(blocks.collect::<Found<Vec<_>>>()?.concat())
 }

@@ -51,6 +51,7 @@ mod hits;
 mod indexes;
 mod numbers;
 mod ordered;
+mod page_facts;
 mod plan;
 mod portions;
 mod prefilter;

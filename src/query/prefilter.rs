@@ -2,16 +2,14 @@
 //!
 //! A test holds for every page for which its filter holds, and mostly for no other.
 
-use std::cell::RefCell;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use archive_grammar::Target;
-use archive_storage::{HostId, MimeId, SiteId, UrlId};
+use archive_storage::{Capture, CaptureId, HostId, MimeId, SiteId, State, UrlId};
 
 use super::Instant;
 use super::archive_pages::page_type;
-use super::batch::Batch;
 use super::block_rows::Rows;
 use super::columns::{CAPTURE_KINDS, CHANGES, Column, Path, yes_no};
 use super::expr::Expr;
@@ -19,11 +17,10 @@ use super::filter::{Filter, Ranges, TextTest, TextTestKind};
 use super::hits::Hits;
 use super::numbers::{Number, number, times};
 use super::rows::{PageType, RowsError};
-use super::running::Running;
 use super::text_tests::{Titles, Urls};
 use super::visit_tests::Changes;
 use crate::ledger::{Refusal, SiteRule, capture_flags, language, page_flags};
-use crate::prepared::{self, BySite, Column as Stored, Facts, Pages, Prepared};
+use crate::prepared::{self, BySite, Column as Stored, Pages, Prepared};
 
 /// What tests are made from, besides a plan's conditions.
 #[derive(Clone, Copy)]
@@ -35,9 +32,13 @@ pub(super) struct Known<'a, 'h> {
     pub(super) by_site: Option<&'a BySite>,
     /// The pages whose change rates are in some ranges, by rising number.
     pub(super) rated: &'h PagesRated<'h>,
+    /// Whether a condition on a field that is a URL of a page holds for each page, if that is known.
+    pub(super) led: &'h PagesLed<'h>,
 }
 
 type PagesRated<'a> = dyn Fn(&Ranges<f64>) -> Result<Vec<UrlId>, RowsError> + 'a;
+
+type PagesLed<'a> = dyn Fn(Column, &TextTest) -> Result<Option<Vec<bool>>, RowsError> + 'a;
 
 /// The pages of a site are looked up if they are at most one in so many of all, or at most so many.
 const BY_SITE_SHARE: usize = 16;
@@ -63,6 +64,10 @@ pub(super) enum Test<'a> {
     Among(Vec<UrlId>, Option<Stored>),
     /// One of these pages, by rising number, whose change rates were worked out.
     Rated(Vec<UrlId>),
+    /// Whether it holds for each page, which took a pass over all of them.
+    Each(Vec<bool>),
+    /// Whether it holds for captures of each page.
+    OfPages(&'a State, Vec<bool>),
     Changes(Changes<'a>),
     Urls(Urls<'a>),
     Titles(Titles<'a>),
@@ -77,8 +82,14 @@ impl<'a> Test<'a> {
             let is_exact = test.is_some();
             return Ok((test, is_exact));
         };
-        let tests = parts.iter().map(|part| Self::of(part, known)).collect::<Result<Vec<_>, _>>()?;
-        let is_exact = tests.iter().all(|(_, is_exact)| *is_exact);
+        // A pass over all pages is for nothing where others leave only a few.
+        let (late, soon): (Vec<&Filter>, Vec<&Filter>) = parts.iter().partition(|part| part.has(needs_pass));
+        let mut tests = soon.iter().map(|part| Self::of(part, known)).collect::<Result<Vec<_>, _>>()?;
+        let are_few = tests.iter().flat_map(|(test, _)| test).any(|test| test.turn() == 0);
+        if !are_few {
+            tests.extend(late.iter().map(|part| Self::of(part, known)).collect::<Result<Vec<_>, _>>()?);
+        }
+        let is_exact = tests.iter().all(|(_, is_exact)| *is_exact) && tests.len() == parts.len();
         let mut tests: Vec<_> = tests.into_iter().filter_map(|(test, _)| test).collect();
         tests.sort_by_key(Self::turn);
         let holds_for_none = tests.first().is_some_and(Self::holds_for_none);
@@ -91,8 +102,10 @@ impl<'a> Test<'a> {
         match self {
             Self::Found(_) | Self::Among(..) | Self::Rated(_) => 0,
             Self::All(tests) => tests.first().map_or(1, Self::turn),
-            Self::Any(_) | Self::Not(_) | Self::Between(..) | Self::Of(..) | Self::Is(..) => 1,
-            Self::Changes(_) | Self::Titles(_) => 2,
+            Self::Any(_) | Self::Not(_) | Self::Between(..) | Self::Of(..) | Self::Is(..) | Self::Each(_) => {
+                1
+            }
+            Self::Changes(_) | Self::Titles(_) | Self::OfPages(..) => 2,
             Self::Urls(_) => 3,
         }
     }
@@ -128,7 +141,7 @@ impl<'a> Test<'a> {
             Self::Titles(_) => vec![Some(Stored::Title)],
             Self::Urls(_) => vec![None],
             Self::Changes(changes) => changes.candidates.columns(),
-            Self::Found(_) | Self::Rated(_) => Vec::new(),
+            Self::Found(_) | Self::Rated(_) | Self::Each(_) | Self::OfPages(..) => Vec::new(),
         }
     }
 
@@ -214,7 +227,13 @@ impl<'a> Test<'a> {
         let state = pages.state();
         let holds = |text: Option<&str>| test.holds_of(text, Some(column));
         let (stored, are) = match column {
-            Column::Url if of_pages => {
+            Column::Via | Column::Redirect if of_pages => {
+                return Ok((known.led)(column, test)?.map(Self::Each));
+            }
+            Column::Url if !of_pages => {
+                return Ok((known.led)(column, test)?.map(|are| Self::OfPages(state, are)));
+            }
+            Column::Url => {
                 let (state, test) = (state, test.clone());
                 return match &test.kind {
                     TextTestKind::Is(urls) if !test.folds_case => {
@@ -372,6 +391,16 @@ impl<'a> Test<'a> {
             }
             Self::Found(pages) => Rows::of_found(prepared.ids(block), pages),
             Self::Among(pages, _) | Self::Rated(pages) => Rows::of_found(prepared.ids(block), pages),
+            Self::Each(are) => {
+                let ids = prepared.ids(block);
+                Rows::of(are.get(ids.start as usize..ids.end as usize).unwrap_or_default().to_vec())
+            }
+            Self::OfPages(state, are) => {
+                let ids: Vec<CaptureId> = prepared.ids(block).map(CaptureId).collect();
+                let captures = state.captures_of(&ids)?;
+                let holds = |capture: &Capture| are.get(capture.url.index()).copied().unwrap_or_default();
+                Rows::of(captures.iter().map(holds).collect())
+            }
             Self::Changes(changes) => changes.rows(prepared, block, among)?,
             Self::Urls(urls) => urls.rows(prepared.ids(block), among)?,
             Self::Titles(titles) => titles.rows(prepared, block, among)?,
@@ -386,6 +415,11 @@ impl<'a> Test<'a> {
             }
         })
     }
+}
+
+/// Whether a condition on it takes a pass over all pages.
+fn needs_pass(expr: &Expr) -> bool {
+    matches!(plain(expr), Some(Column::Via | Column::Redirect))
 }
 
 /// The field of the row itself that a calculation is.
@@ -413,57 +447,4 @@ fn change(flags: u64) -> Option<&'static str> {
 pub(super) fn is_version() -> Test<'static> {
     let bytes = u64::from(capture_flags::BYTES_CHANGED);
     Test::Of(Stored::Change, (0..CHANGE_END).map(|flags| flags & bytes != 0).collect(), false)
-}
-
-/// The facts of all pages for which a test holds, by rising number; `batch` receives them.
-pub(super) fn scan<'a>(
-    prepared: &'a Prepared,
-    test: Test<'a>,
-    batch: &'a RefCell<Batch>,
-    running: &'a Running,
-) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
-    let chosen = move |block| {
-        Ok(test.rows(prepared, block)?.of_ids(prepared.ids(block)).into_iter().map(UrlId).collect())
-    };
-    blocks(prepared, chosen, batch, running)
-}
-
-/// The facts of some pages, which are given by rising number.
-pub(super) fn facts_of<'a>(
-    prepared: &'a Prepared,
-    ids: Vec<UrlId>,
-    batch: &'a RefCell<Batch>,
-    running: &'a Running,
-) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
-    let chosen = move |block| {
-        let urls = prepared.ids(block);
-        let place = |url: u32| ids.partition_point(|id| id.0 < url);
-        Ok(ids.get(place(urls.start)..place(urls.end)).unwrap_or_default().to_vec())
-    };
-    blocks(prepared, chosen, batch, running)
-}
-
-/// The facts of the pages that are chosen of each block.
-fn blocks<'a>(
-    prepared: &'a Prepared,
-    chosen: impl Fn(u32) -> Result<Vec<UrlId>, RowsError> + 'a,
-    batch: &'a RefCell<Batch>,
-    running: &'a Running,
-) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
-    let read = move |block| -> Result<_, RowsError> {
-        running.check()?;
-        let ids = chosen(block)?;
-        Ok(if ids.is_empty() { None } else { Some((prepared.facts(block, &ids)?, ids)) })
-    };
-    (0..prepared.blocks()).flat_map(move |block| {
-        let (found, failed) = match read(block) {
-            Ok(found) => (found, None),
-            Err(error) => (None, Some(Err(error))),
-        };
-        let rows = found.map(|(facts, ids)| {
-            *batch.borrow_mut() = Batch::coming(ids);
-            facts.into_iter().map(Ok)
-        });
-        failed.into_iter().chain(rows.into_iter().flatten())
-    })
 }

@@ -22,12 +22,17 @@ use super::{Instant, score};
 use crate::decisions::{self, CurrentDecisions};
 use crate::parse::{Structure, Validity};
 
+/// Hosts that are remembered at once.
+const HOSTS_REMEMBERED: usize = 1 << 16;
+
 /// The context in which rows are evaluated.
 pub(crate) struct World<'a> {
     pub(crate) rows: &'a dyn Rows,
     pub(crate) hits: &'a Hits<'a>,
     /// All sites, once a row of another kind asks for one: there are few.
     sites: OnceCell<HashMap<SiteId, SiteRow>>,
+    /// Hosts that rows of another kind asked for lately.
+    hosts: RefCell<HashMap<HostId, Option<Rc<HostRow>>>>,
     /// The record that was read last: several fields come from one record.
     record: RefCell<Option<(CaptureId, Rc<Record>)>>,
     /// Those that were read ahead.
@@ -82,8 +87,8 @@ impl<'a> World<'a> {
     pub(crate) fn new(rows: &'a dyn Rows, hits: &'a Hits<'a>) -> Self {
         let (record, structure, running) = (RefCell::default(), RefCell::default(), rows.running());
         let tally = running.is_explained().then(RefCell::default);
-        let records = RefCell::default();
-        Self { rows, hits, sites: OnceCell::new(), record, records, structure, running, tally }
+        let (records, hosts) = (RefCell::default(), RefCell::default());
+        Self { rows, hits, sites: OnceCell::new(), hosts, record, records, structure, running, tally }
     }
 
     pub(crate) fn subject(&'a self, row: &'a Row) -> RowSubject<'a> {
@@ -97,6 +102,19 @@ impl<'a> World<'a> {
             self.sites.get_or_init(|| sites);
         }
         Ok(self.sites.get().and_then(|sites| sites.get(&id)))
+    }
+
+    fn host(&self, id: HostId) -> Found<Option<Rc<HostRow>>> {
+        if let Some(host) = self.hosts.borrow().get(&id) {
+            return Ok(host.clone());
+        }
+        let host = self.rows.host(id)?.map(Rc::new);
+        let mut hosts = self.hosts.borrow_mut();
+        if hosts.len() >= HOSTS_REMEMBERED {
+            hosts.clear();
+        }
+        hosts.insert(id, host.clone());
+        Ok(host)
     }
 
     /// Reads the records of some rows side by side, in place of those that were read ahead before.
@@ -326,7 +344,7 @@ impl<'a> World<'a> {
                 site.map_or(Ok(Value::Empty), |site| self.of_site(site, column))
             }
             Via::Host => {
-                let host = reached.host.map(|id| self.rows.host(id)).transpose()?.flatten();
+                let host = reached.host.map(|id| self.host(id)).transpose()?.flatten();
                 host.map_or(Ok(Value::Empty), |host| self.of_host(&host, column))
             }
             Via::Page | Via::Source | Via::Target => {

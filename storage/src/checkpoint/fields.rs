@@ -148,11 +148,13 @@ pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// Small differences of either sign as small numbers.
+#[inline]
 pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
 /// The inverse of [`zigzag`].
+#[inline]
 pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }

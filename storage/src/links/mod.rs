@@ -223,6 +223,8 @@ pub struct LinkKinds {
     are_wanted: [bool; 256],
     /// Whether most lists have none of them, and so are passed over by their kinds, which come last.
     are_few: bool,
+    /// Whether only the first link of these kinds counts in each list.
+    only_first: bool,
 }
 
 impl LinkKinds {
@@ -230,7 +232,13 @@ impl LinkKinds {
     pub fn new(is_wanted: impl Fn(u8) -> bool) -> Self {
         let are_wanted = std::array::from_fn(|kind| is_wanted(kind as u8));
         let wanted = are_wanted.iter().filter(|is_wanted| **is_wanted).count();
-        Self { are_wanted, are_few: wanted <= KINDS_FEW }
+        Self { are_wanted, are_few: wanted <= KINDS_FEW, only_first: false }
+    }
+
+    /// The same, where only the first link of these kinds counts in each list.
+    #[must_use]
+    pub fn first_of_list(self) -> Self {
+        Self { only_first: true, ..self }
     }
 
     fn has(&self, kind: u8) -> bool {
@@ -255,14 +263,20 @@ fn search(bytes: &[u8], kinds: &LinkKinds, counts: impl Fn(UrlId) -> bool) -> Op
         }
     }
     let (mut before, mut places) = (i64::from(source.0), Vec::new());
+    // Whether all targets are ids is looked at once: millions of links are read in a row.
+    let mut high_bits = 0;
     for place in 0..count {
-        before = before.checked_add(unzigzag(take_varint(&mut rest)?))?;
-        if counts(UrlId(u32::try_from(before).ok()?)) {
+        before = before.wrapping_add(unzigzag(take_varint(&mut rest)?));
+        high_bits |= before >> u32::BITS;
+        if counts(UrlId(before as u32)) {
             places.push(place);
         }
     }
-    let (own, after) = rest.split_at_checked(count)?;
-    let has_one = places.iter().any(|&place| kinds.has(own[place]));
+    let (own, after) = rest.split_at_checked(count).filter(|_| high_bits == 0)?;
+    let has_one = match own.iter().position(|&kind| kinds.has(kind)).filter(|_| kinds.only_first) {
+        Some(first) => places.contains(&first),
+        None => places.iter().any(|&place| kinds.has(own[place])),
+    };
     Some((source, has_one, bytes.len() - after.len()))
 }
 

@@ -1,0 +1,64 @@
+//! The facts of pages by columns, block by block.
+
+use std::cell::RefCell;
+
+use archive_storage::UrlId;
+
+use super::batch::Batch;
+use super::prefilter::Test;
+use super::rows::RowsError;
+use super::running::Running;
+use crate::prepared::{Facts, Prepared};
+
+/// The facts of all pages for which a test holds, by rising number; `batch` receives them.
+pub(super) fn facts_that<'a>(
+    prepared: &'a Prepared,
+    test: Test<'a>,
+    batch: &'a RefCell<Batch>,
+    running: &'a Running,
+) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
+    let chosen = move |block| {
+        Ok(test.rows(prepared, block)?.of_ids(prepared.ids(block)).into_iter().map(UrlId).collect())
+    };
+    blocks(prepared, chosen, batch, running)
+}
+
+/// The facts of some pages, which are given by rising number.
+pub(super) fn facts_of<'a>(
+    prepared: &'a Prepared,
+    ids: Vec<UrlId>,
+    batch: &'a RefCell<Batch>,
+    running: &'a Running,
+) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
+    let chosen = move |block| {
+        let urls = prepared.ids(block);
+        let place = |url: u32| ids.partition_point(|id| id.0 < url);
+        Ok(ids.get(place(urls.start)..place(urls.end)).unwrap_or_default().to_vec())
+    };
+    blocks(prepared, chosen, batch, running)
+}
+
+/// The facts of the pages that are chosen of each block.
+fn blocks<'a>(
+    prepared: &'a Prepared,
+    chosen: impl Fn(u32) -> Result<Vec<UrlId>, RowsError> + 'a,
+    batch: &'a RefCell<Batch>,
+    running: &'a Running,
+) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
+    let read = move |block| -> Result<_, RowsError> {
+        running.check()?;
+        let ids = chosen(block)?;
+        Ok(if ids.is_empty() { None } else { Some((prepared.facts(block, &ids)?, ids)) })
+    };
+    (0..prepared.blocks()).flat_map(move |block| {
+        let (found, failed) = match read(block) {
+            Ok(found) => (found, None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        let rows = found.map(|(facts, ids)| {
+            *batch.borrow_mut() = Batch::coming(ids);
+            facts.into_iter().map(Ok)
+        });
+        failed.into_iter().chain(rows.into_iter().flatten())
+    })
+}

@@ -124,9 +124,13 @@ impl ArchiveRows<'_> {
         let (began, for_none) = (Instant::now(), test.holds_of(None, Some(field)));
         let (state, running) = (self.state, &self.running);
         let urls = Urls { state, test: test.clone() };
+        let named = urls.named()?;
         let own = each_of(prepared, |ids, block| {
             running.check()?;
-            let urls = urls.rows(ids.clone(), &Rows::All)?;
+            let urls = match &named {
+                Some(named) => Rows::of_found(ids.clone(), named),
+                None => urls.rows(ids.clone(), &Rows::All)?,
+            };
             // What is no page is not shown.
             let shown = Rows::passing((prepared, block), Column::Kind, &Rows::All, |kind| kind > 0)?;
             Ok((0..ids.len()).map(|row| if shown.has(row) { urls.has(row) } else { for_none }).collect())
@@ -161,7 +165,8 @@ impl ArchiveRows<'_> {
             let pages = self.linking_to(&Targets::Flags(targets), &kinds)?;
             Ok(flags(pages.into_iter().map(|page| page.0), all))
         };
-        let mut holds = linking(holds_for)?;
+        // `is empty` names no URL.
+        let mut holds = if holds_for.contains(&true) { linking(holds_for)? } else { holds_for };
         if for_none {
             let others = linking(vec![true; all])?.into_iter().map(|is_redirecting| !is_redirecting);
             holds.iter_mut().zip(others).for_each(|(holds, is_other)| *holds |= is_other);

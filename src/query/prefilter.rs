@@ -234,25 +234,17 @@ impl<'a> Test<'a> {
                 return Ok((known.led)(column, test)?.map(|are| Self::OfPages(state, are)));
             }
             Column::Url => {
-                let (state, test) = (state, test.clone());
-                return match &test.kind {
-                    TextTestKind::Is(urls) if !test.folds_case => {
-                        let urls = urls.iter().filter_map(|url| state.find(url).transpose());
-                        let mut found: Vec<UrlId> = urls.collect::<Result<_, _>>()?;
-                        found.sort_unstable();
-                        Ok(Some(Self::Among(found, None)))
-                    }
-                    _ => {
-                        let host = test.host().map(|host| TextTestKind::Is(vec![host]));
-                        let host = host.map(|kind| TextTest { kind, folds_case: true });
-                        let of_host = host.map(|host| Self::text(Column::Host, &host, known)).transpose()?;
-                        let urls = Self::Urls(Urls { state, test });
-                        Ok(Some(match of_host.flatten() {
-                            Some(of_host) => Self::All(vec![of_host, urls]),
-                            None => urls,
-                        }))
-                    }
-                };
+                let urls = Urls { state, test: test.clone() };
+                if let Some(named) = urls.named()? {
+                    return Ok(Some(Self::Among(named, None)));
+                }
+                let host = test.host().map(|host| TextTestKind::Is(vec![host]));
+                let host = host.map(|kind| TextTest { kind, folds_case: true });
+                let of_host = host.map(|host| Self::text(Column::Host, &host, known)).transpose()?.flatten();
+                return Ok(Some(match of_host {
+                    Some(of_host) => Self::All(vec![of_host, Self::Urls(urls)]),
+                    None => Self::Urls(urls),
+                }));
             }
             Column::Title => return Ok(Some(Self::Titles(Titles::new(state, test.clone())))),
             Column::Seed => (Stored::Seed, [false, true].map(|is| holds(Some(yes_no(is)))).to_vec()),

@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
-use archive_storage::{State, StateError, TextPosition};
+use archive_storage::{State, StateError, TextPosition, UrlId};
 use rayon::prelude::*;
 
 use super::block_rows::Rows;
 use super::columns::Column;
-use super::filter::TextTest;
+use super::filter::{TextTest, TextTestKind};
 use super::rows::RowsError;
 use crate::prepared::{Column as Stored, Prepared};
 
@@ -29,6 +29,17 @@ pub(super) struct Urls<'a> {
 }
 
 impl Urls<'_> {
+    /// The only URLs for which it can hold, by rising number, if it names them.
+    pub(super) fn named(&self) -> Result<Option<Vec<UrlId>>, StateError> {
+        let TextTest { kind: TextTestKind::Is(urls), folds_case: false } = &self.test else {
+            return Ok(None);
+        };
+        let found = urls.iter().filter_map(|url| self.state.find(url).transpose());
+        let mut found: Vec<UrlId> = found.collect::<Result<_, _>>()?;
+        found.sort_unstable();
+        Ok(Some(found))
+    }
+
     /// The URLs for which it holds; what it says of those that are not among some may be wrong.
     pub(super) fn rows(&self, ids: Range<u32>, among: &Rows) -> Result<Rows, StateError> {
         // Two threads would wait for each other to use one regular expression.

@@ -6,7 +6,6 @@ use archive_storage::{Capture, SegmentId, Store};
 use lru::LruCache;
 
 use crate::change::{self, VersionError};
-use crate::search::Text;
 
 /// Bytes of texts that are kept.
 const BYTES_MAX: usize = 16 << 20;
@@ -17,7 +16,7 @@ pub struct Texts(Mutex<Kept>);
 
 #[derive(Debug)]
 struct Kept {
-    texts: LruCache<Key, Arc<Text>>,
+    texts: LruCache<Key, Arc<str>>,
     bytes: usize,
 }
 
@@ -38,14 +37,14 @@ impl Default for Texts {
 
 impl Texts {
     /// The text of a capture; empty for what has none or takes too long to read, and for a revisit whose original is elsewhere.
-    pub(super) fn of(&self, store: &Store, capture: &Capture) -> Result<Arc<Text>, VersionError> {
+    pub(super) fn of(&self, store: &Store, capture: &Capture) -> Result<Arc<str>, VersionError> {
         let Some(original) = store.original(capture)? else { return Ok(Arc::default()) };
         let (state, location) = (store.state().identity(), original.location);
         let key = Key { state, segment: location.segment, offset: location.offset, digest: original.digest };
         if let Some(text) = self.kept().texts.get(&key) {
             return Ok(Arc::clone(text));
         }
-        let text: Arc<Text> = Arc::new(change::text_of(store, &original)?.into());
+        let text: Arc<str> = change::text_of(store, &original)?.into();
         self.kept().keep(key, Arc::clone(&text), BYTES_MAX);
         Ok(text)
     }
@@ -56,12 +55,12 @@ impl Texts {
 }
 
 /// Bytes of a text in memory, with what finds it.
-fn bytes_of(text: &Text) -> usize {
-    text.bytes() + 2 * size_of::<Key>()
+fn bytes_of(text: &str) -> usize {
+    text.len() + 2 * size_of::<Key>()
 }
 
 impl Kept {
-    fn keep(&mut self, key: Key, text: Arc<Text>, bytes_max: usize) {
+    fn keep(&mut self, key: Key, text: Arc<str>, bytes_max: usize) {
         self.bytes += bytes_of(&text);
         let replaced = self.texts.put(key, text);
         self.bytes -= replaced.map_or(0, |text| bytes_of(&text));
@@ -81,7 +80,7 @@ mod tests {
         let Texts(kept) = Texts::default();
         let mut kept = kept.into_inner().unwrap();
         let key = |offset| Key { state: 1, segment: SegmentId(1), offset, digest: [0; 16] };
-        let text = |text: &str| Arc::<Text>::new(text.to_owned().into());
+        let text = |text: &str| Arc::<str>::from(text);
         let max = 3 * bytes_of(&text("abc"));
         for offset in 0..3 {
             kept.keep(key(offset), text("abc"), max);

@@ -28,7 +28,7 @@ use crate::change::{self, VersionError};
 use crate::query::{
     self, AsOf, Late, Limits, PageRow, PageText, Plan, Question, Rows, RowsError, Running, Together,
 };
-use crate::search::{self, Evidences, Found, Marked, Snippet, Text, TextQuery, View};
+use crate::search::{self, Evidences, Found, Marked, Snippet, TextQuery, View};
 
 /// Results of one search.
 pub const RESULTS_MAX: usize = 1000;
@@ -415,9 +415,9 @@ impl Search<'_> {
         let text = match capture {
             Some(capture) => match self.texts {
                 Some(texts) => texts.of(store, &capture)?,
-                None => Arc::new(change::text_of(store, &capture)?.into()),
+                None => change::text_of(store, &capture)?.into(),
             },
-            None => Arc::<Text>::default(),
+            None => Arc::default(),
         };
         let mut snippet = marked.get(archive).and_then(|marked| marked.snippet(&text));
         if let Some(snippet) = &mut snippet {

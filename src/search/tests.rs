@@ -226,21 +226,21 @@ fn shows_where_the_words_are() {
     let text = format!("{} Open access is growing. {}", "Before. ".repeat(50), "After. ".repeat(50));
     let reader = View::from(reader);
     let marked = reader.marked(&TextQuery::phrase("open access")).unwrap();
-    let snippet = marked.snippet(&text.into()).unwrap();
+    let snippet = marked.snippet(&text).unwrap();
     let words: Vec<&str> = snippet.found.iter().map(|range| &snippet.text[range.clone()]).collect();
     assert_eq!(words, ["Open", "access"]);
     // Of equal parts the first one, by words as the index has them.
     let twice = format!("ACCESS {} açcess", "between ".repeat(30));
-    let snippet = marked.snippet(&twice.into()).unwrap();
+    let snippet = marked.snippet(&twice).unwrap();
     assert!(
         snippet.text.starts_with("ACCESS between") && snippet.found.first() == Some(&(0..6)),
         "{snippet:?}"
     );
     assert!(snippet.text.len() <= super::SNIPPET_CHARACTERS_MAX);
-    assert_eq!(marked.snippet(&"nothing".to_owned().into()), None);
+    assert_eq!(marked.snippet("nothing"), None);
     // Far from the word before, and after a word that takes too many bytes.
     for far in [" ".repeat(255), " ".repeat(256), " ".repeat(5000), format!(" a{}b ", "\u{ad}".repeat(200))] {
-        let snippet = marked.snippet(&format!("Before.{far}open access").into()).unwrap();
+        let snippet = marked.snippet(&format!("Before.{far}open access")).unwrap();
         let words: Vec<&str> = snippet.found.iter().map(|range| &snippet.text[range.clone()]).collect();
         assert_eq!(words, ["open", "access"], "{} bytes", far.len());
     }

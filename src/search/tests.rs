@@ -5,7 +5,8 @@ use std::path::Path;
 use archive_storage::UrlId;
 
 use super::{
-    Document, Error, FIND_WORDS_MAX, Find, Options, Reader, TEXT_BYTES_MAX, TextQuery, View, Writer, check,
+    Document, Error, FIND_WORDS_MAX, Find, Options, Reader, Readers, TEXT_BYTES_MAX, TextQuery, View, Writer,
+    check,
 };
 
 fn document(page: u32, title: &str, text: &str) -> Document {
@@ -138,6 +139,37 @@ fn keeps_one_document_a_page() {
     assert_eq!(found(&reader, &TextQuery::phrase("open access")), [0; 0]);
     assert_eq!(found(&reader, &TextQuery::phrase("closed access")), [1]);
     assert_eq!((reader.pages(), reader.watermark()), (4, 43));
+}
+
+#[test]
+fn an_index_stays_open_until_its_next_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, readers) = (folder.path().join("index"), Readers::default());
+    assert!(matches!(readers.open(&path), Err(Error::Missing { .. })));
+    library(&path);
+    let open = || readers.open(&path).map(|reader| found(&reader, &TextQuery::phrase("open access")));
+    assert_eq!(open().unwrap(), [1, 2]);
+    // It is not looked for again.
+    let is_of_words =
+        |file: &std::path::PathBuf| file.extension().is_some_and(|extension| extension == "idx");
+    let mut files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+    let words = files.find(is_of_words).unwrap();
+    let away = folder.path().join("away");
+    std::fs::rename(&words, &away).unwrap();
+    assert_eq!(open().unwrap(), [1, 2]);
+    assert!(Reader::open(&path).is_err());
+    std::fs::rename(&away, &words).unwrap();
+
+    let mut writer = writer(&path);
+    writer.remove(UrlId(2));
+    writer.commit(43).unwrap();
+    assert_eq!(open().unwrap(), [1]);
+    writer.close().unwrap();
+    // A rebuild puts another one in its place.
+    std::fs::rename(&path, &away).unwrap();
+    assert!(matches!(readers.open(&path), Err(Error::Missing { .. })));
+    library(&path);
+    assert_eq!(open().unwrap(), [1, 2]);
 }
 
 #[test]

@@ -218,8 +218,13 @@ pub fn version_until(
 /// When its records cannot be read.
 pub fn text_of(store: &Store, capture: &Capture) -> Result<String, VersionError> {
     let stored = Stored::read(store, capture)?;
-    let text = move || stored.read_as(&stored.body(), parse::text);
-    Ok(reading::in_time(text).unwrap_or_default())
+    let body = stored.body();
+    // Most of them need no thread that can be given up, whose beginning and end would take longer than they do.
+    if let Some(text) = stored.read_as(&body, parse::text_in_one_pass) {
+        return Ok(text);
+    }
+    let body = body.into_owned();
+    Ok(reading::in_time(move || stored.read_as(&body, parse::text)).unwrap_or_default())
 }
 
 /// What a capture says, as it was parsed; nothing of what takes too long to read.

@@ -1,4 +1,5 @@
-//! Texts of captures that results have shown lately. What a capture says never changes, so they outlive checkpoints.
+//! What is kept from search to search: open indexes, and texts of captures that results have shown lately. What a capture says never
+//! changes, so texts outlive checkpoints.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,18 +7,21 @@ use archive_storage::{Capture, SegmentId, Store};
 use lru::LruCache;
 
 use crate::change::{self, VersionError};
-use crate::search::Text;
+use crate::search::Readers;
 
 /// Bytes of texts that are kept.
 const BYTES_MAX: usize = 16 << 20;
 
-/// Texts that were read lately, of any number of archives.
-#[derive(Debug)]
-pub struct Texts(Mutex<Kept>);
+/// What is kept of any number of archives.
+#[derive(Debug, Default)]
+pub struct Kept {
+    pub(super) indexes: Readers,
+    texts: Mutex<Texts>,
+}
 
 #[derive(Debug)]
-struct Kept {
-    texts: LruCache<Key, Arc<Text>>,
+struct Texts {
+    texts: LruCache<Key, Arc<str>>,
     bytes: usize,
 }
 
@@ -32,36 +36,36 @@ struct Key {
 
 impl Default for Texts {
     fn default() -> Self {
-        Self(Mutex::new(Kept { texts: LruCache::unbounded(), bytes: 0 }))
+        Self { texts: LruCache::unbounded(), bytes: 0 }
     }
 }
 
-impl Texts {
+impl Kept {
     /// The text of a capture; empty for what has none or takes too long to read, and for a revisit whose original is elsewhere.
-    pub(super) fn of(&self, store: &Store, capture: &Capture) -> Result<Arc<Text>, VersionError> {
+    pub(super) fn text(&self, store: &Store, capture: &Capture) -> Result<Arc<str>, VersionError> {
         let Some(original) = store.original(capture)? else { return Ok(Arc::default()) };
         let (state, location) = (store.state().identity(), original.location);
         let key = Key { state, segment: location.segment, offset: location.offset, digest: original.digest };
-        if let Some(text) = self.kept().texts.get(&key) {
+        if let Some(text) = self.texts().texts.get(&key) {
             return Ok(Arc::clone(text));
         }
-        let text: Arc<Text> = Arc::new(change::text_of(store, &original)?.into());
-        self.kept().keep(key, Arc::clone(&text), BYTES_MAX);
+        let text: Arc<str> = change::text_of(store, &original)?.into();
+        self.texts().keep(key, Arc::clone(&text), BYTES_MAX);
         Ok(text)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn texts(&self) -> MutexGuard<'_, Texts> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Bytes of a text in memory, with what finds it.
-fn bytes_of(text: &Text) -> usize {
-    text.bytes() + 2 * size_of::<Key>()
+fn bytes_of(text: &str) -> usize {
+    text.len() + 2 * size_of::<Key>()
 }
 
-impl Kept {
-    fn keep(&mut self, key: Key, text: Arc<Text>, bytes_max: usize) {
+impl Texts {
+    fn keep(&mut self, key: Key, text: Arc<str>, bytes_max: usize) {
         self.bytes += bytes_of(&text);
         let replaced = self.texts.put(key, text);
         self.bytes -= replaced.map_or(0, |text| bytes_of(&text));
@@ -78,10 +82,9 @@ mod tests {
 
     #[test]
     fn the_texts_that_were_asked_for_last_are_kept() {
-        let Texts(kept) = Texts::default();
-        let mut kept = kept.into_inner().unwrap();
+        let mut kept = Texts::default();
         let key = |offset| Key { state: 1, segment: SegmentId(1), offset, digest: [0; 16] };
-        let text = |text: &str| Arc::<Text>::new(text.to_owned().into());
+        let text = |text: &str| Arc::<str>::from(text);
         let max = 3 * bytes_of(&text("abc"));
         for offset in 0..3 {
             kept.keep(key(offset), text("abc"), max);

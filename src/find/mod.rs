@@ -18,7 +18,7 @@ use archive_storage::{Capture, StateError, Store, UrlId};
 use chrono::{DateTime, Utc};
 
 use self::counts::{Counts, counted};
-pub use self::kept::Texts;
+pub use self::kept::Kept;
 pub use self::parts::{Best, Chosen, Gathered, Linked, Shown, Wanted, Words};
 pub use self::said::{Page, Said, Span, said};
 pub use self::times::Times;
@@ -28,7 +28,7 @@ use crate::change::{self, VersionError};
 use crate::query::{
     self, AsOf, Late, Limits, PageRow, PageText, Plan, Question, Rows, RowsError, Running, Together,
 };
-use crate::search::{self, Evidences, Found, Marked, Snippet, Text, TextQuery, View};
+use crate::search::{self, Evidences, Found, Marked, Snippet, TextQuery, View};
 
 /// Results of one search.
 pub const RESULTS_MAX: usize = 1000;
@@ -53,8 +53,8 @@ pub struct Options<'a> {
     pub before: Option<DateTime<Utc>>,
     /// What it may take.
     pub limits: Limits,
-    /// Where texts are kept from search to search.
-    pub texts: Option<&'a Texts>,
+    /// What is kept from search to search.
+    pub kept: Option<&'a Kept>,
 }
 
 impl Default for Options<'_> {
@@ -67,7 +67,7 @@ impl Default for Options<'_> {
             facets: false,
             before: None,
             limits: Limits::USUAL,
-            texts: None,
+            kept: None,
         }
     }
 }
@@ -196,7 +196,7 @@ struct Search<'a> {
     /// One an archive, each of which knows what all have.
     views: Vec<View<'a>>,
     past: Option<&'a AsOf<'a>>,
-    texts: Option<&'a Texts>,
+    kept: Option<&'a Kept>,
 }
 
 /// Searches an archive as of its last checkpoint or an earlier time, without pages that `access` hides.
@@ -225,8 +225,9 @@ pub fn find_in(
     let Question { rows: today, plan, .. } = question.within(Running::new(options.limits, false));
     let past = options.before.map(|before| AsOf { rows: &today, before });
     let rows: &dyn Rows = past.as_ref().map_or(&today, |past| past);
-    let (views, texts) = (today.views(options.before)?, options.texts);
-    let search = Search { today: &today, rows, past: past.as_ref(), views, texts };
+    let kept = options.kept;
+    let views = today.views(options.before, kept.map(|kept| &kept.indexes))?;
+    let search = Search { today: &today, rows, past: past.as_ref(), views, kept };
     let limit = options.limit.min(RESULTS_MAX);
     let mut found = search.evidence(typed)?.map(Evidences::judge).unwrap_or_default();
     options.limits.check()?;
@@ -413,11 +414,11 @@ impl Search<'_> {
         let (store, archive, _) = self.today.origin(row.id);
         let view = self.views.get(archive);
         let text = match capture {
-            Some(capture) => match self.texts {
-                Some(texts) => texts.of(store, &capture)?,
-                None => Arc::new(change::text_of(store, &capture)?.into()),
+            Some(capture) => match self.kept {
+                Some(kept) => kept.text(store, &capture)?,
+                None => change::text_of(store, &capture)?.into(),
             },
-            None => Arc::<Text>::default(),
+            None => Arc::default(),
         };
         let mut snippet = marked.get(archive).and_then(|marked| marked.snippet(&text));
         if let Some(snippet) = &mut snippet {

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::counts::{Counts, counted};
-use super::{FindError, Hit, Options, RANKED_PER_RESULT, RESULTS_MAX, Ranked, Results, Search, Texts, Typed};
+use super::{FindError, Hit, Kept, Options, RANKED_PER_RESULT, RESULTS_MAX, Ranked, Results, Search, Typed};
 use crate::access::Access;
 use crate::query::{AsOf, Limits, PageText, Plan, Question, Rows, RowsError, Running};
 use crate::search::{self, Fit, Snippet, Statistics};
@@ -140,7 +140,7 @@ impl Wanted {
             facets: self.facets,
             before: before.transpose().map_err(RowsError::from)?,
             limits: self.limits,
-            texts: None,
+            kept: None,
         })
     }
 
@@ -149,7 +149,7 @@ impl Wanted {
         &self,
         store: &Store,
         access: &Access,
-        (of_all, texts): (Option<&Statistics>, Option<&Texts>),
+        (of_all, kept): (Option<&Statistics>, Option<&Kept>),
         work: impl FnOnce(&Search<'_>, &Typed, &Plan, Option<&AsOf<'_>>) -> Result<T, FindError>,
     ) -> Result<T, FindError> {
         let typed = Typed::parse(&self.typed).map_err(|mistake| RowsError::from(mistake.to_string()))?;
@@ -159,11 +159,11 @@ impl Wanted {
         let question = question.within(Running::new(self.limits, false));
         let past = before.map(|before| AsOf { rows: &question.rows, before });
         let rows: &dyn Rows = past.as_ref().map_or(&question.rows, |past| past);
-        let mut views = question.rows.views(before)?;
+        let mut views = question.rows.views(before, kept.map(|kept| &kept.indexes))?;
         for (view, of_all) in views.iter_mut().zip(of_all) {
             view.join_all(of_all.clone());
         }
-        let search = Search { today: &question.rows, rows, past: past.as_ref(), views, texts };
+        let search = Search { today: &question.rows, rows, past: past.as_ref(), views, kept };
         work(&search, &typed, &question.plan, past.as_ref())
     }
 
@@ -171,8 +171,8 @@ impl Wanted {
     ///
     /// # Errors
     /// When there is no index, or it cannot be read.
-    pub fn words(&self, store: &Store, access: &Access) -> Result<Words, FindError> {
-        self.of(store, access, (None, None), |search, typed, _, _| {
+    pub fn words(&self, store: &Store, access: &Access, kept: Option<&Kept>) -> Result<Words, FindError> {
+        self.of(store, access, (None, kept), |search, typed, _, _| {
             let (mut words, texts) = (Words::default(), super::shown_by(typed));
             for view in &search.views {
                 words.statistics.add(view.statistics([&texts].into_iter(), Some(&typed.find))?);
@@ -196,8 +196,9 @@ impl Wanted {
         access: &Access,
         of_all: &Statistics,
         is_captured: &[bool],
+        kept: Option<&Kept>,
     ) -> Result<Vec<Linked>, FindError> {
-        self.of(store, access, (Some(of_all), None), |search, typed, _, _| {
+        self.of(store, access, (Some(of_all), kept), |search, typed, _, _| {
             let mut found = Vec::new();
             for (page, fit) in search.evidence(typed)?.into_iter().flat_map(search::Evidences::into_linked) {
                 let Some(row) = search.today.page(page)?.filter(|row| !has(is_captured, row.site)) else {
@@ -222,9 +223,10 @@ impl Wanted {
         access: &Access,
         of_all: &Statistics,
         linked: &[(String, Fit)],
+        kept: Option<&Kept>,
     ) -> Result<Best, FindError> {
         let options = self.options()?;
-        self.of(store, access, (Some(of_all), None), |search, typed, plan, past| {
+        self.of(store, access, (Some(of_all), kept), |search, typed, plan, past| {
             let mut evidence = search.evidence(typed)?;
             for (url, fit) in linked {
                 if let Some((page, evidence)) = search.today.find(url)?.zip(evidence.as_mut()) {
@@ -254,7 +256,7 @@ impl Wanted {
         })
     }
 
-    /// What results show of pages of the archive; where their texts are kept from search to search.
+    /// What results show of pages of the archive.
     ///
     /// # Errors
     /// As [`Wanted::words`].
@@ -264,9 +266,9 @@ impl Wanted {
         access: &Access,
         of_all: &Statistics,
         pages: &[u32],
-        texts: Option<&Texts>,
+        kept: Option<&Kept>,
     ) -> Result<Vec<Shown>, FindError> {
-        self.of(store, access, (Some(of_all), texts), |search, typed, _, _| {
+        self.of(store, access, (Some(of_all), kept), |search, typed, _, _| {
             let (mut shown, marked) = (Vec::new(), search.marked(typed)?);
             for page in pages.iter().take(RESULTS_MAX).map(|page| UrlId(*page)) {
                 // The client names no page that was not there; a crawl may have continued since.

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
 use super::{AskError, ranked};
 use crate::access::Access;
-use crate::find::{Texts, Times};
+use crate::find::{Kept, Times};
 use crate::ledger::{Credits, captured_sites, known_sites};
 use crate::query::{self, Limits, Plan, Question, Rows as _, Running, Together};
 use crate::replay;
@@ -57,8 +57,8 @@ fn plan(query: &str, now: i64, inner: &[usize]) -> Result<Plan, AskError> {
     plan.inner(inner).ok_or_else(|| AskError::Wrong("the query has no such inner query".to_owned()))
 }
 
-/// Answers a request to an archive, as far as `access` shows it and within limits: all lines but the first. Texts of results are
-/// kept where the caller keeps them.
+/// Answers a request to an archive, as far as `access` shows it and within limits: all lines but the first. What is `kept`
+/// makes searches cheaper.
 ///
 /// # Errors
 /// When the question is wrong, the archive cannot be read, and what `take` reports.
@@ -67,7 +67,7 @@ pub fn answer(
     access: &Access,
     ask: &Ask,
     limits: Limits,
-    texts: Option<&Texts>,
+    kept: Option<&Kept>,
     take: &mut Take<'_>,
 ) -> Result<(), AskError> {
     let mut matched = None;
@@ -102,17 +102,17 @@ pub fn answer(
             failed.map_or(Ok(()), Err)?;
             matched = found?;
         }
-        Ask::FindWords { wanted } => take(Line::Found(wanted.within(limits).words(store, access)?))?,
+        Ask::FindWords { wanted } => take(Line::Found(wanted.within(limits).words(store, access, kept)?))?,
         Ask::FindLinked { wanted, words } => {
-            let linked =
-                wanted.within(limits).linked(store, access, words, &captured_sites(store.state())?)?;
+            let captured = captured_sites(store.state())?;
+            let linked = wanted.within(limits).linked(store, access, words, &captured, kept)?;
             linked.into_iter().try_for_each(|linked| take(Line::Linked(linked)))?;
         }
         Ask::FindBest { wanted, words, linked } => {
-            take(Line::Best(wanted.within(limits).best(store, access, words, linked)?))?;
+            take(Line::Best(wanted.within(limits).best(store, access, words, linked, kept)?))?;
         }
         Ask::FindShown { wanted, words, pages } => {
-            let shown = wanted.within(limits).shown(store, access, words, pages, texts)?;
+            let shown = wanted.within(limits).shown(store, access, words, pages, kept)?;
             shown.into_iter().try_for_each(|shown| take(Line::Shown(shown)))?;
         }
         Ask::Captures { query } => {

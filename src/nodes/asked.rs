@@ -17,7 +17,7 @@ use super::node::{Http, Node};
 use super::wire::{Ask, Head, Line, URLS_MAX};
 use super::{ARCHIVES_MAX, AskError, NodeError};
 use crate::access::Access;
-use crate::find::{Texts, Times};
+use crate::find::{Kept, Times};
 use crate::ledger::{Answering, AnsweringError};
 use crate::query::{self, Answer, Doubt, Limits, Plan, Taken, Value};
 use crate::replay::{self, Values};
@@ -46,7 +46,7 @@ pub struct Asked<'a> {
     pub(super) http: Arc<Http>,
     until: Option<Instant>,
     limits: Limits,
-    texts: Option<&'a Texts>,
+    kept: Option<&'a Kept>,
     known: Known,
     /// Whether it is known which archive answers for which sites.
     is_looked: bool,
@@ -94,7 +94,7 @@ impl<'a> Asked<'a> {
             http,
             until: None,
             limits: Limits::USUAL,
-            texts: None,
+            kept: None,
             known: Known::default(),
             is_looked: false,
         };
@@ -131,10 +131,10 @@ impl<'a> Asked<'a> {
         Self { limits, until: limits.until(), ..self }
     }
 
-    /// The same, but texts of results are kept from search to search.
+    /// The same, with what is kept from search to search.
     #[must_use]
-    pub fn keeping(self, texts: &'a Texts) -> Self {
-        Self { texts: Some(texts), ..self }
+    pub fn keeping(self, kept: &'a Kept) -> Self {
+        Self { kept: Some(kept), ..self }
     }
 
     /// What the archives said of themselves, as far as they were asked.
@@ -267,7 +267,7 @@ impl<'a> Asked<'a> {
     ) -> Result<Head, AskError> {
         match source {
             Source::Folder(store, access) => {
-                answer(store, access, ask, self.limits, self.texts, &mut |line| Ok(take(line)?))?;
+                answer(store, access, ask, self.limits, self.kept, &mut |line| Ok(take(line)?))?;
                 Head::of(store)
             }
             Source::Node(node) => Ok(node.ask(&self.http, ask, (left, self.until), take)?),

@@ -15,7 +15,7 @@ use super::{
 pub(super) struct Document<'s> {
     pub(super) source: &'s Source<'s>,
     pub(super) limits: &'s Limits,
-    /// Whether signatures and language are not asked for.
+    /// Whether nothing but the text is asked for.
     pub(super) is_text_alone: bool,
     pub(super) media_type: &'s str,
     pub(super) charset_label: Option<&'s str>,
@@ -28,10 +28,11 @@ impl Document<'_> {
         match self.parsed.kind {
             DocumentKind::Html => self.read_html(body),
             DocumentKind::Xml => self.read_xml(body),
-            DocumentKind::Css => self.read_css(body),
             DocumentKind::Text => self.read_text(body),
-            DocumentKind::Json => self.read_json(body),
             DocumentKind::Archive => self.read_compressed_sitemap(body),
+            _ if self.is_text_alone => {}
+            DocumentKind::Css => self.read_css(body),
+            DocumentKind::Json => self.read_json(body),
             _ => self.parsed.signature = signature::of_bytes(body),
         }
     }
@@ -59,6 +60,9 @@ impl Document<'_> {
     }
 
     pub(super) fn read_html_text(&mut self, html: &str, encoding: &'static Encoding, syntax: Syntax) {
+        if self.is_text_alone {
+            return self.set_text(html::text(html, syntax), Marks::default());
+        }
         if encoding != UTF_8 {
             self.outlinks.set_base(self.source.url.clone(), encoding);
         }

@@ -149,7 +149,7 @@ impl<'a> Question<'a> {
         if !self.plan.searches_text() {
             return Ok(None);
         }
-        match self.rows.views(self.plan.as_of) {
+        match self.rows.views(self.plan.as_of, None) {
             Ok(mut views) => {
                 for (view, of_all) in views.iter_mut().zip(&self.of_all) {
                     view.join_all(of_all.clone());

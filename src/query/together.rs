@@ -34,7 +34,7 @@ use crate::decisions::Decisions;
 use crate::ledger::{self, AnsweringError};
 use crate::parse::{Structure, Validity};
 use crate::prepared::Facts;
-use crate::search::{self, View};
+use crate::search::{self, Readers, View};
 
 /// Targets of links whose row is remembered, of each archive.
 const TARGETS_REMEMBERED: usize = 1 << 18;
@@ -104,13 +104,17 @@ impl<'a> Together<'a> {
         self.parts.len() > 1 || self.place.is_some()
     }
 
-    /// The indexes of the archives as one, of their pages before an instant or as they are.
+    /// The indexes of the archives as one, of their pages before an instant or as they are; those that are `open` are not opened again.
     ///
     /// # Errors
     /// When an archive has none, or it cannot be read.
-    pub fn views(&self, before: Option<DateTime<Utc>>) -> Result<Vec<View<'a>>, search::Error> {
-        let open = |part: &Part<'a>| View::of(part.rows.store, &part.rows.access, before);
-        let mut views = self.parts.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    pub fn views(
+        &self,
+        before: Option<DateTime<Utc>>,
+        open: Option<&Readers>,
+    ) -> Result<Vec<View<'a>>, search::Error> {
+        let view = |part: &Part<'a>| View::of(part.rows.store, &part.rows.access, before, open);
+        let mut views = self.parts.iter().map(view).collect::<Result<Vec<_>, _>>()?;
         View::join(&mut views);
         Ok(views)
     }

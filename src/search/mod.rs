@@ -36,8 +36,8 @@ pub use error::Error;
 pub use files::{check, is_unsealed};
 pub use find::{Evidences, FIND_WORDS_MAX, Find, Fit, Found, most_like};
 pub use phrase::Phrase;
-pub use reader::Reader;
-pub use snippet::{Marked, SNIPPET_CHARACTERS_MAX, Snippet, Text};
+pub use reader::{Commit, Reader, Readers};
+pub use snippet::{Marked, SNIPPET_CHARACTERS_MAX, Snippet};
 pub use statistics::Statistics;
 pub use structures::Structures;
 pub use versions::{

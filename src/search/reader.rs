@@ -1,7 +1,9 @@
 //! Reading: what was committed last, also while the crawler writes on in another process.
 
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use archive_storage::UrlId;
 use tantivy::collector::{Collector, SegmentCollector};
@@ -22,6 +24,7 @@ use super::{TextQuery, collect, terms, writer};
 const OPENINGS_MAX: u32 = 8;
 
 /// An index as of one commit.
+#[derive(Clone)]
 pub struct Reader {
     folder: PathBuf,
     index: Index,
@@ -34,6 +37,44 @@ pub struct Reader {
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader").field("folder", &self.folder).field("watermark", &self.watermark).finish()
+    }
+}
+
+/// The file that says what was committed to an index, which each commit writes again: its number and times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commit(u64, i64, i64);
+
+impl Commit {
+    /// That of the index in `folder`, if there is one.
+    #[must_use]
+    pub fn of(folder: &Path) -> Option<Self> {
+        let meta = std::fs::metadata(folder.join("meta.json")).ok()?;
+        Some(Self(meta.ino(), meta.mtime(), meta.mtime_nsec()))
+    }
+}
+
+/// Indexes that stay open from search to search, until their next commit: opening one takes as long as what else a search does with it.
+#[derive(Debug, Default)]
+pub struct Readers(Mutex<HashMap<PathBuf, (Commit, Reader)>>);
+
+impl Readers {
+    /// The index in `folder` as of its last commit.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn open(&self, folder: &Path) -> Result<Reader, Error> {
+        let open = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A commit while it is opened is then seen by the next search.
+        let Some(commit) = Commit::of(folder) else {
+            open().remove(folder);
+            return Reader::open(folder);
+        };
+        if let Some((_, reader)) = open().get(folder).filter(|(known, _)| *known == commit) {
+            return Ok(reader.clone());
+        }
+        let reader = Reader::open(folder)?;
+        open().insert(folder.to_owned(), (commit, reader.clone()));
+        Ok(reader)
     }
 }
 

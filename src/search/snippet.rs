@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use tantivy::query::Bm25StatisticsProvider as _;
-use tantivy::tokenizer::TokenStream as _;
-use xxhash_rust::xxh3::xxh3_64;
+use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
 
 use super::schema::Fields;
 use super::view::View;
-use super::words::{analyzer, words};
-use super::{Error, TextQuery, terms};
+use super::words::analyzer;
+use super::{Error, TextQuery, WORD_BYTES_MAX, terms};
 
 /// Characters of a snippet.
 pub const SNIPPET_CHARACTERS_MAX: usize = 200;
@@ -24,70 +23,9 @@ pub struct Snippet {
     pub found: Vec<Range<usize>>,
 }
 
-/// A text and its words: finding those is what snippets cost.
-#[derive(Debug, Default)]
-pub struct Text {
-    text: Box<str>,
-    words: Box<[Word]>,
-}
-
-/// A word, by a part of its fingerprint. Its bytes begin some after the end of the one before; those of a word of no bytes only
-/// add to what lies between.
-#[derive(Clone, Copy, Debug)]
-struct Word {
-    mark: u16,
-    after: u8,
-    bytes: u8,
-}
-
-/// Words that are marked in texts, with what each is worth.
+/// Words that are marked in texts, as they are searched for, with what each is worth.
 #[derive(Clone, Debug)]
-pub struct Marked(Vec<(u16, String, f32)>);
-
-fn mark(word: &str) -> u16 {
-    xxh3_64(word.as_bytes()) as u16
-}
-
-impl From<String> for Text {
-    fn from(text: String) -> Self {
-        let (mut found, mut analyzer, mut end) = (Vec::new(), analyzer(), 0);
-        analyzer.token_stream(&text).process(&mut |token| {
-            // A word that is mostly soft hyphens is not marked.
-            let Ok(bytes) = u8::try_from(token.offset_to - token.offset_from) else { return };
-            let mut after = token.offset_from - end;
-            while after > u8::MAX.into() {
-                found.push(Word { mark: 0, after: u8::MAX, bytes: 0 });
-                after -= usize::from(u8::MAX);
-            }
-            found.push(Word { mark: mark(&token.text), after: after as u8, bytes });
-            end = token.offset_to;
-        });
-        Self { text: text.into(), words: found.into() }
-    }
-}
-
-impl Text {
-    /// What it takes of memory.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.text.len() + size_of_val(&*self.words)
-    }
-
-    /// The words, each with its place in bytes.
-    fn words(&self) -> impl Iterator<Item = (u16, Range<usize>)> {
-        let mut end = 0;
-        let placed = self.words.iter().map(move |word| {
-            let start = end + usize::from(word.after);
-            end = start + usize::from(word.bytes);
-            (word.mark, start..end)
-        });
-        placed.filter(|(_, place)| !place.is_empty())
-    }
-
-    fn part(&self, place: Range<usize>) -> &str {
-        self.text.get(place).unwrap_or_default()
-    }
-}
+pub struct Marked(Vec<(String, f32)>);
 
 impl View<'_> {
     /// The words that are marked in texts that `query` finds. The index has no texts: they come from the archive.
@@ -105,51 +43,218 @@ impl View<'_> {
             let word = term.value().as_str().filter(|_| frequency > 0).map(str::to_owned);
             weights.extend(word.map(|word| (word, 1.0 / (1.0 + frequency as f32))));
         }
-        Ok(Marked(weights.into_iter().map(|(word, weight)| (mark(&word), word, weight)).collect()))
+        Ok(Marked(weights.into_iter().collect()))
     }
 }
 
 /// A stretch of a text.
 #[derive(Default)]
 struct Stretch {
-    place: Range<usize>,
+    start: usize,
     worth: f32,
     found: Vec<Range<usize>>,
 }
 
 impl Marked {
     /// The part of a text that answers a search best, the first of several; none when nothing in it does.
+    ///
+    /// A text is cut into stretches from its beginning, each of as many words as fit. Words that are not marked are looked at only where a
+    /// stretch ends: to look at each takes longer than what else a search does with a text.
     #[must_use]
-    pub fn snippet(&self, text: &Text) -> Option<Snippet> {
-        let (mut best, mut stretch) = (Stretch::default(), Stretch::default());
-        for (mark, place) in text.words() {
-            if place.end - stretch.place.start > SNIPPET_CHARACTERS_MAX {
-                best = better(best, stretch);
-                stretch = Stretch { place: place.clone(), ..Stretch::default() };
+    pub fn snippet(&self, text: &str) -> Option<Snippet> {
+        let (mut best, mut stretch, mut words) = (Stretch::default(), Stretch::default(), Words::of(text));
+        let mut next = words.ending_after(SNIPPET_CHARACTERS_MAX);
+        for (place, worth) in self.places(text) {
+            while let Some(first) = next.take_if(|first| first.start <= place.start) {
+                let begun = Stretch { start: first.start, ..Stretch::default() };
+                best = better(best, std::mem::replace(&mut stretch, begun));
+                next = words.ending_after(first.start + SNIPPET_CHARACTERS_MAX);
             }
-            stretch.place.end = place.end;
-            if let Some(worth) = self.worth(mark, text.part(place.clone())) {
-                stretch.worth += worth;
-                stretch.found.push(place);
-            }
+            stretch.worth += worth;
+            stretch.found.push(place);
         }
-        let best = better(best, stretch);
-        let start = best.place.start;
-        (best.worth > 0.0).then(|| Snippet {
-            text: text.part(best.place).to_owned(),
-            found: best.found.into_iter().map(|word| word.start - start..word.end - start).collect(),
+        let Stretch { start, found, .. } = better(best, stretch);
+        let mut end = found.last()?.end;
+        while let Some(word) = words.ending_after(end)
+            && word.end <= start + SNIPPET_CHARACTERS_MAX
+        {
+            end = word.end;
+        }
+        Some(Snippet {
+            text: text.get(start..end).unwrap_or_default().to_owned(),
+            found: found.into_iter().map(|word| word.start - start..word.end - start).collect(),
         })
     }
 
-    /// What a word of a text is worth; none if it is not marked.
-    fn worth(&self, mark: u16, word: &str) -> Option<f32> {
-        // Two words may have the same mark.
-        let marked =
-            |(other, wanted, _): &&(u16, String, f32)| *other == mark && words(word) == [wanted.as_str()];
-        self.0.iter().find(marked).map(|(_, _, worth)| *worth)
+    /// Where marked words stand in a text, in their order, each with its worth.
+    fn places(&self, text: &str) -> Vec<(Range<usize>, f32)> {
+        let (lower, mut places) = (text.to_ascii_lowercase(), Vec::new());
+        let parts = |byte: Option<&u8>| byte.is_none_or(|byte| !may_be_inside(*byte));
+        for (word, worth) in self.0.iter().filter(|(word, _)| word.is_ascii()) {
+            for start in memchr::memmem::find_iter(lower.as_bytes(), word) {
+                let end = start + word.len();
+                let before = start.checked_sub(1).and_then(|before| text.as_bytes().get(before));
+                if parts(before) && parts(text.as_bytes().get(end)) {
+                    places.push((start..end, *worth));
+                }
+            }
+        }
+        let (mut at, mut analyzer) = (0, analyzer());
+        while let Some(other) = text.as_bytes().iter().skip(at).position(|byte| !byte.is_ascii()) {
+            let run = run_after(text, at + other);
+            each_word(&mut analyzer, text, &run, |place, word| {
+                let marked = self.0.iter().find(|(marked, _)| marked == word);
+                places.extend(marked.map(|(_, worth)| (place, *worth)));
+            });
+            at = run.end;
+        }
+        places.sort_unstable_by_key(|(place, _)| place.start);
+        places
     }
 }
 
 fn better(best: Stretch, other: Stretch) -> Stretch {
     if other.worth > best.worth { other } else { best }
+}
+
+/// Whether a word may have this byte: what is ASCII, but no letter or digit, parts words.
+fn may_be_inside(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || !byte.is_ascii()
+}
+
+/// The first run of bytes that words may have which ends after a place; empty if there is none.
+fn run_after(text: &str, at: usize) -> Range<usize> {
+    let (before, after) = text.as_bytes().split_at(at.min(text.len()));
+    let begins = after.iter().position(|byte| may_be_inside(*byte));
+    let back = before.iter().rev().take_while(|byte| may_be_inside(**byte)).count();
+    let inside = after.iter().skip(begins.unwrap_or(after.len())).take_while(|byte| may_be_inside(**byte));
+    let end = before.len() + begins.unwrap_or(after.len()) + inside.count();
+    match begins {
+        Some(0) => before.len() - back..end,
+        Some(between) => before.len() + between..end,
+        None => end..end,
+    }
+}
+
+/// Hands out the words of a run, with their places in the text.
+fn each_word(
+    analyzer: &mut TextAnalyzer,
+    text: &str,
+    run: &Range<usize>,
+    mut found: impl FnMut(Range<usize>, &str),
+) {
+    analyzer.token_stream(text.get(run.clone()).unwrap_or_default()).process(&mut |token| {
+        // A word that is mostly soft hyphens is not marked.
+        if token.offset_to - token.offset_from <= SNIPPET_CHARACTERS_MAX {
+            found(run.start + token.offset_from..run.start + token.offset_to, &token.text);
+        }
+    });
+}
+
+/// The words of a text, which are found where they are asked for.
+struct Words<'t> {
+    text: &'t str,
+    analyzer: TextAnalyzer,
+    /// The run that was analyzed last, and the words in it.
+    run: Range<usize>,
+    places: Vec<Range<usize>>,
+}
+
+impl<'t> Words<'t> {
+    fn of(text: &'t str) -> Self {
+        Self { text, analyzer: analyzer(), run: 0..0, places: Vec::new() }
+    }
+
+    /// The first word that ends after a place.
+    fn ending_after(&mut self, mut at: usize) -> Option<Range<usize>> {
+        loop {
+            if !self.run.contains(&at) {
+                let run = run_after(self.text, at);
+                if self.text.get(run.clone())?.is_ascii() {
+                    if run.is_empty() || run.len() <= WORD_BYTES_MAX {
+                        return Some(run).filter(|run| !run.is_empty());
+                    }
+                    at = run.end;
+                    continue;
+                }
+                self.places.clear();
+                each_word(&mut self.analyzer, self.text, &run, |place, _| self.places.push(place));
+                self.run = run;
+            }
+            let next = self.places.partition_point(|place| place.end <= at);
+            if let Some(place) = self.places.get(next) {
+                return Some(place.clone());
+            }
+            at = self.run.end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same by a look at each word.
+    fn snippet(marked: &Marked, text: &str) -> Option<Snippet> {
+        type Found = Vec<(Range<usize>, f32)>;
+        let mut stretches: Vec<(usize, usize, Found)> = vec![(0, 0, Vec::new())];
+        each_word(&mut analyzer(), text, &(0..text.len()), |place, word| {
+            if place.end - stretches.last().unwrap().0 > SNIPPET_CHARACTERS_MAX {
+                stretches.push((place.start, 0, Vec::new()));
+            }
+            let (_, end, found) = stretches.last_mut().unwrap();
+            *end = place.end;
+            found.extend(marked.0.iter().find(|(one, _)| one == word).map(|(_, worth)| (place, *worth)));
+        });
+        let worth = |found: &Found| found.iter().fold(0.0, |sum, (_, worth)| sum + worth);
+        let best =
+            stretches.into_iter().rev().max_by(|left, right| worth(&left.2).total_cmp(&worth(&right.2)));
+        let (start, end, found) = best.filter(|(_, _, found)| !found.is_empty())?;
+        let found = found.into_iter().map(|(place, _)| place.start - start..place.end - start).collect();
+        Some(Snippet { text: text[start..end].to_owned(), found })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn a_snippet_is_the_best_of_all_stretches(
+            pieces in proptest::collection::vec(proptest::sample::select(PIECES.as_slice()), 0..200),
+            gap in 0..300_usize
+        ) {
+            let text = pieces.concat() + &" ".repeat(gap) + "open" + &pieces.concat();
+            let marked = [("open", 0.25), ("access", 0.5), ("elan", 0.25), ("図", 0.125), ("привет", 0.125)];
+            let marked = Marked(marked.map(|(word, worth)| (word.to_owned(), worth)).into());
+            prop_assert_eq!(marked.snippet(&text), snippet(&marked, &text), "{}", text);
+        }
+    }
+
+    const PIECES: [&str; 24] = [
+        " ",
+        ". ",
+        "open",
+        "OPEN ",
+        " Access, ",
+        "access\u{ad}",
+        "élan",
+        " Elan ",
+        "e\u{301}lan ",
+        "図",
+        "図書館の開放時間、",
+        " привет ",
+        "Привет,",
+        "é ",
+        "“quoted” ",
+        "word ",
+        " a b c ",
+        "between them ",
+        "\u{ad}",
+        "a\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}\u{ad}b",
+        "\u{a0}",
+        "0123456789012345678901234567890123456789012345678901234567890123456789",
+        "x01234567890123456789012345678901234567890123456789012345678901",
+        "\n",
+    ];
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use archive_storage::UrlId;
 
 use super::{
-    Document, Error, FIND_WORDS_MAX, Find, Options, Reader, TEXT_BYTES_MAX, TextQuery, View, Writer, check,
+    Document, Error, FIND_WORDS_MAX, Find, Options, Reader, Readers, TEXT_BYTES_MAX, TextQuery, View, Writer,
+    check,
 };
 
 fn document(page: u32, title: &str, text: &str) -> Document {
@@ -141,6 +142,37 @@ fn keeps_one_document_a_page() {
 }
 
 #[test]
+fn an_index_stays_open_until_its_next_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, readers) = (folder.path().join("index"), Readers::default());
+    assert!(matches!(readers.open(&path), Err(Error::Missing { .. })));
+    library(&path);
+    let open = || readers.open(&path).map(|reader| found(&reader, &TextQuery::phrase("open access")));
+    assert_eq!(open().unwrap(), [1, 2]);
+    // It is not looked for again.
+    let is_of_words =
+        |file: &std::path::PathBuf| file.extension().is_some_and(|extension| extension == "idx");
+    let mut files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+    let words = files.find(is_of_words).unwrap();
+    let away = folder.path().join("away");
+    std::fs::rename(&words, &away).unwrap();
+    assert_eq!(open().unwrap(), [1, 2]);
+    assert!(Reader::open(&path).is_err());
+    std::fs::rename(&away, &words).unwrap();
+
+    let mut writer = writer(&path);
+    writer.remove(UrlId(2));
+    writer.commit(43).unwrap();
+    assert_eq!(open().unwrap(), [1]);
+    writer.close().unwrap();
+    // A rebuild puts another one in its place.
+    std::fs::rename(&path, &away).unwrap();
+    assert!(matches!(readers.open(&path), Err(Error::Missing { .. })));
+    library(&path);
+    assert_eq!(open().unwrap(), [1, 2]);
+}
+
+#[test]
 fn loses_only_what_was_not_committed() {
     let folder = tempfile::tempdir().unwrap();
     let mut first = writer(folder.path());
@@ -226,21 +258,21 @@ fn shows_where_the_words_are() {
     let text = format!("{} Open access is growing. {}", "Before. ".repeat(50), "After. ".repeat(50));
     let reader = View::from(reader);
     let marked = reader.marked(&TextQuery::phrase("open access")).unwrap();
-    let snippet = marked.snippet(&text.into()).unwrap();
+    let snippet = marked.snippet(&text).unwrap();
     let words: Vec<&str> = snippet.found.iter().map(|range| &snippet.text[range.clone()]).collect();
     assert_eq!(words, ["Open", "access"]);
     // Of equal parts the first one, by words as the index has them.
     let twice = format!("ACCESS {} açcess", "between ".repeat(30));
-    let snippet = marked.snippet(&twice.into()).unwrap();
+    let snippet = marked.snippet(&twice).unwrap();
     assert!(
         snippet.text.starts_with("ACCESS between") && snippet.found.first() == Some(&(0..6)),
         "{snippet:?}"
     );
     assert!(snippet.text.len() <= super::SNIPPET_CHARACTERS_MAX);
-    assert_eq!(marked.snippet(&"nothing".to_owned().into()), None);
+    assert_eq!(marked.snippet("nothing"), None);
     // Far from the word before, and after a word that takes too many bytes.
     for far in [" ".repeat(255), " ".repeat(256), " ".repeat(5000), format!(" a{}b ", "\u{ad}".repeat(200))] {
-        let snippet = marked.snippet(&format!("Before.{far}open access").into()).unwrap();
+        let snippet = marked.snippet(&format!("Before.{far}open access")).unwrap();
         let words: Vec<&str> = snippet.found.iter().map(|range| &snippet.text[range.clone()]).collect();
         assert_eq!(words, ["open", "access"], "{} bytes", far.len());
     }

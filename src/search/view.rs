@@ -9,7 +9,7 @@ use tantivy::schema::Field;
 use tantivy::{Searcher, Term};
 
 use super::error::{Error, guarded};
-use super::reader::Reader;
+use super::reader::{Reader, Readers};
 use super::statistics::Statistics;
 use super::versions::{PagesAsOf, VERSIONS_FOLDER};
 use super::{FOLDER, TextQuery};
@@ -34,14 +34,25 @@ impl From<Reader> for View<'_> {
     }
 }
 
+/// An index of an archive, which may be open already.
+fn reader(store: &Store, name: &str, open: Option<&Readers>) -> Result<Reader, Error> {
+    let folder = store.path().join(name);
+    open.map_or_else(|| Reader::open(&folder), |open| open.open(&folder))
+}
+
 impl<'a> View<'a> {
     /// The versions that were current in an archive before an instant, as far as `access` shows them.
     ///
     /// # Errors
     /// As [`Reader::open`]; [`Error::NoVersions`] when the archive keeps no index of older versions.
-    pub fn past(store: &'a Store, access: Access, before: DateTime<Utc>) -> Result<Self, Error> {
-        let newest = Reader::open(&store.path().join(FOLDER))?;
-        let older = match Reader::open(&store.path().join(VERSIONS_FOLDER)) {
+    pub fn past(
+        store: &'a Store,
+        access: Access,
+        before: DateTime<Utc>,
+        open: Option<&Readers>,
+    ) -> Result<Self, Error> {
+        let newest = reader(store, FOLDER, open)?;
+        let older = match reader(store, VERSIONS_FOLDER, open) {
             Err(Error::Missing { .. }) => return Err(Error::NoVersions),
             older => older?,
         };
@@ -55,10 +66,15 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     /// As [`View::past`].
-    pub fn of(store: &'a Store, access: &Access, before: Option<DateTime<Utc>>) -> Result<Self, Error> {
+    pub fn of(
+        store: &'a Store,
+        access: &Access,
+        before: Option<DateTime<Utc>>,
+        open: Option<&Readers>,
+    ) -> Result<Self, Error> {
         match before {
-            Some(before) => Self::past(store, access.clone(), before),
-            None => Ok(Reader::open(&store.path().join(FOLDER))?.into()),
+            Some(before) => Self::past(store, access.clone(), before, open),
+            None => Ok(reader(store, FOLDER, open)?.into()),
         }
     }
 

@@ -68,7 +68,7 @@ fn write(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], out: &mut Bound
     let mut line = |line: &[u8]| out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(into);
     let head = Head { origins: Some(origins.map(String::clone)), ..Head::of(seen.store)? };
     line(&serde_json::to_vec(&head).map_err(into)?)?;
-    nodes::answer(seen.store, &seen.access, &ask, limits(), Some(seen.lately.texts()), &mut |answer| {
+    nodes::answer(seen.store, &seen.access, &ask, limits(), Some(seen.lately.kept()), &mut |answer| {
         line(&serde_json::to_vec(&answer).map_err(into)?)
     })?;
     out.flush().map_err(into)

@@ -8,7 +8,7 @@ use super::Shared;
 use super::opened::Archive;
 use crate::access::Role;
 use crate::cluster::Partition;
-use crate::find::Texts;
+use crate::find::Kept;
 use crate::nodes::{AskError, Asked, Http, Known, Missing, Node, Source};
 use crate::query::Limits;
 
@@ -35,13 +35,13 @@ pub(super) enum Part {
 pub(super) struct Front {
     parts: Vec<Part>,
     http: Arc<Http>,
-    texts: Arc<Texts>,
+    kept: Arc<Kept>,
     known: Mutex<Known>,
 }
 
 impl Front {
-    pub(super) fn new(parts: Vec<Part>, http: Http, texts: Arc<Texts>) -> Self {
-        Self { parts, http: Arc::new(http), texts, known: Mutex::default() }
+    pub(super) fn new(parts: Vec<Part>, http: Http, kept: Arc<Kept>) -> Self {
+        Self { parts, http: Arc::new(http), kept, known: Mutex::default() }
     }
 
     /// The archives' names, in their order.
@@ -74,7 +74,7 @@ impl Front {
         });
         let until = Instant::now() + TIME_MAX;
         let asked = Asked::new(sources.collect(), Arc::clone(&self.http))?;
-        let asked = asked.within(Limits::SERVED).until(until).keeping(&self.texts);
+        let asked = asked.within(Limits::SERVED).until(until).keeping(&self.kept);
         let mut asked = match self.kept() {
             Some(known) => asked.knowing(known),
             None => asked,

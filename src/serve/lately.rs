@@ -5,7 +5,6 @@
 
 use std::hash::Hash;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_storage::Store;
@@ -15,8 +14,8 @@ use lru::LruCache;
 use super::ask;
 use super::opened::Seen;
 use super::page::{Site, Start};
-use crate::find::{self, FindError, Options, Results, Texts, Typed};
-use crate::search::{FOLDER, VERSIONS_FOLDER};
+use crate::find::{self, FindError, Options, Results, Typed};
+use crate::search::{Commit, FOLDER, VERSIONS_FOLDER};
 
 /// Answers of a kind that are kept, and the most bytes of texts of each.
 const ANSWERS_KEPT: usize = 512;
@@ -30,7 +29,7 @@ pub(super) struct Lately {
     /// By their names.
     pub(super) sites: Kept<String, Site>,
     /// Those of all archives that are served.
-    texts: Arc<Texts>,
+    kept: Arc<find::Kept>,
 }
 
 /// Answers of a kind, by what was asked.
@@ -48,8 +47,7 @@ struct Answers<K: Hash + Eq, V> {
 struct Basis {
     state: u64,
     checkpoint: u64,
-    /// The files that say what was committed to the indexes; each commit writes them again.
-    indexes: [Option<(u64, i64, i64)>; 2],
+    indexes: [Option<Commit>; 2],
 }
 
 /// A search, and which of its results are wanted.
@@ -69,13 +67,13 @@ impl<K: Hash + Eq, V> Default for Kept<K, V> {
 }
 
 impl Lately {
-    pub(super) fn new(texts: Arc<Texts>) -> Self {
-        Self { texts, ..Self::default() }
+    pub(super) fn new(kept: Arc<find::Kept>) -> Self {
+        Self { kept, ..Self::default() }
     }
 
-    /// Texts that results have shown.
-    pub(super) fn texts(&self) -> &Texts {
-        &self.texts
+    /// What is kept of searches whose answers are not.
+    pub(super) fn kept(&self) -> &find::Kept {
+        &self.kept
     }
 
     /// What a search finds, with counts.
@@ -86,8 +84,8 @@ impl Lately {
         typed: &Typed,
     ) -> Result<Arc<Results>, FindError> {
         let (limit, skip, before) = (wanted.limit, wanted.skip, wanted.before);
-        let (limits, texts) = (ask::limits(), Some(&*self.texts));
-        let options = Options { limit, skip, facets: true, before, limits, texts, ..Options::default() };
+        let (limits, kept) = (ask::limits(), Some(&*self.kept));
+        let options = Options { limit, skip, facets: true, before, limits, kept, ..Options::default() };
         let bytes = wanted.words.len();
         self.searches.of(
             opened,
@@ -136,10 +134,7 @@ impl<K: Hash + Eq, V> Kept<K, V> {
 
 impl Basis {
     fn of(store: &Store) -> Self {
-        let index = |folder| {
-            let meta = std::fs::metadata(store.path().join(folder).join("meta.json")).ok()?;
-            Some((meta.ino(), meta.mtime(), meta.mtime_nsec()))
-        };
+        let index = |folder| Commit::of(&store.path().join(folder));
         let state = store.state();
         Self {
             state: state.identity(),

@@ -39,7 +39,7 @@ pub use self::opened::OpenError;
 pub use self::options::{AUDIT, Members, Options, PingRules, Review, ServeError, Together};
 use self::options::{following, origins};
 use self::people::People;
-use crate::find::Texts;
+use crate::find::Kept;
 use crate::nodes::Http;
 use crate::recorder::Control;
 
@@ -196,13 +196,13 @@ impl Server {
         };
         let (first, folders) = places.split_at(usize::from(options.together.is_some()));
         let folders = options.archives.iter().zip(folders);
-        let texts = Arc::<Texts>::default();
-        let archive = |path: &Path| Held::Archive(Box::new(Archive::new(path, Arc::clone(&texts))));
+        let kept = Arc::<Kept>::default();
+        let archive = |path: &Path| Held::Archive(Box::new(Archive::new(path, Arc::clone(&kept))));
         let folders: Vec<_> = folders.map(|(path, place)| shared(archive(path), place)).collect();
         let mut all = Vec::new();
         if let Some((together, place)) = options.together.as_ref().zip(first.first()) {
             let http = Http::on(runtime.handle().clone(), together.wait, front::ANSWERS_BYTES_MAX)?;
-            let front = Front::new(together.parts(&folders), http, Arc::clone(&texts));
+            let front = Front::new(together.parts(&folders), http, Arc::clone(&kept));
             all.push(shared(Held::Together(front), place));
         }
         all.extend(folders);

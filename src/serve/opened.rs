@@ -13,7 +13,7 @@ use archive_storage::{Store, StoreError};
 
 use super::lately::Lately;
 use crate::access::{Access, AccessError};
-use crate::find::Texts;
+use crate::find::Kept;
 
 /// How long requests share what is opened: also the greatest age of access rules.
 const SHARED: Duration = Duration::from_millis(250);
@@ -89,8 +89,8 @@ impl Current {
 }
 
 impl Archive {
-    pub(super) fn new(path: &Path, texts: Arc<Texts>) -> Self {
-        Self { path: path.to_owned(), current: Mutex::default(), lately: Lately::new(texts) }
+    pub(super) fn new(path: &Path, kept: Arc<Kept>) -> Self {
+        Self { path: path.to_owned(), current: Mutex::default(), lately: Lately::new(kept) }
     }
 
     /// Its folder.

@@ -64,6 +64,15 @@ pub(crate) fn read(
     reader.finish()
 }
 
+/// The text of an HTML document, as [`read`] finds it.
+pub(crate) fn text(html: &str, syntax: Syntax) -> String {
+    let mut outlinks = Outlinks::without_links();
+    let mut reader = Reader::new(html, encoding_rs::UTF_8, "", &mut outlinks);
+    (reader.syntax, reader.is_text_alone) = (syntax, true);
+    reader.document(html);
+    reader.text.finish().0
+}
+
 /// Reads the links of one element of XHTML or SVG, whose attributes have their entities resolved.
 pub(crate) fn read_element(name: &str, attributes: &[Attribute<'_>], outlinks: &mut Outlinks) {
     let mut reader = Reader::new("", encoding_rs::UTF_8, "", outlinks);
@@ -92,6 +101,8 @@ struct Reader<'a, 'o> {
     /// Links of the HTTP head, which no base changes.
     links_of_head: usize,
     syntax: Syntax,
+    /// Whether nothing but the text is asked for.
+    is_text_alone: bool,
     /// Whether entities in attributes are resolved already.
     is_decoded: bool,
     /// Whether the script that begins is one of data.
@@ -120,6 +131,7 @@ impl<'a, 'o> Reader<'a, 'o> {
             early: Vec::new(),
             base_may_come: true,
             syntax: Syntax::Html,
+            is_text_alone: false,
             is_decoded: false,
             script_is_data: false,
             depth: 0,
@@ -133,7 +145,8 @@ impl<'a, 'o> Reader<'a, 'o> {
             match token {
                 Token::Text(text) => self.text.push(&decode_entities(text)),
                 Token::PlainText(text) => self.text.push(text),
-                Token::Conditional(markup) => self.fallback(markup),
+                Token::Conditional(markup) if !self.is_text_alone => self.fallback(markup),
+                Token::Conditional(_) => {}
                 Token::Tag(tag) => {
                     let element = Element::of(tag.name);
                     let is_over = tag.is_end || tag.is_self_closing && self.syntax == Syntax::Xml;
@@ -149,7 +162,7 @@ impl<'a, 'o> Reader<'a, 'o> {
     }
 
     fn tag(&mut self, element: Element, tag: &Tag<'a, '_>) {
-        if self.namespaces.is_math() && !tag.is_end && element != Element::Anchor {
+        if !self.is_text_alone && self.namespaces.is_math() && !tag.is_end && element != Element::Anchor {
             self.anchor(tag.attributes);
         }
         self.namespaces.meet(element, tag);
@@ -186,7 +199,7 @@ impl<'a, 'o> Reader<'a, 'o> {
             Element::Heading => self.text.begin_heading(),
             _ => {}
         }
-        if !tag.attributes.is_empty() {
+        if !tag.attributes.is_empty() && !self.is_text_alone {
             self.outlinks.set_template(self.text.has_open_regions());
             self.attributes(element, tag.attributes);
         }
@@ -196,11 +209,12 @@ impl<'a, 'o> Reader<'a, 'o> {
     fn raw_text(&mut self, element: Element, markup: &mut Markup<'a>) {
         let Some(text) = markup.raw_text_of(element) else { return };
         match element {
+            Element::Preformatted | Element::PlainText => self.text.push(text),
+            _ if self.is_text_alone => {}
             Element::Script => self.script(text),
             Element::Style => self.style(text),
             Element::Title => self.take_title(text),
             Element::NoScript | Element::NoFrames => self.fallback(text),
-            Element::Preformatted | Element::PlainText => self.text.push(text),
             _ => {}
         }
     }

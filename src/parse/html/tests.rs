@@ -237,6 +237,11 @@ proptest::proptest! {
     ) {
         let html = pieces.concat();
         proptest::prop_assert_eq!(texts(&html), texts_by_judge(&html), "{}", html);
+        for syntax in [Syntax::Html, Syntax::Xml] {
+            let mut outlinks = Outlinks::without_links();
+            let facts = read(&html, encoding_rs::UTF_8, syntax, "", &mut outlinks);
+            proptest::prop_assert_eq!(text(&html, syntax), facts.text, "{}", html);
+        }
     }
 }
 

@@ -28,6 +28,7 @@ mod hostile;
 mod hostile_documents;
 mod hostile_imports;
 mod hostile_names;
+mod hubs;
 mod importance;
 mod imports;
 mod kill;

@@ -43,6 +43,7 @@ mod nodes_asked;
 mod nodes_hostile;
 mod operation;
 mod ordered;
+mod ordered_anywhere;
 mod orders;
 mod outputs;
 mod people;

@@ -90,11 +90,16 @@ impl<'a> Nodes<'a> {
     pub(crate) fn status(&self) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
         command.args(["cluster", "status", "--json", "--cluster", &self.url()]);
-        if let Some((server, _)) = self.s3 {
-            to(server, &mut command);
-        }
-        let finished = start(&mut command).wait();
+        let finished = start(self.reach(&mut command)).wait();
         finished.json().pop().unwrap_or_else(|| panic!("{finished:?}"))
+    }
+
+    /// Lets a command speak to the server of the object store, if it is not a folder.
+    pub(crate) fn reach<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        match self.s3 {
+            Some((server, _)) => to(server, command),
+            None => command,
+        }
     }
 
     /// What all of them have captured: payload digests by URL, and captures beyond the first of each URL.

@@ -22,10 +22,10 @@ use crate::support::{Archive, Dice, TestWeb, captures, kills};
 const KILLS: u64 = 6;
 
 /// Gives an order to a cluster.
-fn order(nodes: &Nodes, command: &str, more: &[&str]) -> Finished {
+pub(crate) fn order(nodes: &Nodes, command: &str, more: &[&str]) -> Finished {
     let mut order = Command::new(env!("CARGO_BIN_EXE_archive"));
     order.args(command.split(' ')).args(more).args(["--cluster", &nodes.url()]);
-    start(&mut order).wait()
+    start(nodes.reach(&mut order)).wait()
 }
 
 fn import(nodes: &Nodes, sheet: &str, more: &[&str]) -> Finished {
@@ -33,37 +33,37 @@ fn import(nodes: &Nodes, sheet: &str, more: &[&str]) -> Finished {
     order(nodes, "review import", &[&[file.to_str().unwrap(), "--by", "anna"], more].concat())
 }
 
-fn erase(nodes: &Nodes, urls: &[&str], more: &[&str]) -> Finished {
+pub(crate) fn erase(nodes: &Nodes, urls: &[&str], more: &[&str]) -> Finished {
     let list = nodes.archives[0].file("list.txt", urls.join("\n"));
     let list = ["--urls", list.to_str().unwrap(), "--reason", "court order", "--yes"];
     order(nodes, "erase", &[&list, more].concat())
 }
 
-fn carry_out(nodes: &Nodes, archive: &Archive) -> Finished {
+pub(crate) fn carry_out(nodes: &Nodes, archive: &Archive) -> Finished {
     ask(nodes, &["--archive", folder(archive)])
 }
 
-fn listed(nodes: &Nodes) -> String {
+pub(crate) fn listed(nodes: &Nodes) -> String {
     ask(nodes, &[]).succeeded().text()
 }
 
-fn log(archive: &Archive) -> Vec<Value> {
+pub(crate) fn log(archive: &Archive) -> Vec<Value> {
     archive.json("review log", &[""; 0])
 }
 
 /// What a decision is about.
-fn subject(decision: &Value) -> String {
+pub(crate) fn subject(decision: &Value) -> String {
     let on = decision["what"]["said"]["on"].as_object().unwrap();
     on.values().next().unwrap().as_str().unwrap().to_owned()
 }
 
 /// Pages with a capture that has content.
-fn pages(archive: &Archive) -> Vec<String> {
+pub(crate) fn pages(archive: &Archive) -> Vec<String> {
     let rows = archive.json("query", &["page type = html and status = 200 select url order by url"]);
     rows.iter().map(|row| row["url"].as_str().unwrap().to_owned()).collect()
 }
 
-fn forbidden(archive: &Archive) -> BTreeSet<String> {
+pub(crate) fn forbidden(archive: &Archive) -> BTreeSet<String> {
     let name = |row: &Value| match row["url"].as_str() {
         Some(url) => url.to_owned(),
         None => format!("urn:sha256:{}", row["sha256"].as_str().unwrap()),
@@ -114,12 +114,18 @@ fn decisions_reach_the_archives_of_their_sites_once() {
         import(&nodes, &sheet, &[]).succeeded().text(),
         "decisions: order 1 is published, for all partitions\n"
     );
-    assert_eq!(listed(&nodes), "decisions: 1 order, not yet carried out by partitions 1, 2\n");
+    assert_eq!(
+        listed(&nodes),
+        "decisions: 1 order, carried out by 0 of 2 partitions, not yet by partitions 1, 2\n"
+    );
 
     // The second node is down, and comes back later.
     let text = carry_out(&nodes, one).succeeded().text();
     assert_eq!(text, format!("{}: decisions: order 1: {} decisions taken in\n", folder(one), own[0].len()));
-    assert_eq!(listed(&nodes), "decisions: 1 order, not yet carried out by partition 2\n");
+    assert_eq!(
+        listed(&nodes),
+        "decisions: 1 order, carried out by 1 of 2 partitions, not yet by partition 2\n"
+    );
     assert_eq!((log(one).len(), log(other).len()), (own[0].len(), 0));
     take_over(&nodes).succeeded();
     assert_eq!(listed(&nodes), "decisions: 1 order, carried out by all partitions\n");
@@ -181,7 +187,9 @@ fn what_is_to_be_erased_goes_wherever_it_is_and_does_not_come_back() {
     let known = [pages(one), pages(other)];
     let (gone, kept) = (known[1][0].as_str(), known[0].as_slice());
     let unseen = elsewhere(&nodes, 0);
-    order(&nodes, "erase", &["site = \"a.test\"", "--reason", "x", "--yes"]).refused(2, &["--urls FILE"]);
+    order(&nodes, "erase", &["--urls", "list.txt", "--dry-run"])
+        .refused(2, &["--dry-run has nothing to say"]);
+    order(&nodes, "erase", &["--list"]).refused(2, &["give QUERY, --urls FILE or --lift URL"]);
     erase(&nodes, &[], &[]).refused(2, &["it names no page"]);
     let erased = erase(&nodes, &[gone, &unseen], &[]).succeeded().text();
     assert_eq!(erased, "erasures: order 1 is published, for all partitions\n");
@@ -191,7 +199,7 @@ fn what_is_to_be_erased_goes_wherever_it_is_and_does_not_come_back() {
     take_over(&nodes).refused(1, &[folder(other), "erasures: order 1 waits", "process"]);
     assert_eq!(
         listed(&nodes),
-        "erasures: 1 order, not yet carried out by partition 2\n  order 1: 0 pages erased\n"
+        "erasures: 1 order, carried out by 1 of 2 partitions, not yet by partition 2\n  order 1: 0 pages erased so far\n"
     );
     drop(held);
     let text = take_over(&nodes).succeeded();
@@ -284,7 +292,8 @@ fn a_partition_that_begins_later_begins_with_its_orders() {
     assert_eq!((forbidden(own), log(own).len()), ([gone.clone()].into(), 1));
     assert!(!captures(&own.path).urls().contains(gone));
     assert!(
-        listed(&nodes).contains("decisions: 1 order, not yet carried out by partition 1\n"),
+        listed(&nodes)
+            .contains("decisions: 1 order, carried out by 1 of 2 partitions, not yet by partition 1\n"),
         "{}",
         listed(&nodes)
     );
@@ -306,7 +315,7 @@ fn an_erase_that_is_killed_is_carried_out_in_the_end() {
         let last = carry_out(&nodes, own).succeeded();
         assert!(!pages(own).contains(&gone.to_owned()), "{last:?}");
         let report = listed(&nodes);
-        assert!(report.ends_with(&format!("order {number}: 1 page erased\n")), "{report}");
+        assert!(report.ends_with(&format!("order {number}: 1 page erased so far\n")), "{report}");
     }
     own.verify();
     assert_eq!(pages(own).len() + usize::try_from(kills).unwrap(), known.len());

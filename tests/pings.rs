@@ -25,14 +25,14 @@ const KEY: &str = "0123abcd-key";
 
 /// A site whose files a test changes, with the paths that it was asked for.
 #[derive(Clone, Default)]
-struct Site {
+pub(crate) struct Site {
     files: Arc<Mutex<BTreeMap<String, String>>>,
     asked: Arc<Mutex<Vec<String>>>,
     address: String,
 }
 
 impl Site {
-    fn start(pages: usize) -> Self {
+    pub(crate) fn start(pages: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let site = Self { address: listener.local_addr().unwrap().to_string(), ..Self::default() };
         let links: String = (0..pages).map(|number| format!("<a href=/p{number}>p{number}</a>")).collect();
@@ -49,7 +49,7 @@ impl Site {
         site
     }
 
-    fn put(&self, path: &str, body: &str) {
+    pub(crate) fn put(&self, path: &str, body: &str) {
         self.files.lock().unwrap().insert(path.to_owned(), body.to_owned());
     }
 
@@ -78,12 +78,12 @@ impl Site {
         Ok(())
     }
 
-    fn options(&self) -> [String; 4] {
+    pub(crate) fn options(&self) -> [String; 4] {
         ["--delay".into(), "0".into(), "--connect-to".into(), format!("::{}", self.address)]
     }
 
     /// An archive of it, from a time before all notices.
-    fn crawled(&self) -> Archive {
+    pub(crate) fn crawled(&self) -> Archive {
         let archive = Archive::new();
         let mut command = archive.crawl(&["http://a.test/".to_owned()], &self.options());
         start(command.args(["--scope", "host", "--clock", "2026-01-01T00:00:00Z"])).wait().succeeded();
@@ -105,15 +105,15 @@ fn post(address: &str, path: &str, body: &str) -> Answer {
     Answer { status, fields: Vec::new(), body: answer.into_bytes() }
 }
 
-fn get(address: &str, path: &str) -> Answer {
+pub(crate) fn get(address: &str, path: &str) -> Answer {
     ask(address, "GET", path, &[])
 }
 
-fn text(answer: &Answer) -> String {
+pub(crate) fn text(answer: &Answer) -> String {
     String::from_utf8_lossy(&answer.body).into_owned()
 }
 
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
@@ -121,7 +121,7 @@ fn indexnow(url: &str, key: &str) -> String {
     format!("/indexnow?url={}&key={key}", encoded(url))
 }
 
-fn waiting(archive: &Archive) -> Vec<PathBuf> {
+pub(crate) fn waiting(archive: &Archive) -> Vec<PathBuf> {
     let folder = archive.path.join("pings");
     let entries = fs::read_dir(folder).map(|entries| entries.map(|entry| entry.unwrap().path()).collect());
     let mut all: Vec<PathBuf> = entries.unwrap_or_default();
@@ -129,7 +129,7 @@ fn waiting(archive: &Archive) -> Vec<PathBuf> {
     all
 }
 
-fn captures(archive: &Archive, path: &str) -> u64 {
+pub(crate) fn captures(archive: &Archive, path: &str) -> u64 {
     let query = format!("page url = \"http://a.test{path}\" select captures");
     archive.json("query", &[query]).first().map_or(0, |row| row["captures"].as_u64().unwrap())
 }
@@ -349,133 +349,4 @@ fn a_page_with_ten_thousand_captures_is_shown_in_pieces() {
     assert!(text(&page).contains("Older captures"));
     let map = text(&get(&served.replay, "/timemap/link/http://a.test/"));
     assert_eq!(map.matches("memento\"").count(), CAPTURES);
-}
-
-/// A hub: it keeps the requests that it got, and asks back when a test says so.
-struct Hub {
-    address: String,
-    asked: Arc<Mutex<Vec<BTreeMap<String, String>>>>,
-}
-
-impl Hub {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let hub = Self { address: listener.local_addr().unwrap().to_string(), asked: Arc::default() };
-        let asked = Arc::clone(&hub.asked);
-        thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let (mut lines, mut line, mut length) =
-                    (BufReader::new(stream.try_clone().unwrap()), String::new(), 0);
-                while lines.read_line(&mut line).unwrap_or(0) > 2 {
-                    if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                        length = value.trim().parse().unwrap();
-                    }
-                    line.clear();
-                }
-                let mut body = vec![0; length];
-                lines.read_exact(&mut body).unwrap();
-                asked.lock().unwrap().push(url::form_urlencoded::parse(&body).into_owned().collect());
-                let _ = stream.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
-            }
-        });
-        hub
-    }
-
-    fn asked(&self) -> Vec<BTreeMap<String, String>> {
-        self.asked.lock().unwrap().clone()
-    }
-}
-
-#[test]
-fn a_hub_is_subscribed_to_and_what_it_signs_is_fetched_first() {
-    let (site, hub) = (Site::start(3), Hub::start());
-    let feed = format!(
-        "<feed xmlns='http://www.w3.org/2005/Atom'><title>f</title><link rel='hub' href='http://{}/hub'/>\
-         <link rel='self' href='http://a.test/p1'/></feed>",
-        hub.address
-    );
-    site.put("/p1", &feed);
-    let archive = site.crawled();
-    let served = Served::with(&archive, &["--pings"]);
-    archive.run("watch", &["page url = \"http://a.test/p1\"", "--every", "1d", "--name", "feed"]).succeeded();
-    let connect = format!("hub.test:80:{}", hub.address);
-    site.put("/p1", &feed.replace(&hub.address, "hub.test"));
-    let refresh = |budget: &str| {
-        let mut command = archive.command("refresh");
-        command.args([
-            "--budget",
-            budget,
-            "--shortest",
-            "1s",
-            "--callback",
-            &format!("http://{}/", served.application),
-        ]);
-        start(command.args(["--connect-to", &connect]).args(site.options())).wait().succeeded()
-    };
-    let run = refresh("9");
-    assert!(run.errors.contains("subscriptions: 1 hub asked, 0 did not take it"), "{}", run.errors);
-    let asked = hub.asked();
-    assert_eq!(asked.len(), 1);
-    let field = |name: &str| asked[0][name].clone();
-    assert_eq!([field("hub.mode"), field("hub.topic")], ["subscribe", "http://a.test/p1"]);
-    let callback =
-        field("hub.callback").strip_prefix(&format!("http://{}", served.application)).unwrap().to_owned();
-    assert_eq!(callback.len(), "/websub/".len() + 32);
-
-    // The hub asks back: only of what was asked for, and once.
-    let address = &served.application;
-    let question = |topic: &str, challenge: &str| {
-        let topic = encoded(topic);
-        get(
-            address,
-            &format!(
-                "{callback}?hub.mode=subscribe&hub.topic={topic}&hub.challenge={challenge}&hub.lease_seconds=864000"
-            ),
-        )
-    };
-    let send = |path: &str, body: &str, signature: &str| {
-        let mut stream = TcpStream::connect(address).unwrap();
-        let fields = format!("Host: {address}\r\nConnection: close\r\nX-Hub-Signature: {signature}");
-        let head = format!("POST {path} HTTP/1.1\r\n{fields}\r\nContent-Length: {}\r\n\r\n", body.len());
-        let _ = stream.write_all((head + body).as_bytes());
-        let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer);
-        answer.split(' ').nth(1).unwrap().parse::<u16>().unwrap()
-    };
-    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, field("hub.secret").as_bytes());
-    let signature = |body: &str| {
-        let tag = ring::hmac::sign(&key, body.as_bytes());
-        tag.as_ref().iter().fold("sha256=".to_owned(), |text, byte| text + &format!("{byte:02x}"))
-    };
-    assert_eq!(
-        (send(&callback, "new", &signature("new")), waiting(&archive).len()),
-        (202, 0),
-        "before the lease"
-    );
-    assert_eq!(question("http://a.test/p2", "abc").status, 404);
-    let answer = question("http://a.test/p1", "abc");
-    assert_eq!((answer.status, text(&answer)), (200, "abc".to_owned()));
-    assert_eq!(question("http://a.test/p1", "def").status, 404);
-
-    // What is not signed is accepted and dropped; the same twice waits once.
-    let nobody = format!("/websub/{}", "0".repeat(32));
-    for (path, body, tag, status, count) in [
-        (&callback, "new", signature("old"), 202, 0),
-        (&callback, "new", String::new(), 202, 0),
-        (&nobody, "new", signature("new"), 410, 0),
-        (&callback, " ".repeat((4 << 20) + 1).as_str(), signature("new"), 413, 0),
-        (&callback, "new", signature("new"), 202, 1),
-        (&callback, "new", signature("new"), 202, 1),
-    ] {
-        assert_eq!((send(path, body, &tag), waiting(&archive).len()), (status, count), "{path} {tag}");
-    }
-    let before = captures(&archive, "/p1");
-    let run = refresh("1");
-    assert!(run.errors.contains("1 page to be fetched first"), "{}", run.errors);
-    assert_eq!((captures(&archive, "/p1"), waiting(&archive).len()), (before + 1, 0));
-    assert_eq!(hub.asked().len(), 1, "the lease lasts");
-    // Without the watch the subscription ends.
-    archive.run("watch remove", &["feed"]).succeeded();
-    refresh("1");
-    assert_eq!(send(&callback, "new", &signature("new")), 410);
 }

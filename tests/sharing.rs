@@ -24,6 +24,7 @@ pub(crate) fn crawled(served: &TestWeb) -> Nodes<'_> {
 pub(crate) fn share(nodes: &Nodes, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
     command.args(["cluster", "share", "--cluster", &nodes.url()]).args(more);
+    nodes.reach(&mut command);
     command
 }
 

@@ -4,11 +4,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::cluster::{
-    Activity, Asked, Audit, Drained, InFlight, Member, Mode, PARTITIONS_MAX, Status, audit, drain, moved,
-    plan,
+    Activity, Asked, Audit, Drained, InFlight, Member, Mode, PARTITIONS_MAX, Publications, Status, audit,
+    drain, moved, plan,
 };
+use archive::share::Progress;
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
+use serde::Serialize;
 
 use self::share::ShareArgs;
 use super::options::duration;
@@ -74,7 +76,7 @@ pub(crate) struct BalanceArgs {
     json: bool,
 }
 
-/// Show each partition's progress, the batches in flight, and whether all cash is accounted for
+/// Show each partition's progress, the batches in flight, whether all cash is accounted for, and how far the partitions are with orders
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit code 1 when cash was lost or made, to the last unit; 0 also while batches have yet to be written.
@@ -90,6 +92,14 @@ pub(crate) struct StatusArgs {
     /// One JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// The state of a cluster.
+#[derive(Serialize)]
+struct Standing<'a> {
+    #[serde(flatten)]
+    audit: &'a Audit,
+    orders: Vec<Progress>,
 }
 
 /// A crawl's place among others.
@@ -196,10 +206,13 @@ fn leave(args: &DrainArgs) -> anyhow::Result<ExitCode> {
 
 fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let audit = audit(&args.cluster)?;
+    let orders = || Ok::<_, anyhow::Error>(Progress::look(&Publications::look(&args.cluster)?)?);
     if args.json {
-        output::json_line(&audit)?;
+        output::json_line(&Standing { audit: &audit, orders: orders()? })?;
     } else {
+        // What is wrong with a report must not hide this.
         show(&audit)?;
+        orders()?.iter().try_for_each(orders::show_progress)?;
     }
     Ok(if audit.is_exact == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -45,6 +45,7 @@ const EXPORTS_SHOWN: usize = 20;
   archive erase --lift https://www.example.org/private/
   archive erase --list
   archive erase --urls list.txt --reason 'court order 12/34' --cluster s3://crawl/cluster     # whichever partitions have them
+  archive erase 'site = \"example.org\"' --reason 'court order 12/34' --cluster s3://crawl/cluster
 
 A query for sites means all their pages. A list of URLs has one URL per line; # begins a comment.")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["query", "urls", "lift", "list", "resume"]))]
@@ -203,23 +204,34 @@ fn listed<T: Ord>(file: &Path, named: impl Fn(&str) -> anyhow::Result<T>) -> any
 
 /// Orders an erase, or the end of one, in all partitions.
 fn order(args: &Args, cluster: &str) -> anyhow::Result<()> {
-    let (urls, order) = match &args.urls {
-        Some(file) if !args.dry_run => {
-            let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
-            (listed(file, url_of)?, Some(Order { reason: reason(args)?, keep_copies, forget_url }))
+    let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
+    let order = || Ok::<_, anyhow::Error>(Order { reason: reason(args)?, keep_copies, forget_url });
+    let time = Utc::now().trunc_subsecs(0);
+    let erasure = match (&args.query, &args.urls) {
+        (Some(query), _) if !args.dry_run => Erasure::by_query(time, query.clone(), order()?),
+        (None, Some(file)) if !args.dry_run => {
+            Erasure::new(time, listed(file, url_of)?.into_iter().collect(), Some(order()?))
         }
-        None if !args.lift.is_empty() => {
-            (args.lift.iter().map(|url| url_of(url)).collect::<Result<_, _>>()?, None)
+        (None, None) if !args.lift.is_empty() => {
+            let urls = args.lift.iter().map(|url| url_of(url)).collect::<Result<_, _>>()?;
+            Erasure::new(time, urls, None)
         }
         _ => {
-            let text = "with --cluster, name the pages with --urls FILE, or give --lift; `archive query` with several --archive lists pages";
+            let text = if args.dry_run {
+                "with --cluster no archive is asked, so --dry-run has nothing to say; `archive query` with several --archive lists the pages of a query"
+            } else {
+                "with --cluster, give QUERY, --urls FILE or --lift URL"
+            };
             return Err(UsageError(text.to_owned()).into());
         }
     };
-    if order.is_some() {
-        confirm(args, &format!("Erase {} in all partitions", output::count(urls.len() as u64, "page")))?;
+    if erasure.erase.is_some() {
+        let what = match &args.query {
+            Some(_) => "all pages that match".to_owned(),
+            None => output::count(erasure.urls.len() as u64, "page"),
+        };
+        confirm(args, &format!("Erase {what} in all partitions"))?;
     }
-    let erasure = Erasure::new(Utc::now().trunc_subsecs(0), urls.into_iter().collect(), order);
     orders::publish(cluster, &share::orders::Order::Erase(erasure), args.json)
 }
 

@@ -10,7 +10,7 @@ use archive::cluster;
 use archive::crawl::{self, End, Options, Purpose, Status};
 use archive::ledger::Credits;
 use archive::prepared;
-use archive::publish::hubs;
+use archive::publish::hubs::{self, Asked};
 use archive::query;
 use archive::recorder::Control;
 use archive::runs::Tallies;
@@ -35,6 +35,9 @@ mod choice;
 /// The part of the time that is kept for the end (the last checkpoint, reports), as a divisor, and at most.
 const TIME_FOR_END: u32 = 10;
 const TIME_FOR_END_MAX: Duration = Duration::from_secs(20);
+
+/// So long hubs are asked at most, and within this part of the time, where other nodes of a cluster may ask the same addresses.
+const HUBS_TIME_IN_CLUSTER: (Duration, u32) = (Duration::from_secs(300), 2);
 
 /// Fetch again the pages that matter most and have probably changed, up to a budget.
 ///
@@ -304,16 +307,21 @@ impl Run<'_> {
     ) -> anyhow::Result<(Sum, Option<Progress>)> {
         let Member { mut store, awaited, noticed, is_changed, place, .. } = member;
         let Self { args, begun, stop, .. } = *self;
+        let mut options = Options { noticed, cluster: place, ..options.clone() };
+        let mut hubs = Options { time: None, ..options.clone() };
+        if args.callback.is_some() && options.cluster.is_some() {
+            let (most, part) = HUBS_TIME_IN_CLUSTER;
+            let time = options.time.map_or(most, |time| (time / part).min(most));
+            (options.time, hubs.time) = (options.time.map(|all| all.saturating_sub(time)), Some(time));
+        }
         let path = store.path().to_owned();
         // A run that was killed left the index as it was: the next one catches up, even with nothing to fetch.
         let is_unsealed = |index: &&str| search::is_unsealed(&path.join(index));
         let is_behind = || [search::FOLDER, search::VERSIONS_FOLDER].iter().any(is_unsealed);
         if is_stopped || (pages.is_empty() && awaited.is_empty() && !is_behind()) {
-            if !is_stopped {
-                subscribe(args, &store, options, begun, stop)?;
-            }
+            let has_run = !is_stopped && subscribe(args, &mut store, hubs, begun, stop)?;
             // Where nothing was changed there is nothing to make durable.
-            if is_changed || store.state().dirty_bytes() > 0 {
+            if is_changed || has_run || store.state().dirty_bytes() > 0 {
                 prepared::close(store)?;
             }
             let end = if is_stopped { End::Stopped } else { End::Complete };
@@ -321,14 +329,16 @@ impl Run<'_> {
         }
         let count = pages.len() as u64;
         let mut progress = Progress::start(Some(count));
-        let options = Options { noticed, cluster: place, ..options.clone() };
         let (end, status) =
             crawl::run(&mut store, Purpose::Refresh { pages }, &options, stop, &mut |status| {
                 progress.show(status);
             })?;
         let mut reports = 0;
         if end != End::Stopped {
-            subscribe(args, &store, &options, begun, stop)?;
+            // A partition that another node is to have is not taken back.
+            if end != End::Drained {
+                subscribe(args, &mut store, hubs, begun, stop)?;
+            }
             let now = options.fetch.clock.now();
             let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
             reports = deliveries::print(&path, &deliveries, args.json)?;
@@ -351,15 +361,16 @@ fn callback(text: &str) -> Result<String, String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Subscribes to the hubs that pages of watches name which this run has fetched, and to those whose lease ends.
+/// Subscribes to the hubs that pages of watches name which this run has fetched, and to those whose lease ends; returns whether that was a
+/// run in the archive's cluster.
 fn subscribe(
     args: &Args,
-    store: &Store,
-    options: &Options,
+    store: &mut Store,
+    options: Options,
     begun: DateTime<Utc>,
     stop: &Control,
-) -> anyhow::Result<()> {
-    let Some(callback) = &args.callback else { return Ok(()) };
+) -> anyhow::Result<bool> {
+    let Some(callback) = args.callback.clone() else { return Ok(false) };
     let now = options.fetch.clock.now();
     let mut pages = BTreeSet::new();
     for watch in watch::list(store.path())? {
@@ -367,20 +378,34 @@ fn subscribe(
             Ok(found) => pages.extend(found),
             Err(error) => {
                 output::note(format_args!("no hubs were asked: the watch '{}' fails: {error}", watch.name));
-                return Ok(());
+                return Ok(false);
             }
         }
     }
     hubs::look(store, &pages, begun)?;
-    let asked = hubs::ask(store.path(), callback, &options.fetch, options.politeness.host_delay, stop)?;
-    if asked.taken > 0 || !asked.failed.is_empty() {
+    let takes_turns = options.cluster.is_some() && hubs::are_due(store.path(), now)?;
+    let asked = if takes_turns {
+        let options = Options { full_text: false, status: None, ..options };
+        crawl::run(store, Purpose::Subscribe { callback }, &options, stop, &mut |_| {})?.1.hubs
+    } else {
+        hubs::ask(store.path(), &callback, &options.fetch, options.politeness.host_delay, stop)?
+    };
+    if asked != Asked::default() {
         let taken = output::count(asked.taken, "hub");
         output::note(format_args!("subscriptions: {taken} asked, {} did not take it", asked.failed.len()));
+    }
+    if asked.waiting > 0 {
+        let wait = if asked.waiting == 1 {
+            "was not asked in time, and waits"
+        } else {
+            "were not asked in time, and wait"
+        };
+        output::note(format_args!("{} {wait} for the next run", output::count(asked.waiting, "hub")));
     }
     for (hub, why) in &asked.failed {
         output::note(format_args!("{hub}: {why}"));
     }
-    Ok(())
+    Ok(takes_turns)
 }
 
 /// What is left of the time for fetching.

@@ -174,7 +174,7 @@ impl Mark {
     pub fn count(&mut self, batch: &Batch, bytes: usize) {
         self.number = batch.route.number;
         self.cash += u128::from(batch.cash());
-        self.pages += batch.pages.len() as u64;
+        self.pages += batch.named() as u64;
         self.bytes += bytes as u64;
     }
 }

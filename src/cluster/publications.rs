@@ -117,15 +117,22 @@ impl Publications {
     ///
     /// # Errors
     /// As [`Publications::publish`], and when there are [`ORDERS_MAX`].
-    pub fn add_order(&mut self, list: &str, bytes: Vec<u8>, carried_out: u64) -> Result<u64, ClusterError> {
+    pub fn add_order(&mut self, list: &str, bytes: &[u8], carried_out: u64) -> Result<u64, ClusterError> {
         let last = self.newest_order(list)?.max(carried_out);
         if last >= ORDERS_MAX {
             return Err(ClusterError::TooManyOrders(list.to_owned()));
         }
-        if last > 0 {
-            self.newest.insert(list.to_owned(), Version { number: last, is_removed: false });
+        let mut taken = (last > 0).then_some(last);
+        loop {
+            if let Some(number) = taken {
+                self.newest.insert(list.to_owned(), Version { number, is_removed: false });
+            }
+            match self.publish(list, bytes.to_vec()) {
+                // Another order was added at this moment, and comes before this one.
+                Err(ClusterError::Published(_, number)) if number < ORDERS_MAX => taken = Some(number),
+                published => return published,
+            }
         }
-        self.publish(list, bytes)
     }
 
     /// What the archives of partitions have reported last.

@@ -15,6 +15,7 @@ use crate::cluster::Member;
 use crate::exchange::repack;
 use crate::fetch;
 use crate::ledger::Scope;
+use crate::publish::hubs::Asked;
 use crate::recorder::{CHECKPOINT_EVERY, Memory};
 use crate::runs::Tallies;
 use crate::selection::{CrawlPolicy, TopicStatus};
@@ -145,6 +146,11 @@ pub enum Purpose {
         /// The most urgent first.
         pages: Vec<UrlId>,
     },
+    /// Fetch nothing, but ask the hubs of subscriptions that are due, in this node's turns at their addresses.
+    Subscribe {
+        /// The URL at which hubs reach the server.
+        callback: String,
+    },
 }
 
 /// How far a run has come.
@@ -192,6 +198,9 @@ pub struct Status {
     /// What a person should know, since the last report.
     #[serde(skip)]
     pub notices: Vec<String>,
+    /// Hubs that it has asked.
+    #[serde(skip)]
+    pub hubs: Asked,
     /// Where the time went; known at the end of a run.
     #[serde(skip)]
     pub timings: Timings,

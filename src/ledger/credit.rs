@@ -211,7 +211,7 @@ impl Credits {
                 page.flags.set(flags::IN_SCOPE, inside || page.flags.has_any(flags::SEED));
                 state.set_page(id, &page)?;
                 if let Some(transfers) = self.transfers.as_mut().filter(|_| page.flags != before) {
-                    transfers.note(id, &page);
+                    transfers.note_changed(id, &page);
                 }
             }
         }

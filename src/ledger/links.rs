@@ -185,7 +185,7 @@ impl Credits {
         if page != before {
             state.set_page(target, &page)?;
             if let Some(transfers) = &mut self.transfers {
-                transfers.note(target, &page);
+                transfers.note_changed(target, &page);
             }
         }
         if opened && page.flags.has_any(flags::FETCHED) {

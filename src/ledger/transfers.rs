@@ -38,6 +38,8 @@ pub(super) struct Transfers {
     owners: Vec<u16>,
     /// Pages of other partitions that something is to be said of.
     leaving: BTreeSet<UrlId>,
+    /// Those of which everything was said since this process began, a bit for each URL: only their cash is to be said.
+    told: Vec<u64>,
     /// The partitions that they belong to.
     bound_for: BTreeSet<u16>,
     /// Whether pages of other partitions are handed out to be fetched.
@@ -79,7 +81,8 @@ impl Transfers {
         }
         let marks = read_setting(state, MARKS)?.unwrap_or_default();
         let (leaving, bound_for) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Some(Self { partition, marks, owners, leaving, bound_for, is_crossing: false }))
+        let (told, is_crossing) = (Vec::new(), false);
+        Ok(Some(Self { partition, marks, owners, leaving, told, bound_for, is_crossing }))
     }
 
     /// What all cash of an archive with these marks adds up to.
@@ -104,6 +107,25 @@ impl Transfers {
 
     pub(super) fn is_foreign(&self, host: HostId) -> bool {
         self.owner(host) != self.partition.number
+    }
+
+    /// Notes that everything is to be said of a page, as [`Transfers::note`].
+    pub(super) fn note_changed(&mut self, id: UrlId, page: &Page) {
+        if let Some(word) = self.told.get_mut(id.index() / 64) {
+            *word &= !(1 << (id.index() % 64));
+        }
+        self.note(id, page);
+    }
+
+    /// Notes that everything is now said of a page; returns whether it was before.
+    fn tell(&mut self, id: UrlId) -> bool {
+        let (place, bit) = (id.index() / 64, 1 << (id.index() % 64));
+        if place >= self.told.len() {
+            self.told.resize(place + 1, 0);
+        }
+        let before = self.told[place];
+        self.told[place] = before | bit;
+        before & bit != 0
     }
 
     /// Notes that something is to be said of a page, if it belongs to another partition and was asked for.
@@ -260,19 +282,23 @@ impl Credits {
                 page.cash = base.to_stored();
                 state.set_page(id, &page)?;
             }
-            let named = Named {
-                url: state.url(id)?,
-                cash,
-                depth: page.depth,
-                hop: char::from(page.hop),
-                via: page.via.map(|via| state.url(via)).transpose()?,
-                is_page: page.flags.has_any(flags::ACCOUNT),
-                part: flags::requisite_depth(page.flags) as u8,
-            };
+            let (is_page, is_told) = (page.flags.has_any(flags::ACCOUNT), transfers.tell(id));
+            if is_told && is_page && cash == 0 {
+                continue;
+            }
             let to = transfers.owner(page.host);
             let own = begun.entry(to).or_insert_with(|| transfers.begin(to, epoch));
-            own.url_bytes += named.url.len() + named.via.as_ref().map_or(0, String::len);
-            own.batch.pages.push(named);
+            let url = state.url(id)?;
+            own.url_bytes += url.len();
+            if is_told && is_page {
+                own.batch.again.push((url, cash));
+            } else {
+                let via = page.via.map(|via| state.url(via)).transpose()?;
+                own.url_bytes += via.as_ref().map_or(0, String::len);
+                let (depth, hop) = (page.depth, char::from(page.hop));
+                let part = flags::requisite_depth(page.flags) as u8;
+                own.batch.pages.push(Named { url, cash, depth, hop, via, is_page, part });
+            }
             if own.batch.is_full(own.url_bytes)
                 && let Some(full) = begun.remove(&to)
             {
@@ -341,6 +367,12 @@ impl Credits {
             self.take_in(state, id, named.cash)?;
             candidates.extend(self.candidate(id, &state.page(id)?));
         }
+        for (url, cash) in &batch.again {
+            // After a rebuild the page may be unknown: its cash is nobody's then, and it is named again.
+            let id = self.know(state, url, url_hash(url))?;
+            self.take_in(state, id, *cash)?;
+            candidates.extend(self.candidate(id, &state.page(id)?));
+        }
         Ok(true)
     }
 
@@ -373,7 +405,7 @@ impl Credits {
         for entry in state.pages(UrlId(0)) {
             let (id, page) = entry?;
             if news.contains_key(&transfers.owner(page.host)) {
-                transfers.note(id, &page);
+                transfers.note_changed(id, &page);
             }
         }
         transfers.marks.told.extend(news);
@@ -385,7 +417,7 @@ impl Transfers {
     fn begin(&self, to: u16, epoch: u64) -> Begun {
         let Partition { cluster, number: from, .. } = &self.partition;
         let route = Route { cluster: cluster.clone(), from: *from, to, number: self.marks.sent_to(to) + 1 };
-        Begun { batch: Batch { route, epoch, pages: Vec::new() }, url_bytes: 0 }
+        Begun { batch: Batch { route, epoch, pages: Vec::new(), again: Vec::new() }, url_bytes: 0 }
     }
 
     /// Lets a batch wait in the outbox.

@@ -4,15 +4,16 @@
 //! the fetcher with its guards, and there are few of them, one after the other. robots.txt is about pages, and not asked for a
 //! hub: the publisher of a page invites subscribers to it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
 use archive_storage::warc::HttpHead;
-use archive_storage::{Store, UrlId};
+use archive_storage::{Clock, Store, UrlId};
 use chrono::{DateTime, Utc};
 use crossbeam::channel::{Receiver, bounded};
 use url::{Url, form_urlencoded};
@@ -46,6 +47,8 @@ pub struct Asked {
     pub taken: u64,
     /// Hubs that took no request, and why.
     pub failed: Vec<(String, String)>,
+    /// Hubs that were to be asked, and wait for the next run.
+    pub waiting: u64,
 }
 
 /// Looks for the hubs of those of some pages that were fetched from a time on. A subscription to a page that is none of them, or names
@@ -163,7 +166,7 @@ impl Links<'_> {
     }
 }
 
-/// Asks the hubs whose turn has come, the longest waiting first, with a pause between two requests.
+/// Asks the hubs that are due, the longest waiting first, with a pause between two requests.
 ///
 /// # Errors
 /// When the folder of subscriptions cannot be read or written, or the system gives no thread.
@@ -174,34 +177,104 @@ pub fn ask(
     pause: Duration,
     stop: &Control,
 ) -> Result<Asked, PublishError> {
-    let failed = |source| PublishError::Queue { path: archive.join(FOLDER), source };
-    let (begun, now, mut asked) = (Instant::now(), settings.clock.now(), Asked::default());
-    let mut due = Vec::new();
-    for subscription in subscriptions(archive).map_err(failed)? {
-        if subscription.is_due(archive, now).map_err(failed)? {
-            due.push(subscription);
-        }
-    }
-    let Some(hubs) = (!due.is_empty()).then(|| Hubs::start(settings, archive)).transpose().map_err(failed)?
-    else {
-        return Ok(asked);
-    };
-    for (place, subscription) in due.into_iter().take(ASKED_MAX).enumerate() {
-        if place > 0 {
+    let begun = Instant::now();
+    let mut asking = Asking::begin(archive, origin, settings)?;
+    while !asking.is_over() && !stop.is_stopped() && begun.elapsed() < TIME_MAX {
+        if asking.next(|_| true)? && !asking.is_over() {
             thread::sleep(pause);
         }
-        if stop.is_stopped() || begun.elapsed() >= TIME_MAX {
-            break;
-        }
-        // It is on disk before the hub asks back.
-        let subscription = Subscription { asked: settings.clock.now(), ..subscription };
-        subscription.save(archive).map_err(failed)?;
-        match hubs.post(&subscription, origin) {
-            Ok(()) => asked.taken += 1,
-            Err(why) => asked.failed.push((subscription.hub, why)),
-        }
     }
-    Ok(asked)
+    Ok(asking.end())
+}
+
+/// Whether a hub is to be asked.
+///
+/// # Errors
+/// When the folder of subscriptions cannot be read.
+pub fn are_due(archive: &Path, now: DateTime<Utc>) -> Result<bool, PublishError> {
+    Ok(!due(archive, now)?.is_empty())
+}
+
+fn due(archive: &Path, now: DateTime<Utc>) -> Result<VecDeque<Subscription>, PublishError> {
+    let all = subscriptions(archive).and_then(|all| {
+        let mut due = VecDeque::new();
+        for subscription in all {
+            if due.len() < ASKED_MAX && subscription.is_due(archive, now)? {
+                due.push_back(subscription);
+            }
+        }
+        Ok(due)
+    });
+    all.map_err(|source| PublishError::Queue { path: archive.join(FOLDER), source })
+}
+
+/// Hubs that are asked one after the other, by whoever says when.
+pub struct Asking<'a> {
+    archive: &'a Path,
+    origin: &'a str,
+    clock: Clock,
+    /// None if there is nobody to ask.
+    hubs: Option<Hubs>,
+    /// The longest waiting first, and where it is, once that is known.
+    waiting: VecDeque<(Subscription, Option<Endpoint>)>,
+    asked: Asked,
+}
+
+impl<'a> Asking<'a> {
+    /// Finds those that are due.
+    ///
+    /// # Errors
+    /// When the folder of subscriptions cannot be read, or the system gives no thread.
+    pub fn begin(archive: &'a Path, origin: &'a str, settings: &Settings) -> Result<Self, PublishError> {
+        let due = due(archive, settings.clock.now())?;
+        let hubs = (!due.is_empty()).then(|| Hubs::start(settings, archive)).transpose();
+        let hubs = hubs.map_err(|source| PublishError::Queue { path: archive.join(FOLDER), source })?;
+        let waiting = due.into_iter().map(|one| (one, None)).collect();
+        Ok(Self { archive, origin, clock: settings.clock, hubs, waiting, asked: Asked::default() })
+    }
+
+    /// Whether none is left to be asked.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Asks the first whose address may be asked now, or looks up where one is; returns whether it is done with one.
+    ///
+    /// # Errors
+    /// When the folder of subscriptions cannot be written.
+    pub fn next(&mut self, mut may_ask: impl FnMut(IpAddr) -> bool) -> Result<bool, PublishError> {
+        let mut is_next =
+            |endpoint: &Option<Endpoint>| endpoint.as_ref().is_none_or(|it| may_ask(it.address.ip()));
+        let place = self.waiting.iter().position(|(_, endpoint)| is_next(endpoint));
+        let (Some(hubs), Some(place)) = (&self.hubs, place) else { return Ok(false) };
+        let Some((subscription, endpoint)) = self.waiting.remove(place) else { return Ok(false) };
+        let endpoint = match endpoint {
+            Some(endpoint) => Ok(endpoint),
+            None => match hubs.look_up(&subscription) {
+                Ok(endpoint) => {
+                    self.waiting.insert(place, (subscription, Some(endpoint)));
+                    return Ok(false);
+                }
+                failed => failed,
+            },
+        };
+        // It is on disk before the hub asks back.
+        let subscription = Subscription { asked: self.clock.now(), ..subscription };
+        let saved = subscription.save(self.archive);
+        saved.map_err(|source| PublishError::Queue { path: self.archive.join(FOLDER), source })?;
+        match endpoint.and_then(|endpoint| hubs.post(endpoint, &subscription, self.origin)) {
+            Ok(()) => self.asked.taken += 1,
+            Err(why) => self.asked.failed.push((subscription.hub, why)),
+        }
+        Ok(true)
+    }
+
+    /// What came of it.
+    #[must_use]
+    pub fn end(self) -> Asked {
+        Asked { waiting: self.waiting.len() as u64, ..self.asked }
+    }
 }
 
 /// The fetcher, for one request at a time.
@@ -225,8 +298,8 @@ impl Hubs {
         self.answers.recv().map(|(_, answer)| answer).map_err(|error| error.to_string())
     }
 
-    /// Asks for a subscription; the reason if the hub does not take it.
-    fn post(&self, subscription: &Subscription, origin: &str) -> Result<(), String> {
+    /// Where a hub is.
+    fn look_up(&self, subscription: &Subscription) -> Result<Endpoint, String> {
         let url = Url::parse(&subscription.hub).map_err(|error| error.to_string())?;
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
             return Err("it has no host".to_owned());
@@ -234,7 +307,12 @@ impl Hubs {
         let resolved = self.answer(Task::Resolve { host: host.to_owned(), port })?;
         let Answer::Resolved(address) = resolved else { return Err("it was not looked up".to_owned()) };
         let address = address.map_err(|error| error.to_string())?;
-        let endpoint = Endpoint { secure: url.scheme() == "https", host: host.into(), address };
+        Ok(Endpoint { secure: url.scheme() == "https", host: host.into(), address })
+    }
+
+    /// Asks for a subscription; the reason if the hub does not take it.
+    fn post(&self, endpoint: Endpoint, subscription: &Subscription, origin: &str) -> Result<(), String> {
+        let url = Url::parse(&subscription.hub).map_err(|error| error.to_string())?;
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("hub.mode", "subscribe")
             .append_pair("hub.topic", &subscription.topic)

@@ -7,7 +7,7 @@ use archive_grammar::{Relation, Target};
 
 use super::columns::{Column, ColumnKind, Path};
 use super::expr::Expr;
-use super::plan::{Heading, Plan, Search};
+use super::plan::{Heading, Plan, Scores, Search};
 use super::related::related;
 use super::rows::{PageText, Rows, RowsError};
 use super::{Error, Together};
@@ -34,6 +34,14 @@ impl Plan {
             return Err(Error::NotElsewhere { what });
         }
         Ok(())
+    }
+
+    /// Whether each of several archives finds by itself which of its pages match: none are limited or drawn, and nothing depends on what
+    /// others know.
+    #[must_use]
+    pub fn is_of_each(&self) -> bool {
+        let is_whole = self.limit.is_none() && self.offset == 0 && self.sample.is_none();
+        is_whole && self.scores != Scores::Decide && self.relations().next().is_none()
     }
 
     /// The plan of an inner query, by its place among the searches of each level, for the URLs of its pages; none if there is no such query.

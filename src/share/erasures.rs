@@ -9,11 +9,16 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::ShareError;
-use super::orders::{Done, is_canonical, is_for, of_url};
-use crate::cluster::Partition;
+use super::orders::{self, Done, List, ORDER_BYTES_MAX, Outcome, is_canonical, is_for, of_url};
+use crate::access::Access;
+use crate::cluster::{Partition, Publications};
 use crate::erased::{Erased, FORGOTTEN, REASON_BYTES_MAX, digest_of, forgotten_name};
 use crate::exchange::erase::{self, ErasePlan, Order};
-use crate::ledger::{capture_flags, name_as_robots_txt};
+use crate::ledger::{capture_flags, fetched_url, name_as_robots_txt};
+use crate::query::{self, Plan, Question};
+
+/// Bytes of URLs in an order that a query has led to, at most: there is room for what else it says.
+const PART_BYTES_MAX: usize = ORDER_BYTES_MAX as usize - (64 << 10);
 
 /// Pages that are to be erased, or may be fetched again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +29,12 @@ pub struct Erasure {
     pub time: DateTime<Utc>,
     /// Canonical URLs, or `urn:sha256:…` of them.
     pub urls: Vec<String>,
+    /// In the place of URLs: a query, as of that time. Each archive orders the erase of those of its pages that match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// The number of the order with the query that these pages match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<u64>,
     /// How they are erased; none if they may be fetched again.
     pub erase: Option<Order>,
 }
@@ -35,7 +46,13 @@ impl Erasure {
         if erase.as_ref().is_some_and(|order| order.forget_url) {
             urls.iter_mut().for_each(|url| *url = forgotten_name(url));
         }
-        Self { time, urls, erase }
+        Self { time, urls, query: None, of: None, erase }
+    }
+
+    /// Names pages by a query.
+    #[must_use]
+    pub fn by_query(time: DateTime<Utc>, query: String, erase: Order) -> Self {
+        Self { time, urls: Vec::new(), query: Some(query), of: None, erase: Some(erase) }
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
@@ -44,6 +61,14 @@ impl Erasure {
             && (reason.is_empty() || reason.len() > REASON_BYTES_MAX || reason.contains(char::is_control))
         {
             return Err(format!("its reason does not have 1 to {REASON_BYTES_MAX} bytes of text"));
+        }
+        if let Some(query) = &self.query {
+            let forgets = self.erase.as_ref().is_none_or(|order| order.forget_url);
+            if forgets || !self.urls.is_empty() {
+                return Err("a query can only be erased as a whole, and stays in the store: where URLs are to be forgotten, name them"
+                    .to_owned());
+            }
+            return plan(query, self.time).map(drop);
         }
         let is_digest = |text: &str| {
             text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -58,6 +83,68 @@ impl Erasure {
             None => Ok(()),
         }
     }
+}
+
+/// What a query finds in each archive.
+fn plan(query: &str, time: DateTime<Utc>) -> Result<Plan, String> {
+    let plan = Plan::of_several(query, time).map_err(|error| error.to_string())?;
+    if let Some(what) = plan.other_than_pages() {
+        return Err(query::Error::NotPages { what }.to_string());
+    }
+    if !plan.is_of_each() {
+        let problem = "each archive selects by itself: leave out limit, offset, sample, conditions on the score, and relations to the pages of another query";
+        return Err(problem.to_owned());
+    }
+    Ok(plan)
+}
+
+/// Orders the erase of the pages of an archive that match a query. Orders name them, so that an archive that was restored from an older
+/// copy, or another partition that has them, too, knows which they were. What was named before is not named again: it may have been
+/// lifted since.
+pub(super) fn select(
+    published: &mut Publications,
+    archive: &Path,
+    partition: &Partition,
+    (number, erasure): (u64, &Erasure),
+    query: &str,
+) -> Result<Done, ShareError> {
+    segment::check_repaired(archive)?;
+    // While a crawl has the archive there may be more.
+    let owner = Owner::of(archive)?;
+    let store = Store::read_only(archive)?;
+    let plan = plan(query, erasure.time).map_err(ShareError::Order)?;
+    let mut urls = BTreeSet::new();
+    for page in Question::part(&store, Access::unlimited(), plan, 0)?.pages()? {
+        let url = fetched_url(&store.state().url(page)?).to_owned();
+        let is_captured = store.state().visit(page)?.is_some_and(|visit| visit.last_capture.is_some());
+        if is_canonical(&url) && (is_captured || of_url(partition, &url) == partition.number) {
+            urls.insert(url);
+        }
+    }
+    drop((store, owner));
+    let named = urls.len() as u64;
+    for later in number + 1..=published.newest_order(List::Erasures.name())? {
+        if let Some(orders::Order::Erase(known)) = orders::read(published, List::Erasures, later)?
+            && known.of == Some(number)
+        {
+            for url in &known.urls {
+                urls.remove(url);
+            }
+        }
+    }
+    let mut urls = urls.into_iter().peekable();
+    while urls.peek().is_some() {
+        let mut bytes = 0;
+        let mut fits = |url: &String| {
+            // JSON writes a backslash as two.
+            bytes += 2 * url.len() + 3;
+            bytes <= PART_BYTES_MAX
+        };
+        let part = std::iter::from_fn(|| urls.next_if(|url| fits(url))).collect();
+        let part = Erasure { urls: part, query: None, of: Some(number), ..erasure.clone() };
+        orders::Order::Erase(part).publish(published)?;
+    }
+    Ok(Done { outcome: Outcome { named, ..Outcome::default() }, ..Done::default() })
 }
 
 /// Erases from an archive what an order says, and lets nothing of it come back.

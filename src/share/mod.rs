@@ -7,6 +7,7 @@
 
 mod erasures;
 pub mod orders;
+mod progress;
 mod record;
 
 use std::io;
@@ -24,10 +25,12 @@ use crate::erased::{Erased, ErasedError};
 use crate::exchange::erase::EraseError;
 use crate::files::{self, WholeFile};
 use crate::ledger::CreditError;
+use crate::query;
 use crate::topics::{self, TopicError};
 use crate::watch::{self, Watch, WatchError};
 
 pub use self::erasures::Erasure;
+pub use self::progress::{OrderProgress, Progress};
 
 /// A longer file of a watch is not published, and not taken over.
 pub const WATCH_BYTES_MAX: u64 = 1 << 20;
@@ -82,6 +85,9 @@ pub enum ShareError {
     /// Something cannot be erased.
     #[error(transparent)]
     Erase(#[from] EraseError),
+    /// The query of an order cannot be answered.
+    #[error(transparent)]
+    Query(#[from] query::Error),
     /// An order that cannot be published.
     #[error("{0}")]
     Order(String),

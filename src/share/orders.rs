@@ -37,7 +37,8 @@ pub const ORDER_BYTES_MAX: u64 = 16 << 20;
 pub const OUTCOMES_MAX: usize = 1000;
 
 /// A list of orders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum List {
     /// What people decided.
     Decisions,
@@ -94,6 +95,9 @@ pub struct Outcome {
     /// Decisions in conflict with others, which were left out.
     #[serde(default)]
     pub left: u64,
+    /// Pages that match the query of an erasure, and are named by further orders.
+    #[serde(default)]
+    pub named: u64,
 }
 
 /// How far an archive is with a list.
@@ -218,10 +222,10 @@ impl Order {
         for report in published.reports::<Carried>()?.values() {
             carried_out = report.number(list).max(carried_out);
         }
-        Ok(published.add_order(list.name(), bytes, carried_out)?)
+        Ok(published.add_order(list.name(), &bytes, carried_out)?)
     }
 
-    /// The numbers of the partitions that it is for; all of them if it names a page by its digest.
+    /// The numbers of the partitions that it is for; all of them if it names a page by its digest, or has a query.
     #[must_use]
     pub fn partitions(&self, published: &Publications) -> BTreeSet<u16> {
         let any = published.partition(1);
@@ -230,7 +234,9 @@ impl Order {
             Self::Decide(Resolution::Import(import)) => {
                 import.rows.iter().map(|row| any.of_site(site_of(&name(&row.said.on)))).collect()
             }
-            Self::Erase(erasure) if !erasure.urls.iter().any(|url| url.starts_with(FORGOTTEN)) => {
+            Self::Erase(erasure)
+                if erasure.query.is_none() && !erasure.urls.iter().any(|url| url.starts_with(FORGOTTEN)) =>
+            {
                 erasure.urls.iter().map(|url| of_url(&any, url)).collect()
             }
             _ => (1..=any.count).collect(),
@@ -239,7 +245,7 @@ impl Order {
 }
 
 /// An order of a list; none if it was taken out of the store.
-fn read(published: &Publications, list: List, number: u64) -> Result<Option<Order>, ShareError> {
+pub(super) fn read(published: &Publications, list: List, number: u64) -> Result<Option<Order>, ShareError> {
     let Some(bytes) = published.order(list.name(), number, ORDER_BYTES_MAX)? else { return Ok(None) };
     let name = list.name();
     let damaged = |why| {
@@ -270,7 +276,7 @@ pub fn are_waiting(published: &Publications, archive: &Path) -> Result<bool, Sha
 /// # Errors
 /// When the archive cannot be read or is no partition of this cluster, and when the store fails.
 pub fn carry_out(
-    published: &Publications,
+    published: &mut Publications,
     archive: &Path,
     wanted: Option<&Partition>,
     options: &SegmentOptions,
@@ -287,14 +293,18 @@ pub fn carry_out(
     drop(store);
     let mut carried = Carried::read(archive)?;
     for list in List::EACH {
-        let next = carried.number(list).saturating_add(1);
         let mut is_noted = true;
-        for number in next..=published.newest_order(list.name())? {
+        // One may lead to further ones.
+        while carried.number(list) < published.newest_order(list.name())? {
+            let number = carried.number(list).saturating_add(1);
             let done = match read(published, list, number) {
                 Ok(Some(Order::Decide(resolution))) => decide(published, archive, &partition, &resolution),
-                Ok(Some(Order::Erase(erasure))) => {
-                    erasures::carry_out(archive, &partition, &erasure, options)
-                }
+                Ok(Some(Order::Erase(erasure))) => match &erasure.query {
+                    Some(query) => {
+                        erasures::select(published, archive, &partition, (number, &erasure), query)
+                    }
+                    None => erasures::carry_out(archive, &partition, &erasure, options),
+                },
                 Ok(None) => {
                     carried.0.entry(list.name().to_owned()).or_default().number = number;
                     is_noted = false;
@@ -348,7 +358,7 @@ fn decide(
             Resolution::Undo { time, by, .. } => undone(&import, &known, *time, by),
         };
         let Compared { new, had, conflicts } = compared;
-        let outcome = Outcome { taken: (new.len() + had) as u64, left: conflicts.len() as u64 };
+        let outcome = Outcome { taken: (new.len() + had) as u64, left: conflicts.len() as u64, named: 0 };
         let conflicts = conflicts.into_iter().map(|(row, other)| (import.rows[row].said.on.clone(), other));
         let done = Done { outcome, conflicts: conflicts.collect(), ..Done::default() };
         // Somebody else may have decided meanwhile.
@@ -406,7 +416,7 @@ mod tests {
         for (list, number) in
             List::EACH.into_iter().flat_map(|list| (first..=u64::MAX).map(move |n| (list, n)))
         {
-            carried.add(list, number, Outcome { taken: u64::MAX, left: u64::MAX });
+            carried.add(list, number, Outcome { taken: u64::MAX, left: u64::MAX, named: u64::MAX });
         }
         carried.write(archive.path()).unwrap();
         assert_eq!(Carried::read(archive.path()).unwrap(), carried);

@@ -1,13 +1,12 @@
 //! Decisions and erasures that are ordered for all partitions of a cluster, and carried out by each for its sites.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use archive::cluster::{Partition, Publications};
 use archive::decisions::Decision;
 use archive::fetch;
-use archive::share::ShareError;
-use archive::share::orders::{self, Carried, Done, List, Order, Outcome};
+use archive::share::orders::{self, Done, List, Order};
+use archive::share::{OrderProgress, Progress, ShareError};
 use archive_storage::Store;
 use serde::Serialize;
 
@@ -52,16 +51,20 @@ pub(crate) fn publish(url: &str, order: &Order, json: bool) -> anyhow::Result<()
         return output::json_line(&Published { list, number, partitions: &partitions });
     }
     let whole = partitions.len() == usize::from(published.partition(1).count);
-    let partitions = if whole { "all partitions".to_owned() } else { named(&partitions) };
+    let partitions = if whole {
+        "all partitions".to_owned()
+    } else {
+        named(partitions.iter().map(u16::to_string).collect())
+    };
     output::line(&format!("{list}: order {number} is published, for {partitions}"))
 }
 
-fn named(partitions: &[u16]) -> String {
-    let named: Vec<String> = partitions.iter().take(NAMED_MAX).map(u16::to_string).collect();
-    let more = partitions.len() - named.len();
+fn named(mut partitions: Vec<String>) -> String {
+    let more = partitions.len().saturating_sub(NAMED_MAX);
     let what = if partitions.len() == 1 { "partition" } else { "partitions" };
+    partitions.truncate(NAMED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{what} {}{more}", named.join(", "))
+    format!("{what} {}{more}", partitions.join(", "))
 }
 
 /// Opens an archive to change it, once it has carried out the orders of its cluster, if it is to work in one; `wanted` is its partition
@@ -75,7 +78,7 @@ pub(crate) fn own(
 ) -> anyhow::Result<Store> {
     let mut store = open::own(path, segments, Some(fetch))?;
     let Some(cluster) = cluster else { return Ok(store) };
-    let published = Publications::look(cluster)?;
+    let mut published = Publications::look(cluster)?;
     if !orders::are_waiting(&published, path)? {
         return Ok(store);
     }
@@ -83,7 +86,7 @@ pub(crate) fn own(
     store.checkpoint_waiting()?;
     drop(store);
     let mut failed = None;
-    carry_out(&published, path, wanted, &mut |heard| match heard {
+    carry_out(&mut published, path, wanted, &mut |heard| match heard {
         Heard::Done(text) | Heard::LeftOut(text) => output::note(format_args!("{text}")),
         Heard::Failed(text) => failed = Some(text),
     })?;
@@ -103,7 +106,7 @@ pub(super) enum Heard {
 
 /// Lets an archive carry out the orders that it has not.
 pub(super) fn carry_out(
-    published: &Publications,
+    published: &mut Publications,
     archive: &Path,
     wanted: Option<&Partition>,
     hear: &mut dyn FnMut(Heard),
@@ -119,6 +122,9 @@ pub(super) fn carry_out(
             }
         };
         let what = match list {
+            List::Erasures if outcome.named > 0 => {
+                output::count(outcome.named, "page") + " that match its query are named by further orders"
+            }
             List::Decisions => output::count(outcome.taken, "decision") + " taken in",
             List::Erasures => output::count(outcome.taken, "page") + " erased",
         };
@@ -133,37 +139,50 @@ pub(super) fn carry_out(
     })
 }
 
-/// Says of each list how far the partitions are.
-pub(super) fn show(published: &Publications) -> anyhow::Result<()> {
-    let reports: BTreeMap<u16, Carried> = published.reports()?;
-    for list in List::EACH {
-        let newest = published.newest_order(list.name())?;
-        if newest == 0 {
+/// Says how far the partitions are with a list, if there is one.
+pub(super) fn show_progress(progress: &Progress) -> anyhow::Result<()> {
+    let Progress { list, orders, carried_out_by, waiting, .. } = progress;
+    if *orders == 0 {
+        return Ok(());
+    }
+    let carried = if waiting.is_empty() {
+        "carried out by all partitions".to_owned()
+    } else {
+        let all = usize::from(*carried_out_by) + waiting.len();
+        let behind = |(partition, waiting): (&u16, &u64)| match (orders, waiting) {
+            (1, _) => partition.to_string(),
+            (_, 1) => format!("{partition} (1 waits)"),
+            (_, waiting) => format!("{partition} ({waiting} wait)"),
+        };
+        let behind = named(waiting.iter().map(behind).collect());
+        format!("carried out by {carried_out_by} of {all} partitions, not yet by {behind}")
+    };
+    output::line(&format!("{}: {}, {carried}", list.name(), output::count(*orders, "order")))
+}
+
+/// Lists the orders, the newest of each list, or all of them as data.
+pub(super) fn show(published: &Publications, json: bool) -> anyhow::Result<()> {
+    for progress in Progress::look(published)? {
+        if json {
+            (1..=progress.orders).try_for_each(|number| output::json_line(&progress.order(number)))?;
             continue;
         }
-        let count = published.partition(1).count;
-        let is_behind = |number: &u16| reports.get(number).is_none_or(|report| report.number(list) < newest);
-        let behind: Vec<u16> = (1..=count).filter(is_behind).collect();
-        let carried = match behind.as_slice() {
-            [] => "carried out by all partitions".to_owned(),
-            behind => format!("not yet carried out by {}", named(behind)),
-        };
-        output::line(&format!("{}: {}, {carried}", list.name(), output::count(newest, "order")))?;
-        for number in newest.saturating_sub(SHOWN_MAX) + 1..=newest {
-            let outcomes = reports.values().filter_map(|report| report.outcome(list, number));
-            let sum = outcomes.fold(Outcome::default(), |sum, one| Outcome {
-                taken: sum.taken.saturating_add(one.taken),
-                left: sum.left.saturating_add(one.left),
-            });
-            let what = match list {
-                List::Decisions if sum.left > 0 => {
-                    format!("{} in conflict, left out", output::count(sum.left, "decision"))
+        show_progress(&progress)?;
+        for number in progress.orders.saturating_sub(SHOWN_MAX) + 1..=progress.orders {
+            let OrderProgress { outcome, waits_for, .. } = progress.order(number);
+            let what = match progress.list {
+                List::Decisions if outcome.left > 0 => {
+                    format!("{} in conflict, left out", output::count(outcome.left, "decision"))
                 }
                 List::Decisions => continue,
-                List::Erasures if sum.taken == 0 && behind.is_empty() => {
+                List::Erasures if outcome.named > 0 => {
+                    output::count(outcome.named, "page") + " that match its query are named by further orders"
+                }
+                List::Erasures if outcome.taken == 0 && waits_for.is_empty() => {
                     "no partition has any of its pages".to_owned()
                 }
-                List::Erasures => output::count(sum.taken, "page") + " erased",
+                List::Erasures if waits_for.is_empty() => output::count(outcome.taken, "page") + " erased",
+                List::Erasures => output::count(outcome.taken, "page") + " erased so far",
             };
             output::line(&format!("  order {number}: {what}"))?;
         }

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::access::AccessError;
-use archive::cluster::Publications;
+use archive::cluster::{Publications, Version};
 use archive::recorder::Control;
 use archive::share::orders::List;
 use archive::share::{self, Outcome, ShareError, Taken};
 use chrono::Utc;
+use serde::Serialize;
 
 use super::super::options::duration;
 use super::super::{EXIT_STOPPED, UsageError, interrupt, open, output};
@@ -32,7 +33,7 @@ use super::orders::{self, Heard};
   archive cluster share --cluster s3://crawl/cluster --remove pies.topic
   archive cluster share --cluster s3://crawl/cluster --archive A1 --archive A2
   archive cluster share --cluster s3://crawl/cluster --archive A1 --every 10s     # until interrupted
-  archive cluster share --cluster s3://crawl/cluster     # lists what is published, with versions
+  archive cluster share --cluster s3://crawl/cluster     # lists what is published, with versions; --json for programs
 
 An empty access.toml lifts all rules. A watch brings its query and its period; each archive makes its own reports of it, without gaps when
 it changes. A watch that is removed takes its reports with it.")]
@@ -52,6 +53,16 @@ pub(crate) struct ShareArgs {
     /// Look for newer versions every TIME until a signal ends it
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "archives")]
     every: Option<Duration>,
+    /// One JSON object per published file and order
+    #[arg(long, conflicts_with_all = ["archives", "set", "remove"])]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    file: &'a str,
+    version: u64,
+    removed: bool,
 }
 
 pub(super) fn run(args: &ShareArgs) -> anyhow::Result<ExitCode> {
@@ -108,9 +119,14 @@ fn show(args: &ShareArgs) -> anyhow::Result<()> {
         output::note(format_args!("nothing is published"));
     }
     for (file, version) in published.newest.iter().filter(|(file, _)| !is_list(file)) {
-        output::line(&format!("{}: {version}", output::visible(file)))?;
+        let Version { number, is_removed } = *version;
+        if args.json {
+            output::json_line(&Listed { file, version: number, removed: is_removed })?;
+        } else {
+            output::line(&format!("{}: {version}", output::visible(file)))?;
+        }
     }
-    orders::show(&published)
+    orders::show(&published, args.json)
 }
 
 fn is_list(file: &str) -> bool {
@@ -139,7 +155,7 @@ fn take_over(args: &ShareArgs, control: &Control) -> anyhow::Result<ExitCode> {
 
 /// Gives all archives the newest versions; returns why they do not have some of them, and says it unless it was said `before`.
 fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BTreeSet<String>> {
-    let published = Publications::look(&args.cluster)?;
+    let mut published = Publications::look(&args.cluster)?;
     let (mut refused, mut printed) = (BTreeSet::new(), Ok(()));
     let refuse = |refused: &mut BTreeSet<String>, why: String| {
         if !before.contains(&why) {
@@ -172,7 +188,7 @@ fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BT
     printed?;
     for archive in &args.archives {
         let mut printed = Ok(());
-        let carried = orders::carry_out(&published, archive, None, &mut |heard| match heard {
+        let carried = orders::carry_out(&mut published, archive, None, &mut |heard| match heard {
             Heard::Done(text) if printed.is_ok() => printed = output::line(&text),
             Heard::Done(_) => {}
             Heard::LeftOut(why) | Heard::Failed(why) => refuse(&mut refused, why),

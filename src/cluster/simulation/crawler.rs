@@ -89,6 +89,8 @@ pub(super) struct Books {
     waiting: BTreeSet<PageId>,
     pub(super) fetched: BTreeSet<PageId>,
     leaving: BTreeMap<PageId, u64>,
+    /// Pages of other partitions that were named.
+    told: BTreeSet<PageId>,
 }
 
 impl Books {
@@ -104,6 +106,7 @@ impl Books {
             waiting: own.copied().collect(),
             fetched: BTreeSet::new(),
             leaving: BTreeMap::new(),
+            told: BTreeSet::new(),
         }
     }
 
@@ -153,21 +156,31 @@ impl Books {
             *self.cash.entry(page).or_insert(0) += named.cash;
             self.find(page);
         }
+        for (url, cash) in &batch.again {
+            let page = web.ids[url];
+            assert!(self.waiting.contains(&page) || self.fetched.contains(&page), "{url} was never named");
+            *self.cash.entry(page).or_insert(0) += cash;
+        }
     }
 
     /// Makes batches of what is for other partitions.
     fn seal(&mut self, web: &Web) {
-        let mut pages: BTreeMap<u16, Vec<Named>> = BTreeMap::new();
+        let mut parts: BTreeMap<u16, Vec<(Option<Named>, String, u64)>> = BTreeMap::new();
         for (page, cash) in std::mem::take(&mut self.leaving) {
             let url = web.urls[page].clone();
-            let named = Named { url, cash, depth: 1, hop: 'L', via: None, is_page: true, part: 0 };
-            pages.entry(web.owners[page]).or_default().push(named);
+            let named =
+                || Named { url: url.clone(), cash, depth: 1, hop: 'L', via: None, is_page: true, part: 0 };
+            let named = self.told.insert(page).then(named);
+            parts.entry(web.owners[page]).or_default().push((named, url, cash));
         }
-        for (to, pages) in pages {
-            for pages in pages.chunks(BATCH_PAGES) {
+        for (to, parts) in parts {
+            for part in parts.chunks(BATCH_PAGES) {
                 let (cluster, number) = (self.partition.cluster.clone(), self.marks.sent_to(to) + 1);
                 let route = Route { cluster, from: self.partition.number, to, number };
-                let batch = Batch { route, epoch: self.epoch, pages: pages.to_vec() };
+                let pages = part.iter().filter_map(|(named, ..)| named.clone()).collect();
+                let again = part.iter().filter(|(named, ..)| named.is_none());
+                let again = again.map(|(_, url, cash)| (url.clone(), *cash)).collect();
+                let batch = Batch { route, epoch: self.epoch, pages, again };
                 let bytes = batch.write().unwrap();
                 self.marks.sent.entry(to).or_default().count(&batch, bytes.len());
                 self.outbox.insert((to, number), bytes.into());

@@ -32,6 +32,8 @@ impl Run<'_> {
         let (name, pages) = match plan {
             Purpose::Discover { .. } => ("crawl", self.options.limit),
             Purpose::Refresh { pages } => ("refresh", Some(pages.len() as u64)),
+            // It fetches no page.
+            Purpose::Subscribe { .. } => return,
         };
         let name = if self.options.name.is_empty() { name } else { self.options.name };
         let mut run = runs::Run::begins(name, self.options.fetch.clock.now());

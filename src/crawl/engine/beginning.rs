@@ -57,6 +57,7 @@ impl Run<'_> {
                     self.candidates.push(Candidate { url, host, level: level as u8 });
                 }
             }
+            Purpose::Subscribe { .. } => {}
         }
         for candidate in std::mem::take(&mut self.candidates) {
             self.enqueue(candidate, now)?;

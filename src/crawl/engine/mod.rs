@@ -10,6 +10,7 @@ mod beginning;
 mod checkpoints;
 mod copies;
 mod focus;
+mod hubs;
 mod operation;
 mod peers;
 mod requests;
@@ -48,6 +49,7 @@ use crate::exchange::copy::CopyError;
 use crate::fetch::{BodyMemory, Fetcher};
 use crate::ledger::{Candidate, Credits};
 use crate::parse::Limits;
+use crate::publish::PublishError;
 use crate::reading::Crew;
 use crate::recorder::{Control, Recorder, RecorderError, Said, Settings};
 use crate::selection::{CrawlPolicy, Ended, Focused, Ordering, UnderWay};
@@ -88,6 +90,9 @@ pub enum CrawlError {
     /// The run cannot take part in its cluster, or cannot continue.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+    /// Subscriptions to hubs cannot be read or written.
+    #[error(transparent)]
+    Hubs(#[from] PublishError),
     /// The archive cannot be copied.
     #[error("the archive cannot be copied: {0}")]
     Copy(#[from] CopyError),
@@ -278,8 +283,15 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn carry_out(&mut self, plan: Purpose, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
+        let callback = match &plan {
+            Purpose::Subscribe { callback } => Some(callback.clone()),
+            _ => None,
+        };
         self.begin(plan)?;
-        let end = self.drive(report)?;
+        let end = match callback {
+            Some(callback) => self.ask_hubs(&callback)?,
+            None => self.drive(report)?,
+        };
         tracing::info!(?end, captures = self.status.captures, "the run has ended");
         self.policy.ended = Some(Ended { reason: end.name().to_owned(), topic: self.status.topic.clone() });
         self.policy.keep(self.recorder.state_mut())?;

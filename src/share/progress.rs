@@ -1,0 +1,74 @@
+//! How far the partitions of a cluster are with its orders.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::ShareError;
+use super::orders::{Carried, List, Outcome};
+use crate::cluster::Publications;
+
+/// How far the partitions are with a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// The list.
+    pub list: List,
+    /// The number of its last order; 0 if there is none.
+    pub orders: u64,
+    /// How many partitions have carried out all of them.
+    pub carried_out_by: u16,
+    /// How many of them wait for each of the other partitions.
+    pub waiting: BTreeMap<u16, u64>,
+    #[serde(skip)]
+    reports: BTreeMap<u16, Carried>,
+}
+
+/// How far the partitions are with an order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OrderProgress {
+    /// The list that it is in.
+    pub list: List,
+    /// Its number there.
+    pub order: u64,
+    /// What has become of it in all archives that have reported.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// The partitions that it waits for.
+    pub waits_for: Vec<u16>,
+}
+
+impl Progress {
+    /// That of both lists.
+    ///
+    /// # Errors
+    /// When the store fails, a report is damaged, or there are too many orders.
+    pub fn look(published: &Publications) -> Result<Vec<Self>, ShareError> {
+        let (reports, count) = (published.reports::<Carried>()?, published.partition(1).count);
+        let mut both = Vec::new();
+        for list in List::EACH {
+            let orders = published.newest_order(list.name())?;
+            let behind = |number: u16| {
+                let carried_out = reports.get(&number).map_or(0, |report| report.number(list));
+                Some((number, orders.saturating_sub(carried_out))).filter(|(_, waiting)| *waiting > 0)
+            };
+            let waiting: BTreeMap<u16, u64> = (1..=count).filter_map(behind).collect();
+            let carried_out_by = count.saturating_sub(u16::try_from(waiting.len()).unwrap_or(count));
+            both.push(Self { list, orders, carried_out_by, waiting, reports: reports.clone() });
+        }
+        Ok(both)
+    }
+
+    /// That of an order of the list.
+    #[must_use]
+    pub fn order(&self, order: u64) -> OrderProgress {
+        let outcomes = self.reports.values().filter_map(|report| report.outcome(self.list, order));
+        let outcome = outcomes.fold(Outcome::default(), |sum, one| Outcome {
+            taken: sum.taken.saturating_add(one.taken),
+            left: sum.left.saturating_add(one.left),
+            named: sum.named.saturating_add(one.named),
+        });
+        let waits = |(_, waiting): &(&u16, &u64)| self.orders.saturating_sub(**waiting) < order;
+        let waits_for = self.waiting.iter().filter(waits).map(|(number, _)| *number).collect();
+        OrderProgress { list: self.list, order, outcome, waits_for }
+    }
+}

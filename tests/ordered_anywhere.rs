@@ -1,0 +1,140 @@
+//! Orders reach all archives that have something of them: in S3, in crossover, and where a query says which pages are meant.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Nodes, still};
+use crate::copies_s3::bad_way;
+use crate::decisions::sites;
+use crate::ordered::{carry_out, erase, forbidden, listed, log, order, pages, subject};
+use crate::sharing::{ask, crawled, folder, take_over};
+use crate::support::program::start;
+use crate::support::s3::S3;
+use crate::support::{Archive, Dice, TestWeb};
+
+/// Decides on a site, erases a page of it, and looks whether that has reached all archives that have the page; returns how many have.
+fn reaches_all(nodes: &Nodes) -> usize {
+    nodes.run();
+    let [one, other] = [&nodes.archives[0], &nodes.archives[1]];
+    let (gone, site) = (pages(other)[0].clone(), sites(other)[0].clone());
+    let having = |page: &String| [one, other].map(|archive| pages(archive).contains(page));
+    let before = having(&gone);
+    order(nodes, "review set", &[&site, "--verdict", "never", "--by", "anna"]).succeeded();
+    erase(nodes, &[&gone], &[]).succeeded();
+    let status = |orders: &Value| json!({ "list": "erasures", "orders": 1, "carried_out_by": 2 - orders.as_object().unwrap().len(), "waiting": orders });
+    carry_out(nodes, one).succeeded();
+    assert_eq!(nodes.status()["orders"][1], status(&json!({ "2": 1 })));
+    take_over(nodes).succeeded();
+    assert_eq!(nodes.status()["orders"][1], status(&json!({})));
+    assert_eq!(having(&gone), [false; 2]);
+    // Whoever had it, or may fetch it, does not fetch it again; whoever has the site knows of the decision.
+    assert_eq!([one, other].map(|archive| forbidden(archive).contains(&gone)), before);
+    let decided = [one, other].map(|archive| log(archive).iter().any(|decision| subject(decision) == site));
+    assert_eq!(decided, [one, other].map(|archive| sites(archive).contains(&site)));
+    let erased = before.iter().filter(|had| **had).count();
+    let expected = format!("  order 1: {}\n", if erased == 1 { "1 page erased" } else { "2 pages erased" });
+    assert!(listed(nodes).ends_with(&expected), "{}", listed(nodes));
+    nodes.run();
+    assert_eq!(having(&gone), [false; 2]);
+    erased
+}
+
+#[test]
+fn orders_in_s3_reach_the_archives_of_their_sites() {
+    let served = TestWeb::start(still(103, 80, 0));
+    let mut nodes = Nodes::new(&served, 2);
+    let Some(server) = S3::start(nodes.store.path()) else { return };
+    nodes.s3 = Some((server.address, bad_way(server.address, Dice::new("orders in S3"))));
+    assert_eq!(reaches_all(&nodes), 1);
+}
+
+#[test]
+fn orders_in_crossover_reach_all_archives_that_have_a_page() {
+    let served = TestWeb::start(still(104, 80, 0));
+    assert_eq!(reaches_all(&Nodes { mode: "crossover", ..Nodes::new(&served, 2) }), 2);
+}
+
+fn erase_matching(nodes: &Nodes, query: &str) -> String {
+    order(nodes, "erase", &[query, "--reason", "court order", "--yes"]).succeeded().text()
+}
+
+#[test]
+fn what_matches_a_query_is_erased_in_all_archives_once() {
+    let served = TestWeb::start(still(105, 120, 0));
+    let nodes = crawled(&served);
+    let [one, other] = [&nodes.archives[0], &nodes.archives[1]];
+    let restored = other.copy();
+    let title = |archive: &Archive| {
+        let rows = archive
+            .json("query", &["page type = html and status = 200 and title != \"\" select title limit 1"]);
+        rows[0]["title"].as_str().unwrap().to_owned()
+    };
+    let query = format!("captures > 0 and (title = \"{}\" or title = \"{}\")", title(one), title(other));
+    let found = |archive: &Archive| -> BTreeSet<String> {
+        let rows = archive.json("query", &[&format!("page {query} select url")]);
+        rows.iter().map(|row| row["url"].as_str().unwrap().to_owned()).collect()
+    };
+    let meant = [found(one), found(other)];
+    assert!(meant.iter().all(|meant| !meant.is_empty()));
+
+    for (wrong, problem) in [
+        ("page colour = red", "colour"),
+        ("count pages", "asks for numbers"),
+        ("page status = 200 limit 1", "leave out limit"),
+        ("page verdict = never", "each archive's own"),
+        ("page links to (page status = 404)", "leave out limit"),
+    ] {
+        order(&nodes, "erase", &[wrong, "--reason", "x", "--yes"])
+            .refused(2, &[problem, "nothing was published"]);
+    }
+    let forgetting = [&query, "--reason", "x", "--yes", "--forget-url"];
+    order(&nodes, "erase", &forgetting).refused(2, &["a query can only be erased as a whole"]);
+    assert_eq!(listed(&nodes), "");
+
+    assert_eq!(erase_matching(&nodes, &query), "erasures: order 1 is published, for all partitions\n");
+    let held = archive_storage::Owner::of(&other.path).unwrap();
+    take_over(&nodes).refused(1, &[folder(other), "erasures: order 1 waits"]);
+    drop(held);
+    take_over(&nodes).succeeded();
+    take_over(&nodes).succeeded();
+    assert_eq!([one, other].map(|archive| found(archive).len()), [0, 0]);
+    assert_eq!([one, other].map(forbidden), meant);
+    let expected = format!(
+        "erasures: 3 orders, carried out by all partitions\n  order 1: {} pages that match its query are named by further orders\n",
+        meant[0].len() + meant[1].len()
+    );
+    assert!(listed(&nodes).starts_with(&expected), "{}", listed(&nodes));
+    let rows = ask(&nodes, &["--json"]).succeeded().json();
+    assert_eq!(
+        rows[1],
+        json!({ "list": "erasures", "order": 2, "taken": meant[0].len(), "left": 0, "named": 0, "waits_for": [] })
+    );
+
+    // What was lifted since is not erased again when an older copy of an archive carries everything out once more.
+    let lifted = meant[1].first().unwrap();
+    order(&nodes, "erase", &["--lift", lifted]).succeeded();
+    let rest: BTreeSet<String> = meant[1].iter().skip(1).cloned().collect();
+    for archive in [other, &restored] {
+        carry_out(&nodes, archive).succeeded();
+        assert_eq!(forbidden(archive), rest);
+    }
+    assert!(listed(&nodes).starts_with("erasures: 4 orders"), "{}", listed(&nodes));
+    assert_eq!(found(&restored).len(), 0);
+    fs::remove_file(other.path.join("orders.json")).unwrap();
+    take_over(&nodes).succeeded();
+    assert_eq!(listed(&nodes).matches("named by").count(), 1);
+    assert_eq!(forbidden(other), rest);
+
+    // A crawl carries out what a query leads to before it fetches anything.
+    let left = pages(other)[0].clone();
+    erase_matching(&nodes, &format!("url = \"{left}\""));
+    let crawl = start(nodes.crawl(1).args(["--for", "4s"])).wait();
+    assert!(
+        crawl.errors.contains("order 5: ") && crawl.errors.contains("order 6: 1 page erased"),
+        "{crawl:?}"
+    );
+    assert!(forbidden(other).contains(&left));
+    other.verify();
+}

@@ -135,9 +135,10 @@ fn pages_say_what_the_commands_say() {
     let title = page["title"].as_str().unwrap().to_owned();
     let word = title.split(|c: char| !c.is_alphabetic()).find(|word| word.len() > 4).unwrap();
     let urls = |results: &[Value]| results.iter().map(|hit| hit["url"].to_string()).collect::<Vec<_>>();
-    let found = archive.json("search", &[word, "--limit", "20"]);
+    let found = archive.json("search", &[word, "--limit", "10"]);
     let said = serving.json(&format!("/search?q={}", encoded(word)));
     assert!(!found.is_empty());
+    assert_eq!(said["more"], archive.json("search", &[word, "--limit", "11"]).len() > 10, "{word}");
     assert_eq!(urls(said["results"].as_array().unwrap()), urls(&found));
     // Each count leads to what it counts.
     let shown = serving.get(&format!("/search?q={}", encoded(word)));

@@ -122,6 +122,8 @@ pub struct Results {
     pub meant: Vec<(String, String)>,
     /// In a search as of a time: captures whose replaced versions are not in the index of older versions yet.
     pub behind: u64,
+    /// Whether more was found than was asked for.
+    pub more: bool,
 }
 
 /// Why a search failed.
@@ -240,6 +242,7 @@ pub fn find_in(
     let mut ranked: Vec<Ranked> = ranked.into_iter().map(|(_, ranked)| ranked).collect();
     ranked.sort_by(|left, right| right.score.total_cmp(&left.score));
     let mut best = without_copies(ranked);
+    let more = best.len() > limit;
     best.truncate(limit);
     let marked = search.marked(typed)?;
     let hits = best
@@ -253,7 +256,7 @@ pub fn find_in(
     // Each of them knows the words of all.
     let meant = search.views.first().map_or(Ok(Vec::new()), |view| meant(view, typed))?;
     let behind = search.views.iter().map(View::behind).sum();
-    Ok(Results { hits, facets: counts.facets(), meant, behind })
+    Ok(Results { hits, facets: counts.facets(), meant, behind, more })
 }
 
 /// What was found, sorted as far as needed: mostly the first few of some hundred thousand.

@@ -400,6 +400,7 @@ impl Gathered {
             places.extend(digest.map(|digest| (digest, best.len())));
             best.push(Chosen { archive, page, url, also: Vec::new(), score: f64::from_bits(score), has_all });
         }
+        self.results.more = best.len() > limit;
         best.truncate(limit);
         best
     }

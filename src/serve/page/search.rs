@@ -14,8 +14,8 @@ use crate::query::end_of;
 use crate::search::Snippet;
 use crate::serve::lately::Wanted;
 
-/// Results of a page.
-const RESULTS: usize = 20;
+/// Results of a page. Most of the time of a search goes into the texts of its results.
+const RESULTS: usize = 10;
 /// Results that can be paged to.
 const RESULTS_MAX: usize = 200;
 
@@ -134,12 +134,12 @@ pub(super) fn search(
             words: words.to_owned(),
             before: data.before,
             skip: data.from,
-            limit: data.from + RESULTS + 1,
+            limit: data.from + RESULTS,
         };
         let found;
         (found, data.missing) = find(wanted, &typed)?;
-        data.more = found.hits.len() > RESULTS && data.from + RESULTS < RESULTS_MAX;
-        data.results = found.hits.iter().take(RESULTS).cloned().map(hit).collect();
+        data.more = found.more && data.from + RESULTS < RESULTS_MAX;
+        data.results = found.hits.iter().cloned().map(hit).collect();
         (data.facets, data.meant, data.behind) = (found.facets.clone(), found.meant.clone(), found.behind);
         data.times = times::steps(&times()?);
     }

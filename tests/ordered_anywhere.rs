@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -9,10 +12,13 @@ use crate::cluster::{Nodes, still};
 use crate::copies_s3::bad_way;
 use crate::decisions::sites;
 use crate::ordered::{carry_out, erase, forbidden, listed, log, order, pages, subject};
-use crate::sharing::{ask, crawled, folder, take_over};
-use crate::support::program::start;
+use crate::sharing::{ask, crawled, folder, share, take_over};
+use crate::support::program::{Running, start};
 use crate::support::s3::S3;
-use crate::support::{Archive, Dice, TestWeb};
+use crate::support::{Archive, Dice, TestWeb, kills};
+
+/// How often answering the query of an order is killed, unless `ARCHIVE_KILLS` says otherwise.
+const KILLS: u64 = 4;
 
 /// Decides on a site, erases a page of it, and looks whether that has reached all archives that have the page; returns how many have.
 fn reaches_all(nodes: &Nodes) -> usize {
@@ -137,4 +143,37 @@ fn what_matches_a_query_is_erased_in_all_archives_once() {
     );
     assert!(forbidden(other).contains(&left));
     other.verify();
+}
+
+#[test]
+fn a_query_whose_answer_is_killed_leads_to_one_order_in_the_end() {
+    let served = TestWeb::start(still(106, 120, 0));
+    let nodes = crawled(&served);
+    let (own, mut dice) = (&nodes.archives[0], Dice::new("ordered by query"));
+    let (known, kills) = (pages(own), kills(KILLS));
+    for gone in known.iter().take(kills as usize) {
+        erase_matching(&nodes, &format!("url = \"{gone}\""));
+        let running = start(&mut share(&nodes, &["--archive", folder(own)]));
+        thread::sleep(Duration::from_micros(dice.below(300_000)));
+        running.kill();
+        carry_out(&nodes, own).succeeded();
+        assert!(!pages(own).contains(gone) && forbidden(own).contains(gone), "{gone}");
+    }
+    assert_eq!(ask(&nodes, &["--json"]).succeeded().json().len() as u64, 2 * kills);
+    own.verify();
+}
+
+#[test]
+fn orders_that_are_given_at_the_same_moment_get_numbers_of_their_own() {
+    let served = TestWeb::start(still(107, 40, 0));
+    let nodes = crawled(&served);
+    let give = |person: u64| -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+        command.args(["review", "set", "a.test", "--rating", "4", "--cluster", &nodes.url()]);
+        start(command.args(["--by", &format!("person {person}")]))
+    };
+    let running: Vec<Running> = (0..8).map(give).collect();
+    let texts: BTreeSet<String> = running.into_iter().map(|one| one.wait().succeeded().text()).collect();
+    assert_eq!(texts.len(), 8, "{texts:?}");
+    assert!(listed(&nodes).starts_with("decisions: 8 orders, "), "{}", listed(&nodes));
 }

@@ -1,5 +1,7 @@
 //! The books on small webs that are captured by hand: what is paid to whom, and that nothing is lost.
 
+mod transfers;
+
 use std::sync::Arc;
 
 use archive_storage::address::url_hash;

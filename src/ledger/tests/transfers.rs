@@ -1,0 +1,92 @@
+//! What one partition says of the same pages to another, again and again.
+
+use super::*;
+use crate::cluster::{self, Batch, Partition, Route};
+
+fn partition(number: u16) -> Partition {
+    Partition { cluster: "c".to_owned(), number, count: 2, mode: cluster::Mode::Exchange }
+}
+
+/// The home page of a site of a partition.
+fn home(number: u16) -> String {
+    let site = (0..).map(|site| format!("s{site}.test")).find(|site| partition(1).of_site(site) == number);
+    format!("http://{}/", site.unwrap())
+}
+
+fn books(number: u16) -> Books {
+    let mut books = Books::new();
+    Credits::join_cluster(&mut books.state, Some(&partition(number))).unwrap();
+    books.credits = Credits::open(&books.state).unwrap();
+    let everything =
+        ScopeRule { kind: ScopeKind::Any, seed: "http://a.test/".to_owned(), max_depth: u8::MAX };
+    books.credits.set_scope(&mut books.state, Scope::from_rules(vec![everything])).unwrap();
+    books
+}
+
+/// What the first partition says now.
+fn said(books: &mut Books) -> Batch {
+    books.credits.seal(&mut books.state).unwrap();
+    books.credits.audit(&books.state).unwrap();
+    let (to, number, bytes) = Credits::outbox(&books.state).last().unwrap();
+    let route = Route { cluster: "c".to_owned(), from: 1, to, number };
+    Batch::read(bytes, &route, &partition(to)).unwrap()
+}
+
+fn hear(books: &mut Books, batch: &Batch) {
+    assert!(books.credits.receive(&mut books.state, batch, 0, &mut Vec::new()).unwrap());
+    books.credits.audit(&books.state).unwrap();
+}
+
+fn named(batch: &Batch) -> [Vec<&str>; 2] {
+    let [mut pages, mut again]: [Vec<&str>; 2] = [
+        batch.pages.iter().map(|page| page.url.as_str()).collect(),
+        batch.again.iter().map(|(url, _)| url.as_str()).collect(),
+    ];
+    pages.sort_unstable();
+    again.sort_unstable();
+    [pages, again]
+}
+
+#[test]
+fn everything_is_said_of_a_page_once_and_again_when_it_has_changed_or_is_forgotten() {
+    let (mut one, mut two, own) = (books(1), books(2), home(1));
+    let other = ["", "b", "c"].map(|path| format!("{}{path}", home(2)));
+    let [first, second, deep] = other.each_ref().map(String::as_str);
+    one.credits.add_seeds(&mut one.state, std::slice::from_ref(&own)).unwrap();
+    let inner = format!("{own}inner");
+    one.capture(&own, 200, 0, &[anchor(first), anchor(second), anchor(&inner)]);
+    let batch = said(&mut one);
+    assert_eq!(named(&batch), [vec![first, second], vec![]]);
+    hear(&mut two, &batch);
+    let before = two.cash(first);
+
+    // Further cash comes without anything else.
+    let facts = Facts {
+        links: vec![anchor(first), anchor(deep)],
+        document: Some(DocumentKind::Html),
+        via: Some(own.clone()),
+        hops: "L".to_owned(),
+        ..Facts::default()
+    };
+    one.credit(&inner, CaptureKind::Response, 200, 0, facts);
+    let batch = said(&mut one);
+    assert_eq!((named(&batch), batch.pages[0].depth), ([vec![deep], vec![first]], 2));
+    hear(&mut two, &batch);
+    assert!(two.cash(first) > before && two.cash(first) == before + batch.again[0].1);
+
+    // A page that is nearer now is news, and for an archive that was made again everything is.
+    one.capture(&own, 200, 0, &[anchor(first), anchor(deep)]);
+    let batch = said(&mut one);
+    assert_eq!(named(&batch), [vec![deep], vec![first]]);
+    assert_eq!((batch.pages[0].depth, batch.pages[0].via.as_deref()), (1, Some(own.as_str())));
+    hear(&mut two, &batch);
+    one.credits.name_again(&one.state, &[(2, 1)].into()).unwrap();
+    assert_eq!(named(&said(&mut one)), [vec![first, second, deep], vec![]]);
+
+    // Cash for a page that such an archive does not know is not lost.
+    let mut again = books(2);
+    let route = Route { cluster: "c".to_owned(), from: 1, to: 2, number: 1 };
+    let unknown = vec![(first.to_owned(), batch.again[0].1)];
+    hear(&mut again, &Batch { route, epoch: 1, pages: Vec::new(), again: unknown });
+    assert!(!again.flags(first).has_any(page_flags::ACCOUNT));
+}

@@ -196,7 +196,8 @@ impl Columnar<'_> {
         }
         let blocks = self.prepared.blocks();
         let counters = rayon::current_num_threads().clamp(1, COUNTERS_MAX);
-        let counted = (0..blocks).into_par_iter().with_min_len((blocks as usize).div_ceil(counters).max(1));
+        // Only what is at least twice as long is divided.
+        let counted = (0..blocks).into_par_iter().with_min_len((blocks as usize / counters).max(1));
         let nothing = || Counters {
             counts: vec![(0, 0); sorts as usize],
             sums: vec![NO_SUMS; sorts as usize * numbers.len()],

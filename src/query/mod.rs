@@ -56,6 +56,7 @@ mod plan;
 mod portions;
 mod prefilter;
 mod question;
+mod reading_ahead;
 mod related;
 mod rows;
 mod running;

@@ -1,0 +1,48 @@
+//! Rows on which records decide: those of many rows are read ahead, side by side.
+
+use super::Error;
+use super::expr::Expr;
+use super::filter::Filter;
+use super::plan::Plan;
+use super::rows::{Row, RowsError};
+use super::subject::World;
+
+/// Rows whose records are read side by side.
+const RECORDS_TOGETHER: usize = 1024;
+
+impl Plan {
+    /// Passes rows to a function. Where records decide which of them match, or in which group they are, those of many rows are read side
+    /// by side: not of rows that something cheaper rules out.
+    pub(super) fn with_records(
+        &self,
+        world: &World<'_>,
+        mut rows: impl Iterator<Item = Result<Row, RowsError>>,
+        look: &mut dyn FnMut(Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let parts = self.filter.as_ref().map_or(&[][..], Filter::parts);
+        let (read, cheap): (Vec<&Filter>, Vec<&Filter>) =
+            parts.iter().partition(|part| part.has(Expr::is_of_record));
+        let keys = self.groups.iter().flat_map(|groups| &groups.keys);
+        if read.is_empty() && !keys.into_iter().any(|key| key.has(Expr::is_of_record)) {
+            return rows.try_for_each(|row| look(row?));
+        }
+        loop {
+            let together: Vec<Row> = rows.by_ref().take(RECORDS_TOGETHER).collect::<Result<_, _>>()?;
+            if together.is_empty() {
+                return Ok(());
+            }
+            let mut are_read = Vec::with_capacity(together.len());
+            for row in &together {
+                let subject = world.subject(row);
+                if cheap
+                    .iter()
+                    .try_fold(true, |holds, part| Ok::<_, RowsError>(holds && part.holds(&subject)?))?
+                {
+                    are_read.push(row);
+                }
+            }
+            world.read_records(are_read.into_iter())?;
+            together.into_iter().try_for_each(&mut *look)?;
+        }
+    }
+}

@@ -448,7 +448,7 @@ fn the_sample_says_what_the_tables_say() {
     assert!(sample.iter().any(|row| row.alias.is_some()));
     let prior = prepared::archive_prior(&[store.state()]).unwrap();
     assert_ne!(prior, RatePrior::default(), "no page was fetched twice");
-    assert_eq!(prepared::prior(store.state(), store.path()).unwrap(), Some(prior));
+    assert_eq!(prepared::prior(&store).unwrap(), Some(prior));
     for (row, (url, page, visit)) in sample.into_iter().zip(visits) {
         let alias = match page.flags.has_any(page_flags::ALIAS) {
             true => credits.importance_of(store.state(), url).unwrap(),

@@ -76,7 +76,7 @@ impl BySite {
     /// # Errors
     /// When the file is damaged.
     pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
-        Ok(open(store.path(), BY_SITE_FILE, of_pages(store.state()))?.map(Self))
+        Ok(open(store, BY_SITE_FILE, of_pages(store.state()))?.map(Self))
     }
 
     /// The URLs of a site by rising number, those of robots.txt files among them; none if it has more than `most`.

@@ -329,8 +329,8 @@ fn stamp(state: &State, rows: u32, columns: usize) -> Stamp {
 }
 
 /// A file of an archive, if it is of the checkpoint that is read.
-fn open(folder: &Path, file: &str, of: Stamp) -> Result<Option<Reader>, PreparedError> {
-    let reader = Reader::open(&folder.join(file))?;
+fn open(store: &Store, file: &str, of: Stamp) -> Result<Option<Reader>, PreparedError> {
+    let reader = Reader::open(&store.path().join(file))?;
     Ok(reader.filter(|reader| reader.stamp() == of))
 }
 
@@ -367,7 +367,7 @@ impl Prepared {
     /// # Errors
     /// When the file is damaged.
     pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
-        Ok(open(store.path(), FILE, of_pages(store.state()))?.map(|file| Self { file, order: None }))
+        Ok(open(store, FILE, of_pages(store.state()))?.map(|file| Self { file, order: None }))
     }
 
     /// Those of its captures.
@@ -375,7 +375,7 @@ impl Prepared {
     /// # Errors
     /// As [`Prepared::open`].
     pub fn captures(store: &Store) -> Result<Option<Self>, PreparedError> {
-        let file = open(store.path(), CAPTURES_FILE, captures::of_captures(store.state()))?;
+        let file = open(store, CAPTURES_FILE, captures::of_captures(store.state()))?;
         Ok(file.map(|file| Self { file, order: Some(&captures::COLUMNS) }))
     }
 

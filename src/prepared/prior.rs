@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use archive_storage::{Page, ROWS_TOGETHER, State, StateError, Visit, VisitId};
+use archive_storage::{Page, ROWS_TOGETHER, State, StateError, Store, Visit, VisitId};
 use rayon::prelude::*;
 
 use super::file::{BLOCK_ROWS, Stamp, Writer};
@@ -21,12 +21,12 @@ const VISITS_MAX: usize = 1 << 16;
 /// Its shape, and its days.
 const COLUMNS: usize = 2;
 
-/// The prior of the archive in a folder, if the file is of the checkpoint that the state was opened at.
+/// The prior of an archive, if it is of the checkpoint that it was opened at.
 ///
 /// # Errors
 /// When the file is damaged.
-pub fn prior(state: &State, folder: &Path) -> Result<Option<RatePrior>, PreparedError> {
-    let Some(reader) = open(folder, PRIOR_FILE, of_prior(state))? else { return Ok(None) };
+pub fn prior(store: &Store) -> Result<Option<RatePrior>, PreparedError> {
+    let Some(reader) = open(store, PRIOR_FILE, of_prior(store.state()))? else { return Ok(None) };
     let of_values = |[shape, days]: [u64; COLUMNS]| {
         let prior = RatePrior { shape: f64::from_bits(shape), days: f64::from_bits(days) };
         [prior.shape, prior.days].iter().all(|value| value.is_finite() && *value > 0.0).then_some(prior)

@@ -44,7 +44,7 @@ pub fn sample_step(state: &State) -> u32 {
 /// # Errors
 /// When the file is damaged.
 pub fn sample(store: &Store) -> Result<Option<Vec<Sampled>>, PreparedError> {
-    let Some(reader) = open(store.path(), SAMPLE_FILE, of_sample(store.state()))? else { return Ok(None) };
+    let Some(reader) = open(store, SAMPLE_FILE, of_sample(store.state()))? else { return Ok(None) };
     Ok(Some(reader.all_rows()?.iter().map(Sampled::of_values).collect()))
 }
 

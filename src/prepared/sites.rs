@@ -35,7 +35,7 @@ impl Sites {
     /// # Errors
     /// When the file is damaged; so may each of the following.
     pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
-        Ok(open(store.path(), SITES_FILE, of_sites(store.state()))?.map(Self))
+        Ok(open(store, SITES_FILE, of_sites(store.state()))?.map(Self))
     }
 
     /// All of them, by the site's number.

@@ -59,7 +59,7 @@ impl ArchiveRows<'_> {
         if let Some(prior) = self.prior.get() {
             return Ok(prior);
         }
-        let prior = match prepared::prior(self.state, self.store.path())? {
+        let prior = match prepared::prior(self.store)? {
             Some(prior) => prior,
             None => archive_prior(&[self.state])?,
         };

@@ -23,7 +23,7 @@ use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use crate::ledger::{AliasImportance, CreditError, Credits, announcement_trust, page_flags as flags};
-use crate::prepared::{self, archive_prior, is_signal};
+use crate::prepared::{archive_prior, is_signal};
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 use crate::refresh::rule::Rule;
 
@@ -65,21 +65,21 @@ pub struct Choice {
     pub rules: RefreshRules,
     /// What pages weigh.
     pub weights: Weights,
-    /// The archive's folder, and from how many fetched pages on due folders are kept there; without it each choice looks at all pages.
-    archive: Option<(PathBuf, u64)>,
+    /// Where due folders are kept, and from how many fetched pages on; without it each choice looks at all pages.
+    folders: Option<(PathBuf, u64)>,
 }
 
 impl Choice {
     /// By these rules and weights, with a pass over all pages.
     #[must_use]
     pub fn new(rules: RefreshRules, weights: Weights) -> Self {
-        Self { rules, weights, archive: None }
+        Self { rules, weights, folders: None }
     }
 
     /// For the archive in this folder, which keeps due folders from so many fetched pages on, usually [`FOLDERS_FROM`].
     #[must_use]
     pub fn with_folders(self, archive: &Path, from: u64) -> Self {
-        Self { archive: Some((archive.to_owned(), from)), ..self }
+        Self { folders: Some((archive.join(FOLDERS_FILE), from)), ..self }
     }
 }
 
@@ -313,9 +313,8 @@ impl Survey<'_> {
     /// The best by a rule of single pages, and whether others were left out: from due folders where they are kept.
     fn best(&self, rule: Rule, room: usize) -> Result<(Best, bool), CreditError> {
         let large = |from: &u64| self.state.totals().fetched >= *from;
-        let archive = self.choice.archive.as_ref().filter(|(_, from)| large(from));
-        let folders = archive.map(|(archive, _)| archive.join(FOLDERS_FILE));
-        if let Some(path) = &folders
+        let folders = self.choice.folders.as_ref().filter(|(_, from)| large(from)).map(|(path, _)| path);
+        if let Some(path) = folders
             && let Some(best) = self.best_of_folders(path, rule, room)?
         {
             return Ok((best, true));
@@ -330,7 +329,7 @@ impl Survey<'_> {
             }
             count += 1;
         })?;
-        if let Some(path) = &folders {
+        if let Some(path) = folders {
             self.fill_folders(path, rule, &best, (count <= KEPT_MAX).then_some(kept))?;
         }
         let is_part = count > room;
@@ -372,7 +371,7 @@ pub(super) fn most_obsolete_of(
     let Some(rules) = sources.first().filter(|_| any_ripe).map(|source| &source.choice.rules) else {
         return Ok(Vec::new());
     };
-    let prior = prior_of(sources)?;
+    let prior = archive_prior(&sources.iter().map(|source| source.state).collect::<Vec<_>>())?;
     surveys.iter_mut().for_each(|survey| survey.prior = prior);
     let best = match rules.policy.simple() {
         Some(rule) => {
@@ -382,19 +381,6 @@ pub(super) fn most_obsolete_of(
         None => learned::best(&surveys, budget)?,
     };
     Ok(Best::of_all(best, budget))
-}
-
-/// What all visits say of a page that was not yet fetched twice: an archive alone may have it written down.
-fn prior_of(sources: &[Source<'_>]) -> Result<RatePrior, CreditError> {
-    if let [Source { state, choice: Choice { archive: Some((folder, _)), .. }, .. }] = sources {
-        match prepared::prior(state, folder) {
-            Ok(Some(prior)) => return Ok(prior),
-            Ok(None) => {}
-            // Without the file it is learned again: no reason to fail.
-            Err(error) => tracing::warn!(%error, "the prior of change rates is learned anew"),
-        }
-    }
-    Ok(archive_prior(&sources.iter().map(|source| source.state).collect::<Vec<_>>())?)
 }
 
 /// The importance of what can be refreshed; nothing for what comes with its page, and for robots.txt.

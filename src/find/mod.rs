@@ -11,10 +11,10 @@ mod said;
 mod times;
 mod typed;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use archive_storage::{Capture, StateError, Store, UrlId};
+use archive_storage::{Capture, CaptureId, StateError, Store, UrlId};
 use chrono::{DateTime, Utc};
 
 use self::counts::{Counts, counted};
@@ -364,14 +364,18 @@ impl Search<'_> {
                 return Ok(ranked);
             }
             let rows = self.rows_of(&next)?;
-            for Found { page, score: text, has_all } in next {
+            let mut selected = Vec::new();
+            for found in next {
                 options.limits.check()?;
-                let Some(row) = rows.get(&page).copied() else { continue };
-                if !plan.selects(self.rows, row)? {
-                    continue;
+                let Some(row) = rows.get(&found.page).copied() else { continue };
+                if plan.selects(self.rows, row)? {
+                    selected.push((found, row));
                 }
+            }
+            let pages: Vec<UrlId> = selected.iter().map(|(found, _)| found.page).collect();
+            for ((found, row), capture) in selected.into_iter().zip(self.captures(&pages)?) {
+                let Found { score: text, has_all, .. } = found;
                 let score = scored(f64::from(text), row.importance, options.importance_weight);
-                let capture = self.capture(page)?;
                 ranked.push((text, Ranked { row, capture, has_all, score, also: Vec::new() }));
             }
         }
@@ -390,14 +394,30 @@ impl Search<'_> {
         Ok(rows)
     }
 
-    /// The capture that identifies the version of a page.
-    fn capture(&self, page: UrlId) -> Result<Option<Capture>, StateError> {
-        let (store, archive, own) = self.today.origin(page);
-        if let Some(standing) = self.views.get(archive).and_then(View::standing) {
-            return standing.capture(own);
+    /// The captures that identify the versions of pages, in the order of these: those of one archive are read together.
+    fn captures(&self, pages: &[UrlId]) -> Result<Vec<Option<Capture>>, StateError> {
+        let mut captures = vec![None; pages.len()];
+        let mut by_archive: BTreeMap<usize, (&Store, Vec<(usize, UrlId)>)> = BTreeMap::new();
+        for (place, page) in pages.iter().enumerate() {
+            let (store, archive, own) = self.today.origin(*page);
+            by_archive.entry(archive).or_insert((store, Vec::new())).1.push((place, own));
         }
-        let newest = store.state().visit(own)?.and_then(|visit| visit.last_capture);
-        newest.map(|id| store.state().capture(id)).transpose()
+        for (archive, (store, pages)) in by_archive {
+            if let Some(standing) = self.views.get(archive).and_then(View::standing) {
+                for (place, own) in pages {
+                    captures[place] = standing.capture(own)?;
+                }
+                continue;
+            }
+            let own: Vec<UrlId> = pages.iter().map(|(_, own)| *own).collect();
+            let known = pages.iter().zip(store.state().known_of(&own)?);
+            let newest = known.filter_map(|((place, _), (.., visit))| Some((*place, visit?.last_capture?)));
+            let (places, ids): (Vec<usize>, Vec<CaptureId>) = newest.unzip();
+            for (place, capture) in places.into_iter().zip(store.state().captures_of(&ids)?) {
+                captures[place] = Some(capture);
+            }
+        }
+        Ok(captures)
     }
 
     fn url(&self, page: UrlId) -> Result<String, StateError> {

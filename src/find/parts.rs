@@ -270,11 +270,13 @@ impl Wanted {
     ) -> Result<Vec<Shown>, FindError> {
         self.of(store, access, (Some(of_all), kept), |search, typed, _, _| {
             let (mut shown, marked) = (Vec::new(), search.marked(typed)?);
-            for page in pages.iter().take(RESULTS_MAX).map(|page| UrlId(*page)) {
-                // The client names no page that was not there; a crawl may have continued since.
-                let row =
-                    search.rows.page(page)?.ok_or_else(|| RowsError::from("a page is not there any more"))?;
-                let capture = search.capture(page)?;
+            let pages: Vec<UrlId> = pages.iter().take(RESULTS_MAX).map(|page| UrlId(*page)).collect();
+            // The client names no page that was not there; a crawl may have continued since.
+            let row_of = |page: &UrlId| {
+                search.rows.page(*page)?.ok_or_else(|| RowsError::from("a page is not there any more"))
+            };
+            let rows = pages.iter().map(row_of).collect::<Result<Vec<_>, _>>()?;
+            for (row, capture) in rows.into_iter().zip(search.captures(&pages)?) {
                 let ranked = Ranked { row, capture, has_all: false, score: 0.0, also: Vec::new() };
                 let hit = search.hit(&marked, ranked)?;
                 let ranges =

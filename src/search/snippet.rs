@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use encoding_rs::Encoding;
 use tantivy::query::Bm25StatisticsProvider as _;
 use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
 
 use super::schema::Fields;
 use super::view::View;
-use super::words::analyzer;
+use super::words::{analyzer, parts_ascii};
 use super::{Error, TextQuery, WORD_BYTES_MAX, terms};
 
 /// Characters of a snippet.
 pub const SNIPPET_CHARACTERS_MAX: usize = 200;
+
+/// ASCII letters and digits that one other character becomes, at most.
+const ASCII_OF_ONE_MAX: usize = 4;
 
 /// The part of a text that answers a search best.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,18 +103,55 @@ impl Marked {
                 }
             }
         }
-        let (mut at, mut analyzer) = (0, analyzer());
-        while let Some(other) = text.as_bytes().iter().skip(at).position(|byte| !byte.is_ascii()) {
-            let run = run_after(text, at + other);
+        let (mut at, mut analyzer, letters) = (0, analyzer(), self.letters());
+        while let Some(rest) = text.as_bytes().get(at..).filter(|rest| !rest.is_empty()) {
+            let run = run_after(text, at + Encoding::ascii_valid_up_to(rest));
+            at = run.end;
+            if letters.as_ref().is_some_and(|letters| !may_have(letters, &text[run.clone()])) {
+                continue;
+            }
             each_word(&mut analyzer, text, &run, |place, word| {
                 let marked = self.0.iter().find(|(marked, _)| marked == word);
                 places.extend(marked.map(|(_, worth)| (place, *worth)));
             });
-            at = run.end;
         }
         places.sort_unstable_by_key(|(place, _)| place.start);
         places
     }
+
+    /// The letters of each marked word and its length; none when one of the words is not ASCII.
+    fn letters(&self) -> Option<Vec<(u32, usize)>> {
+        let letters =
+            |word: &String| (word.bytes().fold(0, |letters, byte| letters | letter(byte)), word.len());
+        self.0.iter().map(|(word, _)| word.is_ascii().then(|| letters(word))).collect()
+    }
+}
+
+/// The bit of an ASCII letter, large or small. A digit has that of a letter.
+fn letter(byte: u8) -> u32 {
+    1 << (byte & 31)
+}
+
+/// Whether a run may have a word that becomes one with these letters and this length: it has no others in ASCII, and its other
+/// characters can become the rest. Most words with accents are told apart so, without an analyzer.
+fn may_have(marked: &[(u32, usize)], run: &str) -> bool {
+    let may_be = |letters: u32, longest: usize| {
+        longest > 0 && marked.iter().any(|(all, length)| letters & !all == 0 && *length <= longest)
+    };
+    let (mut letters, mut longest) = (0, 0);
+    for character in run.chars() {
+        match u8::try_from(character) {
+            Ok(byte) if byte.is_ascii() => (letters, longest) = (letters | letter(byte), longest + 1),
+            _ if parts_ascii(character) => {
+                if may_be(letters, longest) {
+                    return true;
+                }
+                (letters, longest) = (0, 0);
+            }
+            _ => longest += ASCII_OF_ONE_MAX,
+        }
+    }
+    may_be(letters, longest)
 }
 
 fn better(best: Stretch, other: Stretch) -> Stretch {
@@ -222,16 +263,36 @@ mod tests {
         #[test]
         fn a_snippet_is_the_best_of_all_stretches(
             pieces in proptest::collection::vec(proptest::sample::select(PIECES.as_slice()), 0..200),
-            gap in 0..300_usize
+            gap in 0..300_usize,
+            words in 3..=5_usize
         ) {
             let text = pieces.concat() + &" ".repeat(gap) + "open" + &pieces.concat();
             let marked = [("open", 0.25), ("access", 0.5), ("elan", 0.25), ("図", 0.125), ("привет", 0.125)];
-            let marked = Marked(marked.map(|(word, worth)| (word.to_owned(), worth)).into());
+            let marked = Marked(marked.iter().take(words).map(|(word, worth)| ((*word).to_owned(), *worth)).collect());
             prop_assert_eq!(marked.snippet(&text), snippet(&marked, &text), "{}", text);
         }
     }
 
-    const PIECES: [&str; 24] = [
+    #[test]
+    fn no_character_becomes_more_of_ascii_than_is_said() {
+        for character in ('\u{80}'..=char::MAX).filter(|character| !parts_ascii(*character)) {
+            each_word(&mut analyzer(), &character.to_string(), &(0..character.len_utf8()), |_, word| {
+                assert!(!word.is_ascii() || word.len() <= ASCII_OF_ONE_MAX, "{character} {word}");
+            });
+        }
+        for character in ('\u{80}'..=char::MAX).filter(|character| parts_ascii(*character)) {
+            each_word(&mut analyzer(), &character.to_string(), &(0..character.len_utf8()), |_, word| {
+                assert!(!word.is_ascii(), "{character} {word}");
+            });
+        }
+    }
+
+    const PIECES: [&str; 29] = [
+        "ｏｐｅｎ",
+        "ａ",
+        "ﬃ",
+        "Приветopen",
+        "日本open、",
         " ",
         ". ",
         "open",

@@ -150,9 +150,22 @@ impl TokenStream for WordStream<'_> {
     }
 }
 
+/// Whether no ASCII word has this character, nor one that becomes ASCII without its accents.
+pub(super) fn parts_ascii(character: char) -> bool {
+    // Greek to the Vedic signs, Han and its neighbours, Hangul: no accent on a Latin letter.
+    matches!(character, '\u{370}'..='\u{1cff}' | '\u{2e80}'..='\u{a71f}' | '\u{ac00}'..='\u{d7ff}')
+        || matches!(class(character), Class::Alone | Class::Between)
+}
+
 fn class(character: char) -> Class {
     match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' => Class::Inside,
+        // Most of other texts, as the tables of Unicode have it, which take longer: letters of Latin, Greek and Cyrillic;
+        // punctuation.
+        'À'..='Ö' | 'Ø'..='ö' | 'ø'..='\u{24f}' | '\u{3b1}'..='\u{3c9}' | '\u{410}'..='\u{44f}' => {
+            Class::Inside
+        }
+        '\u{a0}' | '«' | '»' | '\u{2010}'..='\u{2027}' | '\u{3000}'..='\u{3002}' => Class::Between,
         // Soft hyphen, combining accents, joiners, variation selectors.
         '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{fe00}'..='\u{fe0f}' => {
             Class::Ignored
@@ -179,7 +192,19 @@ fn class(character: char) -> Class {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{WORD_BYTES_MAX, analyzer, positions, words};
+    use super::{Class, WORD_BYTES_MAX, analyzer, class, positions, words};
+
+    #[test]
+    fn classes_are_those_of_unicode() {
+        for character in '\u{80}'..=char::MAX {
+            let has_rule = ('\u{900}'..='\u{dff}').contains(&character);
+            match class(character) {
+                Class::Inside => assert!(character.is_alphanumeric() || has_rule, "{character:?}"),
+                Class::Between => assert!(!character.is_alphanumeric() || has_rule, "{character:?}"),
+                Class::Alone | Class::Ignored => {}
+            }
+        }
+    }
 
     #[test]
     fn splits_texts_of_many_scripts() {

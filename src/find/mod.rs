@@ -11,7 +11,7 @@ mod said;
 mod times;
 mod typed;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use archive_storage::{Capture, CaptureId, StateError, Store, UrlId};
@@ -397,23 +397,22 @@ impl Search<'_> {
     /// The captures that identify the versions of pages, in the order of these: those of one archive are read together.
     fn captures(&self, pages: &[UrlId]) -> Result<Vec<Option<Capture>>, StateError> {
         let mut captures = vec![None; pages.len()];
-        let mut by_archive: BTreeMap<usize, (&Store, Vec<(usize, UrlId)>)> = BTreeMap::new();
-        for (place, page) in pages.iter().enumerate() {
-            let (store, archive, own) = self.today.origin(*page);
-            by_archive.entry(archive).or_insert((store, Vec::new())).1.push((place, own));
-        }
-        for (archive, (store, pages)) in by_archive {
+        let mut places: Vec<usize> = (0..pages.len()).collect();
+        let origin = |place: &usize| self.today.origin(pages[*place]);
+        places.sort_by_key(|place| origin(place).1);
+        for places in places.chunk_by(|left, right| origin(left).1 == origin(right).1) {
+            let Some((store, archive, _)) = places.first().map(origin) else { continue };
+            let own: Vec<UrlId> = places.iter().map(|place| origin(place).2).collect();
             if let Some(standing) = self.views.get(archive).and_then(View::standing) {
-                for (place, own) in pages {
-                    captures[place] = standing.capture(own)?;
+                for (place, own) in places.iter().zip(own) {
+                    captures[*place] = standing.capture(own)?;
                 }
                 continue;
             }
-            let own: Vec<UrlId> = pages.iter().map(|(_, own)| *own).collect();
-            let known = pages.iter().zip(store.state().known_of(&own)?);
-            let newest = known.filter_map(|((place, _), (.., visit))| Some((*place, visit?.last_capture?)));
-            let (places, ids): (Vec<usize>, Vec<CaptureId>) = newest.unzip();
-            for (place, capture) in places.into_iter().zip(store.state().captures_of(&ids)?) {
+            let known = places.iter().zip(store.state().known_of(&own)?);
+            let newest = known.filter_map(|(place, (.., visit))| Some((*place, visit?.last_capture?)));
+            let (captured, ids): (Vec<usize>, Vec<CaptureId>) = newest.unzip();
+            for (place, capture) in captured.into_iter().zip(store.state().captures_of(&ids)?) {
                 captures[place] = Some(capture);
             }
         }

@@ -183,10 +183,17 @@ impl AliasImportance {
             });
             Ok(importance.collect())
         };
-        let importance =
-            aliases(state)?.par_chunks(PAGES_TOGETHER).map(of_some).collect::<Result<Vec<_>, _>>()?;
+        let aliases = aliases(state)?;
+        let importance = aliases.par_chunks(part_of(aliases.len())).map(of_some);
+        let importance = importance.collect::<Result<Vec<_>, _>>()?;
         Ok(importance.into_iter().flatten().collect())
     }
+}
+
+/// Of so many pages that are looked up, those that one processor goes through the tables for.
+#[must_use]
+pub fn part_of(pages: usize) -> usize {
+    pages.div_ceil(rayon::current_num_threads()).clamp(1, PAGES_TOGETHER)
 }
 
 /// What every alias stands for in the end, with the alias, in order; what has no account is not a page. A pass over all visits, in

@@ -29,7 +29,7 @@ mod sites;
 mod transfers;
 mod waiting;
 
-pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, ends, leads_to, shown};
+pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, ends, leads_to, part_of, shown};
 pub use announce::announcement_trust;
 pub use answering::{Answering, AnsweringError, answering, answering_of, captured_sites, known_sites};
 pub use authority::{authority, host_name};

@@ -8,9 +8,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use archive_storage::{
-    Capture, CaptureId, HostId, PAGES_TOGETHER, Page, ROWS_TOGETHER, StateError, UrlId, Visit,
-};
+use archive_storage::{Capture, CaptureId, HostId, Page, ROWS_TOGETHER, StateError, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
@@ -225,62 +223,29 @@ impl Survey<'_> {
     /// Adds the visits that the captures of its considered pages show, whose numbers follow those that are there.
     fn add_past(&self, considered: &[Considered], origin: f64, past: &mut Past) -> Result<(), CreditError> {
         let first = past.found.len();
-        past.found.resize(first + considered.len(), 0.0);
-        // Sitemaps and feeds change whenever one of their pages does: that says nothing of other pages.
-        let others = (first..).zip(considered).filter(|(_, page)| !page.candidate.signals);
-        let others: Vec<(usize, &Considered)> = others.collect();
-        for some in others.chunks(PAGES_TOGETHER) {
-            let ids: Vec<CaptureId> = some.iter().filter_map(|(_, page)| page.newest).collect();
+        let of_part = |(part, pages): (usize, &[Considered])| -> Result<Past, CreditError> {
+            let mut past = Past { visits: Vec::new(), found: Vec::with_capacity(pages.len()) };
+            let ids: Vec<CaptureId> = pages.iter().filter_map(|page| page.newest).collect();
             let mut newest = ids.iter().zip(self.state.captures_of(&ids)?);
-            for (number, page) in some {
+            for (number, page) in (first + part * ROWS_TOGETHER..).zip(pages) {
                 // Most pages have one capture, and these are read together.
                 let newest = page.newest.and_then(|_| newest.next()).map(|(id, capture)| (*id, capture));
                 let older = page.newest.filter(|_| page.captures > 1).map(|id| self.state.history_from(id));
                 let history = newest.map(Ok).into_iter().chain(older.into_iter().flatten().skip(1));
-                self.page_past(*number, page, history, origin, past)?;
+                // Sitemaps and feeds change whenever one of their pages does: that says nothing of other pages.
+                let found = match page.candidate.signals {
+                    true => None,
+                    false => page_past(number, page, history, origin, &mut past.visits)?,
+                };
+                past.found.push(found.unwrap_or(0.0));
             }
+            Ok(past)
+        };
+        let parts = considered.par_chunks(ROWS_TOGETHER).enumerate().map(of_part);
+        for Past { visits, found } in parts.collect::<Result<Vec<_>, _>>()? {
+            past.visits.extend(visits);
+            past.found.extend(found);
         }
-        Ok(())
-    }
-
-    fn page_past(
-        &self,
-        number: usize,
-        page: &Considered,
-        history: impl Iterator<Item = Result<(CaptureId, Capture), StateError>>,
-        origin: f64,
-        past: &mut Past,
-    ) -> Result<(), CreditError> {
-        let day = |microseconds: i64| microseconds as f64 / MICROSECONDS_PER_DAY - origin;
-        // When the visit that was read before this one was, which came after it, and whether it found a change.
-        let mut later: Option<(f64, bool)> = None;
-        let mut is_newest_change = true;
-        let (mut visits, mut gone) = (0, None);
-        for capture in history {
-            let (_, capture) = capture?;
-            let at = day(capture.time);
-            if page.vanished && later.is_none() && matches!(capture.status, 404 | 410) {
-                gone = Some(at);
-            }
-            if !is_version(&capture) {
-                continue;
-            }
-            if let Some((later_at, changed)) = later {
-                let changed = changed.then(|| page.changed_at(at, later_at, origin, is_newest_change));
-                is_newest_change &= changed.is_none();
-                past.visits.push(PastVisit { at: later_at, page: number, changed, gone: false });
-                visits += 1;
-            }
-            later = Some((at, capture_flags::content_changed(&capture)));
-            if visits == VISITS_MAX || page.captures == 1 {
-                break;
-            }
-        }
-        // A page that was never there cannot have gone.
-        if let Some(at) = gone.filter(|_| later.is_some()) {
-            past.visits.push(PastVisit { at, page: number, changed: None, gone: true });
-        }
-        past.found[number] = later.map_or(0.0, |(at, _)| at);
         Ok(())
     }
 
@@ -307,6 +272,46 @@ impl Survey<'_> {
         let related = considered.par_chunks(ROWS_TOGETHER).map(of_part);
         Ok(related.collect::<Result<Vec<_>, _>>()?.concat())
     }
+}
+
+/// Adds the visits that a page's history shows, which comes newest first, and gives the day of the first that counts.
+fn page_past(
+    number: usize,
+    page: &Considered,
+    history: impl Iterator<Item = Result<(CaptureId, Capture), StateError>>,
+    origin: f64,
+    past: &mut Vec<PastVisit>,
+) -> Result<Option<f64>, CreditError> {
+    let day = |microseconds: i64| microseconds as f64 / MICROSECONDS_PER_DAY - origin;
+    // When the visit that was read before this one was, which came after it, and whether it found a change.
+    let mut later: Option<(f64, bool)> = None;
+    let mut is_newest_change = true;
+    let (mut visits, mut gone) = (0, None);
+    for capture in history {
+        let (_, capture) = capture?;
+        let at = day(capture.time);
+        if page.vanished && later.is_none() && matches!(capture.status, 404 | 410) {
+            gone = Some(at);
+        }
+        if !is_version(&capture) {
+            continue;
+        }
+        if let Some((later_at, changed)) = later {
+            let changed = changed.then(|| page.changed_at(at, later_at, origin, is_newest_change));
+            is_newest_change &= changed.is_none();
+            past.push(PastVisit { at: later_at, page: number, changed, gone: false });
+            visits += 1;
+        }
+        later = Some((at, capture_flags::content_changed(&capture)));
+        if visits == VISITS_MAX || page.captures == 1 {
+            break;
+        }
+    }
+    // A page that was never there cannot have gone.
+    if let Some(at) = gone.filter(|_| later.is_some()) {
+        past.push(PastVisit { at, page: number, changed: None, gone: true });
+    }
+    Ok(later.map(|(at, _)| at))
 }
 
 impl Considered {

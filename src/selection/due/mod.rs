@@ -18,11 +18,13 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 
-use archive_storage::{PAGES_TOGETHER, Page, ROWS_TOGETHER, State, UrlId, Visit};
+use archive_storage::{Page, ROWS_TOGETHER, State, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
-use crate::ledger::{AliasImportance, CreditError, Credits, announcement_trust, page_flags as flags};
+use crate::ledger::{
+    AliasImportance, CreditError, Credits, announcement_trust, page_flags as flags, part_of,
+};
 use crate::prepared::{archive_prior, is_signal};
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 use crate::refresh::rule::Rule;
@@ -286,7 +288,7 @@ impl Survey<'_> {
         let of_pages = |pages: &[UrlId]| -> Result<Vec<Vec<T>>, CreditError> {
             self.state.known_of(pages)?.par_chunks(PAGES_OF_PART).map(of_part).collect()
         };
-        let made: Vec<_> = pages.par_chunks(PAGES_TOGETHER).map(of_pages).collect::<Result<_, _>>()?;
+        let made: Vec<_> = pages.par_chunks(part_of(pages.len())).map(of_pages).collect::<Result<_, _>>()?;
         Ok(made.into_iter().flatten().flatten().collect())
     }
 

@@ -135,7 +135,7 @@ impl Books for Folder<'_> {
 
     fn links(&self, see: &mut See<'_>) -> Result<(), JoinError> {
         let mut targets = Vec::new();
-        self.state.newest_links(|source, list| {
+        self.state.newest_links(|(source, ..), list| {
             targets.clear();
             let carrying = list.iter().filter(|link| LinkCode::from_byte(link.kind).carries_cash());
             targets.extend(carrying.map(|link| link.target));

@@ -57,7 +57,7 @@ impl PageGraph {
         }
         let number = |id: UrlId| numbers.get(id.index()).copied().filter(|&number| number != u32::MAX);
         let mut arcs = Vec::new();
-        state.newest_links(|source, links| {
+        state.newest_links(|(source, ..), links| {
             if let Some(from) = number(source) {
                 let carrying = links.iter().filter(|link| LinkCode::from_byte(link.kind).carries_cash());
                 arcs.extend(carrying.filter_map(|link| Some((from, number(link.target)?))));
@@ -92,7 +92,7 @@ impl SiteGraph {
         }
         let site = |id: UrlId| sites.get(id.index()).copied().filter(|&site| site != u32::MAX);
         let mut arcs = Vec::new();
-        state.newest_links(|source, links| {
+        state.newest_links(|(source, ..), links| {
             if let Some(from) = site(source) {
                 let outside = links.iter().filter(|link| LinkCode::from_byte(link.kind).carries_cash());
                 let outside = outside.filter_map(|link| site(link.target)).filter(|&to| to != from);

@@ -152,8 +152,7 @@ impl<'a> Pages<'a> {
         if page.flags.has_any(flags::ROBOTS) {
             return Ok(None);
         }
-        let is_erased = flags::refusal_code(page.flags) == Refusal::Erased.code();
-        let seen = visit.filter(|visit| visit.captures > 0 && !is_erased);
+        let seen = seen(page, visit);
         Ok(Some(Facts {
             host: page.host,
             site: self.site_of(id, page)?,
@@ -169,6 +168,14 @@ impl<'a> Pages<'a> {
             language: visit.map_or(0, |visit| visit.language),
         }))
     }
+}
+
+/// The visit of a page that was captured; none of what is not a page, or was erased.
+#[must_use]
+pub fn seen<'a>(page: &Page, visit: Option<&'a Visit>) -> Option<&'a Visit> {
+    let is_left_out =
+        page.flags.has_any(flags::ROBOTS) || flags::refusal_code(page.flags) == Refusal::Erased.code();
+    visit.filter(|visit| visit.captures > 0 && !is_left_out)
 }
 
 impl Facts {

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use by_site::SiteWriter;
 pub use by_site::{BY_SITE_FILE, BySite};
 pub use captures::{capture_kind, size};
-pub use facts::{Facts, KINDS_END, Pages, is_page, kind};
+pub use facts::{Facts, KINDS_END, Pages, is_page, kind, seen};
 pub use file::{BLOCK_ROWS, PreparedError};
 use file::{Packed, Reader, Stamp, Writer};
 pub use prior::{PRIOR_FILE, archive_prior, is_signal, prior, rates_of_others};

@@ -175,11 +175,12 @@ impl ArchiveRows<'_> {
         capture_row(self.state, id, capture)
     }
 
-    pub(super) fn all_links(&self, visit: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {
+    pub(super) fn all_links(&self, take: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {
         let mut id = 0;
-        self.state.newest_links(|source, links| {
+        self.state.newest_links(|(source, page, visit), links| {
             self.running.check_row()?;
-            if self.page(source)?.is_none_or(|page| page.captures == 0) {
+            let is_captured = prepared::seen(page, Some(visit)).is_some();
+            if !is_captured || !self.access.shows_page(self.state, Some(visit))? {
                 return Ok(());
             }
             for link in links {
@@ -187,7 +188,7 @@ impl ArchiveRows<'_> {
                 // A kind that a newer version has written has no name here.
                 let Some(kind) = code.kind() else { continue };
                 id += 1;
-                visit(LinkRow {
+                take(LinkRow {
                     id,
                     source,
                     target: link.target,

@@ -162,9 +162,9 @@ impl Ordering {
         let seeds: Vec<u32> = seeds.iter().map(|seed| seed.0).collect();
         self.order.begin(&seeds, &mut self.levels);
         let mut links = std::mem::take(&mut self.links);
-        state.newest_links(|source, targets| {
+        state.newest_links(|(source, page, _), targets| {
             links.clear();
-            let host = state.page(source)?.host;
+            let host = page.host;
             for target in targets {
                 let page = state.page(target.target)?;
                 if LinkCode::from_byte(target.kind).carries_cash() && page.flags.has_any(WAITS_OR_LEADS) {

@@ -76,7 +76,7 @@ impl ErasePlan {
         }
         plan.find_copies(store, &payloads)?;
         let mut naming = HashSet::new();
-        state.newest_links(|source, links| {
+        state.newest_links(|(source, ..), links| {
             if links.iter().any(|link| plan.pages.contains(&link.target)) {
                 naming.insert(source);
             }

@@ -33,7 +33,7 @@ fn write_part(
     let state = store.state();
     let mut urls = state.url_cache(URLS_KEPT);
     let (mut page, mut lines) = (String::new(), String::new());
-    state.newest_links(|source, links| {
+    state.newest_links(|(source, ..), links| {
         if !selection.has_page(source) {
             return Ok(());
         }

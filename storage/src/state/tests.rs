@@ -329,7 +329,7 @@ fn only_the_newest_lists_of_links_are_ranked() {
     state.append_links(urls[7], &[link(2), link(3)]).unwrap();
     let mut seen = Vec::new();
     state
-        .newest_links(|source, links| {
+        .newest_links(|(source, ..), links| {
             seen.push((source, links.len()));
             Ok::<_, StateError>(())
         })

@@ -173,13 +173,14 @@ impl State {
         self.links.search(blocks, kinds, counts, visit)
     }
 
-    /// Hands the newest list of every page to a function, in order of arrival: what a ranking is computed from.
+    /// Hands the newest list of every page to a function, with what is known of the page, in order of arrival: what a ranking is
+    /// computed from.
     ///
     /// # Errors
     /// The function's, and what the disk refuses.
     pub fn newest_links<E: From<StateError>>(
         &self,
-        mut visit: impl FnMut(UrlId, &[LinkTarget]) -> std::result::Result<(), E>,
+        mut visit: impl FnMut((UrlId, &Page, &Visit), &[LinkTarget]) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let (mut scan, mut list) = (self.all_links(), LinkList::default());
         let (mut pages, mut visits) = (self.pages.cursor(), self.visits.cursor());
@@ -190,8 +191,8 @@ impl State {
                 Some(visit) => visits.get(visit.0)?,
                 None => None,
             };
-            if record.is_some_and(|record| record.visit.links == list.position) {
-                visit(source, &list.links)?;
+            if let Some(record) = record.filter(|record| record.visit.links == list.position) {
+                visit((source, &page, &record.visit), &list.links)?;
             }
         }
         Ok(())

@@ -144,7 +144,7 @@ impl Model {
         }
         let mut ranked = BTreeMap::new();
         state
-            .newest_links(|source, links| {
+            .newest_links(|(source, ..), links| {
                 assert!(ranked.insert(source.0, links.to_vec()).is_none());
                 Ok::<_, crate::StateError>(())
             })

@@ -12,7 +12,6 @@ mod times;
 mod typed;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use archive_storage::{Capture, CaptureId, StateError, Store, UrlId};
 use chrono::{DateTime, Utc};
@@ -438,9 +437,9 @@ impl Search<'_> {
         let text = match capture {
             Some(capture) => match self.kept {
                 Some(kept) => kept.text(store, &capture)?,
-                None => change::text_of(store, &capture)?.into(),
+                None => change::text_of(store, &capture)?,
             },
-            None => Arc::default(),
+            None => String::new(),
         };
         let mut snippet = marked.get(archive).and_then(|marked| marked.snippet(&text));
         if let Some(snippet) = &mut snippet {

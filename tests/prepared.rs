@@ -18,7 +18,7 @@ use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
 /// Conditions of every sort on what columns have, and some on what they have not.
-const CONDITIONS: [&str; 125] = [
+const CONDITIONS: [&str; 127] = [
     "importance > 1.5",
     "importance <= 0.7",
     "importance between 0.2 and 0.9",
@@ -144,6 +144,8 @@ const CONDITIONS: [&str; 125] = [
     "collections != \"one\"",
     "rated_by is not empty and depth > 1",
     "host.rating > 2 or site.verdict = keep",
+    "weight > 1",
+    "weight is empty or weight * 2 < importance",
 ];
 
 /// Other questions about pages and sites.
@@ -347,7 +349,7 @@ fn digest(archive: &Archive) -> String {
     found[0]["digest"].as_str().unwrap().to_owned()
 }
 
-/// Decisions on a site, a host, a folder and a page.
+/// Decisions on a site, a host, a folder and a page, and a number of each page.
 fn decide(archive: &Archive) {
     for decision in [
         &["s1.test", "--rating", "3", "--tag", "law"][..],
@@ -357,6 +359,7 @@ fn decide(archive: &Archive) {
     ] {
         archive.run("review set", &[decision, &["--by", "anna"]].concat()).succeeded();
     }
+    archive.run("rank", &["--save", "weight"]).succeeded();
 }
 
 fn crawled() -> (TestWeb, Archive) {
@@ -451,7 +454,7 @@ fn explanations_name_the_columns_that_decide() {
         ("url = \"http://h1.s1.test/\" or status = 404", "url, status"),
         ("url = \"http://h1.s1.test/\" or url = \"http://h2.s1.test/\"", "url"),
         ("site = \"s1.test\" or depth = 1", "site, depth"),
-        ("host.urls > 10 or length(title) > 30", "host, title"),
+        ("host.urls > 10 or length(title) > 30", "host, site, title"),
         ("captures > versions and rating is empty", "host, captures, versions"),
     ] {
         let seen = archive.json("query", &[&format!("count pages {condition}"), "--explain"]).remove(0);

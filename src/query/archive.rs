@@ -106,6 +106,8 @@ pub struct ArchiveRows<'a> {
     pub(super) prior: OnceLock<RatePrior>,
     /// The query that runs over them.
     pub(super) running: Arc<Running>,
+    /// Whether other archives are asked with it: then one of these may answer for a site.
+    pub(super) has_others: bool,
 }
 
 /// Records that one processor reads at least, of many.
@@ -180,6 +182,7 @@ impl<'a> ArchiveRows<'a> {
             site_sums: OnceLock::new(),
             prior: OnceLock::new(),
             running: Arc::default(),
+            has_others: false,
         })
     }
 

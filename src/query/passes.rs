@@ -77,6 +77,9 @@ impl Passes for ArchiveRows<'_> {
     }
 
     fn table(&self, path: Path) -> Found<Option<Table>> {
+        if self.has_others {
+            return Ok(None);
+        }
         let hits = Hits::default();
         let world = World::new(self, &hits);
         let (column, all) = match path.via {

@@ -455,7 +455,7 @@ fn explanations_name_the_columns_that_decide() {
         ("url = \"http://h1.s1.test/\" or url = \"http://h2.s1.test/\"", "url"),
         ("site = \"s1.test\" or depth = 1", "site, depth"),
         ("host.urls > 10 or length(title) > 30", "host, site, title"),
-        ("captures > versions and rating is empty", "host, captures, versions"),
+        ("captures > versions and rating is empty", "host, site, captures, versions"),
     ] {
         let seen = archive.json("query", &[&format!("count pages {condition}"), "--explain"]).remove(0);
         let what = format!("pages by prepared columns, which decide: {columns}");

@@ -18,7 +18,7 @@ use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
 /// Conditions of every sort on what columns have, and some on what they have not.
-const CONDITIONS: [&str; 93] = [
+const CONDITIONS: [&str; 127] = [
     "importance > 1.5",
     "importance <= 0.7",
     "importance between 0.2 and 0.9",
@@ -112,10 +112,44 @@ const CONDITIONS: [&str; 93] = [
     "response_time > 0 seconds or via contains \"3\"",
     "host.urls > 10",
     "header(\"content-type\") contains xml",
+    "length(title) > 30",
+    "lower(title) contains \"museum\"",
+    "length(title) <= 0 or length(url) > 40",
+    "lower(url) ends with \".html\" and length(url) < 32",
+    "lower(host) = \"h1.s1.test\"",
+    "length(language) = 2",
+    "length(type) > 3 and not length(content_type) > 9",
+    "captures > versions",
+    "captures - versions >= 1",
+    "year(first_seen) < 2020",
+    "date(last_seen) != date(changed)",
+    "last_seen - first_seen > 10 days",
+    "size > stored * 2",
+    "size / captures < 1000 or status / 100 = 4",
+    "host.captures > 20",
+    "host.pages * 2 > site.pages",
+    "site.importance > 1",
+    "importance > site.importance",
+    "host.site = \"s1.test\" and length(title) > 5",
+    "host != host.site",
+    "digest = \"DIGEST\"",
+    "digest != \"DIGEST\"",
+    "digest in (\"\", \"DIGEST\", \"0123\")",
+    "digest starts with \"a\"",
+    "digest is empty",
+    "length(digest) = 32",
+    "rating > 2",
+    "rating is empty or verdict = drop",
+    "tags contains \"law\"",
+    "collections != \"one\"",
+    "rated_by is not empty and depth > 1",
+    "host.rating > 2 or site.verdict = keep",
+    "weight > 1",
+    "weight is empty or weight * 2 < importance",
 ];
 
 /// Other questions about pages and sites.
-const QUESTIONS: [&str; 39] = [
+const QUESTIONS: [&str; 52] = [
     "site site = \"S1.test\"",
     "site site in (\"s2.test\", \"nowhere.test\", \"s2.test\") and captures >= 0 select site, pages, importance",
     "site site = \"s1.test\" or site = \"s3.test\" order by site",
@@ -155,6 +189,19 @@ const QUESTIONS: [&str; 39] = [
     "count pages not changed since MIDDLE sample 50 group by type",
     "page site.importance > 1 and captures > 0 order by importance, url limit 9 offset 3",
     "page status = 200 order by url select url, host, title, via, changed, content_type limit 40",
+    "page order by title limit 9 select url, title",
+    "page status = 200 order by title desc limit 7 offset 2 select url, title",
+    "page order by lower(title), length(title) limit 20 select url, title",
+    "page captures = 0 order by title limit 30 select url",
+    "page order by title desc limit 300 select url, title",
+    "page order by url limit 5",
+    "page status = 404 order by host desc, url limit 15",
+    "page order by captures - versions, url asc limit 9",
+    "page order by site.importance, importance limit 9",
+    "page order by type, title limit 5",
+    "page order by rating, url limit 9",
+    "captures order by size / stored, time limit 9",
+    "versions order by host, time asc limit 9 offset 1",
 ];
 
 /// What groups have in common: some of it columns have, some they have not.
@@ -176,7 +223,7 @@ const SORTS: [&str; 14] = [
 ];
 
 /// Conditions on captures.
-const OF_CAPTURES: [&str; 29] = [
+const OF_CAPTURES: [&str; 40] = [
     "status = 200",
     "status is empty",
     "status between 300 and 404",
@@ -206,6 +253,17 @@ const OF_CAPTURES: [&str; 29] = [
     "url contains \"1\"",
     "url matches \"[2-4]\\\\.html$\"",
     "server is not empty",
+    "digest = \"DIGEST\"",
+    "digest starts with \"a\" or size > stored * 2",
+    "page.captures > 1",
+    "page.depth > page.captures",
+    "page.title contains \"a\"",
+    "length(page.title) > 20 and length(url) > 30",
+    "page.status = 200 or page.via contains \"1\"",
+    "page.rating > 2",
+    "digest = page.digest",
+    "page.digest = \"DIGEST\"",
+    "site.importance > 1 and host.urls > 10",
 ];
 
 /// What captures are grouped by.
@@ -285,6 +343,25 @@ fn middle(archive: &Archive) -> String {
     middle.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
+/// The digest of a page.
+fn digest(archive: &Archive) -> String {
+    let found = archive.json("query", &["page status = 200 and versions > 1 select digest limit 1"]);
+    found[0]["digest"].as_str().unwrap().to_owned()
+}
+
+/// Decisions on a site, a host, a folder and a page, and a number of each page.
+fn decide(archive: &Archive) {
+    for decision in [
+        &["s1.test", "--rating", "3", "--tag", "law"][..],
+        &["host:h1.s2.test", "--rating", "1", "--verdict", "drop"],
+        &["http://h0.s1.test/", "--tag", "press", "--collection", "one"],
+        &["http://h1.s1.test/1.html", "--rating", "4", "--verdict", "keep"],
+    ] {
+        archive.run("review set", &[decision, &["--by", "anna"]].concat()).succeeded();
+    }
+    archive.run("rank", &["--save", "weight"]).succeeded();
+}
+
 fn crawled() -> (TestWeb, Archive) {
     let served = TestWeb::start(lively(91, 6, 400));
     let archive = Archive::new();
@@ -308,6 +385,7 @@ fn refreshed() -> (TestWeb, Archive) {
 #[test]
 fn queries_answer_the_same_with_prepared_columns() {
     let (_served, archive) = refreshed();
+    decide(&archive);
     let mut dice = Dice::new("prepared columns");
     let drawn: Vec<String> = (0..400)
         .map(|number| {
@@ -353,7 +431,9 @@ fn queries_answer_the_same_with_prepared_columns() {
         .chain(of_captures)
         .collect();
     let middle = middle(&archive);
-    let questions: Vec<String> = questions.iter().map(|text| text.replace("MIDDLE", &middle)).collect();
+    let digest = digest(&archive);
+    let named = |text: &String| text.replace("MIDDLE", &middle).replace("DIGEST", &digest);
+    let questions: Vec<String> = questions.iter().map(named).collect();
     let before = answers(&archive, &questions);
     assert!(before.iter().filter(|answer| !answer.rows.is_empty()).count() > questions.len() / 2);
     // All in one block; many blocks, in several sections of those by site.
@@ -374,6 +454,8 @@ fn explanations_name_the_columns_that_decide() {
         ("url = \"http://h1.s1.test/\" or status = 404", "url, status"),
         ("url = \"http://h1.s1.test/\" or url = \"http://h2.s1.test/\"", "url"),
         ("site = \"s1.test\" or depth = 1", "site, depth"),
+        ("host.urls > 10 or length(title) > 30", "host, site, title"),
+        ("captures > versions and rating is empty", "host, site, captures, versions"),
     ] {
         let seen = archive.json("query", &[&format!("count pages {condition}"), "--explain"]).remove(0);
         let what = format!("pages by prepared columns, which decide: {columns}");

@@ -23,9 +23,9 @@ use crate::files::WholeFile;
 pub const BLOCK_ROWS: u32 = 1 << 15;
 
 /// Begins each file; the digit is the version of the format.
-const MAGIC: [u8; 8] = *b"archpre2";
-/// Begins files that an older program wrote: they are as good as none.
-const OLDER_MAGIC: [u8; 8] = *b"archpre1";
+const MAGIC: [u8; 8] = *b"archpre3";
+/// Begin files that older programs wrote: they are as good as none.
+const OLDER_MAGIC: [[u8; 8]; 2] = [*b"archpre1", *b"archpre2"];
 const HEADER_BYTES: usize = 8 + 8 + 8 + 4 + 4 + 4;
 const CHUNK_BYTES: usize = 8 + 4 + 8 + 8 + 8;
 const FOOTER_BYTES: usize = 8 + 8;
@@ -185,7 +185,7 @@ impl Reader {
     fn read_directory(file: File, path: &Path) -> io::Result<Option<Self>> {
         let mut magic = [0; MAGIC.len()];
         file.read_exact_at(&mut magic, 0)?;
-        if magic == OLDER_MAGIC {
+        if OLDER_MAGIC.contains(&magic) {
             return Ok(None);
         }
         let length = file.metadata()?.len();

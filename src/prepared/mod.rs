@@ -99,9 +99,9 @@ pub enum Column {
     Refusal,
     /// The letter of the link that led there; 0 for none.
     Hop,
-    /// The [`short_digest`] of the newest capture; 0 for a page that was not [`FOUND`].
+    /// The [`short_digest`] of the newest capture that is no 304; 0 without one.
     Digest,
-    /// The number of that capture.
+    /// The number of that capture and 1 more; 0 without one.
     Newest,
     // The next are of captures alone, which have kind, host, site, status, media type, size and stored bytes, too.
     /// Microseconds since 1970.
@@ -247,7 +247,7 @@ struct Row {
     visit: Option<Visit>,
     newest: Option<Capture>,
     /// The newest capture that says what the content is.
-    content: Option<Capture>,
+    content: Option<(CaptureId, Capture)>,
 }
 
 impl Row {
@@ -284,13 +284,9 @@ fn columns_of(pages: &Pages<'_>, rows: &[Row]) -> Result<(Vec<Vec<u64>>, Vec<Fac
             let mut set = |column: Column, value: u64| values[column as usize] = value;
             if let Some(newest) = newest {
                 set(Column::Mime, newest.mime.0.into());
-                let is_found = FOUND.contains(&facts.status);
-                if let Some(number) = visit.as_ref().and_then(|visit| visit.last_capture).filter(|_| is_found)
-                {
-                    set(Column::Digest, short_digest(&newest.digest).into());
-                    set(Column::Newest, number.0.into());
-                }
-                if let Some(content) = content.filter(|_| facts.captures > 0) {
+                if let Some((number, content)) = content.filter(|_| facts.captures > 0) {
+                    set(Column::Digest, short_digest(&content.digest).into());
+                    set(Column::Newest, u64::from(number.0) + 1);
                     set(Column::Size, size(&content).map_or(0, |bytes| u64::from(bytes) + 1));
                     set(Column::Stored, u64::from(content.location.length) + 1);
                 }

@@ -95,7 +95,7 @@ pub struct ArchiveRows<'a> {
     pub(super) texts: RefCell<Texts<'a>>,
     /// The current batch of pages: fields of a row are mostly needed before the next row is read.
     pub(super) batch: RefCell<Batch>,
-    page_columns: NamedColumns,
+    pub(super) page_columns: NamedColumns,
     /// Columns computed off line, then [`SITE_COLUMNS`].
     site_columns: NamedColumns,
     /// Computed when first asked for.
@@ -106,6 +106,8 @@ pub struct ArchiveRows<'a> {
     pub(super) prior: OnceLock<RatePrior>,
     /// The query that runs over them.
     pub(super) running: Arc<Running>,
+    /// Whether other archives are asked with it: then one of these may answer for a site.
+    pub(super) has_others: bool,
 }
 
 /// Records that one processor reads at least, of many.
@@ -119,7 +121,7 @@ const SITE_COLUMNS: [&str; 2] = ["importance_sum", "importance_max"];
 
 /// Columns that were computed off line, and their names once more as the plan wants them.
 #[derive(Debug)]
-struct NamedColumns {
+pub(super) struct NamedColumns {
     names: Vec<String>,
     columns: Vec<Column>,
 }
@@ -136,7 +138,7 @@ impl NamedColumns {
         self
     }
 
-    fn get(&self, index: usize, id: usize) -> Option<f64> {
+    pub(super) fn get(&self, index: usize, id: usize) -> Option<f64> {
         self.columns.get(index).and_then(|column| column.get(id))
     }
 }
@@ -180,6 +182,7 @@ impl<'a> ArchiveRows<'a> {
             site_sums: OnceLock::new(),
             prior: OnceLock::new(),
             running: Arc::default(),
+            has_others: false,
         })
     }
 
@@ -192,7 +195,7 @@ impl<'a> ArchiveRows<'a> {
     }
 
     /// The rows of a plan with these numbers, in their order.
-    fn rows_of(&self, plan: &Plan, ids: Vec<u32>) -> Result<Vec<Row>, RowsError> {
+    pub(super) fn rows_of(&self, plan: &Plan, ids: Vec<u32>) -> Result<Vec<Row>, RowsError> {
         if plan.target != Target::Pages {
             return self.capture_rows(ids);
         }
@@ -247,7 +250,7 @@ impl Rows for ArchiveRows<'_> {
         if plan.target == Target::Sites {
             return self.best_sites(plan);
         }
-        let Some(best) = Best::of(plan) else { return Ok(None) };
+        let Some(best) = Best::of(plan) else { return self.first_by_keys(plan, hits) };
         let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
         let (ids, count) = columnar.best(&best, hits)?;
         columnar.note(plan, best.columns());

@@ -1,7 +1,5 @@
 //! Pages of an archive on disk, by their columns or by its tables, many together.
 
-use std::time::Instant;
-
 use archive_grammar::Target;
 use archive_storage::{Page, StateError, UrlId, Visit};
 use chrono::{DateTime, Utc};
@@ -10,15 +8,13 @@ use super::Plan;
 use super::archive::ArchiveRows;
 use super::batch::Batch;
 use super::columnar::Columnar;
-use super::columns::Column as Field;
 use super::expr::Expr;
-use super::filter::{Ranges, TextTest};
 use super::hits::Hits;
+use super::keyed::Keyed;
 use super::page_facts;
 use super::prefilter::{self, Known, Test};
 use super::rows::{PageRow, PageType, Row, RowsError};
 use super::subject::World;
-use super::visit_tests;
 use crate::parse::DocumentKind;
 use crate::prepared::{BySite, Facts, Prepared, PreparedError};
 
@@ -52,7 +48,7 @@ impl ArchiveRows<'_> {
     }
 
     /// The pages of each site, where columns know them.
-    fn by_site(&self) -> Result<Option<&BySite>, PreparedError> {
+    pub(super) fn by_site(&self) -> Result<Option<&BySite>, PreparedError> {
         if let Some(by_site) = self.by_site.get() {
             return Ok(by_site.as_ref());
         }
@@ -74,13 +70,7 @@ impl ArchiveRows<'_> {
         };
         let Some(prepared) = prepared else { return Ok(None) };
         let (test, is_exact) = match &plan.filter {
-            Some(filter) => {
-                let (pages, by_site) = (&self.pages, self.by_site()?);
-                let rated = |ranges: &Ranges<f64>| self.rated(ranges);
-                let led = |field: Field, test: &TextTest| self.pages_led(field, test);
-                let (rated, led) = (&rated as _, &led as _);
-                Test::of(filter, Known { target: plan.target, pages, hits, by_site, rated, led })?
-            }
+            Some(filter) => Test::of(filter, self.to_test(plan.target, hits)?)?,
             None => (None, true),
         };
         let is_version = (plan.target == Target::Versions).then(prefilter::is_version);
@@ -88,12 +78,26 @@ impl ArchiveRows<'_> {
         Ok(Some((Columnar { prepared, test, running: &self.running }, is_exact)))
     }
 
-    /// The pages whose change rates are in some ranges, by rising number.
-    fn rated(&self, ranges: &Ranges<f64>) -> Result<Vec<UrlId>, RowsError> {
-        let began = Instant::now();
-        let found = visit_tests::rated(self.state, &self.running, self.prior()?, ranges)?;
-        self.running.note(|seen| seen.passed("all visits: change_rate", found.len() as u64, began.elapsed()));
-        Ok(found)
+    /// What tests of rows of a sort are made from.
+    pub(super) fn to_test<'s: 'h, 'h>(
+        &'s self,
+        target: Target,
+        hits: &'h Hits<'h>,
+    ) -> Result<Known<'s, 'h>, RowsError> {
+        Ok(Known { target, pages: &self.pages, hits, by_site: self.by_site()?, passes: self })
+    }
+
+    /// The rows that come first by the keys of a plan, and how many it selects in all, where columns or passes give these.
+    pub(super) fn first_by_keys(
+        &self,
+        plan: &Plan,
+        hits: &Hits<'_>,
+    ) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
+        let Some(keyed) = Keyed::of(plan, self.to_test(plan.target, hits)?)? else { return Ok(None) };
+        let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
+        let Some((ids, count)) = keyed.first(&columnar)? else { return Ok(None) };
+        columnar.note(plan, keyed.columns());
+        Ok(Some((self.rows_of(plan, ids)?, count)))
     }
 
     /// Answers a plan by columns alone, if they decide all of its conditions.

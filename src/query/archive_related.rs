@@ -12,11 +12,12 @@ use super::archive::ArchiveRows;
 use super::block_rows::{Rows, flags};
 use super::columns::Column as Field;
 use super::filter::TextTest;
-use super::rows::{Digest, PageDigest, Rows as _, RowsError};
-use super::text_tests::Urls;
+use super::prefilter::Test;
+use super::rows::{Digest, PageDigest, Rows as _, RowsError, digest_of, hexadecimal};
+use super::text_tests::{OnText, Urls};
 use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
-use crate::prepared::{Column, Prepared, short_digest};
+use crate::prepared::{Column, FOUND, Prepared, short_digest};
 
 /// Blocks of links that are read one after the other.
 const LINK_BLOCKS: u64 = 256;
@@ -123,7 +124,7 @@ impl ArchiveRows<'_> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
         let (began, for_none) = (Instant::now(), test.holds_of(None, Some(field)));
         let (state, running) = (self.state, &self.running);
-        let urls = Urls { state, test: test.clone() };
+        let urls = Urls { state, test: OnText::new(Field::Url, test.clone()) };
         let named = urls.named()?;
         let own = each_of(prepared, |ids, block| {
             running.check()?;
@@ -184,40 +185,96 @@ impl ArchiveRows<'_> {
     /// another page.
     pub(super) fn digests_alike(&self, wanted: Option<&HashSet<Digest>>) -> Found<Option<Vec<PageDigest>>> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
-        let wanted: Option<HashSet<u32>> = wanted.map(|wanted| wanted.iter().map(short_digest).collect());
-        let (state, running) = (self.state, &self.running);
-        // Each with its page, and these with their newest captures.
-        let of_block = |block: u32| -> Found<Vec<(u32, CaptureId, UrlId)>> {
-            running.check()?;
-            let digests = prepared.values(block, Column::Digest)?.into_iter().map(|digest| digest as u32);
-            let newest =
-                prepared.values(block, Column::Newest)?.into_iter().map(|newest| CaptureId(newest as u32));
-            let pages = prepared.ids(block).map(UrlId);
-            let is_wanted = |digest: u32| wanted.as_ref().is_none_or(|wanted| wanted.contains(&digest));
-            let rows = digests.zip(newest).zip(pages).map(|((digest, newest), page)| (digest, newest, page));
-            Ok(rows.filter(|(digest, ..)| *digest != 0 && is_wanted(*digest)).collect())
-        };
-        let blocks = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?;
-        let mut alike = blocks.concat();
+        let is_found = |status: u64| u16::try_from(status).is_ok_and(|status| FOUND.contains(&status));
+        let mut alike = self.contents_with(prepared, wanted, is_found)?;
         if wanted.is_none() {
-            alike.par_sort_unstable_by_key(|(digest, ..)| *digest);
-            let equal = alike.chunk_by(|(left, ..), (right, ..)| left == right);
+            alike.par_sort_unstable_by_key(|content| content.digest);
+            let equal = alike.chunk_by(|left, right| left.digest == right.digest);
             alike = equal.filter(|pages| pages.len() > 1).flatten().copied().collect();
         }
-        // In the order of captures, so that nothing is read twice.
-        alike.par_sort_unstable_by_key(|(_, newest, _)| *newest);
-        let contents_of = |alike: &[(u32, CaptureId, UrlId)]| -> Found<Vec<PageDigest>> {
-            let captures: Vec<CaptureId> = alike.iter().map(|(_, capture, _)| *capture).collect();
-            let contents = state.captures_of(&captures)?.into_iter().zip(alike);
-            Ok(contents.map(|(capture, (.., page))| (capture.digest, *page)).collect())
+        self.digests_of(alike).map(Some)
+    }
+
+    /// A test of pages that is equivalent to a condition on their digests alone; none without columns.
+    pub(super) fn pages_with_digests(&self, test: &OnText) -> Found<Option<Test<'static>>> {
+        let Some(prepared) = &self.prepared else { return Ok(None) };
+        let (began, for_none) = (Instant::now(), test.holds(None));
+        let wanted = test.0.only(Field::Digest).filter(|_| !for_none);
+        let wanted: Option<HashSet<Digest>> =
+            wanted.map(|texts| texts.iter().filter_map(|text| digest_of(text)).collect());
+        let contents = self.digests_of(self.contents_with(prepared, wanted.as_ref(), |_| true)?)?;
+        let is_other = |(digest, _): &PageDigest| test.holds(Some(&hexadecimal(digest))) != for_none;
+        let mut others: Vec<UrlId> =
+            contents.into_par_iter().filter(is_other).map(|(_, page)| page).collect();
+        others.par_sort_unstable();
+        self.running.note(|seen| {
+            seen.passed("contents of all pages: digest", others.len() as u64, began.elapsed());
+        });
+        let others = Test::Passed(others);
+        Ok(Some(if for_none { Test::Not(Box::new(others)) } else { others }))
+    }
+
+    /// The contents of pages with statuses that pass a test that may be among some.
+    fn contents_with(
+        &self,
+        prepared: &Prepared,
+        wanted: Option<&HashSet<Digest>>,
+        has_status: impl Fn(u64) -> bool + Sync,
+    ) -> Found<Vec<Content>> {
+        let wanted: Option<HashSet<u32>> = wanted.map(|wanted| wanted.iter().map(short_digest).collect());
+        let running = &self.running;
+        let is_wanted = |digest: u64| {
+            digest != 0 && wanted.as_ref().is_none_or(|wanted| wanted.contains(&(digest as u32)))
         };
-        let contents = alike.par_chunks(CAPTURES).map(contents_of).collect::<Found<Vec<_>>>()?;
-        Ok(Some(contents.concat()))
+        let of_block = |block: u32| -> Found<Vec<Content>> {
+            running.check()?;
+            let alike = Rows::passing((prepared, block), Column::Digest, &Rows::All, is_wanted)?;
+            let rows = match alike {
+                Rows::None => return Ok(Vec::new()),
+                alike => {
+                    let counting = Rows::passing((prepared, block), Column::Status, &alike, &has_status)?;
+                    alike.and(counting)
+                }
+            };
+            let digests = rows.values(prepared, block, Column::Digest)?;
+            let newest = rows.values(prepared, block, Column::Newest)?;
+            let ids = prepared.ids(block);
+            let contents = rows.places(ids.len()).zip(digests.into_iter().zip(newest));
+            let content = |(row, (digest, newest)): (Option<u32>, (u64, u64))| {
+                let (page, capture) = (UrlId(ids.start + row?), CaptureId(newest.checked_sub(1)? as u32));
+                Some(Content { digest: digest as u32, capture, page })
+            };
+            Ok(contents.filter_map(content).collect())
+        };
+        let blocks = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?;
+        Ok(blocks.concat())
+    }
+
+    /// The whole digests of contents.
+    fn digests_of(&self, mut contents: Vec<Content>) -> Found<Vec<PageDigest>> {
+        let state = self.state;
+        // In the order of captures, so that nothing is read twice.
+        contents.par_sort_unstable_by_key(|content| content.capture);
+        let digests = |contents: &[Content]| -> Found<Vec<PageDigest>> {
+            let captures: Vec<CaptureId> = contents.iter().map(|content| content.capture).collect();
+            let captures = state.captures_of(&captures)?.into_iter().zip(contents);
+            Ok(captures.map(|(capture, content)| (capture.digest, content.page)).collect())
+        };
+        Ok(contents.par_chunks(CAPTURES).map(digests).collect::<Found<Vec<_>>>()?.concat())
     }
 }
 
+/// What columns say of the content of a page.
+#[derive(Clone, Copy)]
+struct Content {
+    /// The short one.
+    digest: u32,
+    capture: CaptureId,
+    page: UrlId,
+}
+
 /// What a function says of the pages of each block, on all processors.
-fn each_of(
+pub(super) fn each_of(
     prepared: &Prepared,
     of_block: impl Fn(Range<u32>, u32) -> Found<Vec<bool>> + Sync,
 ) -> Found<Vec<bool>> {

@@ -56,6 +56,19 @@ impl Rows {
         if let Self::Few(rows, _) = self { Some(rows) } else { None }
     }
 
+    /// The values of a column in them, or, unless they are few, in all rows.
+    pub(super) fn values(
+        &self,
+        prepared: &Prepared,
+        block: u32,
+        column: Stored,
+    ) -> Result<Vec<u64>, PreparedError> {
+        match self.few() {
+            Some(few) => prepared.pick(block, column, few),
+            None => prepared.values(block, column),
+        }
+    }
+
     /// Their numbers; unless they are few, one for each of all rows, and none for those that are not among them.
     pub(super) fn places(&self, all: usize) -> impl Iterator<Item = Option<u32>> + '_ {
         let few = self.few();
@@ -63,6 +76,14 @@ impl Rows {
             Some(few) => few.get(place).copied(),
             None => self.has(place).then_some(place as u32),
         })
+    }
+
+    /// At which of these places a row is, if it is among them.
+    pub(super) fn place(&self, row: u32) -> Option<usize> {
+        match self {
+            Self::Few(rows, _) => rows.binary_search(&row).ok(),
+            rows => rows.has(row as usize).then_some(row as usize),
+        }
     }
 
     /// How many of all rows they are.
@@ -214,6 +235,9 @@ mod tests {
                 prop_assert_eq!(form.count(ALL), left.len() as u64);
                 let places: Vec<u32> = form.places(ALL).flatten().collect();
                 prop_assert_eq!(&places, &left);
+                for (place, row) in form.places(ALL).enumerate().filter_map(|(place, row)| Some((place, row?))) {
+                    prop_assert_eq!(form.place(row), Some(place));
+                }
                 for first in 0..ALL as u32 {
                     prop_assert_eq!(form.has(first as usize), is_left(&first));
                     prop_assert_eq!(form.has_any(first..first + 3), (first..first + 3).any(|row| is_left(&row)));

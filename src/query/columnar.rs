@@ -121,10 +121,7 @@ impl Columnar<'_> {
 
     /// The values of a column in a few rows of a block, or, unless they are few, in all.
     pub(super) fn values(&self, block: u32, column: Stored, rows: &Rows) -> Found<Vec<u64>> {
-        Ok(match rows.few() {
-            Some(few) => self.prepared.pick(block, column, few)?,
-            None => self.prepared.values(block, column)?,
-        })
+        Ok(rows.values(self.prepared, block, column)?)
     }
 
     /// The rows that come first, and how many there are in all.

@@ -388,26 +388,20 @@ impl Column {
         matches!(self, Self::Root | Self::Namespace | Self::Doctype | Self::WellFormed | Self::Valid)
     }
 
+    /// Whether people decide it.
+    pub(crate) fn is_decided(self) -> bool {
+        matches!(self, Self::Rating | Self::Verdict | Self::Tags | Self::Collections | Self::RatedBy)
+    }
+
     /// Whether archives that are asked together may each have another value for the same page: what people decided in each, and
     /// what its other pages make likely.
     pub(crate) fn is_of_one_archive(self) -> bool {
-        use Column::{ChangeRate, Collections, RatedBy, Rating, Tags, Verdict};
-        matches!(self, Rating | Verdict | Tags | Collections | RatedBy | ChangeRate)
+        self.is_decided() || self == Self::ChangeRate
     }
 
     /// Whether only today's value is known, so that it cannot be asked for as of another time.
     pub(crate) fn is_of_today(self) -> bool {
-        matches!(
-            self,
-            Self::Refusal
-                | Self::Redirect
-                | Self::ChangeRate
-                | Self::Rating
-                | Self::Verdict
-                | Self::Tags
-                | Self::Collections
-                | Self::RatedBy
-        )
+        self.is_decided() || matches!(self, Self::Refusal | Self::Redirect | Self::ChangeRate)
     }
 }
 

@@ -128,6 +128,37 @@ impl Expr {
         }
     }
 
+    /// The fields from which some are calculated, each once; none if they need something else, or no field.
+    pub(super) fn fields<'e>(mut exprs: impl Iterator<Item = &'e Self>) -> Option<Vec<Path>> {
+        let mut fields = Vec::new();
+        let are_all = exprs.all(|expr| expr.add_fields(&mut fields));
+        Some(fields).filter(|fields| are_all && !fields.is_empty())
+    }
+
+    fn add_fields(&self, fields: &mut Vec<Path>) -> bool {
+        match self {
+            Self::Value(_) => {}
+            Self::Field(path) if fields.contains(path) => {}
+            Self::Field(path) => fields.push(*path),
+            Self::Call(_, argument) => return argument.add_fields(fields),
+            Self::Arithmetic(left, _, right) => return left.add_fields(fields) && right.add_fields(fields),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The same calculation with other fields.
+    pub(super) fn with_fields(&self, of: fn(Path) -> Path) -> Self {
+        match self {
+            Self::Field(path) => Self::Field(of(*path)),
+            Self::Call(function, argument) => Self::Call(*function, Box::new(argument.with_fields(of))),
+            Self::Arithmetic(left, sign, right) => {
+                Self::Arithmetic(Box::new(left.with_fields(of)), *sign, Box::new(right.with_fields(of)))
+            }
+            other => other.clone(),
+        }
+    }
+
     /// Whether it is the importance of a row, its own or that of another one.
     pub(super) fn is_importance(&self) -> bool {
         self.column() == Some(Column::Importance)

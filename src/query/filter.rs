@@ -123,6 +123,35 @@ impl Filter {
         }
     }
 
+    /// The fields that decide it, each once; none if it is put together of others, or something else decides it, too.
+    pub(super) fn fields(&self) -> Option<Vec<Path>> {
+        let exprs = match self {
+            Self::Known(expr) | Self::Number(expr, _) | Self::Time(expr, _) | Self::Text(expr, _) => {
+                [Some(expr), None]
+            }
+            Self::Compare { left, right, .. } => [Some(left), Some(right)],
+            _ => [None, None],
+        };
+        Expr::fields(exprs.into_iter().flatten())
+    }
+
+    /// The same condition on other fields, if fields decide it.
+    pub(super) fn with_fields(&self, of: fn(Path) -> Path) -> Self {
+        match self {
+            Self::Known(expr) => Self::Known(expr.with_fields(of)),
+            Self::Number(expr, ranges) => Self::Number(expr.with_fields(of), ranges.clone()),
+            Self::Time(expr, ranges) => Self::Time(expr.with_fields(of), ranges.clone()),
+            Self::Text(expr, test) => Self::Text(expr.with_fields(of), test.clone()),
+            Self::Compare { left, comparison, right, folds_case } => Self::Compare {
+                left: left.with_fields(of),
+                comparison: *comparison,
+                right: right.with_fields(of),
+                folds_case: *folds_case,
+            },
+            other => other.clone(),
+        }
+    }
+
     /// Whether the condition holds for a row.
     pub(crate) fn holds(&self, subject: &dyn Subject) -> Result<bool, RowsError> {
         Ok(match self {

@@ -2,25 +2,26 @@
 //!
 //! A test holds for every page for which its filter holds, and mostly for no other.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use archive_grammar::Target;
-use archive_storage::{Capture, CaptureId, HostId, MimeId, SiteId, State, UrlId};
+use archive_storage::{Capture, CaptureId, HostId, SiteId, State, UrlId};
 
 use super::Instant;
-use super::archive_pages::page_type;
-use super::block_rows::Rows;
-use super::columns::{CAPTURE_KINDS, CHANGES, Column, Path, yes_no};
+use super::block_rows::{Rows, flags};
+use super::calculated::{self, Apart, Calculated, Table};
+use super::coded::{CHANGE_END, coded};
+use super::columns::{Column, Path, Via};
 use super::expr::Expr;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind};
 use super::hits::Hits;
 use super::numbers::{Number, number, times};
-use super::rows::{PageType, RowsError};
-use super::text_tests::{Titles, Urls};
+use super::rows::{RowsError, hexadecimal};
+use super::text_tests::{OnText, Titles, Urls};
 use super::visit_tests::Changes;
-use crate::ledger::{Refusal, SiteRule, capture_flags, language, page_flags};
-use crate::prepared::{self, BySite, Column as Stored, Pages, Prepared};
+use crate::ledger::{SiteRule, capture_flags};
+use crate::prepared::{BySite, Column as Stored, Pages, Prepared};
 
 /// What tests are made from, besides a plan's conditions.
 #[derive(Clone, Copy)]
@@ -30,15 +31,27 @@ pub(super) struct Known<'a, 'h> {
     pub(super) hits: &'h Hits<'h>,
     /// The pages of each site, if that is known.
     pub(super) by_site: Option<&'a BySite>,
-    /// The pages whose change rates are in some ranges, by rising number.
-    pub(super) rated: &'h PagesRated<'h>,
-    /// Whether a condition on a field that is a URL of a page holds for each page, if that is known.
-    pub(super) led: &'h PagesLed<'h>,
+    pub(super) passes: &'h dyn Passes,
 }
 
-type PagesRated<'a> = dyn Fn(&Ranges<f64>) -> Result<Vec<UrlId>, RowsError> + 'a;
-
-type PagesLed<'a> = dyn Fn(Column, &TextTest) -> Result<Option<Vec<bool>>, RowsError> + 'a;
+/// What takes more than columns: passes over all pages, sites or the like.
+pub(super) trait Passes {
+    /// The pages whose change rates are in some ranges, by rising number.
+    fn rated(&self, ranges: &Ranges<f64>) -> Result<Vec<UrlId>, RowsError>;
+    /// Whether a condition on a field that is a URL of a page holds for each page, if that is known.
+    fn led(&self, field: Column, test: &TextTest) -> Result<Option<Vec<bool>>, RowsError>;
+    /// Whether a condition holds for each page, if columns decide it.
+    fn pages_that(&self, filter: &Filter) -> Result<Option<Vec<bool>>, RowsError>;
+    /// The test of pages that is equivalent to a condition on digests alone, if columns decide it.
+    fn pages_with_digests(&self, test: &OnText) -> Result<Option<Test<'static>>, RowsError>;
+    /// Whether a condition on a further number of pages alone holds for each page.
+    fn pages_numbered(&self, index: usize, filter: &Filter) -> Result<Vec<bool>, RowsError>;
+    /// What the sites or hosts of pages have in a field.
+    fn table(&self, path: Path) -> Result<Option<Table>, RowsError>;
+    /// The pages of which people decided something that does not follow from their hosts, and those of them for which a condition
+    /// holds.
+    fn decided_apart(&self, filter: &Filter) -> Result<Option<Apart>, RowsError>;
+}
 
 /// The pages of a site are looked up if they are at most one in so many of all, or at most so many.
 const BY_SITE_SHARE: usize = 16;
@@ -62,13 +75,16 @@ pub(super) enum Test<'a> {
     Found(Arc<Vec<UrlId>>),
     /// One of these pages, by rising number, which are those of some sites, or, without a column, have some URLs.
     Among(Vec<UrlId>, Option<Stored>),
-    /// One of these pages, by rising number, whose change rates were worked out.
-    Rated(Vec<UrlId>),
+    /// One of these pages, by rising number, which took a pass over all of them.
+    Passed(Vec<UrlId>),
     /// Whether it holds for each page, which took a pass over all of them.
     Each(Vec<bool>),
+    /// A condition on the digests of captures.
+    Digests(&'a State, OnText),
     /// Whether it holds for captures of each page.
     OfPages(&'a State, Vec<bool>),
     Changes(Changes<'a>),
+    Calculated(Calculated),
     Urls(Urls<'a>),
     Titles(Titles<'a>),
 }
@@ -100,12 +116,13 @@ impl<'a> Test<'a> {
     /// of what the others leave.
     fn turn(&self) -> u8 {
         match self {
-            Self::Found(_) | Self::Among(..) | Self::Rated(_) => 0,
+            Self::Found(_) | Self::Among(..) | Self::Passed(_) => 0,
             Self::All(tests) => tests.first().map_or(1, Self::turn),
             Self::Any(_) | Self::Not(_) | Self::Between(..) | Self::Of(..) | Self::Is(..) | Self::Each(_) => {
                 1
             }
-            Self::Changes(_) | Self::Titles(_) | Self::OfPages(..) => 2,
+            Self::Changes(_) | Self::Titles(_) | Self::Calculated(_) => 2,
+            Self::OfPages(..) | Self::Digests(..) => 2,
             Self::Urls(_) => 3,
         }
     }
@@ -124,7 +141,7 @@ impl<'a> Test<'a> {
     fn holds_for_none(&self) -> bool {
         match self {
             Self::Found(pages) => pages.is_empty(),
-            Self::Among(pages, _) | Self::Rated(pages) => pages.is_empty(),
+            Self::Among(pages, _) | Self::Passed(pages) => pages.is_empty(),
             _ => false,
         }
     }
@@ -141,7 +158,9 @@ impl<'a> Test<'a> {
             Self::Titles(_) => vec![Some(Stored::Title)],
             Self::Urls(_) => vec![None],
             Self::Changes(changes) => changes.candidates.columns(),
-            Self::Found(_) | Self::Rated(_) | Self::Each(_) | Self::OfPages(..) => Vec::new(),
+            Self::Calculated(calculated) => calculated.columns().map(Some).collect(),
+            Self::Found(_) | Self::Passed(_) | Self::Each(_) => Vec::new(),
+            Self::OfPages(..) | Self::Digests(..) => Vec::new(),
         }
     }
 
@@ -160,7 +179,7 @@ impl<'a> Test<'a> {
         let each = |parts: &[Filter]| -> Result<Option<Vec<Self>>, RowsError> {
             parts.iter().map(|part| Self::exact(part, known)).collect()
         };
-        Ok(match filter {
+        let direct = match filter {
             Filter::All(_) => match Self::of(filter, known)? {
                 (test, true) => Some(test.unwrap_or(Self::All(Vec::new()))),
                 _ => None,
@@ -170,7 +189,7 @@ impl<'a> Test<'a> {
             Filter::Number(expr, ranges)
                 if known.target == Target::Pages && plain(expr) == Some(Column::ChangeRate) =>
             {
-                Some(Self::Rated((known.rated)(ranges)?))
+                Some(Self::Passed(known.passes.rated(ranges)?))
             }
             Filter::Number(expr, ranges) => plain(expr)
                 .and_then(|column| number(column, known.target))
@@ -197,7 +216,8 @@ impl<'a> Test<'a> {
                 })
             }
             Filter::Compare { .. } | Filter::Hit(_) | Filter::Some(..) | Filter::Changed(..) => None,
-        })
+        };
+        if direct.is_some() { Ok(direct) } else { calculated::test(filter, known) }
     }
 
     /// A test of pages that have changed, if they have, at this time or later.
@@ -222,19 +242,22 @@ impl<'a> Test<'a> {
         Ok(Self::text(column, &is_empty, known)?.map(|is_empty| Self::Not(Box::new(is_empty))))
     }
 
-    fn text(column: Column, test: &TextTest, known: Known<'a, '_>) -> Result<Option<Self>, RowsError> {
+    pub(super) fn text(
+        column: Column,
+        test: &TextTest,
+        known: Known<'a, '_>,
+    ) -> Result<Option<Self>, RowsError> {
         let (pages, of_pages) = (known.pages, known.target == Target::Pages);
         let state = pages.state();
-        let holds = |text: Option<&str>| test.holds_of(text, Some(column));
-        let (stored, are) = match column {
+        match column {
             Column::Via | Column::Redirect if of_pages => {
-                return Ok((known.led)(column, test)?.map(Self::Each));
+                return Ok(known.passes.led(column, test)?.map(Self::Each));
             }
             Column::Url if !of_pages => {
-                return Ok((known.led)(column, test)?.map(|are| Self::OfPages(state, are)));
+                return Ok(known.passes.led(column, test)?.map(|are| Self::OfPages(state, are)));
             }
             Column::Url => {
-                let urls = Urls { state, test: test.clone() };
+                let urls = Urls { state, test: OnText::new(column, test.clone()) };
                 if let Some(named) = urls.named()? {
                     return Ok(Some(Self::Among(named, None)));
                 }
@@ -246,69 +269,49 @@ impl<'a> Test<'a> {
                     None => Self::Urls(urls),
                 }));
             }
-            Column::Title => return Ok(Some(Self::Titles(Titles::new(state, test.clone())))),
-            Column::Seed => (Stored::Seed, [false, true].map(|is| holds(Some(yes_no(is)))).to_vec()),
-            Column::Refusal => {
-                let name = |code| Refusal::from_code(code).map(Refusal::name);
-                (Stored::Refusal, (0..=page_flags::REFUSAL_MAX).map(|code| holds(name(code))).collect())
+            Column::Title => {
+                return Ok(Some(Self::Titles(Titles::new(state, OnText::new(column, test.clone())))));
             }
-            Column::Hop => {
-                let name = |letter: u8| (letter > 0).then(|| char::from(letter).to_string());
-                (Stored::Hop, (0..=u8::MAX).map(|letter| holds(name(letter).as_deref())).collect())
+            _ => {}
+        }
+        let holds = |text: Option<&str>| test.holds_of(text, Some(column));
+        // Names of hosts and domains have small letters alone, as what is wanted has.
+        let (stored, are) = if column == Column::Site
+            && let TextTestKind::Is(wanted) = &test.kind
+            && !matches!(pages.credits().rules().sites, SiteRule::Path(_))
+        {
+            let mut are = vec![false; state.site_count() as usize];
+            for name in wanted {
+                let site = state.find_site(name)?.and_then(|site| are.get_mut(site.index()));
+                site.into_iter().for_each(|is| *is = true);
             }
-            Column::Host => {
-                let hosts = state.hosts().map(|host| host.map(|(_, name, _)| holds(Some(&name))));
-                (Stored::Host, hosts.collect::<Result<_, _>>()?)
-            }
-            // Names of hosts and domains have small letters alone, as what is wanted has.
-            Column::Site
-                if let TextTestKind::Is(wanted) = &test.kind
-                    && !matches!(pages.credits().rules().sites, SiteRule::Path(_)) =>
-            {
-                let mut are = vec![false; state.site_count() as usize];
-                for name in wanted {
-                    let site = state.find_site(name)?.and_then(|site| are.get_mut(site.index()));
-                    site.into_iter().for_each(|is| *is = true);
-                }
-                (Stored::Site, are)
-            }
-            Column::Site => {
-                let sites = state.sites().map(|site| site.map(|(_, name, _)| holds(Some(&name))));
-                (Stored::Site, sites.collect::<Result<_, _>>()?)
-            }
-            Column::Type => {
-                let name = |value| prepared::kind(value).map(page_type).map(PageType::name);
-                (Stored::Kind, (0..prepared::KINDS_END).map(|value| holds(name(value))).collect())
-            }
-            Column::Kind => {
-                let name = |value: u64| CAPTURE_KINDS.get((value as usize).checked_sub(1)?).copied();
-                (Stored::Kind, (0..=CAPTURE_KINDS.len() as u64).map(|value| holds(name(value))).collect())
-            }
-            Column::Change => (Stored::Change, (0..CHANGE_END).map(|flags| holds(change(flags))).collect()),
-            Column::Language => {
-                let name = |number| language(state, number);
-                (Stored::Language, (0..=u8::MAX).map(|number| holds(name(number).as_deref())).collect())
-            }
-            Column::ContentType => {
-                // The first number is that of no type.
-                let types = (1..).map(|id| state.mime(MimeId(id))).take_while(|mime| !mime.is_empty());
-                let are = types.map(|mime| holds(Some(mime)));
-                (Stored::Mime, std::iter::once(holds(None)).chain(are).collect())
-            }
-            _ => return Ok(None),
+            (Stored::Site, are)
+        } else {
+            let Some(coded) = coded(column, known, holds)? else { return Ok(None) };
+            coded
         };
-        let unknown = holds(None);
+        Self::of_numbers(stored, are, holds(None), known).map(Some)
+    }
+
+    /// A test of what is stored by its number: the numbers for which it holds, and whether it holds for others.
+    pub(super) fn of_numbers(
+        stored: Stored,
+        are: Vec<bool>,
+        unknown: bool,
+        known: Known<'a, '_>,
+    ) -> Result<Self, RowsError> {
         let wanted = || (0_u32..).zip(&are).filter(|(_, is)| **is).map(|(number, _)| number);
+        let of_pages = known.target == Target::Pages;
         let among = if of_pages && !unknown { Self::of_sites(stored, wanted(), known)? } else { None };
         let test = match (wanted().next(), wanted().nth(1)) {
             (Some(only), None) if !unknown => Self::Is(stored, only.into()),
             _ => Self::Of(stored, are, unknown),
         };
-        Ok(Some(match among {
+        Ok(match among {
             Some(among) if stored == Stored::Site => among,
             Some(among) => Self::All(vec![among, test]),
             None => test,
-        }))
+        })
     }
 
     /// The pages of some sites, or of the sites of some hosts, if they are few beside all others and it is known where they lie.
@@ -382,18 +385,21 @@ impl<'a> Test<'a> {
                 }
             }
             Self::Found(pages) => Rows::of_found(prepared.ids(block), pages),
-            Self::Among(pages, _) | Self::Rated(pages) => Rows::of_found(prepared.ids(block), pages),
+            Self::Among(pages, _) | Self::Passed(pages) => Rows::of_found(prepared.ids(block), pages),
             Self::Each(are) => {
                 let ids = prepared.ids(block);
                 Rows::of(are.get(ids.start as usize..ids.end as usize).unwrap_or_default().to_vec())
             }
             Self::OfPages(state, are) => {
-                let ids: Vec<CaptureId> = prepared.ids(block).map(CaptureId).collect();
-                let captures = state.captures_of(&ids)?;
                 let holds = |capture: &Capture| are.get(capture.url.index()).copied().unwrap_or_default();
-                Rows::of(captures.iter().map(holds).collect())
+                captures_that(state, prepared.ids(block), among, holds)?
+            }
+            Self::Digests(state, test) => {
+                let holds = |capture: &Capture| test.holds(Some(&hexadecimal(&capture.digest)));
+                captures_that(state, prepared.ids(block), among, holds)?
             }
             Self::Changes(changes) => changes.rows(prepared, block, among)?,
+            Self::Calculated(calculated) => calculated.rows(prepared, block, among)?,
             Self::Urls(urls) => urls.rows(prepared.ids(block), among)?,
             Self::Titles(titles) => titles.rows(prepared, block, among)?,
             Self::Of(column, are, otherwise) => {
@@ -409,9 +415,30 @@ impl<'a> Test<'a> {
     }
 }
 
+/// The captures of a block for which something holds; what it says of rows that are not among some may be wrong.
+fn captures_that(
+    state: &State,
+    ids: Range<u32>,
+    among: &Rows,
+    holds: impl Fn(&Capture) -> bool,
+) -> Result<Rows, RowsError> {
+    let rows: Vec<u32> = among.places(ids.len()).flatten().collect();
+    let captures: Vec<CaptureId> = rows.iter().map(|row| CaptureId(ids.start + row)).collect();
+    let captures = state.captures_of(&captures)?;
+    let holding = rows.into_iter().zip(&captures).filter(|(_, capture)| holds(capture));
+    Ok(Rows::of(flags(holding.map(|(row, _)| row), ids.len())))
+}
+
 /// Whether a condition on it takes a pass over all pages.
 fn needs_pass(expr: &Expr) -> bool {
-    matches!(plain(expr), Some(Column::Via | Column::Redirect))
+    match expr {
+        Expr::Field(Path { via, column }) => {
+            let of_page = via.is_none();
+            *via == Some(Via::Page)
+                || of_page && matches!(column, Column::Via | Column::Redirect | Column::Digest)
+        }
+        _ => false,
+    }
 }
 
 /// The field of the row itself that a calculation is.
@@ -419,19 +446,6 @@ pub(super) fn plain(expr: &Expr) -> Option<Column> {
     match expr {
         Expr::Field(Path { via: None, column }) => Some(*column),
         _ => None,
-    }
-}
-
-/// Values of [`Stored::Change`] are below this.
-pub(super) const CHANGE_END: u64 = 4;
-
-/// What such a value means.
-fn change(flags: u64) -> Option<&'static str> {
-    let [content, bytes] = CHANGES;
-    let has = |flag: u8| flags & u64::from(flag) != 0;
-    match has(capture_flags::CONTENT_CHANGED) {
-        true => Some(content),
-        false => has(capture_flags::BYTES_CHANGED).then_some(bytes),
     }
 }
 

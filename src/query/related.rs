@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use super::hits::{Found, Hits};
 use super::plan::{Plan, Scores, Search};
 use super::rows::{Digest, PageDigest, PageRow, Rows, RowsError};
+use super::subject::newest;
 use super::{Error, FullText, explain};
 use crate::parse::LinkKind;
 use crate::prepared::FOUND;
@@ -203,6 +204,6 @@ fn content(rows: &dyn Rows, page: &PageRow) -> Result<Option<Digest>, RowsError>
     if !page.status.is_some_and(|status| FOUND.contains(&status)) {
         return Ok(None);
     }
-    let newest = rows.history(page.id)?.next().transpose()?;
+    let newest = newest(rows, page)?;
     Ok(newest.map(|capture| capture.digest).filter(|digest| *digest != Digest::default()))
 }

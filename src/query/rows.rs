@@ -220,8 +220,21 @@ pub struct Sum {
 
 /// The digest of a capture's content; all zeros for none.
 pub type Digest = [u8; 16];
-/// That of a page's newest capture, and the page.
+/// That of a page's newest capture that is no 304, and the page.
 pub type PageDigest = (Digest, UrlId);
+
+/// A digest as a text; an empty one for none.
+pub(super) fn hexadecimal(digest: &Digest) -> String {
+    let value = u128::from_be_bytes(*digest);
+    let digit = |place: u32| char::from(b"0123456789abcdef"[(value >> (4 * place)) as usize & 15]);
+    if value == 0 { String::new() } else { (0..32).rev().map(digit).collect() }
+}
+
+/// The digest that is such a text.
+pub(super) fn digest_of(text: &str) -> Option<Digest> {
+    let is_one = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_one.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(u128::to_be_bytes)
+}
 
 /// Reads the tree of an XML document.
 pub type DocumentReader<'a> = dyn FnMut(&roxmltree::Document<'_>) -> Result<(), RowsError> + 'a;

@@ -14,7 +14,7 @@ use super::explain::{Seen, Tally};
 use super::expr::{self, Subject};
 use super::filter::Filter;
 use super::hits::Hits;
-use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
+use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, hexadecimal};
 use super::running::Running;
 use super::value::Value;
 use super::visit_tests;
@@ -52,9 +52,13 @@ pub(crate) struct RowSubject<'a> {
 
 type Found<T> = Result<T, RowsError>;
 
-/// Whether people decide it.
-fn is_decided(column: Column) -> bool {
-    matches!(column, Column::Rating | Column::Verdict | Column::Tags | Column::Collections | Column::RatedBy)
+/// The newest capture of a page that is shown; in place of a 304 the capture that it confirms.
+pub(super) fn newest(rows: &dyn Rows, page: &PageRow) -> Found<Option<CaptureRow>> {
+    if page.captures == 0 {
+        return Ok(None);
+    }
+    let mut history = rows.history(page.id)?;
+    history.find(|capture| capture.as_ref().map_or(true, |it| it.kind != NOT_MODIFIED)).transpose()
 }
 
 /// A field that people decide.
@@ -120,7 +124,7 @@ impl<'a> World<'a> {
     /// Reads the records of some rows side by side, in place of those that were read ahead before.
     pub(super) fn read_records<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Found<()> {
         let newest = rows.map(|row| match row {
-            Row::Page(page) => Ok(self.newest(page)?.map(|capture| capture.id)),
+            Row::Page(page) => Ok(newest(self.rows, page)?.map(|capture| capture.id)),
             Row::Capture(capture) => Ok(Some(capture.id)),
             Row::Site(_) | Row::Host(_) | Row::Link(_) => Ok(None),
         });
@@ -219,31 +223,22 @@ impl<'a> World<'a> {
                         return Ok(Validity::Unknown.name().into());
                     }
                 }
-                match self.newest(page)? {
+                match newest(self.rows, page)? {
                     Some(newest) => self.of_document(&newest, page.kind, column)?,
                     None => Value::Empty,
                 }
             }
-            column if is_decided(column) => {
+            column if column.is_decided() => {
                 let Some(decisions) = self.rows.decisions() else { return Ok(Value::Empty) };
                 let text = |text| Ok::<_, RowsError>(self.rows.text(page, text)?.unwrap_or_default());
                 let (url, host) = (text(PageText::Url)?, text(PageText::Host)?);
                 decided(&decisions.of_page(&url, &host, &text(PageText::Site)?), column)
             }
-            _ => match self.newest(page)? {
+            _ => match newest(self.rows, page)? {
                 Some(newest) => self.of_capture(&newest, column)?,
                 None => Value::Empty,
             },
         })
-    }
-
-    /// The newest capture of a page that is shown; in place of a 304 the capture that it confirms.
-    fn newest(&self, page: &PageRow) -> Found<Option<CaptureRow>> {
-        if page.captures == 0 {
-            return Ok(None);
-        }
-        let mut history = self.rows.history(page.id)?;
-        history.find(|capture| capture.as_ref().map_or(true, |it| it.kind != NOT_MODIFIED)).transpose()
     }
 
     fn of_site(&self, site: &SiteRow, column: Column) -> Found<Value> {
@@ -293,10 +288,7 @@ impl<'a> World<'a> {
             Column::ContentType => capture.content_type.as_str().into(),
             Column::Size => capture.size.into(),
             Column::Stored => capture.stored.into(),
-            Column::Digest if capture.digest == [0; 16] => Value::Empty,
-            Column::Digest => {
-                capture.digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
-            }
+            Column::Digest => hexadecimal(&capture.digest).into(),
             Column::Change => match (capture.content_changed, capture.bytes_changed) {
                 (true, _) => CHANGES.first().copied().into(),
                 (false, true) => CHANGES.last().copied().into(),
@@ -385,7 +377,7 @@ impl RowSubject<'_> {
     fn document(&self, read: &mut DocumentReader<'_>) -> Found<()> {
         let capture = match self.row {
             Row::Page(page) if matches!(page.kind, Some(PageType::Xml | PageType::Feed)) => {
-                self.world.newest(page)?
+                newest(self.world.rows, page)?
             }
             Row::Capture(capture) => Some(capture.clone()),
             _ => None,
@@ -425,7 +417,7 @@ impl Subject for RowSubject<'_> {
 
     fn header(&self, name: &str) -> Found<Value> {
         let newest = match self.row {
-            Row::Page(page) => self.world.newest(page)?.map(|capture| capture.id),
+            Row::Page(page) => newest(self.world.rows, page)?.map(|capture| capture.id),
             Row::Capture(capture) => Some(capture.id),
             Row::Site(_) | Row::Host(_) | Row::Link(_) => None,
         };

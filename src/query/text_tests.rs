@@ -1,4 +1,4 @@
-//! Conditions on URLs and titles. No column has texts: they lie in the logs of the state, many together, and are read from there
+//! Conditions on URLs or titles alone, calculations among them. No column has texts: they lie in the logs of the state, many together, and are read from there
 //! for whole blocks of columns.
 
 use std::ops::Range;
@@ -7,8 +7,10 @@ use archive_storage::{State, StateError, TextPosition, UrlId};
 use rayon::prelude::*;
 
 use super::block_rows::Rows;
-use super::columns::Column;
-use super::filter::{TextTest, TextTestKind};
+use super::calculated::Given;
+use super::columns::{Column, Path};
+use super::expr::Expr;
+use super::filter::{Filter, TextTest};
 use super::rows::RowsError;
 use crate::prepared::{Column as Stored, Prepared};
 
@@ -16,24 +18,43 @@ use crate::prepared::{Column as Stored, Prepared};
 const URLS_TOGETHER: u32 = 128;
 
 /// Blocks of titles that are read in one go.
-const BLOCKS_TOGETHER: u64 = 64;
+pub(super) const BLOCKS_TOGETHER: u64 = 64;
 
 /// Positions of titles are found by what is left of them without so many bits, which is shared by some hundred.
 const POSITION_BITS: u32 = 16;
+
+/// A condition on one text alone.
+#[derive(Clone, Debug)]
+pub(super) struct OnText(pub(super) Filter);
+
+impl OnText {
+    pub(super) fn new(column: Column, test: TextTest) -> Self {
+        Self(Filter::Text(Expr::Field(Path::from(column)), test))
+    }
+
+    pub(super) fn holds(&self, text: Option<&str>) -> bool {
+        match &self.0 {
+            // Without a copy of the text.
+            Filter::Text(Expr::Field(path), test) => {
+                test.holds_of(text.filter(|text| !text.is_empty()), Some(path.column))
+            }
+            // Only reading a field can fail, and here nothing is read.
+            calculated => calculated.holds(&Given(|_| text.into())).unwrap_or_default(),
+        }
+    }
+}
 
 /// A condition on URLs.
 #[derive(Debug)]
 pub(super) struct Urls<'a> {
     pub(super) state: &'a State,
-    pub(super) test: TextTest,
+    pub(super) test: OnText,
 }
 
 impl Urls<'_> {
     /// The only URLs for which it can hold, by rising number, if it names them.
     pub(super) fn named(&self) -> Result<Option<Vec<UrlId>>, StateError> {
-        let TextTest { kind: TextTestKind::Is(urls), folds_case: false } = &self.test else {
-            return Ok(None);
-        };
+        let Some(urls) = self.test.0.urls() else { return Ok(None) };
         let found = urls.iter().filter_map(|url| self.state.find(url).transpose());
         let mut found: Vec<UrlId> = found.collect::<Result<_, _>>()?;
         found.sort_unstable();
@@ -47,7 +68,7 @@ impl Urls<'_> {
         for ids_together in runs(ids.clone(), among) {
             self.state.scan_urls(ids_together, |id, url| {
                 if let Some(row) = rows.get_mut((id.0 - ids.start) as usize) {
-                    *row = test.holds_of(Some(url), Some(Column::Url));
+                    *row = test.holds(Some(url));
                 }
                 Ok(())
             })?;
@@ -77,14 +98,14 @@ fn runs(ids: Range<u32>, among: &Rows) -> Vec<Range<u32>> {
 #[derive(Debug)]
 pub(super) struct Titles<'a> {
     state: &'a State,
-    test: TextTest,
+    test: OnText,
     /// The positions of all titles for which it holds, each by its lower bits at the place that its upper bits say; none while it
     /// is not known whether all are needed.
     found: Option<Vec<Vec<u16>>>,
 }
 
 impl<'a> Titles<'a> {
-    pub(super) fn new(state: &'a State, test: TextTest) -> Self {
+    pub(super) fn new(state: &'a State, test: OnText) -> Self {
         Self { state, test, found: None }
     }
 
@@ -96,7 +117,7 @@ impl<'a> Titles<'a> {
             let part = part * BLOCKS_TOGETHER..blocks.min((part + 1) * BLOCKS_TOGETHER);
             let (first, test) = (part.start, self.test.clone());
             self.state.scan_titles(part, |position, title| {
-                if holds(&test, Some(title)) {
+                if test.holds(Some(title)) {
                     let (place, rest) = split(position.0);
                     let place = place.saturating_sub(first) as usize;
                     found.resize_with(found.len().max(place + 1), Vec::new);
@@ -113,7 +134,7 @@ impl<'a> Titles<'a> {
 
     /// The pages of a block for whose titles it holds; what it says of those that are not among some may be wrong.
     pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Result<Rows, RowsError> {
-        let for_none = holds(&self.test, None);
+        let for_none = self.test.holds(None);
         if let Some(found) = &self.found {
             let holds = |value: u64| {
                 let Some(position) = value.checked_sub(1) else { return for_none };
@@ -138,7 +159,7 @@ impl<'a> Titles<'a> {
         let mut rows = vec![false; prepared.ids(block).len()];
         for (row, value) in asked {
             let holds = match value.checked_sub(1) {
-                Some(position) => holds(&self.test, Some(titles.get(TextPosition(position))?)),
+                Some(position) => self.test.holds(Some(titles.get(TextPosition(position))?)),
                 None => for_none,
             };
             rows.get_mut(row).into_iter().for_each(|row| *row = holds);
@@ -147,10 +168,7 @@ impl<'a> Titles<'a> {
     }
 }
 
-fn holds(test: &TextTest, title: Option<&str>) -> bool {
-    test.holds_of(title.filter(|title| !title.is_empty()), Some(Column::Title))
-}
-
-fn split(position: u64) -> (u64, u16) {
+/// The block of a position, and the rest.
+pub(super) fn split(position: u64) -> (u64, u16) {
     (position >> POSITION_BITS, position as u16)
 }

@@ -65,7 +65,7 @@ impl<'a> Together<'a> {
             [only] => vec![vec![0; only.site_count() as usize]],
             _ => answering(&archives)?,
         };
-        let (mut parts, mut next) = (Vec::new(), First::default());
+        let (mut parts, mut next, has_others) = (Vec::new(), First::default(), archives.len() > 1);
         for ((store, access), answering) in archives.into_iter().zip(answering) {
             let (first, state) = (next, store.state());
             let after = |first: u32, count: u64| {
@@ -78,7 +78,8 @@ impl<'a> Together<'a> {
                 capture: after(first.capture, state.totals().captures)?,
                 link: first.link + LINKS,
             };
-            let rows = ArchiveRows::new(store, access)?;
+            let mut rows = ArchiveRows::new(store, access)?;
+            rows.has_others = has_others;
             parts.push(Part { rows, first, answering, targets: RefCell::default() });
         }
         Ok(Self { parts, place: None, running: Arc::default() })
@@ -89,7 +90,9 @@ impl<'a> Together<'a> {
     /// # Errors
     /// As [`Together::new`].
     pub fn part(store: &'a Store, access: Access, place: usize) -> Result<Self, ArchiveRowsError> {
-        Ok(Self { place: Some(place), ..Self::new(vec![(store, access)])? })
+        let mut part = Self { place: Some(place), ..Self::new(vec![(store, access)])? };
+        part.parts.iter_mut().for_each(|part| part.rows.has_others = true);
+        Ok(part)
     }
 
     /// Lets a query run over them within its limits.

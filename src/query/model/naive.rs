@@ -160,7 +160,8 @@ impl Seen<'_> {
         let content = |page: usize| {
             let captures = upto(&self.model.pages[page], cut);
             let status = row_of(page, &captures).status?;
-            let newest = captures.last().filter(|_| (200..300).contains(&status))?;
+            let newest = captures.iter().rfind(|capture| capture.kind != "not-modified");
+            let newest = newest.filter(|_| (200..300).contains(&status))?;
             (newest.kind != "failed").then(|| digest(newest))
         };
         match related {

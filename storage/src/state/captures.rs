@@ -159,9 +159,9 @@ impl State {
         &self,
         captures: &[(CaptureId, Capture)],
         is_content: impl Fn(&Capture) -> bool,
-    ) -> Result<Vec<Option<Capture>>> {
-        let known = captures.iter().map(|(_, capture)| Some(*capture).filter(&is_content));
-        let mut found: Vec<Option<Capture>> = known.collect();
+    ) -> Result<Vec<Option<(CaptureId, Capture)>>> {
+        let known = captures.iter().map(|known| Some(*known).filter(|(_, capture)| is_content(capture)));
+        let mut found: Vec<Option<(CaptureId, Capture)>> = known.collect();
         // Places among those asked for, the next capture to look at, and the one that it has to come before.
         let mut open: Vec<_> =
             captures.iter().enumerate().map(|(place, (id, _))| (place, *id, (i64::MAX, *id))).collect();
@@ -180,7 +180,7 @@ impl State {
                 if !is_content(&record.capture) {
                     older.extend(record.older().map(|id| (place, id, this)));
                 } else if let Some(found) = found.get_mut(place) {
-                    *found = Some(record.capture);
+                    *found = Some((id, record.capture));
                 }
             }
             open = older;

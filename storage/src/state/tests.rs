@@ -483,7 +483,7 @@ fn contents_are_those_before_confirmations() {
     }
     let is_content = |capture: &Capture| capture.kind != CaptureKind::NotModified;
     let one_by_one = |(id, _): &(CaptureId, Capture)| {
-        state.history_from(*id).map(|found| found.unwrap().1).find(is_content)
+        state.history_from(*id).map(Result::unwrap).find(|(_, capture)| is_content(capture))
     };
     let expected: Vec<_> = newest.iter().map(one_by_one).collect();
     assert!(expected.contains(&None));

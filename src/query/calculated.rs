@@ -1,0 +1,227 @@
+//! Conditions on calculations, on several fields, and on fields of other rows, without rows: each value comes from a column, from a
+//! table of what the numbers in a column stand for, or from a pass over texts.
+
+use archive_grammar::Target;
+use archive_storage::UrlId;
+
+use super::Instant;
+use super::block_rows::Rows;
+use super::coded::coded;
+use super::columnar::compared;
+use super::columns::{Column, Path, Via};
+use super::expr::Subject;
+use super::filter::Filter;
+use super::numbers::Number;
+use super::prefilter::{Known, Test};
+use super::rows::RowsError;
+use super::text_tests::{OnText, Titles, Urls};
+use super::value::Value;
+use crate::prepared::{Column as Stored, Prepared};
+
+type Found<T> = Result<T, RowsError>;
+
+/// What numbers in a column stand for: in a row with another one, nothing is known.
+pub(super) type Table = (Stored, Vec<Value>);
+
+/// Pages by rising number, and those of them for which something holds.
+pub(super) type Apart = (Vec<UrlId>, Vec<UrlId>);
+
+/// Where the values of a field come from.
+#[derive(Debug)]
+enum Source {
+    Number(Number),
+    Table(Table),
+}
+
+impl Source {
+    fn of(path: Path, known: Known<'_, '_>) -> Found<Option<Self>> {
+        let Path { via: None, column } = path else {
+            return Ok(known.passes.table(path)?.map(Self::Table));
+        };
+        if let Some(number) = compared(column, known.target) {
+            return Ok(Some(Self::Number(number)));
+        }
+        if column.is_decided() && known.target == Target::Pages {
+            // What was decided on pages themselves is left to the caller.
+            let of_host = Path { via: Some(Via::Host), column };
+            return Ok(known.passes.table(of_host)?.map(Self::Table));
+        }
+        Ok(coded(column, known, |name| Value::from(name))?.map(Self::Table))
+    }
+
+    fn column(&self) -> Stored {
+        match self {
+            Self::Number(number) => number.column,
+            Self::Table((column, _)) => *column,
+        }
+    }
+
+    /// The value of a row, from the stored one.
+    fn value(&self, stored: u64) -> Value {
+        match self {
+            Self::Number(number) if number.zero_is_unknown && stored == 0 => Value::Empty,
+            Self::Number(number) => number.shown(stored),
+            Self::Table((_, values)) => values.get(stored as usize).cloned().unwrap_or(Value::Empty),
+        }
+    }
+}
+
+/// Where the values of some fields come from.
+#[derive(Debug)]
+pub(super) struct Sources(Vec<(Path, Source)>);
+
+impl Sources {
+    /// Those of some fields, if columns and tables give them.
+    pub(super) fn of(fields: &[Path], known: Known<'_, '_>) -> Found<Option<Self>> {
+        let source = |path: &Path| Ok(Source::of(*path, known)?.map(|source| (*path, source)));
+        Ok(fields.iter().map(source).collect::<Found<Option<_>>>()?.map(Self))
+    }
+
+    pub(super) fn columns(&self) -> impl Iterator<Item = Stored> + '_ {
+        self.0.iter().map(|(_, source)| source.column())
+    }
+
+    /// The values of some rows of a block.
+    pub(super) fn read(&self, prepared: &Prepared, block: u32, rows: &Rows) -> Found<BlockValues<'_>> {
+        let mut values = Vec::with_capacity(self.0.len());
+        for (path, source) in &self.0 {
+            values.push((*path, source, rows.values(prepared, block, source.column())?));
+        }
+        Ok(BlockValues(values))
+    }
+
+    /// The column on which alone they depend, by tables, and how many numbers it has there.
+    fn table(&self) -> Option<(Stored, usize)> {
+        let (_, Source::Table((column, values))) = self.0.first()? else { return None };
+        let is_alike =
+            |(_, source): &(Path, Source)| matches!(source, Source::Table((own, _)) if own == column);
+        self.0.iter().all(is_alike).then_some((*column, values.len()))
+    }
+}
+
+/// The values of fields in a block.
+pub(super) struct BlockValues<'a>(Vec<(Path, &'a Source, Vec<u64>)>);
+
+impl BlockValues<'_> {
+    /// That of a field at a place among the rows.
+    pub(super) fn of(&self, place: usize, path: Path) -> Value {
+        let found = self.0.iter().find(|(own, ..)| *own == path);
+        let value =
+            found.and_then(|(_, source, values)| values.get(place).map(|stored| source.value(*stored)));
+        value.unwrap_or(Value::Empty)
+    }
+}
+
+/// A condition that the values of some columns decide, row by row.
+#[derive(Debug)]
+pub(super) struct Calculated {
+    filter: Filter,
+    sources: Sources,
+}
+
+/// The test that is equivalent to a condition, if columns, tables and passes give all values on which it depends.
+pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_>) -> Found<Option<Test<'a>>> {
+    let Some(fields) = filter.fields() else { return Ok(None) };
+    let (state, of_pages) = (known.pages.state(), known.target == Target::Pages);
+    let is_only = |column| fields == [Path::from(column)];
+    if of_pages && is_only(Column::Title) {
+        return Ok(Some(Test::Titles(Titles::new(state, OnText(filter.clone())))));
+    }
+    if of_pages && is_only(Column::Url) {
+        return Ok(Some(Test::Urls(Urls { state, test: OnText(filter.clone()) })));
+    }
+    if is_only(Column::Digest) {
+        let test = OnText(filter.clone());
+        return if of_pages {
+            known.passes.pages_with_digests(&test)
+        } else {
+            Ok(Some(Test::Digests(state, test)))
+        };
+    }
+    if of_pages && let [Path { via: None, column: Column::Named(index) }] = fields.as_slice() {
+        return Ok(Some(Test::Each(known.passes.pages_numbered(*index, filter)?)));
+    }
+    let is_of_page = |path: &Path| path.via == Some(Via::Page) || *path == Path::from(Column::Url);
+    if !of_pages && fields.iter().all(is_of_page) {
+        let of_page = filter.with_fields(|path| Path::from(path.column));
+        return Ok(known.passes.pages_that(&of_page)?.map(|are| Test::OfPages(state, are)));
+    }
+    let Some(test) = by_columns(filter, &fields, known)? else { return Ok(None) };
+    if !of_pages || !fields.iter().any(|path| path.via.is_none() && path.column.is_decided()) {
+        return Ok(Some(test));
+    }
+    let Some((apart, holding)) = known.passes.decided_apart(filter)? else { return Ok(None) };
+    if apart.is_empty() {
+        return Ok(Some(test));
+    }
+    let others = Test::Not(Box::new(Test::Passed(apart)));
+    Ok(Some(Test::Any(vec![Test::All(vec![test, others]), Test::Passed(holding)])))
+}
+
+fn by_columns<'a>(filter: &Filter, fields: &[Path], known: Known<'a, '_>) -> Found<Option<Test<'a>>> {
+    let Some(sources) = Sources::of(fields, known)? else { return Ok(None) };
+    let Some((column, all)) = sources.table() else {
+        return Ok(Some(Test::Calculated(Calculated { filter: filter.clone(), sources })));
+    };
+    // Decided once for each host, for example.
+    let holds = |number: u64| {
+        let value = |path| {
+            let source = sources.0.iter().find(|(own, _)| *own == path);
+            source.map_or(Value::Empty, |(_, source)| source.value(number))
+        };
+        filter.holds(&Given(value))
+    };
+    let are = (0..all as u64).map(holds).collect::<Found<_>>()?;
+    Test::of_numbers(column, are, holds(u64::MAX)?, known).map(Some)
+}
+
+impl Calculated {
+    pub(super) fn columns(&self) -> impl Iterator<Item = Stored> + '_ {
+        self.sources.columns()
+    }
+
+    /// The rows of a block for which it holds; what it says of those that are not among some may be wrong.
+    pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Found<Rows> {
+        let (all, values) = (prepared.ids(block).len(), self.sources.read(prepared, block, among)?);
+        let mut holding = vec![false; all];
+        for (place, row) in among.places(all).enumerate() {
+            let Some(row) = row else { continue };
+            let holds = self.filter.holds(&Given(|path| values.of(place, path)))?;
+            holding.get_mut(row as usize).into_iter().for_each(|row| *row = holds);
+        }
+        Ok(Rows::of(holding))
+    }
+}
+
+/// A row of which a function gives the fields.
+pub(super) struct Given<F>(pub(super) F);
+
+impl<F: Fn(Path) -> Value> Subject for Given<F> {
+    fn field(&self, path: Path) -> Found<Value> {
+        Ok(self.0(path))
+    }
+
+    fn header(&self, _: &str) -> Found<Value> {
+        Ok(Value::Empty)
+    }
+
+    fn topic(&self, _: &str) -> Found<Value> {
+        Ok(Value::Empty)
+    }
+
+    fn hit(&self, _: usize) -> bool {
+        false
+    }
+
+    fn changed(&self, _: Option<Instant>, _: Option<Instant>) -> Found<bool> {
+        Ok(false)
+    }
+
+    fn key(&self, _: usize) -> Value {
+        Value::Empty
+    }
+
+    fn aggregate(&self, _: usize) -> Value {
+        Value::Empty
+    }
+}

@@ -250,7 +250,7 @@ pub enum Error {
     },
     /// Several archives are each to find by themselves what matches, and it asks for what only all of them know.
     #[error(
-        "each archive selects by itself: leave out limit, offset, sample, conditions on the score, and relations to the pages of another query"
+        "each archive selects by itself: leave out limit, offset, sample, the score (add `order by url` to a search of text), and relations to the pages of another query"
     )]
     NotOfEach,
     /// Its time is over.

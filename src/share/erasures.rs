@@ -73,7 +73,7 @@ impl Erasure {
                 return Err("a query can only be erased as a whole, and stays in the store: where URLs are to be forgotten, name them"
                     .to_owned());
             }
-            return self.check_query().map_err(|error| error.to_string());
+            return Ok(());
         }
         let is_digest = |text: &str| {
             text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

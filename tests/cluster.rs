@@ -433,3 +433,38 @@ fn firewalls_and_crossovers_send_nothing() {
         nodes.balances();
     }
 }
+
+#[test]
+fn a_crawl_waits_for_some_time_for_one_that_has_ended_and_got_something_to_do() {
+    let served = TestWeb::start(still(109, 150, 0));
+    let nodes = Nodes { seeds: served.web.seeds(8), ..Nodes::new(&served, 2) };
+    let narrow = |node: usize| {
+        let partition = format!("{}/2", node + 1);
+        let more = ["--scope", "host", "--cluster", &nodes.url(), "--partition", &partition];
+        start(
+            &mut nodes.archives[node]
+                .crawl(&nodes.seeds, &[&served.at_once()[..], &more.map(str::to_owned)].concat()),
+        )
+    };
+    for node in [narrow(0), narrow(1)] {
+        node.wait().succeeded();
+    }
+    let state = |node: usize| nodes.status()["told"][node]["activity"].clone();
+    assert_eq!([state(0), state(1)], ["complete", "complete"]);
+
+    // The first one finds pages of the second one, whose crawl is not begun again.
+    let alone = start(&mut nodes.crawl(0)).wait().succeeded();
+    let said =
+        "partitions that have ended have something to do again: 2; begin them, or this crawl ends in 30 s";
+    assert!(alone.errors.contains(said), "{}", alone.errors);
+    nodes.balances();
+    let in_flight = &nodes.status()["in_flight"][0];
+    assert!(in_flight["to"] == 2 && in_flight["batches"].as_u64() > Some(0), "{in_flight}");
+
+    // Begun together they do what is left, and end with each other.
+    nodes.run();
+    nodes.balances();
+    let one = Archive::new();
+    start(&mut one.crawl(&nodes.seeds, &everything(&served))).wait().succeeded();
+    assert_union(&nodes.union(), &union(std::iter::once(one.path.as_path())).0);
+}

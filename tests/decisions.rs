@@ -89,6 +89,9 @@ fn what_is_never_wanted_is_not_crawled_and_queries_know_what_was_decided() {
     start(&mut archive.crawl(&seeds[..1], &served.at_once())).wait().succeeded();
     let first = sites(&archive).remove(0);
     let other = seeds[1].split('/').nth(2).unwrap();
+    let unknown = archive.run("review set", &["a.test", "--note", "later", "--by", "anna"]).succeeded();
+    assert!(unknown.errors.contains("the archive does not know the site a.test"), "{}", unknown.errors);
+    archive.run("review undo", &["1", "--by", "anna"]).succeeded();
     set(&archive, &format!("host:{other}"), &["--verdict", "never", "--tag", "spam", "--tag", "farm"]);
     start(&mut archive.crawl(&seeds, &served.at_once())).wait();
     assert_eq!(sites(&archive), std::slice::from_ref(&first), "nothing of it is fetched");
@@ -110,8 +113,8 @@ fn what_is_never_wanted_is_not_crawled_and_queries_know_what_was_decided() {
         assert_eq!(found.len(), rows, "{query}: {found:?}");
     }
     let log = archive.json("review log", &[""; 0]);
-    assert_eq!(log.len(), 3);
-    assert_eq!((&log[0]["by"], &log[2]["what"]["said"]["rating"]), (&"anna".into(), &2.into()));
+    assert_eq!(log.len(), 5);
+    assert_eq!((&log[0]["by"], &log[4]["what"]["said"]["rating"]), (&"anna".into(), &2.into()));
     archive.run("rebuild", &[""; 0]).succeeded();
     assert_eq!(archive.json("query", &["site rating = 3"]).len(), 1, "a rebuild keeps what people said");
 }
@@ -165,6 +168,7 @@ fn a_sheet_that_comes_back_overwrites_nothing_silently() {
 
     for (command, bad, problem) in [
         ("set", &["a b", "--rating", "3"][..], "is neither a site"),
+        ("set", &["nonsense…", "--rating", "3"], "'nonsense…' is neither a site"),
         ("set", &["a.test"], "it says nothing"),
         ("set", &["a.test", "--rating", "5"], "a rating is 1, 2, 3 or 4"),
         ("set", &["a.test", "--verdict", "maybe"], "expected keep, drop, often, never, investigate"),

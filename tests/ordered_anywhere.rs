@@ -29,7 +29,7 @@ fn reaches_all(nodes: &Nodes) -> usize {
     let before = having(&gone);
     order(nodes, "review set", &[&site, "--verdict", "never", "--by", "anna"]).succeeded();
     erase(nodes, &[&gone], &[]).succeeded();
-    let status = |orders: &Value| json!({ "list": "erasures", "orders": 1, "carried_out_by": 2 - orders.as_object().unwrap().len(), "waiting": orders });
+    let status = |orders: &Value| json!({ "list": "erasures", "orders": 1, "carried_out_by": 2 - orders.as_object().unwrap().len(), "waiting": orders, "set_aside": {} });
     carry_out(nodes, one).succeeded();
     assert_eq!(nodes.status()["orders"][1], status(&json!({ "2": 1 })));
     take_over(nodes).succeeded();
@@ -115,7 +115,7 @@ fn what_matches_a_query_is_erased_in_all_archives_once() {
     let rows = ask(&nodes, &["--json"]).succeeded().json();
     assert_eq!(
         rows[1],
-        json!({ "list": "erasures", "order": 2, "taken": meant[0].len(), "left": 0, "named": 0, "waits_for": [] })
+        json!({ "list": "erasures", "order": 2, "taken": meant[0].len(), "left": 0, "named": 0, "waits_for": [], "set_aside_by": [] })
     );
 
     // What was lifted since is not erased again when an older copy of an archive carries everything out once more.
@@ -142,6 +142,65 @@ fn what_matches_a_query_is_erased_in_all_archives_once() {
         "{crawl:?}"
     );
     assert!(forbidden(other).contains(&left));
+    other.verify();
+}
+
+#[test]
+fn an_order_whose_query_an_archive_can_never_answer_holds_up_nothing() {
+    let served = TestWeb::start(still(108, 120, 0));
+    let nodes = Nodes::new(&served, 2);
+    let crawl = |node: usize| match node {
+        0 => start(&mut nodes.crawl(0)),
+        _ => start(nodes.crawl(1).arg("--no-full-text")),
+    };
+    for node in [crawl(0), crawl(1)] {
+        node.wait().succeeded();
+    }
+    let [one, other] = [&nodes.archives[0], &nodes.archives[1]];
+    // A later version has more fields.
+    let folder = nodes.store.path().join("files/erasures");
+    fs::create_dir_all(&folder).unwrap();
+    let erase_as = json!({ "reason": "x", "keep_copies": false, "forget_url": false });
+    let newer = json!({ "time": "2026-01-01T00:00:00Z", "urls": [], "query": "page colour = red", "erase": erase_as });
+    fs::write(folder.join("0000000001"), newer.to_string()).unwrap();
+    let words = "page type = html and status = 200 and title != \"\" select url, title order by url limit 1";
+    let found = one.json("query", &[words]).remove(0);
+    let word = found["title"].as_str().unwrap().split(' ').next().unwrap();
+    let url = found["url"].as_str().unwrap();
+    let text = format!("page text contains \"{word}\" and url = \"{url}\" order by url");
+    assert_eq!(erase_matching(&nodes, &text), "erasures: order 2 is published, for all partitions\n");
+    let gone = pages(other)[0].clone();
+    erase(&nodes, &[&gone], &[]).succeeded();
+
+    let errors = take_over(&nodes).refused(1, &["order 1 is set aside", "colour"]).errors;
+    let aside = |archive: &Archive, order: u64| {
+        errors.contains(&format!("{}: erasures: order {order} is set aside", archive.path.display()))
+    };
+    assert_eq!(
+        [one, other].map(|archive| [1, 2].map(|order| aside(archive, order))),
+        [[true, false], [true, true]]
+    );
+    assert!(errors.contains("has no full-text index"), "{errors}");
+    assert!(!pages(other).contains(&gone) && !pages(one).iter().any(|url| *url == found["url"]));
+    take_over(&nodes).succeeded();
+    let expected = [
+        "erasures: 4 orders, carried out by all partitions\n",
+        "  order 1: set aside by partitions 1, 2, which cannot answer its query",
+        "  order 2: set aside by partition 2, which cannot answer its query",
+        "  order 2: 1 page that match its query are named",
+        "  order 3: 1 page erased\n",
+    ];
+    for line in expected {
+        assert!(listed(&nodes).contains(line), "{line}: {}", listed(&nodes));
+    }
+    assert_eq!(nodes.status()["orders"][1]["set_aside"], json!({ "1": [1, 2], "2": [2] }));
+    let rows = ask(&nodes, &["--json"]).succeeded().json();
+    assert_eq!([&rows[1]["set_aside_by"], &rows[2]["set_aside_by"]], [&json!([2]), &json!([])]);
+
+    // A crawl begins nevertheless, and says it.
+    erase_matching(&nodes, &text);
+    let errors = crawl(1).wait().succeeded().errors;
+    assert!(errors.contains("order 5 is set aside"), "{errors}");
     other.verify();
 }
 

@@ -413,3 +413,50 @@ fn what_several_archives_cannot_answer_as_one_is_refused_and_what_is_missing_is_
     ask(&[&nowhere, &nowhere], "count pages").refused(1, &["none of these archives can be read"]);
     ask(&[&nowhere], "count pages").refused(1, &["nowhere"]);
 }
+
+#[test]
+fn what_to_review_next_of_several_archives_is_one_list() {
+    let sites = sites();
+    let (one, four) = (archives(&sites, 1), archives(&sites, 4));
+    let next = |archives: &[&Path], more: &[&str]| {
+        let mut words = command("review", &[]);
+        words.arg("next");
+        for archive in archives {
+            words.arg("--archive").arg(archive);
+        }
+        start(words.args(more)).wait()
+    };
+    let rows =
+        |archives: &[&Path], more: &[&str]| next(archives, &[&["--json"], more].concat()).succeeded().json();
+    let (one, of_four) = (paths(&one), paths(&four));
+    let known = |rows: &[Value]| {
+        let row = |row: &Value| (row["site"].as_str().unwrap().to_owned(), row["pages"].clone());
+        rows.iter().map(row).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let of_all = rows(&of_four, &[]);
+    assert_eq!(known(&of_all), known(&rows(&one, &[])), "each site once, with its pages");
+    assert!(of_all.len() > SITES as usize, "sites that are only linked to, too");
+    let gain = |row: &Value| row["gain"].as_f64().unwrap();
+    assert!(of_all.is_sorted_by(|left, right| gain(left) >= gain(right)));
+    assert_eq!(rows(&of_four, &["--limit", "3"]), of_all[..3]);
+    let table = next(&of_four, &["--limit", "3"]).succeeded();
+    assert!(table.errors.contains(&format!("These 3 of {} sites hold ", of_all.len())), "{}", table.errors);
+
+    // What was decided in an archive counts for its sites.
+    let decided = ["s1.test", "--rating", "3", "--tag", "maps", "--by", "anna"];
+    four[1].run("review set", &decided).succeeded();
+    let rest = rows(&of_four, &["--query", "site captures > 0"]);
+    assert_eq!(rest.len() as u64, SITES - 1);
+    assert!(rest.iter().all(|row| row["site"] != "s1.test"), "{rest:?}");
+    let tagged = ["s1.test", "--verdict", "investigate", "--by", "anna"];
+    four[1].run("review set", &tagged).succeeded();
+    let asked = rows(&of_four, &["--query", "site tags contains \"maps\""]);
+    assert_eq!(asked.iter().map(|row| &row["site"]).collect::<Vec<_>>(), ["s1.test"]);
+    next(&of_four, &["--query", "site limit 2"]).refused(2, &["each archive selects by itself"]);
+    rows(&of_four[..1], &["--query", "site limit 2"]);
+
+    let nowhere = four[0].folder().join("nowhere");
+    let missing = next(&[of_four[0], &nowhere], &[]);
+    assert!(missing.code == Some(4) && missing.errors.contains("nowhere is missing"), "{missing:?}");
+    next(&[of_four[0], one[0]], &[]).refused(1, &["have both captured pages of s0.test"]);
+}

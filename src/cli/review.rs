@@ -104,7 +104,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Undo(args) => decide::undo(args)?,
         Command::Log(args) => decide::log(args)?,
         Command::Learn(args) => suggest::learn(args)?,
-        Command::Next(args) => next::run(args)?,
+        Command::Next(args) => return next::run(args),
         Command::Suggest(args) => suggest::run(args)?,
         Command::Score(args) => score::run(args)?,
     }

@@ -59,6 +59,8 @@ pub enum Event {
     Rebuilt(BTreeMap<u16, u32>),
     /// Nothing is left here, but these partitions have something to do or were never begun.
     WaitsFor(Vec<u16>),
+    /// Nothing is left here, but these partitions had ended and were sent something since: they are waited for so long.
+    Left(Vec<u16>, Duration),
     /// With this node's marks as they are, nothing waits anywhere.
     Quiet(Marks),
     /// These addresses of this node have been in the store since then.

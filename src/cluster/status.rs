@@ -80,21 +80,37 @@ pub struct Status {
 }
 
 /// Whether nothing waits in any partition, nothing is on its way, and nothing is left to be named again, except to and by those
-/// that have ended; `all` has all partitions in order.
-pub(super) fn is_quiet(all: &[Option<Status>]) -> bool {
+/// that have ended, or are `left`; `all` has all partitions in order.
+pub(super) fn is_quiet(all: &[Option<Status>], left: &[u16]) -> bool {
     let Some(all) = all.iter().map(Option::as_ref).collect::<Option<Vec<_>>>() else { return false };
+    let is_alone =
+        |status: &Status| matches!(status.activity, Activity::Ended(_)) || left.contains(&status.partition);
     all.iter().all(|status| status.activity.is_quiet())
         && all.iter().all(|from| {
             all.iter().filter(|to| to.partition != from.partition).all(|to| {
                 let is_received = from.marks.sent_to(to.partition) == to.marks.received_from(from.partition);
-                let named = from.marks.told.get(&to.partition).copied().unwrap_or(0);
-                (is_received || has_ended(to)) && (named >= to.marks.rebuilds || has_ended(from))
+                (is_received || is_alone(to)) && (has_named(from, to) || is_alone(from))
             })
         })
 }
 
-fn has_ended(status: &Status) -> bool {
-    matches!(status.activity, Activity::Ended(_))
+/// The partitions that have ended as complete and got something to do since: they were sent something, or have to name everything
+/// again to one that was rebuilt.
+pub(super) fn left(all: &[Option<Status>]) -> Vec<u16> {
+    let all = || all.iter().flatten();
+    let has_more = |one: &&Status| {
+        all().filter(|other| other.partition != one.partition).any(|other| {
+            other.marks.sent_to(one.partition) > one.marks.received_from(other.partition)
+                || !has_named(one, other)
+        })
+    };
+    let complete = all().filter(|one| one.activity == Activity::Complete);
+    complete.filter(has_more).map(|one| one.partition).collect()
+}
+
+/// Whether a partition has named everything to another one since that was rebuilt.
+fn has_named(from: &Status, to: &Status) -> bool {
+    from.marks.told.get(&to.partition).copied().unwrap_or(0) >= to.marks.rebuilds
 }
 
 #[cfg(test)]
@@ -132,13 +148,20 @@ mod tests {
             (status(1, Idle, 2, 2), status(2, ended(), 3, 2), false),
             (status(1, Idle, 0, 0), None, false),
         ] {
-            assert_eq!(is_quiet(&[a.clone(), b.clone()]), expected, "{a:?} {b:?}");
+            assert_eq!(is_quiet(&[a.clone(), b.clone()], &[]), expected, "{a:?} {b:?}");
+        }
+        // One had ended before it was sent something.
+        let all = [status(1, Idle, 3, 3), status(2, Complete, 3, 2)];
+        assert_eq!((left(&all), is_quiet(&all, &[]), is_quiet(&all, &[2])), (vec![2], false, true));
+        for (a, b) in [(Idle, Idle), (Idle, ended()), (Running, Idle)] {
+            assert!(left(&[status(1, a, 3, 3), status(2, b, 3, 2)]).is_empty());
         }
         // One was rebuilt, and the other has yet to name everything again.
         let [mut a, mut b] = [status(1, Idle, 2, 3), status(2, Complete, 3, 2)];
         a.as_mut().unwrap().marks.rebuilds = 1;
-        assert!(!is_quiet(&[a.clone(), b.clone()]));
+        assert!(!is_quiet(&[a.clone(), b.clone()], &[]));
+        assert_eq!(left(&[a.clone(), b.clone()]), [2]);
         b.as_mut().unwrap().marks.told.insert(1, 1);
-        assert!(is_quiet(&[a, b]));
+        assert!(is_quiet(&[a, b], &[]));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::shared::{Known, Shared};
+use super::status::left;
 use super::{ClusterError, Member, Status};
 use crate::remote::{self, MachineTime};
 
@@ -62,10 +63,11 @@ impl Vacancies {
     /// When the store cannot be read.
     pub fn look(&mut self, now: Instant) -> Result<View, ClusterError> {
         let Self { shared, count, known, pulses } = self;
-        let epochs = remote::runtime()?.block_on(async {
-            shared.statuses(*count, known).await?;
-            shared.newest_epochs().await
+        let (all, epochs) = remote::runtime()?.block_on(async {
+            let all = shared.statuses(*count, known).await?;
+            Ok::<_, ClusterError>((all, shared.newest_epochs().await?))
         })?;
+        let left = left(&all);
         let mut view = View { vacant: Vec::new(), is_over: true };
         for number in 1..=*count {
             let (epoch, asked_bytes) = epochs.get(&number).copied().unwrap_or((0, 0));
@@ -79,8 +81,9 @@ impl Vacancies {
                 *pulse = (newest, now);
             }
             let is_silent = now.saturating_duration_since(pulse.1) >= SILENT_AFTER;
-            view.is_over &= status.is_some_and(|status| status.activity.has_had_enough());
-            if let Some(is_sure) = is_vacant(epoch, status, is_silent) {
+            let is_left = left.contains(&number);
+            view.is_over &= !is_left && status.is_some_and(|status| status.activity.has_had_enough());
+            if let Some(is_sure) = is_vacant(epoch, status, is_silent, is_left) {
                 let is_promised = asked_bytes > 0 && now.saturating_duration_since(pulse.1) < HEIR_TIME;
                 let heir =
                     if is_promised { remote::runtime()?.block_on(shared.heir(number, epoch))? } else { None };
@@ -102,11 +105,12 @@ impl Vacancies {
     }
 }
 
-/// If a partition may have no node, whether that is sure; none if it has one or needs none.
-fn is_vacant(epoch: u64, status: Option<&Status>, is_silent: bool) -> Option<bool> {
+/// If a partition may have no node, whether that is sure; none if it has one or needs none. It is left if it got something to do after it
+/// had ended as complete.
+fn is_vacant(epoch: u64, status: Option<&Status>, is_silent: bool, is_left: bool) -> Option<bool> {
     match status.map(|status| &status.activity) {
         _ if epoch == 0 => Some(true),
-        Some(activity) if activity.is_over() => (!activity.has_had_enough()).then_some(true),
+        Some(activity) if activity.is_over() => (is_left || !activity.has_had_enough()).then_some(true),
         _ => Some(is_silent),
     }
 }
@@ -137,8 +141,14 @@ mod tests {
             (Activity::Ended("limit".to_owned()), true, None),
             (Activity::Complete, true, None),
         ] {
-            assert_eq!(is_vacant(1, Some(&status(activity.clone())), is_silent), expected, "{activity:?}");
+            assert_eq!(
+                is_vacant(1, Some(&status(activity.clone())), is_silent, false),
+                expected,
+                "{activity:?}"
+            );
         }
-        assert_eq!((is_vacant(0, None, false), is_vacant(1, None, false)), (Some(true), Some(false)));
+        assert_eq!(is_vacant(1, Some(&status(Activity::Complete)), false, true), Some(true));
+        let begun = |epoch| is_vacant(epoch, None, false, false);
+        assert_eq!((begun(0), begun(1)), (Some(true), Some(false)));
     }
 }

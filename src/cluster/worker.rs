@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
 use super::node::{Commit, Event, LEASE, Lease, Said, check_fresh, check_newest, time_of_day};
 use super::shared::{Known, Shared};
-use super::status::{Activity, Status, is_quiet};
+use super::status::{Activity, Status, is_quiet, left};
 use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, Others};
 use super::{ClusterError, Marks, Partition, Route};
 use crate::remote::within;
@@ -25,6 +25,9 @@ const AHEAD_MAX: u64 = 4;
 /// A status is published again after this time: it shows others that the node is there, and while addresses are asked it gives
 /// the store's time.
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
+
+/// How long partitions that had ended as complete and have something to do since are waited for, if only they have.
+const LEFT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the end of a run waits for a store that does not answer.
 const END_PATIENCE: Duration = Duration::from_secs(30);
@@ -66,6 +69,8 @@ pub(super) struct Worker {
     /// The last look, if it was quiet.
     before: Option<Seen>,
     waits_for: Vec<u16>,
+    /// The partitions that had ended and were sent something since, while only they have something to do, and since when.
+    left: Option<(Vec<u16>, Instant)>,
     hungry: BTreeSet<u16>,
     /// Whether this node is asked to end, and whether the crawl knows.
     is_asked: bool,
@@ -108,6 +113,7 @@ impl Worker {
             clock: None,
             before: None,
             waits_for: Vec::new(),
+            left: None,
             hungry: BTreeSet::new(),
             is_asked: false,
             has_passed_on: false,
@@ -340,8 +346,7 @@ impl Worker {
         }
         self.look_at_rebuilds(&all).await;
         self.look_for_hungry(&all).await;
-        self.look_for_quiet(&all).await;
-        Ok(())
+        self.look_for_quiet(&all).await
     }
 
     async fn look_at_addresses(&mut self, all: &[Option<Status>]) -> Result<(), ClusterError> {
@@ -385,8 +390,9 @@ impl Worker {
     }
 
     /// Looks twice: what was on its way during one look is seen by the next.
-    async fn look_for_quiet(&mut self, all: &[Option<Status>]) {
-        if !is_quiet(all) {
+    async fn look_for_quiet(&mut self, all: &[Option<Status>]) -> Result<(), ClusterError> {
+        let is_left = self.look_for_left(all).await?;
+        if !is_left && !is_quiet(all, &[]) {
             self.before = None;
             let busy = |(place, status): (usize, &Option<Status>)| {
                 let is_busy = status.as_ref().is_none_or(|status| !status.activity.is_quiet());
@@ -397,12 +403,36 @@ impl Worker {
                 self.say(Event::WaitsFor(busy.clone())).await;
             }
             self.waits_for = busy;
-            return;
+            return Ok(());
         }
         let seen: Seen = all.iter().flatten().map(|status| (status.epoch, status.marks.clone())).collect();
         if self.before.as_ref() == Some(&seen) && self.is_published {
             self.say(Event::Quiet(self.marks.clone())).await;
         }
         self.before = Some(seen);
+        Ok(())
+    }
+
+    /// Whether only partitions have something to do that had ended as complete, and nobody has begun them again for some time.
+    async fn look_for_left(&mut self, all: &[Option<Status>]) -> Result<bool, ClusterError> {
+        let mut now_left = left(all);
+        if !now_left.is_empty() {
+            // A node that has just begun has published nothing yet.
+            let epochs = self.shared.newest_epochs().await?;
+            let is_begun =
+                |one: &Status| epochs.get(&one.partition).is_some_and(|(epoch, _)| *epoch > one.epoch);
+            now_left
+                .retain(|number| !all.iter().flatten().any(|one| one.partition == *number && is_begun(one)));
+        }
+        if now_left.is_empty() || !is_quiet(all, &now_left) {
+            self.left = None;
+            return Ok(false);
+        }
+        let now = self.shared.time.now();
+        if self.left.as_ref().is_none_or(|(known, _)| *known != now_left) {
+            self.left = Some((now_left.clone(), now));
+            self.say(Event::Left(now_left, LEFT_PATIENCE)).await;
+        }
+        Ok(self.left.as_ref().is_some_and(|(_, since)| now >= *since + LEFT_PATIENCE))
     }
 }

@@ -13,7 +13,7 @@ mod standing;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-use archive_storage::address::canonical;
+use archive_storage::address::{canonical, host_key};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -194,11 +194,6 @@ impl FromStr for Subject {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let is_name = |name: &str| {
-            !name.is_empty()
-                && name.len() <= NAME_BYTES_MAX
-                && !name.contains(|c: char| c.is_whitespace() || c.is_control())
-        };
         if text.contains("://") {
             let url = Url::parse(text).map_err(|error| format!("'{text}' is not a URL: {error}"))?;
             let url = canonical(&url);
@@ -206,15 +201,27 @@ impl FromStr for Subject {
             return Ok(if folder { Self::Folder(url) } else { Self::Page(url) });
         }
         let name = text.to_lowercase();
-        match name.strip_prefix("host:") {
-            Some(host) if is_name(host) => Ok(Self::Host(host.to_owned())),
-            None if is_name(&name) && !name.contains('/') => Ok(Self::Site(name)),
-            _ => Err(format!(
+        let subject = match name.strip_prefix("host:") {
+            Some(host) => host_name(host).map(Self::Host),
+            None => {
+                host_name(&name).filter(|name| name.ends_with(']') || !name.contains(':')).map(Self::Site)
+            }
+        };
+        subject.ok_or_else(|| {
+            format!(
                 "'{text}' is neither a site (example.org), a host (host:www.example.org), a folder \
                  (https://example.org/news/) nor a page (https://example.org/about)"
-            )),
-        }
+            )
+        })
     }
+}
+
+/// A host's name as archives write it, with its port if that is not the usual one; none if no host has this name.
+fn host_name(text: &str) -> Option<String> {
+    let is_other = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '\\' | '@' | '?' | '#');
+    let url = Url::parse(&format!("http://{text}/")).ok().filter(|_| !text.contains(is_other))?;
+    let name = host_key(&url);
+    (name.len() <= NAME_BYTES_MAX && name.split('.').all(|label| !label.is_empty())).then_some(name)
 }
 
 impl Display for Subject {
@@ -237,7 +244,15 @@ mod tests {
         assert_eq!(read("host:WWW.a.test:8080"), Ok(Subject::Host("www.a.test:8080".to_owned())));
         assert_eq!(read("HTTP://A.test/b/"), Ok(Subject::Folder("http://a.test/b/".to_owned())));
         assert_eq!(read("http://a.test/b#c"), Ok(Subject::Page("http://a.test/b".to_owned())));
-        for wrong in ["", "a b", "host:", "a.test/b", "http://"] {
+        assert_eq!(read("Bücher.test"), Ok(Subject::Site("xn--bcher-kva.test".to_owned())));
+        assert_eq!(read("host:[::1]:8080"), Ok(Subject::Host("[::1]:8080".to_owned())));
+        let longest = format!("{}.test", "a".repeat(NAME_BYTES_MAX - 5));
+        for site in ["localhost", "127.0.0.1", "[::1]", "a_b.test", &longest] {
+            assert_eq!(read(site), Ok(Subject::Site(site.to_owned())));
+        }
+        let wrong = "host: a.test/b http:// nonsense… a..test .test a.test:8080 a.test:x a%zz a<b> b@a.test a.test?b a\\b [::1";
+        let longer = format!("a{longest}");
+        for wrong in wrong.split(' ').chain(["", "a b", "a\tb", &longer]) {
             assert!(read(wrong).is_err(), "{wrong}");
         }
         for text in ["example.org", "host:a.test", "http://a.test/b/", "http://a.test/b"] {

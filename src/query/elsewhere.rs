@@ -36,12 +36,15 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether each of several archives finds by itself which of its pages match: none are limited or drawn, and nothing depends on what
+    /// Makes sure that each of several archives finds by itself what of its own matches: nothing is limited or drawn, or depends on what
     /// others know.
-    #[must_use]
-    pub fn is_of_each(&self) -> bool {
+    ///
+    /// # Errors
+    /// [`Error::NotOfEach`].
+    pub fn expect_of_each(&self) -> Result<(), Error> {
         let is_whole = self.limit.is_none() && self.offset == 0 && self.sample.is_none();
-        is_whole && self.scores != Scores::Decide && self.relations().next().is_none()
+        let is_own = is_whole && self.scores != Scores::Decide && self.relations().next().is_none();
+        if is_own { Ok(()) } else { Err(Error::NotOfEach) }
     }
 
     /// The plan of an inner query, by its place among the searches of each level, for the URLs of its pages; none if there is no such query.

@@ -252,6 +252,11 @@ pub enum Error {
         /// What it asks for.
         what: &'static str,
     },
+    /// Several archives are each to find by themselves what matches, and it asks for what only all of them know.
+    #[error(
+        "each archive selects by itself: leave out limit, offset, sample, the score (add `order by url` to a search of text), and relations to the pages of another query"
+    )]
+    NotOfEach,
     /// Its time is over.
     #[error(transparent)]
     Late(#[from] Late),
@@ -273,7 +278,14 @@ impl Error {
     /// Whether it is a mistake in what was asked, not in what was found.
     #[must_use]
     pub fn is_mistake(&self) -> bool {
-        matches!(self, Self::Query(_) | Self::Sites | Self::NotPages { .. } | Self::NotElsewhere { .. })
+        matches!(
+            self,
+            Self::Query(_)
+                | Self::Sites
+                | Self::NotPages { .. }
+                | Self::NotElsewhere { .. }
+                | Self::NotOfEach
+        )
     }
 }
 

@@ -55,6 +55,11 @@ impl Erasure {
         Self { time, urls: Vec::new(), query: Some(query), of: None, erase: Some(erase) }
     }
 
+    /// Makes sure that archives can answer its query, as far as that can be told without one.
+    pub(super) fn check_query(&self) -> Result<(), query::Error> {
+        self.query.as_ref().map_or(Ok(()), |query| plan(query, self.time).map(drop))
+    }
+
     pub(super) fn check(&self) -> Result<(), String> {
         let reason = self.erase.as_ref().map(|order| order.reason.as_str());
         if let Some(reason) = reason
@@ -62,13 +67,13 @@ impl Erasure {
         {
             return Err(format!("its reason does not have 1 to {REASON_BYTES_MAX} bytes of text"));
         }
-        if let Some(query) = &self.query {
+        if self.query.is_some() {
             let forgets = self.erase.as_ref().is_none_or(|order| order.forget_url);
             if forgets || !self.urls.is_empty() {
                 return Err("a query can only be erased as a whole, and stays in the store: where URLs are to be forgotten, name them"
                     .to_owned());
             }
-            return plan(query, self.time).map(drop);
+            return Ok(());
         }
         let is_digest = |text: &str| {
             text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -86,15 +91,12 @@ impl Erasure {
 }
 
 /// What a query finds in each archive.
-fn plan(query: &str, time: DateTime<Utc>) -> Result<Plan, String> {
-    let plan = Plan::of_several(query, time).map_err(|error| error.to_string())?;
+fn plan(query: &str, time: DateTime<Utc>) -> Result<Plan, query::Error> {
+    let plan = Plan::of_several(query, time)?;
     if let Some(what) = plan.other_than_pages() {
-        return Err(query::Error::NotPages { what }.to_string());
+        return Err(query::Error::NotPages { what });
     }
-    if !plan.is_of_each() {
-        let problem = "each archive selects by itself: leave out limit, offset, sample, conditions on the score, and relations to the pages of another query";
-        return Err(problem.to_owned());
-    }
+    plan.expect_of_each()?;
     Ok(plan)
 }
 
@@ -112,7 +114,7 @@ pub(super) fn select(
     // While a crawl has the archive there may be more.
     let owner = Owner::of(archive)?;
     let store = Store::read_only(archive)?;
-    let plan = plan(query, erasure.time).map_err(ShareError::Order)?;
+    let plan = plan(query, erasure.time)?;
     let mut urls = BTreeSet::new();
     for page in Question::part(&store, Access::unlimited(), plan, 0)?.pages()? {
         let url = fetched_url(&store.state().url(page)?).to_owned();

@@ -149,6 +149,18 @@ impl ShareError {
             _ => false,
         }
     }
+
+    /// Whether the archive can never answer the query of an order as it is. What cannot be read now may be readable later.
+    #[must_use]
+    pub fn is_for_good(&self) -> bool {
+        use query::Error::{NoIndex, NoVersions, TooMuch};
+        match self {
+            Self::Query(error) => {
+                error.is_mistake() || matches!(error, NoIndex | NoVersions(_) | TooMuch { .. })
+            }
+            _ => false,
+        }
+    }
 }
 
 impl<'a> Shared<'a> {
@@ -356,4 +368,18 @@ impl Change<'_> {
 
 fn io_error(path: &Path, source: io::Error) -> ShareError {
     ShareError::Io { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_now_does_not_fail_for_good() {
+        let of_query = |error| ShareError::Query(error).is_for_good();
+        let (unread, unspilled) = (io::Error::other("disk"), io::Error::other("disk"));
+        assert!(of_query(query::Error::NoIndex) && of_query(query::Error::NotOfEach));
+        assert!(!of_query(query::Error::Rows(unread.into())) && !of_query(query::Error::Spill(unspilled)));
+        assert!(!ShareError::NoPartition.is_for_good());
+    }
 }

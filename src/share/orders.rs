@@ -107,6 +107,9 @@ pub struct Standing {
     pub number: u64,
     /// What became of the newest.
     pub outcomes: BTreeMap<u64, Outcome>,
+    /// Those whose query it can never answer.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub set_aside: BTreeSet<u64>,
 }
 
 /// How far an archive is, by the names of the lists.
@@ -141,9 +144,20 @@ impl Carried {
         self.0.get(list.name())?.outcomes.get(&number).copied()
     }
 
-    fn add(&mut self, list: List, number: u64, outcome: Outcome) {
+    /// The orders of a list that were set aside.
+    pub fn set_aside(&self, list: List) -> impl Iterator<Item = u64> + '_ {
+        self.0.get(list.name()).into_iter().flat_map(|standing| standing.set_aside.iter().copied())
+    }
+
+    /// Notes what became of the next order; none if it is set aside.
+    fn add(&mut self, list: List, number: u64, outcome: Option<Outcome>) {
         let standing = self.0.entry(list.name().to_owned()).or_default();
         standing.number = number;
+        let Some(outcome) = outcome else {
+            standing.set_aside.insert(number);
+            return;
+        };
+        standing.set_aside.remove(&number);
         standing.outcomes.insert(number, outcome);
         while standing.outcomes.len() > OUTCOMES_MAX {
             standing.outcomes.pop_first();
@@ -198,6 +212,9 @@ impl Order {
     /// When it cannot be meant or is longer than [`ORDER_BYTES_MAX`], and when the store fails.
     pub fn publish(&self, published: &mut Publications) -> Result<u64, ShareError> {
         self.check().map_err(ShareError::Order)?;
+        if let Self::Erase(erasure) = self {
+            erasure.check_query().map_err(|error| ShareError::Order(error.to_string()))?;
+        }
         let list = self.list();
         if let Self::Decide(Resolution::Undo { order, .. }) = self
             && !matches!(read(published, list, *order)?, Some(Self::Decide(Resolution::Import(_))))
@@ -271,7 +288,7 @@ pub fn are_waiting(published: &Publications, archive: &Path) -> Result<bool, Sha
 }
 
 /// Carries out the orders that an archive has not, for the partition that it has, or is to have; `report` gets what became of each. A
-/// list ends with the first that fails.
+/// list ends with the first that fails, unless that [fails for good](ShareError::is_for_good): such an order is set aside.
 ///
 /// # Errors
 /// When the archive cannot be read or is no partition of this cluster, and when the store fails.
@@ -312,9 +329,15 @@ pub fn carry_out(
                 }
                 Err(error) => Err(error),
             };
-            let outcome = done.as_ref().map(|done| done.outcome).ok();
+            let outcome = match &done {
+                Ok(done) => Some(done.outcome),
+                Err(error) if error.is_for_good() => None,
+                Err(_) => {
+                    report(list, number, done);
+                    break;
+                }
+            };
             report(list, number, done);
-            let Some(outcome) = outcome else { break };
             carried.add(list, number, outcome);
             carried.write(archive)?;
             is_noted = true;
@@ -408,6 +431,7 @@ pub(super) fn is_canonical(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::ORDERS_MAX;
 
     #[test]
     fn the_note_of_as_many_orders_as_there_can_be_is_read_again_and_has_the_newest() {
@@ -416,7 +440,10 @@ mod tests {
         for (list, number) in
             List::EACH.into_iter().flat_map(|list| (first..=u64::MAX).map(move |n| (list, n)))
         {
-            carried.add(list, number, Outcome { taken: u64::MAX, left: u64::MAX, named: u64::MAX });
+            carried.add(list, number, Some(Outcome { taken: u64::MAX, left: u64::MAX, named: u64::MAX }));
+        }
+        for standing in carried.0.values_mut() {
+            standing.set_aside = (u64::MAX - ORDERS_MAX..u64::MAX).collect();
         }
         carried.write(archive.path()).unwrap();
         assert_eq!(Carried::read(archive.path()).unwrap(), carried);

@@ -19,6 +19,8 @@ pub struct Progress {
     pub carried_out_by: u16,
     /// How many of them wait for each of the other partitions.
     pub waiting: BTreeMap<u16, u64>,
+    /// Orders that partitions have set aside, because their archives can never answer the query.
+    pub set_aside: BTreeMap<u64, Vec<u16>>,
     #[serde(skip)]
     reports: BTreeMap<u16, Carried>,
 }
@@ -35,6 +37,8 @@ pub struct OrderProgress {
     pub outcome: Outcome,
     /// The partitions that it waits for.
     pub waits_for: Vec<u16>,
+    /// The partitions that have set it aside.
+    pub set_aside_by: Vec<u16>,
 }
 
 impl Progress {
@@ -53,7 +57,13 @@ impl Progress {
             };
             let waiting: BTreeMap<u16, u64> = (1..=count).filter_map(behind).collect();
             let carried_out_by = count.saturating_sub(u16::try_from(waiting.len()).unwrap_or(count));
-            both.push(Self { list, orders, carried_out_by, waiting, reports: reports.clone() });
+            let mut set_aside: BTreeMap<u64, Vec<u16>> = BTreeMap::new();
+            for (partition, report) in &reports {
+                for order in report.set_aside(list) {
+                    set_aside.entry(order).or_default().push(*partition);
+                }
+            }
+            both.push(Self { list, orders, carried_out_by, waiting, set_aside, reports: reports.clone() });
         }
         Ok(both)
     }
@@ -69,6 +79,7 @@ impl Progress {
         });
         let waits = |(_, waiting): &(&u16, &u64)| self.orders.saturating_sub(**waiting) < order;
         let waits_for = self.waiting.iter().filter(waits).map(|(number, _)| *number).collect();
-        OrderProgress { list: self.list, order, outcome, waits_for }
+        let set_aside_by = self.set_aside.get(&order).cloned().unwrap_or_default();
+        OrderProgress { list: self.list, order, outcome, waits_for, set_aside_by }
     }
 }

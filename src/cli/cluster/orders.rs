@@ -98,7 +98,7 @@ pub(crate) fn own(
 pub(super) enum Heard {
     /// One was carried out.
     Done(String),
-    /// Something of it was left out.
+    /// Something of it was left out, or all of it.
     LeftOut(String),
     /// It could not be carried out, and is tried again.
     Failed(String),
@@ -116,6 +116,10 @@ pub(super) fn carry_out(
         let order = format!("{shown}: {}: order {number}", list.name());
         let Done { outcome, conflicts, copies } = match done {
             Ok(done) => done,
+            Err(error) if error.is_for_good() => {
+                let text = format!("{order} is set aside, and nothing of it is erased here: {error}");
+                return hear(Heard::LeftOut(text));
+            }
             Err(error) => {
                 let waits = if error.is_locked() { "waits" } else { "is not carried out" };
                 return hear(Heard::Failed(format!("{order} {waits}: {error}")));
@@ -141,7 +145,7 @@ pub(super) fn carry_out(
 
 /// Says how far the partitions are with a list, if there is one.
 pub(super) fn show_progress(progress: &Progress) -> anyhow::Result<()> {
-    let Progress { list, orders, carried_out_by, waiting, .. } = progress;
+    let Progress { list, orders, carried_out_by, waiting, set_aside, .. } = progress;
     if *orders == 0 {
         return Ok(());
     }
@@ -157,7 +161,12 @@ pub(super) fn show_progress(progress: &Progress) -> anyhow::Result<()> {
         let behind = named(waiting.iter().map(behind).collect());
         format!("carried out by {carried_out_by} of {all} partitions, not yet by {behind}")
     };
-    output::line(&format!("{}: {}, {carried}", list.name(), output::count(*orders, "order")))
+    output::line(&format!("{}: {}, {carried}", list.name(), output::count(*orders, "order")))?;
+    let newest = set_aside.iter().rev().take(SHOWN_MAX as usize);
+    newest.rev().try_for_each(|(order, by)| {
+        let by = named(by.iter().map(u16::to_string).collect());
+        output::line(&format!("  order {order}: set aside by {by}, which cannot answer its query: erase there by `--urls`, or order it again once it can"))
+    })
 }
 
 /// Lists the orders, the newest of each list, or all of them as data.
@@ -169,7 +178,7 @@ pub(super) fn show(published: &Publications, json: bool) -> anyhow::Result<()> {
         }
         show_progress(&progress)?;
         for number in progress.orders.saturating_sub(SHOWN_MAX) + 1..=progress.orders {
-            let OrderProgress { outcome, waits_for, .. } = progress.order(number);
+            let OrderProgress { outcome, waits_for, set_aside_by, .. } = progress.order(number);
             let what = match progress.list {
                 List::Decisions if outcome.left > 0 => {
                     format!("{} in conflict, left out", output::count(outcome.left, "decision"))
@@ -178,6 +187,7 @@ pub(super) fn show(published: &Publications, json: bool) -> anyhow::Result<()> {
                 List::Erasures if outcome.named > 0 => {
                     output::count(outcome.named, "page") + " that match its query are named by further orders"
                 }
+                List::Erasures if !set_aside_by.is_empty() => continue,
                 List::Erasures if outcome.taken == 0 && waits_for.is_empty() => {
                     "no partition has any of its pages".to_owned()
                 }

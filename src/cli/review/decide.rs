@@ -7,6 +7,7 @@ use archive::decisions::{Compared, Decision, Decisions, Import, Row, Said, Subje
 use archive::review::Rating;
 use archive::share::orders::{Order, Resolution};
 use archive::texts::Language;
+use archive_storage::Store;
 use chrono::{DateTime, Local, SubsecRound, Utc};
 use comfy_table::CellAlignment;
 use serde::Serialize;
@@ -154,6 +155,11 @@ pub(crate) fn set(args: &SetArgs) -> anyhow::Result<()> {
         return orders::publish(cluster, &Order::Decide(Resolution::Import(import)), false);
     }
     open::check_exists(&args.archive.path)?;
+    if let Subject::Site(site) = &args.subject
+        && Store::read_only(&args.archive.path)?.state().find_site(site)?.is_none()
+    {
+        output::note(format_args!("the archive does not know the site {site}"));
+    }
     add(&args.archive, vec![decision(&args.by, What::Said(Box::new(said)))])
 }
 

@@ -1,17 +1,19 @@
 //! `archive review next`: the sites that gain most by a look.
 
 use std::collections::HashSet;
+use std::process::ExitCode;
 
 use archive::access::Access;
 use archive::decisions::Decisions;
-use archive::query::Question;
+use archive::query::{self, Question};
 use archive::review;
+use archive::review::next::Next;
 use archive::texts::Language;
 use archive_storage::{SiteId, Store};
 use chrono::Utc;
 use comfy_table::CellAlignment;
 
-use super::super::options::{ArchiveArgs, ReaderArgs};
+use super::super::options::{ArchivesArgs, ReaderArgs};
 use super::super::{UsageError, output};
 
 /// Reasons that a table lists.
@@ -29,7 +31,8 @@ const REASONS_MAX: usize = 2;
 #[command(after_help = "Examples:
   archive review next
   archive review next --limit 100 --json
-  archive review next --query 'site tags contains \"anna\"'    # what she was asked to look at")]
+  archive review next --query 'site tags contains \"anna\"'    # what she was asked to look at
+  archive review next --archive A1 --archive A2                 # partitions of a cluster, in one list")]
 pub(crate) struct Args {
     /// Sites to list, at most
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -38,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long)]
     query: Option<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
     /// One JSON object a site
@@ -46,26 +49,48 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The sites that a query finds.
-fn among(store: &Store, access: Access, query: &str) -> anyhow::Result<HashSet<SiteId>> {
-    let question = Question::new(store, access, query, Utc::now())?;
+/// The sites that a query finds in an archive, or in each of several.
+fn among(store: &Store, access: &Access, query: &str, are_several: bool) -> anyhow::Result<HashSet<SiteId>> {
+    let question = Question::new(store, access.clone(), query, Utc::now())?;
     if !question.plan.asks_for_sites() {
         return Err(
             UsageError("--query has to ask for sites: 'site tags contains \"maps\"'".to_owned()).into()
         );
     }
+    if are_several {
+        question.plan.expect_of_each()?;
+    }
     let (sites, _) = question.plan.select_sites(&question.rows)?;
     Ok(sites.into_iter().map(|site| site.id).collect())
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let access = args.reader.access(&args.archive.path)?;
-    let store = Store::read_only(&args.archive.path)?;
-    let among = args.query.as_deref().map(|query| among(&store, access.clone(), query)).transpose()?;
-    let decisions = Decisions::read(&args.archive.path)?;
-    let next = review::next(&store, &access, &decisions, among.as_ref(), args.limit, Language::English)?;
+/// What is next in all of the archives, each of which answers for its own sites.
+fn next(archives: &[(&Store, Access)], args: &Args) -> anyhow::Result<Next> {
+    let are_several = archives.len() > 1;
+    let owners = if are_several { query::answering(archives)? } else { Vec::new() };
+    let mut each = Vec::new();
+    for (place, (store, access)) in archives.iter().enumerate() {
+        let found = args.query.as_deref().map(|query| among(store, access, query, are_several));
+        let mut found = found.transpose()?;
+        if let Some(owners) = owners.get(place) {
+            let sites = (0..).map(SiteId).zip(owners).filter(|(_, owner)| **owner == place);
+            let own = sites
+                .map(|(site, _)| site)
+                .filter(|site| found.as_ref().is_none_or(|found| found.contains(site)));
+            found = Some(own.collect());
+        }
+        let decisions = Decisions::read(store.path())?;
+        each.push(review::next(store, access, &decisions, found.as_ref(), args.limit, Language::English)?);
+    }
+    Ok(Next::together(each, args.limit))
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let answering = args.archives.open(&args.reader)?;
+    let next = next(&answering.archives(), args)?;
     if args.json {
-        return next.rows.iter().try_for_each(output::json_line);
+        next.rows.iter().try_for_each(output::json_line)?;
+        return Ok(answering.exit_code());
     }
     let mut table = output::table(&["site", "importance", "gain", "advice", "because"]);
     output::align(&mut table, &[1, 2], CellAlignment::Right);
@@ -81,5 +106,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     output::print(&table)?;
     output::note(format_args!("{}", next.sentence(Language::English)));
-    Ok(())
+    Ok(answering.exit_code())
 }

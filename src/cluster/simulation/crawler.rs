@@ -377,6 +377,7 @@ impl Run<'_> {
             Event::Failed(_)
             | Event::Rebuilt(_)
             | Event::WaitsFor(_)
+            | Event::Left(..)
             | Event::Hungry(_)
             | Event::Trouble(_) => {}
         }

@@ -136,12 +136,14 @@ impl Run<'_> {
                 credits.name_again(state, &rebuilt)?;
             }
             Event::WaitsFor(partitions) => {
-                let list: Vec<String> = partitions.iter().map(u16::to_string).collect();
-                self.notice(format!(
-                    "nothing waits here; waiting for what other partitions send: {}",
-                    list.join(", ")
-                ));
+                let list = listed(&partitions);
+                self.notice(format!("nothing waits here; waiting for what other partitions send: {list}"));
             }
+            Event::Left(partitions, patience) => self.notice(format!(
+                "nothing waits here; partitions that have ended have something to do again: {}; begin them, or this crawl ends in {} s",
+                listed(&partitions),
+                patience.as_secs()
+            )),
         }
         Ok(())
     }
@@ -316,4 +318,8 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+fn listed(partitions: &[u16]) -> String {
+    partitions.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -127,11 +127,31 @@ pub struct Next {
     pub rows: Vec<Row>,
     /// Sites that wait for a look, shown or not.
     pub waiting: usize,
-    /// The share of the importance of all that wait which the rows hold, 0 to 1.
-    pub covered: f64,
+    /// The importance of all that wait.
+    importance: f64,
 }
 
 impl Next {
+    /// The first `limit` rows of several archives, each of which says what it has of its own sites.
+    #[must_use]
+    pub fn together(each: Vec<Self>, limit: usize) -> Self {
+        let mut all = Self { rows: Vec::new(), waiting: 0, importance: 0.0 };
+        for mut one in each {
+            all.rows.append(&mut one.rows);
+            all.waiting += one.waiting;
+            all.importance += one.importance;
+        }
+        all.rows.sort_by(|a, b| b.gain.total_cmp(&a.gain).then_with(|| a.site.cmp(&b.site)));
+        all.rows.truncate(limit);
+        all
+    }
+
+    /// The share of the importance of all that wait which the rows hold, 0 to 1.
+    fn covered(&self) -> f64 {
+        let shown: f64 = self.rows.iter().map(|row| row.importance).sum();
+        if self.importance > 0.0 { shown / self.importance } else { 1.0 }
+    }
+
     /// The rows summed up in one sentence.
     #[must_use]
     pub fn sentence(&self, t: Language) -> String {
@@ -143,7 +163,7 @@ impl Next {
             }
             (shown, waiting) => {
                 let what = "These {} of {} sites hold {} of the importance that waits for a review.";
-                t.fill(what, &[&shown, &waiting, &t.percent(self.covered, 0)])
+                t.fill(what, &[&shown, &waiting, &t.percent(self.covered(), 0)])
             }
         }
     }
@@ -184,10 +204,9 @@ pub fn next(
     waiting.sort_by(|a, b| {
         b.gain.total_cmp(&a.gain).then_with(|| names[a.site.index()].cmp(&names[b.site.index()]))
     });
-    let all: f64 = waiting.iter().map(|row| row.importance).sum();
+    let importance = waiting.iter().map(|row| row.importance).sum();
     let count = waiting.len();
     waiting.truncate(limit);
-    let shown: f64 = waiting.iter().map(|row| row.importance).sum();
     let rows = waiting
         .into_iter()
         .map(|row| {
@@ -195,7 +214,7 @@ pub fn next(
             row.finish(state, name.clone(), pages, &mut titles)
         })
         .collect::<Result<_, _>>()?;
-    Ok(Next { rows, waiting: count, covered: if all > 0.0 { shown / all } else { 1.0 } })
+    Ok(Next { rows, waiting: count, importance })
 }
 
 /// When a site was decided on last, seconds since 1970; 0 for never.

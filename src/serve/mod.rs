@@ -4,8 +4,8 @@
 //! address for clients that ask for it. The other one is [`crate::replay`]: archived pages are hostile, so
 //! they have another origin, which knows nothing of the application.
 //!
-//! Requests are answered on threads of their own, a few at a time, each from the archive as of a checkpoint that is a quarter of a second old
-//! at most (`opened`). Nothing is ever fetched, and nothing can be changed but what people decide, where that is switched on ([`Review`]),
+//! Requests are answered on threads of their own, a few at a time, each from the archive as of its newest checkpoint
+//! (`opened`). Nothing is ever fetched, and nothing can be changed but what people decide, where that is switched on ([`Review`]),
 //! and what waits for the next run ([`PingRules`]).
 
 mod ask;

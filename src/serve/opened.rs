@@ -1,8 +1,8 @@
 //! The archive as requests read it: opened for a moment, shared by all requests of that moment.
 //!
-//! A checkpoint of a crawl waits until there is no reader. So what is opened is shared for a quarter of a second, or until a checkpoint
-//! waits, and then released, even if nobody asks, and for a moment nobody has it open: a crawl beside the server loses no checkpoint and
-//! hardly stands still for one, and the next request sees it. Between checkpoints, indexes, open segments and dictionaries are kept.
+//! A checkpoint of a crawl waits until there is no reader. So what is opened is shared for two seconds, or until a checkpoint waits, and
+//! then released, even if nobody asks, and for a moment nobody has it open: a crawl beside the server loses no checkpoint and hardly
+//! stands still for one, and the next request sees it. Between checkpoints, indexes, open segments and dictionaries are kept.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,8 +15,11 @@ use super::lately::Lately;
 use crate::access::{Access, AccessError};
 use crate::find::Kept;
 
-/// How long requests share what is opened: also the greatest age of access rules.
-const SHARED: Duration = Duration::from_millis(250);
+/// How long requests share what is opened when no checkpoint calls: on a full disk it cannot.
+const SHARED: Duration = Duration::from_secs(2);
+
+/// The greatest age of access rules.
+const RULES: Duration = Duration::from_millis(250);
 
 /// How long nobody has the archive open then: twice as long as a waiting checkpoint needs to look again.
 const GAP: Duration = Duration::from_millis(10);
@@ -45,8 +48,14 @@ pub enum OpenError {
 /// An archive as of one checkpoint, and what may be shown of it.
 #[derive(Debug)]
 pub(super) struct Opened {
-    pub(super) store: Store,
+    pub(super) store: Arc<Store>,
     pub(super) access: Access,
+}
+
+impl Opened {
+    fn new(store: Arc<Store>, archive: &Path) -> Result<Arc<Self>, OpenError> {
+        Ok(Arc::new(Self { store, access: Access::read(archive)? }))
+    }
 }
 
 /// The same for one request: what its role may see.
@@ -71,6 +80,8 @@ pub(super) struct Archive {
 struct Current {
     opened: Arc<Opened>,
     since: Instant,
+    /// When the access rules were read.
+    ruled: Instant,
     /// Since when checkpoints may happen and nothing may be read.
     paused: Option<Instant>,
 }
@@ -80,8 +91,9 @@ impl Current {
     fn pause(&mut self) -> Result<(), OpenError> {
         if self.paused.is_none()
             && let Some(opened) = Arc::get_mut(&mut self.opened)
+            && let Some(store) = Arc::get_mut(&mut opened.store)
         {
-            opened.store.pause()?;
+            store.pause()?;
             self.paused = Some(Instant::now());
         }
         Ok(())
@@ -101,24 +113,29 @@ impl Archive {
     /// The archive as it is now; give it back soon.
     pub(super) fn open(&self) -> Result<Arc<Opened>, OpenError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Current { opened, since, paused: None }) = current.as_ref()
+        if let Some(Current { opened, since, ruled, paused: None }) = current.as_mut()
             && since.elapsed() < SHARED
             && !opened.store.is_awaited()
         {
+            if ruled.elapsed() >= RULES {
+                *opened = Opened::new(Arc::clone(&opened.store), &self.path)?;
+                *ruled = Instant::now();
+            }
             return Ok(Arc::clone(opened));
         }
         let store = match current.take() {
             Some(earlier) => self.anew(earlier)?,
             None => Store::read_only(&self.path)?,
         };
-        let opened = Arc::new(Opened { store, access: Access::read(&self.path)? });
-        *current = Some(Current { opened: Arc::clone(&opened), since: Instant::now(), paused: None });
+        let opened = Opened::new(Arc::new(store), &self.path)?;
+        let now = Instant::now();
+        *current = Some(Current { opened: Arc::clone(&opened), since: now, ruled: now, paused: None });
         Ok(opened)
     }
 
     /// The archive for what takes long: no other request waits for that to end, as it would for what is shared.
     pub(super) fn alone(&self) -> Result<Arc<Opened>, OpenError> {
-        Ok(Arc::new(Opened { store: Store::read_only(&self.path)?, access: Access::read(&self.path)? }))
+        Opened::new(Arc::new(Store::read_only(&self.path)?), &self.path)
     }
 
     /// The archive once more, after a moment in which nobody had it open. Without a checkpoint since, what was read of it stays valid.
@@ -130,9 +147,9 @@ impl Archive {
             earlier.pause()?;
         }
         let Current { opened, paused, .. } = earlier;
-        let alone = paused.and_then(|_| Arc::into_inner(opened));
+        let alone = paused.and_then(|_| Arc::into_inner(Arc::into_inner(opened)?.store));
         thread::sleep(GAP.saturating_sub(paused.map_or(Duration::ZERO, |since| since.elapsed())));
-        let Some(Opened { mut store, .. }) = alone else { return Ok(Store::read_only(&self.path)?) };
+        let Some(mut store) = alone else { return Ok(Store::read_only(&self.path)?) };
         store.refresh()?;
         Ok(store)
     }

@@ -87,6 +87,11 @@ struct Current {
 }
 
 impl Current {
+    /// Whether requests may still use it: its time is not over, and no checkpoint waits.
+    fn is_shared(&self) -> bool {
+        self.paused.is_none() && self.since.elapsed() < SHARED && !self.opened.store.is_awaited()
+    }
+
     /// Lets checkpoints happen, once no request has it any more.
     fn pause(&mut self) -> Result<(), OpenError> {
         if self.paused.is_none()
@@ -113,15 +118,12 @@ impl Archive {
     /// The archive as it is now; give it back soon.
     pub(super) fn open(&self) -> Result<Arc<Opened>, OpenError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Current { opened, since, ruled, paused: None }) = current.as_mut()
-            && since.elapsed() < SHARED
-            && !opened.store.is_awaited()
-        {
-            if ruled.elapsed() >= RULES {
-                *opened = Opened::new(Arc::clone(&opened.store), &self.path)?;
-                *ruled = Instant::now();
+        if let Some(now) = current.as_mut().filter(|now| now.is_shared()) {
+            if now.ruled.elapsed() >= RULES {
+                now.opened = Opened::new(Arc::clone(&now.opened.store), &self.path)?;
+                now.ruled = Instant::now();
             }
-            return Ok(Arc::clone(opened));
+            return Ok(Arc::clone(&now.opened));
         }
         let store = match current.take() {
             Some(earlier) => self.anew(earlier)?,
@@ -160,8 +162,7 @@ impl Archive {
         // The request that holds the lock does this itself.
         let Ok(mut current) = self.current.try_lock() else { return true };
         let is_over = current.as_mut().is_some_and(|now| {
-            let is_shared = now.since.elapsed() < SHARED && !now.opened.store.is_awaited();
-            let is_kept = is_shared || now.pause().is_ok();
+            let is_kept = now.is_shared() || now.pause().is_ok();
             !is_kept || now.paused.is_some_and(|since| since.elapsed() >= KEPT)
         });
         if is_over {

@@ -3,11 +3,12 @@
 //!     cargo bench --bench queries -- --pages 10000000 --sites 100000 --folder DIR
 //!
 //! makes the state of an archive of this many captured pages, booked as a crawl books them, and asks it. One more page, [`MANY`], has
-//! ten thousand captures. No record is in it and nothing is fetched. A folder that already has an archive is asked as it is, so that two
-//! programs can be compared; without `--folder` it is a temporary one. Ten million pages take some 4 GB and, on one processor, a
-//! quarter of an hour. With `--index` there is a full-text index of made-up documents of forty words, one for each page that is HTML or
-//! XML, and searches are asked, too. With `--found N` each HTML page also links to N URLs that are never fetched: `--pages 5000000 --found 29`
-//! makes an archive of a hundred million URLs.
+//! ten thousand captures. No record is in it and nothing is fetched. A folder that already has an archive is asked as it is, so that
+//! two programs can be compared, unless `--fill` adds all these pages to it: what was imported there has records. Without `--folder` it
+//! is a temporary one. Ten million pages take some 4 GB and, on one processor, a quarter of an hour. With `--index` there is a
+//! full-text index of made-up documents of forty words, one for each page that is HTML or XML, and searches are asked, too. With
+//! `--found N` each HTML page also links to N URLs that are never fetched: `--pages 5000000 --found 29` makes an archive of a hundred
+//! million URLs.
 //!
 //! Each question is asked `--times` times after once unmeasured, of an archive that is opened again for it. One JSON object a question:
 //! milliseconds of opening and of the answer, half of the times and 99 of 100 at most, by the clock and by the processors.
@@ -93,7 +94,7 @@ fn main() -> Outcomes<()> {
     let web = Web { pages, sites, found: number("--found", 0)? };
     let temporary = tempfile::tempdir_in(".")?;
     let folder = argument("--folder").map_or_else(|| temporary.path().join("archive"), Into::into);
-    if !folder.exists() {
+    if !folder.exists() || std::env::args().any(|argument| argument == "--fill") {
         let begun = Instant::now();
         make(&folder, &web)?;
         println!("{}", json!({ "step": "made", "pages": pages, "seconds": begun.elapsed().as_secs_f64() }));

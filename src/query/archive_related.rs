@@ -200,18 +200,60 @@ impl ArchiveRows<'_> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
         let (began, for_none) = (Instant::now(), test.holds(None));
         let wanted = test.0.only(Field::Digest).filter(|_| !for_none);
-        let wanted: Option<HashSet<Digest>> =
-            wanted.map(|texts| texts.iter().filter_map(|text| digest_of(text)).collect());
-        let contents = self.digests_of(self.contents_with(prepared, wanted.as_ref(), |_| true)?)?;
-        let is_other = |(digest, _): &PageDigest| test.holds(Some(&hexadecimal(digest))) != for_none;
-        let mut others: Vec<UrlId> =
-            contents.into_par_iter().filter(is_other).map(|(_, page)| page).collect();
-        others.par_sort_unstable();
+        let found = match wanted {
+            Some(texts) => {
+                let wanted = texts.iter().filter_map(|text| digest_of(text)).collect();
+                let contents = self.digests_of(self.contents_with(prepared, Some(&wanted), |_| true)?)?;
+                let holding =
+                    contents.into_iter().filter(|(digest, _)| test.holds(Some(&hexadecimal(digest))));
+                let mut pages: Vec<UrlId> = holding.map(|(_, page)| page).collect();
+                pages.sort_unstable();
+                Test::Passed(pages)
+            }
+            None => {
+                Test::Each(self.pages_with_newest(prepared, for_none, &self.captures_with_digests(test)?)?)
+            }
+        };
         self.running.note(|seen| {
-            seen.passed("contents of all pages: digest", others.len() as u64, began.elapsed());
+            let pages = match &found {
+                Test::Passed(pages) => pages.len(),
+                Test::Each(are) => are.iter().filter(|holds| **holds).count(),
+                _ => 0,
+            };
+            seen.passed("contents of all pages: digest", pages as u64, began.elapsed());
         });
-        let others = Test::Passed(others);
-        Ok(Some(if for_none { Test::Not(Box::new(others)) } else { others }))
+        Ok(Some(found))
+    }
+
+    /// Whether a condition on digests holds for each capture.
+    fn captures_with_digests(&self, test: &OnText) -> Found<Vec<bool>> {
+        let (state, running) = (self.state, &self.running);
+        let of_part = |part: usize| -> Found<Vec<bool>> {
+            running.check()?;
+            // Two threads would wait for each other to use one regular expression.
+            let test = test.clone();
+            let captures = state.captures_from(CaptureId((part * CAPTURES) as u32)).take(CAPTURES);
+            let holds = captures
+                .map(|found| found.map(|(_, capture)| test.holds(Some(&hexadecimal(&capture.digest)))));
+            Ok(holds.collect::<Result<_, _>>()?)
+        };
+        let parts = 0..(state.totals().captures as usize).div_ceil(CAPTURES);
+        Ok(parts.into_par_iter().map(of_part).collect::<Found<Vec<_>>>()?.concat())
+    }
+
+    /// What something says of the newest content of each page, or of pages without one.
+    fn pages_with_newest(&self, prepared: &Prepared, for_none: bool, are: &[bool]) -> Found<Vec<bool>> {
+        let running = &self.running;
+        each_of(prepared, |_, block| {
+            running.check()?;
+            let digests = prepared.values(block, Column::Digest)?.into_iter();
+            let newest = digests.zip(prepared.values(block, Column::Newest)?);
+            let holds = newest.map(|(digest, newest)| match newest.checked_sub(1).filter(|_| digest != 0) {
+                Some(capture) => are.get(capture as usize).copied().unwrap_or(for_none),
+                None => for_none,
+            });
+            Ok(holds.collect())
+        })
     }
 
     /// The contents of pages with statuses that pass a test that may be among some.

@@ -246,6 +246,13 @@ fn fits(order: Ordering, comparison: Comparison) -> bool {
 }
 
 impl TextTest {
+    /// Whether it says the same of a text and of the text in small letters.
+    pub(super) fn is_in_small_letters(&self) -> bool {
+        use TextTestKind as Kind;
+        let compares_texts = !matches!(self.kind, Kind::Fits(_) | Kind::Matches(_) | Kind::Words { .. });
+        self.folds_case && compares_texts
+    }
+
     /// Whether it holds for a column's value; the name of a host with a port may also do without the port.
     pub(crate) fn holds_of(&self, text: Option<&str>, column: Option<Column>) -> bool {
         match text {

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use archive_grammar::Target;
+use archive_grammar::{Direction, Target};
 use archive_storage::State;
 use rayon::prelude::*;
 
@@ -18,7 +18,7 @@ use super::prefilter::Known;
 use super::rows::RowsError;
 use super::text_tests::{BLOCKS_TOGETHER, split};
 use super::top::Top;
-use super::value::Value;
+use super::value::{Value, by_texts};
 use crate::prepared::Column as Stored;
 
 type Found<T> = Result<T, RowsError>;
@@ -120,6 +120,9 @@ impl<'p, 'a> Keyed<'p, 'a> {
         }
         let values = sources.read(columnar.prepared, block, &rows)?;
         let mut push = |place: usize, row: u32, url: Option<&str>| {
+            if url.is_some_and(|url| self.is_late(&top, Column::Url, url)) {
+                return Ok(());
+            }
             let value = |path: Path| match url {
                 Some(url) if path == Path::from(Column::Url) => url.into(),
                 _ => values.of(place, path),
@@ -159,6 +162,20 @@ impl<'p, 'a> Keyed<'p, 'a> {
         Ok(())
     }
 
+    /// Whether a text shows that its row comes too late, without a copy of it.
+    fn is_late(&self, top: &FirstPlaces<'_>, column: Column, text: &str) -> bool {
+        let Some((Expr::Field(Path { via: None, column: first }), direction)) = self.plan.order.first()
+        else {
+            return false;
+        };
+        let last = top.last().and_then(|(keys, _)| keys.first());
+        let Some(Value::Text(last)) = last.filter(|_| *first == column) else { return false };
+        match direction {
+            Direction::Ascending => by_texts(text, last).is_gt(),
+            Direction::Descending => by_texts(text, last).is_lt(),
+        }
+    }
+
     fn by_titles(&self, columnar: &Columnar<'_>) -> Found<Option<First<'_>>> {
         let of_block = |block: u32| -> Found<Vec<(u64, u32)>> {
             let (rows, ids) = (columnar.rows(block)?, columnar.prepared.ids(block));
@@ -178,6 +195,9 @@ impl<'p, 'a> Keyed<'p, 'a> {
         let (untitled, titled) = pages.split_at(pages.partition_point(|(title, _)| *title == 0));
         let push = |(top, count): &mut First<'_>, title: Option<&str>, id: u32| -> Found<()> {
             *count += 1;
+            if title.is_some_and(|title| self.is_late(top, Column::Title, title)) {
+                return Ok(());
+            }
             self.push(top, &Given(|_| title.into()), id)
         };
         let mut first = self.none();

@@ -395,6 +395,7 @@ impl<'a> Test<'a> {
                 captures_that(state, prepared.ids(block), among, holds)?
             }
             Self::Digests(state, test) => {
+                let test = test.clone();
                 let holds = |capture: &Capture| test.holds(Some(&hexadecimal(&capture.digest)));
                 captures_that(state, prepared.ids(block), among, holds)?
             }
@@ -422,11 +423,15 @@ fn captures_that(
     among: &Rows,
     holds: impl Fn(&Capture) -> bool,
 ) -> Result<Rows, RowsError> {
-    let rows: Vec<u32> = among.places(ids.len()).flatten().collect();
+    let Some(rows) = among.few() else {
+        let captures = state.captures_from(CaptureId(ids.start)).take(ids.len());
+        let each = captures.map(|found| found.map(|(_, capture)| holds(&capture)));
+        return Ok(Rows::of(each.collect::<Result<_, _>>()?));
+    };
     let captures: Vec<CaptureId> = rows.iter().map(|row| CaptureId(ids.start + row)).collect();
     let captures = state.captures_of(&captures)?;
-    let holding = rows.into_iter().zip(&captures).filter(|(_, capture)| holds(capture));
-    Ok(Rows::of(flags(holding.map(|(row, _)| row), ids.len())))
+    let holding = rows.iter().zip(&captures).filter(|(_, capture)| holds(capture));
+    Ok(Rows::of(flags(holding.map(|(row, _)| *row), ids.len())))
 }
 
 /// Whether a condition on it takes a pass over all pages.

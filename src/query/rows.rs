@@ -225,9 +225,13 @@ pub type PageDigest = (Digest, UrlId);
 
 /// A digest as a text; an empty one for none.
 pub(super) fn hexadecimal(digest: &Digest) -> String {
-    let value = u128::from_be_bytes(*digest);
-    let digit = |place: u32| char::from(b"0123456789abcdef"[(value >> (4 * place)) as usize & 15]);
-    if value == 0 { String::new() } else { (0..32).rev().map(digit).collect() }
+    let digit = |digit: u8| char::from(b"0123456789abcdef"[usize::from(digit & 15)]);
+    if *digest == Digest::default() {
+        return String::new();
+    }
+    let mut text = String::with_capacity(2 * digest.len());
+    text.extend(digest.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]));
+    text
 }
 
 /// The digest that is such a text.

@@ -9,7 +9,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::checks::{Checker, compare, literal_sort, negate, unsuitable};
 use super::columns::{Column, ColumnKind, Path};
-use super::expr::Expr;
+use super::expr::{Expr, Function};
 use super::filter::{Filter, Ranges, TextTest, TextTestKind, folded};
 use super::glob::Glob;
 use super::typed::{Checked, Typed, same_sort, sort};
@@ -85,7 +85,13 @@ impl Checker<'_> {
             Check::Empty { negated } => return Ok(negate(Filter::Known(left.expr.clone()), !negated)),
             Check::Since { from, .. } => return Err(self.not_time(left, from)),
         };
-        Ok(negate(Filter::Text(left.expr.clone(), TextTest { kind, folds_case }), negated))
+        let test = TextTest { kind, folds_case };
+        // What is compared in small letters anyway is the same test of the text itself, which more than rows can decide.
+        let expr = match &left.expr {
+            Expr::Call(Function::Lower, text) if test.is_in_small_letters() => (**text).clone(),
+            other => other.clone(),
+        };
+        Ok(negate(Filter::Text(expr, test), negated))
     }
 
     /// The right side of a comparison with a text, if each row has its own: a calculation, or the field of another row. Other words

@@ -27,7 +27,7 @@ impl Value {
     /// values are not ordered here: they come last in every order.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Self::Text(left), Self::Text(right)) => by_letters(left, right).then_with(|| left.cmp(right)),
+            (Self::Text(left), Self::Text(right)) => by_texts(left, right),
             (Self::Time(left), Self::Time(right)) => left.cmp(right),
             (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
             (left, right) => {
@@ -82,6 +82,11 @@ impl Value {
             }
         }
     }
+}
+
+/// The order of two texts.
+pub(super) fn by_texts(left: &str, right: &str) -> Ordering {
+    by_letters(left, right).then_with(|| left.cmp(right))
 }
 
 /// The order of two texts, large and small letters alike, which mostly shows in their first letters.

@@ -199,7 +199,12 @@ impl State {
 
     /// All captures in order of arrival; ends after the first error.
     pub fn captures(&self) -> impl Iterator<Item = Result<(CaptureId, Capture)>> + '_ {
-        self.captures.scan(0).map(|capture| capture.map(|(id, record)| (CaptureId(id), record.capture)))
+        self.captures_from(CaptureId(0))
+    }
+
+    /// The same from one on.
+    pub fn captures_from(&self, first: CaptureId) -> impl Iterator<Item = Result<(CaptureId, Capture)>> + '_ {
+        self.captures.scan(first.0).map(|capture| capture.map(|(id, record)| (CaptureId(id), record.capture)))
     }
 
     /// A URL's captures from the newest to the oldest.

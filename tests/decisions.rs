@@ -92,6 +92,10 @@ fn what_is_never_wanted_is_not_crawled_and_queries_know_what_was_decided() {
     let unknown = archive.run("review set", &["a.test", "--note", "later", "--by", "anna"]).succeeded();
     assert!(unknown.errors.contains("the archive does not know the site a.test"), "{}", unknown.errors);
     archive.run("review undo", &["1", "--by", "anna"]).succeeded();
+    let home = seeds[0].split('/').nth(2).unwrap();
+    let meant = archive.run("review set", &[home, "--note", "later", "--by", "anna"]).succeeded();
+    assert!(meant.errors.contains(&format!("the site {home}; the host is host:{home}")), "{}", meant.errors);
+    archive.run("review undo", &["3", "--by", "anna"]).succeeded();
     set(&archive, &format!("host:{other}"), &["--verdict", "never", "--tag", "spam", "--tag", "farm"]);
     start(&mut archive.crawl(&seeds, &served.at_once())).wait();
     assert_eq!(sites(&archive), std::slice::from_ref(&first), "nothing of it is fetched");
@@ -113,8 +117,8 @@ fn what_is_never_wanted_is_not_crawled_and_queries_know_what_was_decided() {
         assert_eq!(found.len(), rows, "{query}: {found:?}");
     }
     let log = archive.json("review log", &[""; 0]);
-    assert_eq!(log.len(), 5);
-    assert_eq!((&log[0]["by"], &log[4]["what"]["said"]["rating"]), (&"anna".into(), &2.into()));
+    assert_eq!(log.len(), 7);
+    assert_eq!((&log[0]["by"], &log[6]["what"]["said"]["rating"]), (&"anna".into(), &2.into()));
     archive.run("rebuild", &[""; 0]).succeeded();
     assert_eq!(archive.json("query", &["site rating = 3"]).len(), 1, "a rebuild keeps what people said");
 }

@@ -155,10 +155,13 @@ pub(crate) fn set(args: &SetArgs) -> anyhow::Result<()> {
         return orders::publish(cluster, &Order::Decide(Resolution::Import(import)), false);
     }
     open::check_exists(&args.archive.path)?;
-    if let Subject::Site(site) = &args.subject
-        && Store::read_only(&args.archive.path)?.state().find_site(site)?.is_none()
-    {
-        output::note(format_args!("the archive does not know the site {site}"));
+    if let Subject::Site(site) = &args.subject {
+        let store = Store::read_only(&args.archive.path)?;
+        let state = store.state();
+        let meant = state.find_host(site)?.map_or_else(String::new, |_| format!("; the host is host:{site}"));
+        if state.find_site(site)?.is_none() {
+            output::note(format_args!("the archive does not know the site {site}{meant}"));
+        }
     }
     add(&args.archive, vec![decision(&args.by, What::Said(Box::new(said)))])
 }

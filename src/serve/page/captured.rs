@@ -314,7 +314,7 @@ fn reasons(t: Speech, why: &Why) -> Markup {
                 @if let Some(next_visit) = &why.next_visit {
                     tr { th scope="row" { (t.say("Refresh")) } td {
                         code { (next_visit.policy) }
-                        @if let Some(days) = next_visit.interval_days { " · " (t.fill("every {} days", &[&t.decimal(days, 1)])) }
+                        @if let Some(days) = next_visit.interval_days { " · " (t.fill("at intervals of {}", &[&t.span(days * 86_400.0)])) }
                         " · " (t.fill("{} of {} pages before it", &[&t.count(next_visit.before), &t.count(next_visit.of)]))
                         @if next_visit.estimated { " " (t.say("(estimated)")) }
                     } }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Asked, Problem, Reply, utc};
 use crate::query::{Question, Value};
 
-/// Pages that are listed.
+/// Pages that are listed: a redirect has the importance of the page to which it leads, and would be there beside it.
 const PAGES: usize = 50;
 
 #[derive(Debug, Serialize)]
@@ -57,7 +57,7 @@ fn held(asked: &Asked<'_>, name: &str) -> Result<Site, Problem> {
         _ => None,
     });
     let pages = ask(format!(
-        "page site = {quoted} and captures > 0 order by importance desc limit {PAGES} select url, title, status, importance, last_seen"
+        "page site = {quoted} and captures > 0 and status not between 300 and 399 order by importance desc limit {PAGES} select url, title, status, importance, last_seen"
     ))?;
     Ok(Site {
         other: site.other(),

@@ -121,7 +121,8 @@ fn neighbours(
 
 /// The most important pages of a site that the person who asks may see.
 fn most_important(asked: &Asked<'_>, name: &str) -> Result<Vec<UrlId>, Problem> {
-    let query = format!("page site = {} and captures > 0 order by importance limit {PAGES}", Quoted(name));
+    let documents = "captures > 0 and status not between 300 and 399";
+    let query = format!("page site = {} and {documents} order by importance limit {PAGES}", Quoted(name));
     Ok(Question::new(asked.opened.store, asked.opened.access.clone(), &query, Utc::now())?.pages()?)
 }
 

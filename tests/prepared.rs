@@ -18,7 +18,7 @@ use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
 /// Conditions of every sort on what columns have, and some on what they have not.
-const CONDITIONS: [&str; 127] = [
+const CONDITIONS: [&str; 135] = [
     "importance > 1.5",
     "importance <= 0.7",
     "importance between 0.2 and 0.9",
@@ -146,6 +146,14 @@ const CONDITIONS: [&str; 127] = [
     "host.rating > 2 or site.verdict = keep",
     "weight > 1",
     "weight is empty or weight * 2 < importance",
+    "root = \"article\"",
+    "root is not empty and depth < 3",
+    "namespace contains \"docbook\" or root = \"rss\"",
+    "not doctype is empty",
+    "well_formed = yes or status = 404",
+    "valid = unknown",
+    "root != \"rss\" and type = xml",
+    "length(root) > 4 and site = \"s1.test\"",
 ];
 
 /// Other questions about pages and sites.

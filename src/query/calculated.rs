@@ -130,6 +130,9 @@ pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_>) -> Found<Option<Te
     if of_pages && is_only(Column::Url) {
         return Ok(Some(Test::Urls(Urls { state, test: OnText(filter.clone()) })));
     }
+    if of_pages && let Some((each, true)) = known.passes.structured(filter, known.hits)? {
+        return Ok(Some(Test::Each(each)));
+    }
     if is_only(Column::Digest) {
         let test = OnText(filter.clone());
         return if of_pages {

@@ -68,6 +68,7 @@ pub mod score;
 mod searched;
 mod sent;
 mod spill;
+mod structured;
 mod subject;
 mod text_checks;
 mod text_tests;

@@ -52,6 +52,10 @@ impl Passes for ArchiveRows<'_> {
         self.pages_led(field, test)
     }
 
+    fn structured(&self, filter: &Filter, hits: &Hits<'_>) -> Found<Option<(Vec<bool>, bool)>> {
+        self.pages_structured(filter, hits)
+    }
+
     fn pages_that(&self, filter: &Filter) -> Found<Option<Vec<bool>>> {
         if self.prepared.is_none() {
             return Ok(None);

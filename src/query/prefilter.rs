@@ -40,6 +40,8 @@ pub(super) trait Passes {
     fn rated(&self, ranges: &Ranges<f64>) -> Result<Vec<UrlId>, RowsError>;
     /// Whether a condition on a field that is a URL of a page holds for each page, if that is known.
     fn led(&self, field: Column, test: &TextTest) -> Result<Option<Vec<bool>>, RowsError>;
+    /// Whether a condition on the structure of documents alone holds or may hold for each page, and whether all of them are known.
+    fn structured(&self, filter: &Filter, hits: &Hits<'_>) -> Result<Option<(Vec<bool>, bool)>, RowsError>;
     /// Whether a condition holds for each page, if columns decide it.
     fn pages_that(&self, filter: &Filter) -> Result<Option<Vec<bool>>, RowsError>;
     /// The test of pages that is equivalent to a condition on digests alone, if columns decide it.
@@ -94,9 +96,12 @@ impl<'a> Test<'a> {
     /// columns say nothing about it.
     pub(super) fn of(filter: &Filter, known: Known<'a, '_>) -> Result<(Option<Self>, bool), RowsError> {
         let Filter::All(parts) = filter else {
-            let test = Self::exact(filter, known)?;
-            let is_exact = test.is_some();
-            return Ok((test, is_exact));
+            if let Some(test) = Self::exact(filter, known)? {
+                return Ok((Some(test), true));
+            }
+            let of_pages = known.target == Target::Pages;
+            let may_hold = if of_pages { known.passes.structured(filter, known.hits)? } else { None };
+            return Ok((may_hold.map(|(each, _)| Self::Each(each)), false));
         };
         // A pass over all pages is for nothing where others leave only a few.
         let (late, soon): (Vec<&Filter>, Vec<&Filter>) = parts.iter().partition(|part| part.has(needs_pass));
@@ -441,6 +446,7 @@ fn needs_pass(expr: &Expr) -> bool {
             let of_page = via.is_none();
             *via == Some(Via::Page)
                 || of_page && matches!(column, Column::Via | Column::Redirect | Column::Digest)
+                || of_page && column.is_of_structure()
         }
         _ => false,
     }

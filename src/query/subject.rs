@@ -18,7 +18,7 @@ use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsEr
 use super::running::Running;
 use super::value::Value;
 use super::visit_tests;
-use super::{Instant, score};
+use super::{Instant, score, structured};
 use crate::decisions::{self, CurrentDecisions};
 use crate::parse::{Structure, Validity};
 
@@ -71,18 +71,6 @@ fn decided(standing: &CurrentDecisions, column: Column) -> Value {
         Column::Tags => each(&standing.tags),
         Column::Collections => each(&standing.collections),
         Column::RatedBy => listed(standing.ratings.keys().map(String::as_str).collect()),
-        _ => Value::Empty,
-    }
-}
-
-/// A field of an XML document's structure.
-fn structure_field(structure: &Structure, column: Column) -> Value {
-    let text = |text: &str| Some(text).filter(|text| !text.is_empty()).into();
-    match column {
-        Column::Root => text(&structure.root),
-        Column::Namespace => text(&structure.namespace),
-        Column::Doctype => text(&structure.doctype),
-        Column::WellFormed => structure.is_well_formed.map(yes_no).into(),
         _ => Value::Empty,
     }
 }
@@ -159,15 +147,14 @@ impl<'a> World<'a> {
 
     /// A field of the document of a capture as a whole, if it is XML and was found. Feeds come as HTML, too: then `kind` knows of it.
     fn of_document(&self, capture: &CaptureRow, kind: Option<PageType>, column: Column) -> Found<Value> {
-        let is_xml = capture.content_type.ends_with("xml") || kind.is_some_and(|kind| kind.is(PageType::Xml));
-        if !capture.has_document() || !is_xml {
+        if !capture.has_document() || !structured::can_be_xml(&capture.content_type, kind) {
             return Ok(Value::Empty);
         }
         if column == Column::Valid {
             self.reads(|seen| &mut seen.documents_parsed)?;
             return Ok(self.rows.validity(capture.id)?.map(Validity::name).into());
         }
-        Ok(self.structure(capture)?.map_or(Value::Empty, |structure| structure_field(&structure, column)))
+        Ok(self.structure(capture)?.map_or(Value::Empty, |structure| structured::value(&structure, column)))
     }
 
     fn structure(&self, capture: &CaptureRow) -> Found<Option<Rc<Structure>>> {
@@ -214,14 +201,9 @@ impl<'a> World<'a> {
                 if page.status.is_some_and(|status| status != 200) {
                     return Ok(Value::Empty);
                 }
-                if let Some(known) = self.hits.structures.get(page.id).filter(|_| page.status.is_some()) {
-                    if column != Column::Valid {
-                        return Ok(structure_field(known, column));
-                    }
-                    // Nothing is declared, so nothing can be checked.
-                    if known.doctype.is_empty() && known.is_well_formed == Some(true) {
-                        return Ok(Validity::Unknown.name().into());
-                    }
+                let known = self.hits.structures.get(page.id).filter(|_| page.status.is_some());
+                if let Some(value) = known.and_then(|known| structured::known_value(known, column)) {
+                    return Ok(value);
                 }
                 match newest(self.rows, page)? {
                     Some(newest) => self.of_document(&newest, page.kind, column)?,

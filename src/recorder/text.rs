@@ -11,7 +11,7 @@ use crate::parse::{Parsed, Structure};
 use crate::search::{Document, TEXT_BYTES_MAX, elements};
 
 /// What a document can be found by, and what it says of others.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Text {
     title: String,
     text: String,
@@ -19,16 +19,21 @@ pub(crate) struct Text {
     /// Of an XML document: see [`elements::terms`].
     elements: String,
     structure: Option<Structure>,
+    /// Whether searches find it; else it is in the index for its structure alone.
+    is_searched: bool,
     /// URLs that it links to, their hashes, and what the links say.
     links: Vec<(String, u64, String)>,
 }
 
 impl Text {
-    /// Takes it out of what was parsed; nothing of what has no text. What was `said` before is left out, which a document that takes
-    /// the place of another must not do.
+    /// Takes it out of what was parsed; nothing of what has neither text nor structure. What was `said` before is left out,
+    /// which a document that takes the place of another must not do.
     pub(crate) fn take(parsed: &mut Parsed, said: Option<&Said>) -> Option<Self> {
-        if !parsed.kind.has_text() {
-            return None;
+        let is_searched = parsed.kind.has_text();
+        // What has no root element, as a DTD, is known to have none: nobody has to read it again.
+        let structure = parsed.structure.take().or_else(|| parsed.kind.is_xml().then(Structure::default));
+        if !is_searched {
+            return structure.map(|structure| Self { structure: Some(structure), ..Self::default() });
         }
         let text = std::mem::take(&mut parsed.text);
         let of = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default();
@@ -50,8 +55,7 @@ impl Text {
             }
             false => String::new(),
         };
-        let structure = parsed.structure.take();
-        Some(Self { title: parsed.title.clone(), text, headings, elements, structure, links })
+        Some(Self { title: parsed.title.clone(), text, headings, elements, structure, is_searched, links })
     }
 
     /// Bytes of memory that it takes, about.
@@ -62,12 +66,12 @@ impl Text {
 
     /// The document of a page, in which links to unknown URLs are left out.
     pub(crate) fn document(self, state: &State, page: UrlId, url: &str) -> Result<Document, StateError> {
-        let Self { title, text, headings, elements, structure, links } = self;
+        let Self { title, text, headings, elements, structure, is_searched, links } = self;
         let mut known = Vec::with_capacity(links.len());
         for (url, hash, said) in links {
             known.extend(state.known(&url, hash)?.map(|target| (target, said)));
         }
-        let url = url.to_owned();
+        let url = if is_searched { url.to_owned() } else { String::new() };
         let links = known;
         let (replaces, version) = (true, None);
         Ok(Document { page, replaces, version, url, title, text, headings, elements, structure, links })
@@ -109,6 +113,23 @@ mod tests {
             body: html.as_bytes(),
         };
         parse(&source, &Limits::default())
+    }
+
+    #[test]
+    fn a_sitemap_is_known_by_its_structure_alone() {
+        let xml = |body: &str| {
+            let url = Url::parse("http://a.test/map.xml").unwrap();
+            let content_type = Some("application/xml");
+            let source = Source { url: &url, status: 200, content_type, headers: &[], body: body.as_bytes() };
+            let text = Text::take(&mut parse(&source, &Limits::default()), None).unwrap();
+            (text.is_searched, text.text, text.structure.unwrap().root)
+        };
+        let loc = "<url><loc>http://a.test/</loc></url>";
+        let sitemap = format!("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{loc}</urlset>");
+        assert_eq!(xml(&sitemap), (false, String::new(), "urlset".to_owned()));
+        assert_eq!(xml("<a>b</a>"), (true, "b".to_owned(), "a".to_owned()));
+        assert_eq!(xml("<!ELEMENT a (b)>").2, "");
+        assert!(Text::take(&mut parsed("<p>"), None).unwrap().structure.is_none());
     }
 
     #[test]

@@ -27,6 +27,17 @@ impl Structures {
         self.pages.get(&page).and_then(|index| self.different.get(*index))
     }
 
+    /// Those that differ.
+    #[must_use]
+    pub fn different(&self) -> &[Structure] {
+        &self.different
+    }
+
+    /// The pages, each with the place of its own among these.
+    pub fn each(&self) -> impl Iterator<Item = (UrlId, usize)> + '_ {
+        self.pages.iter().map(|(page, index)| (*page, *index))
+    }
+
     /// Adds those of another index, whose pages have other numbers here, or none.
     pub fn add(&mut self, other: Self, number: impl Fn(UrlId) -> Option<UrlId>) {
         let first = self.different.len();

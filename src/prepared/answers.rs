@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -215,7 +215,8 @@ pub(super) fn write(state: &State, folder: &Path, block_rows: u32) -> Result<(),
         let nothing = || COLUMNS.map(|_| vec![u64::from(UNKNOWN); rows.len()]);
         let mut columns = old.as_ref().map_or_else(nothing, |old| codes_at(old, &rows));
         for (place, id) in rows.clone().enumerate() {
-            let Some(row) = noted.and_then(|noted| noted.row(id)).filter(|row| **row != Row::default()) else {
+            let Some(row) = noted.and_then(|noted| noted.row(id)).filter(|row| **row != Row::default())
+            else {
                 continue;
             };
             for (column, (values, code)) in columns.iter_mut().zip(row).enumerate() {
@@ -227,6 +228,41 @@ pub(super) fn write(state: &State, folder: &Path, block_rows: u32) -> Result<(),
         columns.iter().try_for_each(|values| writer.add(values))?;
     }
     writer.finish_with(&texts(&names))
+}
+
+/// Puts the file of an archive into the folder of a state with the same numbers that takes the place of its state, without what some
+/// captures said, and without names that no other has.
+pub(crate) fn write_without(
+    captures: &HashSet<CaptureId>,
+    state: &State,
+    (archive, folder): (&Path, &Path),
+) -> Result<(), PreparedError> {
+    let Some((old, names)) = before(&archive.join(ANSWERS_FILE), of_captures(state)) else { return Ok(()) };
+    let mut writer = Writer::begin(&folder.join(ANSWERS_FILE), old.stamp(), BLOCK_ROWS)?;
+    let mut left = <[Names; NAMES]>::default();
+    let all = old.stamp().rows;
+    for first in (0..all).step_by(BLOCK_ROWS as usize) {
+        let rows = first..all.min(first.saturating_add(BLOCK_ROWS));
+        let mut columns = codes_at(&old, &rows);
+        for (place, _) in rows.enumerate().filter(|(_, id)| captures.contains(&CaptureId(*id))) {
+            columns
+                .iter_mut()
+                .filter_map(|codes| codes.get_mut(place))
+                .for_each(|code| *code = UNKNOWN.into());
+        }
+        for (codes, ((left, names), most)) in
+            columns.iter_mut().zip(left.iter_mut().zip(&names).zip(NAMES_MAX))
+        {
+            for code in codes {
+                let name = code.checked_sub(FIRST.into()).and_then(|number| names.names.get(number as usize));
+                if let Some(name) = name {
+                    *code = left.code(Some(name), most).into();
+                }
+            }
+        }
+        columns.iter().try_for_each(|values| writer.add(values))?;
+    }
+    writer.finish_with(&texts(&left))
 }
 
 /// The codes in a file of the codes that were noted, for each column of names; new names are added to those of the file.

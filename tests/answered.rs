@@ -142,7 +142,7 @@ const CONDITIONS: [&str; 34] = [
     "response_time * 1000 > 2 seconds",
     "server contains \"x\" and status = 404",
     "server is empty or charset is empty",
-    "(server ~ \"nginx*\" or depth = 0) and not charset = utf-8",
+    "(server ~ \"nginx*\" or status = 404) and not charset = utf-8",
     "header(\"server\") contains \"apache\" and charset = utf-8",
 ];
 
@@ -224,29 +224,22 @@ fn conditions_hold_by_what_was_noted_where_they_hold_by_the_records() {
     assert!(kinds.iter().all(|count| *count > 3), "{kinds:?}");
     let all = noted(&archive.path);
     assert_eq!(all.len(), kinds.iter().sum::<usize>());
-    let unknown = all.iter().flatten().filter(|said| said.is_none()).count();
+    let unknown = all.iter().filter(|[server, ..]| server.is_none()).count();
+    assert!((1..all.len() / 8).contains(&unknown), "only names that are too long: {all:?}");
+    // The head of a 304 is stored as text, so one in Latin-1 is left to the record.
     let odd: Vec<_> = all.iter().filter(|[_, charset, time]| charset.is_none() || time.is_none()).collect();
-    assert!(odd.is_empty(), "{odd:?}");
-    assert!(unknown > 0 && unknown < all.len() / 8, "only names that are too long: {all:?}");
+    assert!(odd.len() < 3 && odd.iter().all(|said| said.iter().all(Option::is_none)), "{odd:?}");
     answers_stay_the_same(&archive);
-    for (question, columns) in [
-        (
-            "count pages charset = utf-8 and depth < 3",
-            "pages by prepared columns, which decide: depth, newest, charset",
-        ),
-        (
-            "count captures response_time * 1000 > 1 seconds",
-            "captures by prepared columns, which decide: responsetime",
-        ),
+    // Of captures of which nothing is noted the record is read, and of no others.
+    for (question, columns, read) in [
+        ("count pages charset = utf-8 and depth < 3", "pages, depth, newest, charset", 0),
+        ("count captures response_time * 1000 > 1 seconds", "captures, responsetime", odd.len()),
+        ("count captures server = \"one two\"", "captures, server", unknown),
+        ("count captures server = \"one two\" and status = 500", "captures, status, server", 0),
     ] {
-        assert_eq!(explained(&archive, question), (columns.to_owned(), 0), "{question}");
+        let what = columns.replacen(", ", " by prepared columns, which decide: ", 1);
+        assert_eq!(explained(&archive, question), (what, read as u64), "{question}");
     }
-    // Of pages with names that are too long the record is read, and of no others.
-    let (_, read) = explained(&archive, "count captures server = \"one two\"");
-    assert_eq!(read, unknown as u64);
-    let (_, read) =
-        explained(&archive, "count captures server = \"one two\" and status = 500 and kind = failed");
-    assert_eq!(read, 0);
 }
 
 #[test]

@@ -310,7 +310,7 @@ const CAPTURE_ORDERS: [&str; 7] = [
     "time asc limit 5",
 ];
 
-fn answers(archive: &Archive, questions: &[String]) -> Vec<Answer> {
+pub(crate) fn answers(archive: &Archive, questions: &[String]) -> Vec<Answer> {
     let store = Store::read_only(&archive.path).unwrap();
     let rows = ArchiveRows::new(&store, Access::unlimited()).unwrap();
     let answer = |question: &String| {
@@ -338,7 +338,7 @@ fn prepare(archive: &Archive) {
     prepare_in_blocks(archive, prepared::BLOCK_ROWS);
 }
 
-fn prepare_in_blocks(archive: &Archive, rows: u32) {
+pub(crate) fn prepare_in_blocks(archive: &Archive, rows: u32) {
     let store = Store::read_only(&archive.path).unwrap();
     prepared::write_in_blocks(store.state(), store.path(), rows).unwrap();
 }

@@ -3,6 +3,7 @@
 
 mod access;
 mod accounts;
+mod answered;
 mod bad_input;
 mod change;
 mod choice;

@@ -162,7 +162,11 @@ fn remove_columns(path: &Path, repaired: &mut Repaired) -> Result<(), RepairErro
     let store = Store::read_only(path)?;
     for (file, what) in prepared::damage(&store) {
         remove(&path.join(file))?;
-        repaired.did(file, said(&what, "removed, the next crawl, refresh or import rebuilds it"));
+        let done = match file {
+            prepared::ANSWERS_FILE => "removed; queries read records until `archive rebuild` makes it anew",
+            _ => "removed, the next crawl, refresh or import rebuilds it",
+        };
+        repaired.did(file, said(&what, done));
     }
     let identity = store.state().identity();
     for file in columns::damaged(path, identity)? {

@@ -1,7 +1,7 @@
 //! A file of columns of whole numbers: in blocks of rows, so that a reader reads only what it needs.
 //!
 //! `storage/FORMAT.md` has its bytes. The directory has, for each chunk (the values of one column in one block), its place
-//! and the range of its values.
+//! and the range of its values. Texts that values stand for may follow it.
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +37,9 @@ const WORTH: usize = 6;
 
 /// A directory with more chunks is damaged: rows have 32-bit numbers.
 const CHUNKS_MAX: u64 = (u32::MAX / BLOCK_ROWS + 1) as u64 * u8::MAX as u64;
+
+/// Bytes of texts that a file may have.
+pub(super) const TEXTS_BYTES_MAX: u64 = 1 << 20;
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +147,13 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<(), PreparedError> {
+    pub(super) fn finish(self) -> Result<(), PreparedError> {
+        self.finish_with(&[])
+    }
+
+    /// The same with texts, which are at most [`TEXTS_BYTES_MAX`] bytes.
+    pub(super) fn finish_with(mut self, texts: &[u8]) -> Result<(), PreparedError> {
+        self.directory.extend_from_slice(texts);
         let sum = xxh3_64(&[self.header.as_slice(), &self.directory].concat());
         let footer = [self.offset.to_le_bytes(), sum.to_le_bytes()].concat();
         let finish = || {
@@ -170,6 +179,7 @@ pub(super) struct Reader {
     stamp: Stamp,
     block_rows: u32,
     chunks: Vec<Chunk>,
+    texts: Vec<u8>,
 }
 
 impl Reader {
@@ -196,20 +206,32 @@ impl Reader {
         let [directory, sum] = numbers(&footer);
         let (stamp, block_rows) = stamp(&header).ok_or_else(damaged)?;
         let chunks = u64::from(stamp.rows.div_ceil(block_rows)) * u64::from(stamp.columns);
-        if chunks > CHUNKS_MAX || end.checked_sub(directory) != Some(chunks * CHUNK_BYTES as u64) {
+        let chunk_bytes = chunks.saturating_mul(CHUNK_BYTES as u64);
+        let texts = end.checked_sub(directory).and_then(|bytes| bytes.checked_sub(chunk_bytes));
+        if chunks > CHUNKS_MAX || texts.is_none_or(|bytes| bytes > TEXTS_BYTES_MAX) {
             return Err(damaged());
         }
-        let mut bytes = vec![0; chunks as usize * CHUNK_BYTES];
+        let mut bytes = vec![0; (end - directory) as usize];
         file.read_exact_at(&mut bytes, directory)?;
         if xxh3_64(&[header.as_slice(), &bytes].concat()) != sum {
             return Err(damaged());
         }
+        let texts = bytes.split_off(chunk_bytes as usize);
         let chunks = bytes.as_chunks::<CHUNK_BYTES>().0.iter().map(chunk).collect();
-        Ok(Some(Self { file, path: path.into(), stamp, block_rows, chunks }))
+        Ok(Some(Self { file, path: path.into(), stamp, block_rows, chunks, texts }))
     }
 
     pub(super) fn stamp(&self) -> Stamp {
         self.stamp
+    }
+
+    pub(super) fn texts(&self) -> &[u8] {
+        &self.texts
+    }
+
+    /// That what it has makes no sense.
+    pub(super) fn damaged(&self) -> PreparedError {
+        failed(&self.path)(damaged())
     }
 
     /// Whether it is of the same state, with the same columns in blocks of as many rows, if maybe of another checkpoint.

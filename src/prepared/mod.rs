@@ -5,6 +5,7 @@
 //! when an archive is closed, and are valid for exactly their checkpoint; if one is older or missing, queries read the tables and find
 //! the same.
 
+mod answers;
 mod by_site;
 mod captures;
 mod facts;
@@ -22,6 +23,8 @@ use archive_storage::{
 };
 use rayon::prelude::*;
 
+pub use answers::{ANSWERS_FILE, Answers, Said};
+pub(crate) use answers::{note, note_replayed, write_without};
 use by_site::SiteWriter;
 pub use by_site::{BY_SITE_FILE, BySite};
 pub use captures::{capture_kind, size};
@@ -108,6 +111,10 @@ pub enum Column {
     Time,
     /// `CONTENT_CHANGED` and `BYTES_CHANGED` of its flags.
     Change,
+    // The last are of captures, in a file of their own: see [`Answers::said`].
+    Server,
+    Charset,
+    ResponseTime,
 }
 
 /// Columns of pages: all to the last that they have.
@@ -133,13 +140,17 @@ pub fn close(mut store: Store) -> Result<(), Error> {
     prepare(store.state(), store.path())
 }
 
-/// Prepares the columns of the last checkpoint if there are pages or captures enough, in the archive's folder or one that stands for it.
+/// Prepares the columns of the last checkpoint if there are pages or captures enough, in the archive's folder or one that stands for it:
+/// of what answers said in any case, since only who recorded them has it at hand.
 ///
 /// # Errors
 /// As [`write()`].
 pub fn prepare(state: &State, folder: &Path) -> Result<(), Error> {
     let rows = u64::from(state.url_count()).max(state.totals().captures);
-    if rows < u64::from(ROWS_MIN) { Ok(()) } else { write(state, folder) }
+    if rows < u64::from(ROWS_MIN) {
+        return Ok(answers::write(state, folder, BLOCK_ROWS)?);
+    }
+    write(state, folder)
 }
 
 /// Writes the columns of the last checkpoint.
@@ -190,7 +201,8 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
         }
     }
     writer.finish()?;
-    write_captures(&pages, folder, block_rows)
+    write_captures(&pages, folder, block_rows)?;
+    Ok(answers::write(state, folder, block_rows)?)
 }
 
 /// Writes the columns of captures; blocks of the file that the archive has, in which nothing has changed since, are kept.
@@ -343,7 +355,7 @@ pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
         Ok::<_, PreparedError>(())
     };
     let found = |file| Some((file, format!("{file}: {}", check(file).err()?.reason())));
-    [FILE, BY_SITE_FILE, CAPTURES_FILE, SITES_FILE, SAMPLE_FILE, PRIOR_FILE]
+    [FILE, BY_SITE_FILE, CAPTURES_FILE, ANSWERS_FILE, SITES_FILE, SAMPLE_FILE, PRIOR_FILE]
         .into_iter()
         .filter_map(found)
         .collect()

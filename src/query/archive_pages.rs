@@ -84,7 +84,8 @@ impl ArchiveRows<'_> {
         target: Target,
         hits: &'h Hits<'h>,
     ) -> Result<Known<'s, 'h>, RowsError> {
-        Ok(Known { target, pages: &self.pages, hits, by_site: self.by_site()?, passes: self })
+        let (store, running) = (self.store, self.running.as_ref());
+        Ok(Known { target, store, running, pages: &self.pages, hits, by_site: self.by_site()?, passes: self })
     }
 
     /// The rows that come first by the keys of a plan, and how many it selects in all, where columns or passes give these.

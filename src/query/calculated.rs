@@ -5,6 +5,7 @@ use archive_grammar::Target;
 use archive_storage::UrlId;
 
 use super::Instant;
+use super::answered::{self, Answered};
 use super::block_rows::Rows;
 use super::coded::coded;
 use super::columnar::compared;
@@ -132,6 +133,11 @@ pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_>) -> Found<Option<Te
     }
     if of_pages && let Some((each, true)) = known.passes.structured(filter, known.hits)? {
         return Ok(Some(Test::Each(each)));
+    }
+    if let [Path { via: None, column }] = fields.as_slice()
+        && let Some(stored) = answered::column(*column)
+    {
+        return Ok(Answered::of(filter, (*column, stored), known)?.map(Test::Answered));
     }
     if is_only(Column::Digest) {
         let test = OnText(filter.clone());

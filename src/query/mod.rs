@@ -19,6 +19,7 @@
 //! before what is only linked to, each by importance. Nothing is known of a page before its first capture:
 //! a test of an unknown value is false, its negation true.
 
+mod answered;
 mod archive;
 mod archive_pages;
 mod archive_related;

@@ -6,9 +6,10 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use archive_grammar::Target;
-use archive_storage::{Capture, CaptureId, HostId, SiteId, State, UrlId};
+use archive_storage::{Capture, CaptureId, HostId, SiteId, State, Store, UrlId};
 
 use super::Instant;
+use super::answered::Answered;
 use super::block_rows::{Rows, flags};
 use super::calculated::{self, Apart, Calculated, Table};
 use super::coded::{CHANGE_END, coded};
@@ -18,6 +19,7 @@ use super::filter::{Filter, Ranges, TextTest, TextTestKind};
 use super::hits::Hits;
 use super::numbers::{Number, number, times};
 use super::rows::{RowsError, hexadecimal};
+use super::running::Running;
 use super::text_tests::{OnText, Titles, Urls};
 use super::visit_tests::Changes;
 use crate::ledger::{SiteRule, capture_flags};
@@ -27,6 +29,8 @@ use crate::prepared::{BySite, Column as Stored, Pages, Prepared};
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a, 'h> {
     pub(super) target: Target,
+    pub(super) store: &'a Store,
+    pub(super) running: &'a Running,
     pub(super) pages: &'a Pages<'a>,
     pub(super) hits: &'h Hits<'h>,
     /// The pages of each site, if that is known.
@@ -87,6 +91,7 @@ pub(super) enum Test<'a> {
     OfPages(&'a State, Vec<bool>),
     Changes(Changes<'a>),
     Calculated(Calculated),
+    Answered(Answered<'a>),
     Urls(Urls<'a>),
     Titles(Titles<'a>),
 }
@@ -127,7 +132,7 @@ impl<'a> Test<'a> {
                 1
             }
             Self::Changes(_) | Self::Titles(_) | Self::Calculated(_) => 2,
-            Self::OfPages(..) | Self::Digests(..) => 2,
+            Self::OfPages(..) | Self::Digests(..) | Self::Answered(_) => 2,
             Self::Urls(_) => 3,
         }
     }
@@ -164,6 +169,7 @@ impl<'a> Test<'a> {
             Self::Urls(_) => vec![None],
             Self::Changes(changes) => changes.candidates.columns(),
             Self::Calculated(calculated) => calculated.columns().map(Some).collect(),
+            Self::Answered(answered) => answered.columns().map(Some).collect(),
             Self::Found(_) | Self::Passed(_) | Self::Each(_) => Vec::new(),
             Self::OfPages(..) | Self::Digests(..) => Vec::new(),
         }
@@ -406,6 +412,7 @@ impl<'a> Test<'a> {
             }
             Self::Changes(changes) => changes.rows(prepared, block, among)?,
             Self::Calculated(calculated) => calculated.rows(prepared, block, among)?,
+            Self::Answered(answered) => answered.rows(prepared, block, among)?,
             Self::Urls(urls) => urls.rows(prepared.ids(block), among)?,
             Self::Titles(titles) => titles.rows(prepared, block, among)?,
             Self::Of(column, are, otherwise) => {

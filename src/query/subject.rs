@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 
+use super::answered;
 use super::columns::{CHANGES, Column, LINK_KINDS, NOT_MODIFIED, Path, Via, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::elements::{self, ElementPath};
@@ -280,14 +281,9 @@ impl<'a> World<'a> {
                 let kind = self.rows.page(capture.page)?.and_then(|page| page.kind);
                 self.of_document(capture, kind, column)?
             }
-            Column::Server => record()?.header("server").into(),
-            Column::Charset => record()?.charset().into(),
+            Column::Server | Column::Charset | Column::ResponseTime => answered::value(&*record()?, column),
             Column::Failure => record()?.failure.clone().into(),
             Column::Path => record()?.hops.as_str().into(),
-            Column::ResponseTime => {
-                let milliseconds = record()?.response_ms;
-                milliseconds.map_or(Value::Empty, |milliseconds| expr::number(milliseconds as f64 / 1000.0))
-            }
             _ => match self.rows.page(capture.page)? {
                 Some(page) => self.of_page(&page, column)?,
                 None => Value::Empty,

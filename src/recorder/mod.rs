@@ -36,6 +36,7 @@ use self::indexer::Indexer;
 use self::syncing::Syncing;
 use crate::ledger::{Candidate, Credits, Outcome};
 use crate::originals;
+use crate::prepared;
 use crate::search::newest_searched;
 
 pub use control::Control;
@@ -142,7 +143,10 @@ impl<'a> Recorder<'a> {
         originals::inherit(self.store.state(), &self.reader, outcome)?;
         let location = self.store.append(records)?;
         self.appending += begun.elapsed();
-        Ok(self.credits.credit(self.store.state_mut(), outcome, location, candidates)?)
+        let state = self.store.state_mut();
+        let id = self.credits.credit(state, outcome, location, candidates)?;
+        prepared::note(state, id, outcome.kind, records.group());
+        Ok(id)
     }
 
     /// How long appending, and how long handing cash on has taken since this was last asked.

@@ -12,6 +12,7 @@ use archive_storage::{CaptureKind, SegmentId, State, StateError, Store};
 use super::{Recorder, RecorderError, Settings};
 use crate::ledger::Outcome;
 use crate::originals;
+use crate::prepared;
 
 /// An archive that is ready to be changed, and what had to be done for it.
 #[derive(Debug)]
@@ -77,7 +78,8 @@ impl Recorder<'_> {
             let is_open =
                 original.is_none() && !outcome.kind.has_payload() && outcome.kind != CaptureKind::Failed;
             open += u64::from(is_open);
-            credits.credit(state, &outcome, capture.main, &mut candidates)?;
+            let id = credits.credit(state, &outcome, capture.main, &mut candidates)?;
+            prepared::note_replayed(state, id, &capture);
             candidates.clear();
             captures += 1;
             Ok::<(), RecorderError>(progress(captures, state)?)

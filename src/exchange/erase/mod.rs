@@ -383,6 +383,10 @@ fn renew_state(mut store: Store, intent: &Intent) -> Result<(), EraseError> {
     }
     columns::share(&path, &folder)
         .map_err(|source| EraseError::Io { path: path.join(columns::FOLDER), source })?;
-    prepared::prepare(renewal.store().state(), &folder)?;
+    let mut rewritten: HashSet<CaptureId> = intent.all().collect();
+    rewritten.extend(intent.kept.iter().map(|(copy, _)| *copy));
+    let state = renewal.store().state();
+    prepared::write_without(&rewritten, state, (&path, &folder)).map_err(prepared::Error::from)?;
+    prepared::prepare(state, &folder)?;
     Ok(renewal.finish()?)
 }

@@ -100,3 +100,19 @@ fn damage_is_an_error() {
     fs::write(&path, &older).unwrap();
     assert!(Reader::open(&path).unwrap().is_none());
 }
+
+#[test]
+fn texts_are_read_as_they_were_written_up_to_their_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("columns");
+    let stamp = Stamp { rows: 1, columns: 1, ..STAMP };
+    for (bytes, is_read) in [(0, true), (TEXTS_BYTES_MAX, true), (TEXTS_BYTES_MAX + 1, false)] {
+        let mut writer = Writer::begin(&path, stamp, BLOCK_ROWS).unwrap();
+        writer.add(&[7]).unwrap();
+        writer.finish_with(&vec![b'x'; bytes as usize]).unwrap();
+        match Reader::open(&path) {
+            Ok(reader) => assert!(is_read && reader.unwrap().texts().len() as u64 == bytes),
+            Err(_) => assert!(!is_read),
+        }
+    }
+}

@@ -20,6 +20,7 @@ mod scrub;
 mod small;
 mod texts;
 
+use std::any::Any;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -116,6 +117,8 @@ pub struct State {
     digests: OnceLock<HashIndex>,
     mime_ids: std::collections::HashMap<String, u16>,
     cash_written: CashWritten,
+    /// See [`State::kept`].
+    kept: Option<Box<dyn Any + Send + Sync>>,
     /// Why the state was given up, if it was.
     poison: Option<String>,
 }
@@ -144,6 +147,17 @@ impl State {
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.contents.number(IDENTITY)
+    }
+
+    /// What whoever changes the state keeps beside it, in memory alone, for whoever closes it; none if it is of another type.
+    #[must_use]
+    pub fn kept<T: Any>(&self) -> Option<&T> {
+        self.kept.as_deref().and_then(<dyn Any + Send + Sync>::downcast_ref)
+    }
+
+    /// The same, to be changed; begun if there is none.
+    pub fn kept_mut<T: Any + Send + Sync + Default>(&mut self) -> Option<&mut T> {
+        self.kept.get_or_insert_with(|| Box::new(T::default())).downcast_mut()
     }
 
     /// Which part of the segments the last checkpoint reflects.

@@ -194,6 +194,7 @@ impl State {
             contents,
             mime_ids,
             cash_written: CashWritten::default(),
+            kept: None,
             poison: None,
             disk,
         };

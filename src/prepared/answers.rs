@@ -1,0 +1,363 @@
+//! What the answers of servers said of themselves: Server, charset and response time, by codes, a row for each capture.
+//!
+//! Whoever records a capture has this at hand, so it is noted in memory then ([`note`]) and written when the archive is closed; reading the
+//! records again would take minutes. Of older captures the file from before has it: captures keep their numbers as long as the state
+//! keeps its identity. What nobody noted is unknown, and readers look into the record. Names come from strangers, so only so many get a
+//! code; captures with others are unknown.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+use std::path::Path;
+
+use archive_storage::segment::{CaptureBody, CaptureGroup, ReplayedCapture};
+use archive_storage::warc::{HttpHead, split};
+use archive_storage::{CaptureId, CaptureKind, State, Store};
+use bytes::Bytes;
+
+use super::file::{BLOCK_ROWS, Reader, Stamp, TEXTS_BYTES_MAX, Writer};
+use super::{Column, Prepared, PreparedError, captures, open};
+use crate::parse::charset_parameter;
+
+/// The file in the archive's folder.
+pub const ANSWERS_FILE: &str = "state/answers.prepared";
+
+/// Names of servers, and of charsets, that get a code.
+const NAMES_MAX: [usize; NAMES] = [1 << 12, 1 << 8];
+/// Bytes of a name that gets one.
+const NAME_BYTES_MAX: usize = 128;
+const _: () = assert!((NAMES_MAX[0] + NAMES_MAX[1] + 2) * (NAME_BYTES_MAX + 2) <= TEXTS_BYTES_MAX as usize);
+
+/// Codes: nobody noted it, or it has no code; it is known that there is none; and that of the first name, or of 0 milliseconds.
+const UNKNOWN: u16 = 0;
+const ABSENT: u16 = 1;
+const FIRST: u16 = 2;
+
+/// The columns; those of names come first.
+const COLUMNS: [Column; 3] = [Column::Server, Column::Charset, Column::ResponseTime];
+const NAMES: usize = 2;
+
+/// What is known of a capture, a code a column.
+type Row = [u16; COLUMNS.len()];
+
+/// The field of a `metadata` record with the response time.
+const FETCH_MS: &str = "fetchTimeMs";
+
+/// Names in the order of their codes.
+#[derive(Debug, Default)]
+struct Names {
+    names: Vec<String>,
+    codes: HashMap<String, u16>,
+}
+
+impl Names {
+    /// The code of a name, which is given one if there is room. An empty name is the same as none.
+    fn code(&mut self, name: Option<&str>, most: usize) -> u16 {
+        let Some(name) = name.filter(|name| !name.is_empty()) else { return ABSENT };
+        if let Some(code) = self.codes.get(name) {
+            return *code;
+        }
+        if name.len() > NAME_BYTES_MAX || self.names.len() >= most {
+            return UNKNOWN;
+        }
+        let code = FIRST + self.names.len() as u16;
+        self.names.push(name.to_owned());
+        self.codes.insert(name.to_owned(), code);
+        code
+    }
+}
+
+/// What was noted of the captures that were recorded since the archive was opened.
+#[derive(Debug, Default)]
+struct Noted {
+    /// Rows of whole blocks by their number, so that none takes more than its bytes.
+    blocks: BTreeMap<u32, Vec<Row>>,
+    names: [Names; NAMES],
+}
+
+impl Noted {
+    fn add(&mut self, id: CaptureId, head: &HttpHead, response_ms: Option<u64>) {
+        let charset = head.get("content-type").and_then(charset_parameter).map(str::to_lowercase);
+        let names = [head.get("server"), charset.as_deref()];
+        let mut row = [UNKNOWN; COLUMNS.len()];
+        let codes = self.names.iter_mut().zip(NAMES_MAX).zip(names);
+        for (code, ((known, most), name)) in row.iter_mut().zip(codes) {
+            *code = known.code(name, most);
+        }
+        let [.., time] = &mut row;
+        *time = response_ms.map_or(ABSENT, |ms| {
+            ms.checked_add(FIRST.into()).and_then(|code| u16::try_from(code).ok()).unwrap_or(UNKNOWN)
+        });
+        let nothing = || vec![[UNKNOWN; COLUMNS.len()]; BLOCK_ROWS as usize];
+        let rows = self.blocks.entry(id.0 / BLOCK_ROWS).or_insert_with(nothing);
+        rows.get_mut((id.0 % BLOCK_ROWS) as usize).into_iter().for_each(|place| *place = row);
+    }
+
+    fn row(&self, id: u32) -> Option<&Row> {
+        self.blocks.get(&(id / BLOCK_ROWS))?.get((id % BLOCK_ROWS) as usize)
+    }
+
+    fn has_any(&self, ids: &Range<u32>) -> bool {
+        self.blocks.range(ids.start / BLOCK_ROWS..ids.end.div_ceil(BLOCK_ROWS)).next().is_some()
+    }
+}
+
+/// Notes what the answer said that was recorded as a capture.
+pub(crate) fn note(state: &mut State, id: CaptureId, kind: CaptureKind, group: &CaptureGroup) {
+    if let (Some(head), Some(noted)) = (head_of(kind, &group.body), state.kept_mut::<Noted>()) {
+        noted.add(id, &head, response_ms(kind, &group.metadata));
+    }
+}
+
+/// The same of a capture whose records were read again.
+pub(crate) fn note_replayed(state: &mut State, id: CaptureId, capture: &ReplayedCapture) {
+    let head = match (capture.kind, &capture.http) {
+        // Of documents that stand alone, the record's own head has the media type; and other crawlers leave the head of a 304 elsewhere.
+        (CaptureKind::Resource, _) | (CaptureKind::Identical | CaptureKind::Response, None) => return,
+        (CaptureKind::NotModified, _) if !capture.content.is_empty() => return,
+        (CaptureKind::Failed, _) | (_, None) => &HttpHead::parse(&[]),
+        (_, Some(head)) => head,
+    };
+    if let Some(noted) = state.kept_mut::<Noted>() {
+        noted.add(id, head, response_ms(capture.kind, &capture.metadata));
+    }
+}
+
+/// The head that the records of a capture will have; none if that is not certain.
+fn head_of(kind: CaptureKind, body: &CaptureBody) -> Option<HttpHead> {
+    let of_message = |message: &Bytes| Some(HttpHead::parse(&split(message).0));
+    match (kind, body) {
+        (CaptureKind::Failed, CaptureBody::Failed) => Some(HttpHead::parse(&[])),
+        (CaptureKind::Response, CaptureBody::Response { http: message, .. })
+        | (CaptureKind::Response, CaptureBody::Spooled { head: message, .. })
+        | (CaptureKind::Identical, CaptureBody::Identical { head: message, .. }) => of_message(message),
+        (CaptureKind::Response | CaptureKind::Identical, CaptureBody::Imported(record))
+            if record.is_http() && record.rest.is_none() =>
+        {
+            of_message(&record.content)
+        }
+        // It is stored as lines of text.
+        (CaptureKind::NotModified, CaptureBody::NotModified { head, .. }) => {
+            let lines = std::str::from_utf8(head).ok()?.lines().filter(|line| !line.is_empty());
+            let lines: Vec<String> = lines.map(|line| line.replace('\r', "")).collect();
+            Some(HttpHead::parse(lines.join("\r\n").as_bytes()))
+        }
+        _ => None,
+    }
+}
+
+fn response_ms(kind: CaptureKind, metadata: &[(String, String)]) -> Option<u64> {
+    let stated = metadata.iter().rfind(|(name, _)| name == FETCH_MS);
+    stated.filter(|_| kind != CaptureKind::Failed).map(|(_, value)| value.parse().unwrap_or(0))
+}
+
+/// The file of an earlier checkpoint of the same state and its names, if there is one that is whole: whoever reads a damaged one says what
+/// is wrong.
+fn before(path: &Path, stamp: Stamp) -> Option<(Reader, [Names; NAMES])> {
+    let reader = Reader::open(path).ok()??;
+    let Stamp { state, checkpoint, rows, columns } = reader.stamp();
+    let is_before = checkpoint <= stamp.checkpoint && rows <= stamp.rows;
+    if !is_before || (state, columns) != (stamp.state, stamp.columns) {
+        return None;
+    }
+    let mut known = <[Names; NAMES]>::default();
+    for ((known, most), names) in known.iter_mut().zip(NAMES_MAX).zip(names_of(reader.texts())?) {
+        let codes = names.iter().map(|name| known.code(Some(name), most));
+        if !codes.eq((FIRST..).take(names.len())) {
+            return None;
+        }
+    }
+    Some((reader, known))
+}
+
+/// What such a file has of some captures; nothing of those in a block that is damaged.
+fn codes_at(reader: &Reader, ids: &Range<u32>) -> [Vec<u64>; COLUMNS.len()] {
+    let mut columns = COLUMNS.map(|_| vec![u64::from(UNKNOWN); ids.len()]);
+    for block in 0..reader.blocks() {
+        let rows = reader.rows(block);
+        let both = rows.start.max(ids.start)..rows.end.min(ids.end);
+        if both.is_empty() {
+            continue;
+        }
+        for (column, values) in (0..).zip(&mut columns) {
+            let Ok(read) = reader.map(block, column, |code| code) else { continue };
+            let read = read.into_iter().skip((both.start - rows.start) as usize).take(both.len());
+            let places = values.iter_mut().skip((both.start - ids.start) as usize);
+            places.zip(read).for_each(|(place, code)| *place = code);
+        }
+    }
+    columns
+}
+
+/// Writes what is known of the captures of the last checkpoint: what was noted since the archive was opened, and what the file has that
+/// is there. Nothing is written if that is nothing.
+pub(super) fn write(state: &State, folder: &Path, block_rows: u32) -> Result<(), PreparedError> {
+    let (path, stamp) = (folder.join(ANSWERS_FILE), of_captures(state));
+    let (noted, before) = (state.kept::<Noted>(), before(&path, stamp));
+    if noted.is_none() && before.is_none() {
+        return Ok(());
+    }
+    let (old, mut names) = before.map(|(old, names)| (Some(old), names)).unwrap_or_default();
+    let mut writer = Writer::begin(&path, stamp, block_rows)?;
+    let codes = noted.map(|noted| codes_of(noted, &mut names)).unwrap_or_default();
+    for (block, first) in (0..).zip((0..stamp.rows).step_by(block_rows as usize)) {
+        let rows = first..stamp.rows.min(first.saturating_add(block_rows));
+        let noted = noted.filter(|noted| noted.has_any(&rows));
+        if let (None, Some(old)) = (noted, &old)
+            && old.is_alike(stamp, block_rows)
+            && old.rows(block) == rows
+            && writer.keep(old, block)?
+        {
+            continue;
+        }
+        let nothing = || COLUMNS.map(|_| vec![u64::from(UNKNOWN); rows.len()]);
+        let mut columns = old.as_ref().map_or_else(nothing, |old| codes_at(old, &rows));
+        for (place, id) in rows.clone().enumerate() {
+            let Some(row) = noted.and_then(|noted| noted.row(id)).filter(|row| **row != Row::default())
+            else {
+                continue;
+            };
+            for (column, (values, code)) in columns.iter_mut().zip(row).enumerate() {
+                let code = codes.get(column).map_or(Some(code), |codes| codes.get(*code as usize));
+                let value = code.copied().unwrap_or(UNKNOWN);
+                values.get_mut(place).into_iter().for_each(|place| *place = value.into());
+            }
+        }
+        columns.iter().try_for_each(|values| writer.add(values))?;
+    }
+    writer.finish_with(&texts(&names))
+}
+
+/// Puts the file of an archive into the folder of a state with the same numbers that takes the place of its state, without what some
+/// captures said, and without names that no other has.
+pub(crate) fn write_without(
+    captures: &HashSet<CaptureId>,
+    state: &State,
+    (archive, folder): (&Path, &Path),
+) -> Result<(), PreparedError> {
+    let Some((old, names)) = before(&archive.join(ANSWERS_FILE), of_captures(state)) else { return Ok(()) };
+    let mut writer = Writer::begin(&folder.join(ANSWERS_FILE), old.stamp(), BLOCK_ROWS)?;
+    let mut left = <[Names; NAMES]>::default();
+    let all = old.stamp().rows;
+    for first in (0..all).step_by(BLOCK_ROWS as usize) {
+        let rows = first..all.min(first.saturating_add(BLOCK_ROWS));
+        let mut columns = codes_at(&old, &rows);
+        for (place, _) in rows.enumerate().filter(|(_, id)| captures.contains(&CaptureId(*id))) {
+            columns
+                .iter_mut()
+                .filter_map(|codes| codes.get_mut(place))
+                .for_each(|code| *code = UNKNOWN.into());
+        }
+        for (codes, ((left, names), most)) in
+            columns.iter_mut().zip(left.iter_mut().zip(&names).zip(NAMES_MAX))
+        {
+            for code in codes {
+                let name = code.checked_sub(FIRST.into()).and_then(|number| names.names.get(number as usize));
+                if let Some(name) = name {
+                    *code = left.code(Some(name), most).into();
+                }
+            }
+        }
+        columns.iter().try_for_each(|values| writer.add(values))?;
+    }
+    writer.finish_with(&texts(&left))
+}
+
+/// The codes in a file of the codes that were noted, for each column of names; new names are added to those of the file.
+fn codes_of(noted: &Noted, names: &mut [Names; NAMES]) -> Vec<Vec<u16>> {
+    let of_column = |((noted, names), most): ((&Names, &mut Names), usize)| {
+        let codes = noted.names.iter().map(|name| names.code(Some(name), most));
+        [UNKNOWN, ABSENT].into_iter().chain(codes).collect()
+    };
+    noted.names.iter().zip(names).zip(NAMES_MAX).map(of_column).collect()
+}
+
+/// Names as they are stored: of each column how many there are, and the length and the bytes of each.
+fn texts(names: &[Names; NAMES]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for Names { names, .. } in names {
+        bytes.extend((names.len() as u16).to_le_bytes());
+        for name in names {
+            bytes.push(name.len() as u8);
+            bytes.extend(name.as_bytes());
+        }
+    }
+    bytes
+}
+
+/// The names of each column, if that is what the bytes are.
+fn names_of(mut bytes: &[u8]) -> Option<[Vec<String>; NAMES]> {
+    let mut names = [const { Vec::new() }; NAMES];
+    for (names, most) in names.iter_mut().zip(NAMES_MAX) {
+        let (count, rest) = bytes.split_first_chunk()?;
+        bytes = rest;
+        let count = usize::from(u16::from_le_bytes(*count));
+        for _ in 0..Some(count).filter(|count| *count <= most)? {
+            let (length, rest) = bytes.split_first()?;
+            let length = Some(usize::from(*length)).filter(|length| (1..=NAME_BYTES_MAX).contains(length))?;
+            let (name, rest) = rest.split_at_checked(length)?;
+            bytes = rest;
+            names.push(String::from_utf8(name.to_vec()).ok()?);
+        }
+    }
+    bytes.is_empty().then_some(names)
+}
+
+fn of_captures(state: &State) -> Stamp {
+    Stamp { columns: COLUMNS.len() as u32, ..captures::of_captures(state) }
+}
+
+/// What a code means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// The record has to be read.
+    Unknown,
+    /// There is none.
+    Nothing,
+    /// The name of a server or charset.
+    Name(&'a str),
+    /// How long the answer took.
+    Milliseconds(u64),
+}
+
+/// What answers said, as of the checkpoint that is read.
+#[derive(Debug)]
+pub struct Answers {
+    /// Codes: see [`Answers::said`].
+    pub columns: Prepared,
+    names: [Vec<String>; NAMES],
+}
+
+impl Answers {
+    /// Of an archive, if that is noted as of the checkpoint that it was opened at.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
+        let Some(file) = open(store, ANSWERS_FILE, of_captures(store.state()))? else { return Ok(None) };
+        let names = names_of(file.texts()).ok_or_else(|| file.damaged())?;
+        Ok(Some(Self { columns: Prepared { file, order: Some(&COLUMNS) }, names }))
+    }
+
+    /// What a code in one of its columns means.
+    #[must_use]
+    pub fn said(&self, column: Column, code: u64) -> Said<'_> {
+        let Some(number) = code.checked_sub(FIRST.into()) else {
+            return if code == u64::from(ABSENT) { Said::Nothing } else { Said::Unknown };
+        };
+        let names = COLUMNS.iter().position(|own| *own == column).and_then(|place| self.names.get(place));
+        match names {
+            Some(names) => names.get(number as usize).map_or(Said::Unknown, |name| Said::Name(name)),
+            None => Said::Milliseconds(number),
+        }
+    }
+
+    /// The greatest code in a column.
+    #[must_use]
+    pub fn greatest(&self, column: Column) -> u64 {
+        let greatest = |block| *self.columns.bounds(block, column).end();
+        (0..self.columns.blocks()).map(greatest).max().unwrap_or_default().min(u16::MAX.into())
+    }
+}

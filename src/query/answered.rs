@@ -1,0 +1,140 @@
+//! Conditions on what answers said of themselves, by the codes of prepared columns: each is decided once for each code. The record is read
+//! of captures that have none.
+
+use archive_grammar::Target;
+use archive_storage::{CaptureId, Store};
+use rayon::prelude::*;
+
+use super::block_rows::Rows;
+use super::calculated::Given;
+use super::captures::record_of;
+use super::columns::Column;
+use super::details::Record;
+use super::expr;
+use super::filter::Filter;
+use super::prefilter::Known;
+use super::rows::RowsError;
+use super::running::Running;
+use super::value::Value;
+use crate::prepared::{Answers, Column as Stored, Prepared, Said};
+
+type Found<T> = Result<T, RowsError>;
+
+/// The column with the codes of a field, if it is such a one.
+pub(super) fn column(field: Column) -> Option<Stored> {
+    match field {
+        Column::Server => Some(Stored::Server),
+        Column::Charset => Some(Stored::Charset),
+        Column::ResponseTime => Some(Stored::ResponseTime),
+        _ => None,
+    }
+}
+
+/// What a record says in such a field.
+pub(super) fn value(record: &Record, field: Column) -> Value {
+    match field {
+        Column::Server => record.header("server").into(),
+        Column::Charset => record.charset().into(),
+        Column::ResponseTime => record.response_ms.map_or(Value::Empty, seconds),
+        _ => Value::Empty,
+    }
+}
+
+fn seconds(milliseconds: u64) -> Value {
+    expr::number(milliseconds as f64 / 1000.0)
+}
+
+/// A condition on such a field alone.
+#[derive(Debug)]
+pub(super) struct Answered<'a> {
+    store: &'a Store,
+    running: &'a Running,
+    filter: Filter,
+    field: Column,
+    stored: Stored,
+    /// Whether rows are pages: then the newest capture counts that is no 304.
+    of_pages: bool,
+    /// Whether it holds for each capture, if that is known.
+    decided: Vec<Option<bool>>,
+    /// Whether it holds for a page without a capture.
+    for_none: bool,
+}
+
+impl<'a> Answered<'a> {
+    /// The test that is equivalent to a condition on one field; none if nothing was noted.
+    pub(super) fn of(
+        filter: &Filter,
+        (field, stored): (Column, Stored),
+        known: Known<'a, '_>,
+    ) -> Found<Option<Self>> {
+        let Some(answers) = Answers::open(known.store)? else { return Ok(None) };
+        let holds = |value: &Value| filter.holds(&Given(|_| value.clone()));
+        let of_code = |code| {
+            let value = match answers.said(stored, code) {
+                Said::Unknown => return Ok(None),
+                Said::Nothing => Value::Empty,
+                Said::Name(name) => name.into(),
+                Said::Milliseconds(milliseconds) => seconds(milliseconds),
+            };
+            holds(&value).map(Some)
+        };
+        let of_codes = (0..=answers.greatest(stored)).map(of_code).collect::<Found<Vec<_>>>()?;
+        let of_block = |block| {
+            known.running.check()?;
+            let decided = |code: u64| of_codes.get(code as usize).copied().flatten();
+            Ok(answers.columns.map(block, stored, decided)?)
+        };
+        let blocks = (0..answers.columns.blocks()).into_par_iter().map(of_block);
+        Ok(Some(Self {
+            store: known.store,
+            running: known.running,
+            filter: filter.clone(),
+            field,
+            stored,
+            of_pages: known.target == Target::Pages,
+            decided: blocks.collect::<Found<Vec<_>>>()?.concat(),
+            for_none: holds(&Value::Empty)?,
+        }))
+    }
+
+    /// The columns that it reads.
+    pub(super) fn columns(&self) -> impl Iterator<Item = Stored> + use<> {
+        self.of_pages.then_some(Stored::Newest).into_iter().chain([self.stored])
+    }
+
+    /// The rows of a block for which it holds; what it says of those that are not among some may be wrong.
+    pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Found<Rows> {
+        let ids = prepared.ids(block);
+        let newest = if self.of_pages { among.values(prepared, block, Stored::Newest)? } else { Vec::new() };
+        let (mut holding, mut unknown) = (vec![false; ids.len()], Vec::new());
+        for (place, row) in among.places(ids.len()).enumerate() {
+            let Some(row) = row else { continue };
+            // One more is stored of pages.
+            let capture = match newest.get(place) {
+                Some(newest) => newest.checked_sub(1),
+                None => Some(u64::from(ids.start + row)),
+            };
+            let holds = match capture {
+                Some(capture) => self.decided.get(capture as usize).copied().flatten(),
+                None => Some(self.for_none),
+            };
+            match (holds, capture) {
+                (None, Some(capture)) => unknown.push((row, CaptureId(capture as u32))),
+                _ => {
+                    let holds = holds.unwrap_or_default();
+                    holding.get_mut(row as usize).into_iter().for_each(|place| *place = holds);
+                }
+            }
+        }
+        self.running.note(|seen| seen.records_read += unknown.len() as u64);
+        let read = |(row, capture): (u32, CaptureId)| -> Found<(u32, bool)> {
+            self.running.check()?;
+            let value = value(&record_of(self.store, capture)?, self.field);
+            Ok((row, self.filter.holds(&Given(|_| value.clone()))?))
+        };
+        for (row, holds) in unknown.into_par_iter().map(read).collect::<Found<Vec<_>>>()? {
+            holding.get_mut(row as usize).into_iter().for_each(|place| *place = holds);
+        }
+        Ok(Rows::of(holding))
+    }
+}

@@ -1,0 +1,322 @@
+//! What answers said of themselves is noted while they are recorded: queries find by it what the records say, whatever came.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use archive::prepared::{self, ANSWERS_FILE, Answers as Noted, Column, Said};
+use archive_storage::{CaptureKind, Store};
+use chrono::{SecondsFormat, TimeDelta, Utc};
+use serde_json::Value;
+
+use crate::prepared::{answers, prepare_in_blocks};
+use crate::support::Archive;
+use crate::support::answers::{Answers, html, nothing, plain, redirect, whole};
+use crate::support::program::start;
+
+/// Pages of the web.
+const PAGES: usize = 60;
+
+/// Header lines with the server, of which some are odd: none, empty, of two lines, Latin-1, given twice, and too long to be noted.
+fn server(page: usize, round: usize) -> Vec<u8> {
+    match (page + round) % 11 {
+        0 | 1 => b"Server: nginx/1.18.0\r\n".to_vec(),
+        2 => b"server: Apache/2.4 (Unix)\r\n".to_vec(),
+        3 => Vec::new(),
+        4 => b"Server:\r\n".to_vec(),
+        5 => b"Server: one\r\n two\r\n".to_vec(),
+        6 => b"Server: s\xf6me\r\n".to_vec(),
+        7 => b"Server: first\r\nSERVER: second\r\n".to_vec(),
+        8 => format!("Server: {}\r\n", "x".repeat(129)).into_bytes(),
+        9 => "Server: größer\r\n".into(),
+        _ => format!("Server: only{page}.\r\n").into_bytes(),
+    }
+}
+
+fn content_type(number: usize) -> &'static [u8] {
+    match number % 7 {
+        0 | 1 => b"Content-Type: text/html; charset=utf-8\r\n",
+        2 => b"content-type: text/html;charset=\"ISO-8859-1\"; x=y\r\n",
+        3 => b"Content-Type: text/html\r\n",
+        4 => b"",
+        5 => b"Content-Type: text/html; charset=\r\n",
+        _ => b"Content-Type: text/html; charset = Klingon\r\nContent-Type: a/b; charset=other\r\n",
+    }
+}
+
+/// Answers of three rounds: pages are as before, not modified, changed, gone or do not answer.
+fn answer(path: &str, round: usize) -> Vec<u8> {
+    let number: usize = match path {
+        "/robots.txt" => return plain("User-agent: *\nAllow: /\n"),
+        "/" => {
+            let link = |number| format!("<a href=/{number}>{number}</a> ");
+            return html(&(0..PAGES).map(link).collect::<String>());
+        }
+        path => match path[1..].parse() {
+            Ok(number) => number,
+            Err(_) => return nothing(),
+        },
+    };
+    let line = [server(number, round), content_type(number + round).to_vec()].concat();
+    let head = |status: &str| [format!("HTTP/1.1 {status} -\r\nETag: \"a\"\r\n").as_bytes(), &line].concat();
+    let body =
+        format!("<title>{number}</title> a page of some length that stays as it is {}", number % 5).repeat(9);
+    let whole_with = |status: &str, body: &str| {
+        [head(status), format!("Content-Length: {}\r\n\r\n{body}", body.len()).into()].concat()
+    };
+    // Response times differ.
+    thread::sleep(Duration::from_millis(number as u64 % 4));
+    match (number + 5 * round) % 12 {
+        1 if round > 0 => [head("304"), b"\r\n".to_vec()].concat(),
+        2 | 3 if round > 0 => whole_with("200", &format!("{body} {round}")),
+        4 => whole_with("404", ""),
+        5 => b"220 mail.test ESMTP\r\n\r\n".to_vec(),
+        6 => redirect("/0"),
+        7 => whole(500, "", b"no"),
+        _ => whole_with("200", &body),
+    }
+}
+
+/// A web of such answers, and its rounds.
+fn served() -> (Answers, Arc<AtomicUsize>) {
+    let round = Arc::new(AtomicUsize::new(0));
+    let now = Arc::clone(&round);
+    (Answers::start(move |_, path| answer(path, now.load(Ordering::Relaxed))), round)
+}
+
+fn crawl(archive: &Archive, served: &Answers) {
+    let seeds = ["http://site.test/".to_owned()];
+    start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
+}
+
+fn refresh(archive: &Archive, served: &Answers, round: &AtomicUsize) {
+    let days = 20 * (round.fetch_add(1, Ordering::Relaxed) + 1);
+    let clock = (Utc::now() + TimeDelta::days(days as i64)).to_rfc3339_opts(SecondsFormat::Micros, true);
+    let mut command = archive.command("refresh");
+    start(command.args(["--budget", "1000", "--clock", &clock]).args(served.at_once())).wait().succeeded();
+}
+
+/// The archive of a crawl and two rounds since.
+fn three_rounds() -> Archive {
+    let (archive, (served, round)) = (Archive::new(), served());
+    crawl(&archive, &served);
+    refresh(&archive, &served, &round);
+    refresh(&archive, &served, &round);
+    archive
+}
+
+/// Conditions on what answers said, alone and with others.
+const CONDITIONS: [&str; 34] = [
+    "server = \"nginx/1.18.0\"",
+    "server = \"NGINX/1.18.0\"",
+    "server != \"nginx/1.18.0\"",
+    "server ~ \"nginx*\"",
+    "server contains \"apache\"",
+    "server contains any (nginx, apache)",
+    "server starts with \"one\"",
+    "server ends with \"two\"",
+    "server matches \"only[0-9]+\"",
+    "server in (\"first\", \"second\", \"söme\", \"größer\")",
+    "server = \"\"",
+    "server is empty",
+    "server is not empty",
+    "not server contains \"x\"",
+    "server > \"m\"",
+    "length(server) > 100",
+    "lower(server) = \"größer\"",
+    "charset = utf-8",
+    "charset = \"ISO-8859-1\"",
+    "charset != utf-8",
+    "charset is empty",
+    "charset in (klingon, other)",
+    "charset starts with \"iso\"",
+    "server = charset",
+    "response_time >= 0 seconds",
+    "response_time > 0 seconds",
+    "not response_time < 1 seconds",
+    "response_time * 1000 between 1 seconds and 2 seconds",
+    "response_time is empty",
+    "response_time * 1000 > 2 seconds",
+    "server contains \"x\" and status = 404",
+    "server is empty or charset is empty",
+    "(server ~ \"nginx*\" or status = 404) and not charset = utf-8",
+    "header(\"server\") contains \"apache\" and charset = utf-8",
+];
+
+/// Whatever is asked about pages and captures.
+fn questions() -> Vec<String> {
+    let each = |condition: &&str| {
+        [
+            format!("page {condition} order by url select url, server, charset, response_time"),
+            format!("count pages {condition} group by type, status"),
+            format!("page {condition} limit 3 select url, importance"),
+            format!("page url contains \"1\" and {condition} order by url select url"),
+            format!("capture {condition} order by time, url select url, time, kind, server, charset"),
+            format!("count versions {condition} group by kind"),
+            format!("count captures not ({condition}) and kind != failed"),
+            format!("page {condition} as of now order by url select url"),
+        ]
+    };
+    let of_pages =
+        ["page.server ~ \"nginx*\"", "page.charset is empty", "page.response_time * 1000 > 2 seconds"];
+    let of_pages = of_pages.iter().map(|condition| format!("capture {condition} order by time, url"));
+    CONDITIONS.iter().flat_map(each).chain(of_pages).collect()
+}
+
+/// Answers are the same with columns as without, and some of them empty, some not.
+fn answers_stay_the_same(archive: &Archive) {
+    let questions = questions();
+    let before = answers(archive, &questions);
+    assert!(before.iter().filter(|answer| !answer.rows.is_empty()).count() > questions.len() / 2);
+    for rows in [prepared::BLOCK_ROWS, 7] {
+        prepare_in_blocks(archive, rows);
+        for ((question, before), after) in questions.iter().zip(&before).zip(answers(archive, &questions)) {
+            let found = [before.rows.len(), after.rows.len()];
+            assert!(before.rows == after.rows, "{question}: rows {found:?} in blocks of {rows}");
+        }
+    }
+}
+
+/// What was noted of each capture: a text for each of server, charset and response time, none where the record has to be read.
+fn noted(archive: &Path) -> Vec<[Option<String>; 3]> {
+    let store = Store::read_only(archive).unwrap();
+    let Some(noted) = Noted::open(&store).unwrap() else { return Vec::new() };
+    let said = |column, code| match noted.said(column, code) {
+        Said::Unknown => None,
+        Said::Nothing => Some(String::new()),
+        Said::Name(name) => Some(name.to_owned()),
+        Said::Milliseconds(milliseconds) => Some(milliseconds.to_string()),
+    };
+    let [servers, charsets, times] = [Column::Server, Column::Charset, Column::ResponseTime].map(|column| {
+        let codes =
+            (0..noted.columns.blocks()).flat_map(|block| noted.columns.values(block, column).unwrap());
+        codes.map(|code| said(column, code)).collect::<Vec<_>>()
+    });
+    servers
+        .into_iter()
+        .zip(charsets)
+        .zip(times)
+        .map(|((server, charset), time)| [server, charset, time])
+        .collect()
+}
+
+/// Captures of each kind.
+fn kinds(archive: &Archive) -> [usize; 4] {
+    let store = Store::read_only(&archive.path).unwrap();
+    let kinds: Vec<_> = store.state().captures().map(|capture| capture.unwrap().1.kind).collect();
+    [CaptureKind::Response, CaptureKind::Identical, CaptureKind::NotModified, CaptureKind::Failed]
+        .map(|kind| kinds.iter().filter(|found| **found == kind).count())
+}
+
+/// How an explained query was answered, and how many records it read.
+fn explained(archive: &Archive, question: &str) -> (String, u64) {
+    let seen: Value = archive.json("query", &[question, "--explain"]).remove(0);
+    (seen["steps"][0]["what"].as_str().unwrap().to_owned(), seen["records_read"].as_u64().unwrap())
+}
+
+#[test]
+fn conditions_hold_by_what_was_noted_where_they_hold_by_the_records() {
+    let archive = three_rounds();
+    let kinds = kinds(&archive);
+    assert!(kinds.iter().all(|count| *count > 3), "{kinds:?}");
+    let all = noted(&archive.path);
+    assert_eq!(all.len(), kinds.iter().sum::<usize>());
+    let unknown = all.iter().filter(|[server, ..]| server.is_none()).count();
+    assert!((1..all.len() / 8).contains(&unknown), "only names that are too long: {all:?}");
+    // The head of a 304 is stored as text, so one in Latin-1 is left to the record.
+    let odd: Vec<_> = all.iter().filter(|[_, charset, time]| charset.is_none() || time.is_none()).collect();
+    assert!(odd.len() < 3 && odd.iter().all(|said| said.iter().all(Option::is_none)), "{odd:?}");
+    answers_stay_the_same(&archive);
+    // Of captures of which nothing is noted the record is read, and of no others.
+    for (question, columns, read) in [
+        ("count pages charset = utf-8 and depth < 3", "pages, depth, newest, charset", 0),
+        ("count captures response_time * 1000 > 1 seconds", "captures, responsetime", odd.len()),
+        ("count captures server = \"one two\"", "captures, server", unknown),
+        ("count captures server = \"one two\" and status = 500", "captures, status, server", 0),
+    ] {
+        let what = columns.replacen(", ", " by prepared columns, which decide: ", 1);
+        assert_eq!(explained(&archive, question), (what, read as u64), "{question}");
+    }
+}
+
+#[test]
+fn a_later_run_keeps_what_was_noted_before_and_a_rebuild_notes_it_anew() {
+    let (archive, (served, round)) = (Archive::new(), served());
+    crawl(&archive, &served);
+    let first = noted(&archive.path);
+    assert!(first.len() > PAGES);
+    refresh(&archive, &served, &round);
+    let second = noted(&archive.path);
+    assert!(second.len() > first.len() && second[..first.len()] == first[..]);
+    // An archive of an older program has no file: what comes is noted, and what was is read.
+    let path = archive.path.join(ANSWERS_FILE);
+    fs::remove_file(&path).unwrap();
+    refresh(&archive, &served, &round);
+    let third = noted(&archive.path);
+    assert!(third.len() > second.len() && third[..second.len()].iter().flatten().all(Option::is_none));
+    assert!(third[second.len()..].iter().filter(|said| said.iter().all(Option::is_some)).count() > 10);
+    let other = archive.copy();
+    answers_stay_the_same(&other);
+
+    archive.run::<&str>("rebuild", &[]).succeeded();
+    let rebuilt = noted(&archive.path);
+    assert_eq!(rebuilt.len(), third.len());
+    let count = |all: &[[Option<String>; 3]]| all.iter().flatten().filter(|said| said.is_none()).count();
+    assert_eq!(count(&rebuilt[..second.len()]), count(&second), "{rebuilt:?}");
+    answers_stay_the_same(&archive);
+    // Repacked records say the same.
+    let before = noted(&archive.path);
+    archive.run("repack", &["--again"]).succeeded();
+    assert_eq!(noted(&archive.path), before);
+}
+
+#[test]
+fn what_an_import_brings_is_noted_as_far_as_it_is_certain() {
+    let (archive, imported) = (three_rounds(), Archive::new());
+    let files = fs::read_dir(archive.segments()).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|it| it == "zst")).collect();
+    imported.run("import", &files).succeeded();
+    let all = noted(&imported.path);
+    assert!(all.iter().filter(|said| said.iter().all(Option::is_some)).count() > PAGES, "{all:?}");
+    answers_stay_the_same(&imported);
+}
+
+#[test]
+fn what_an_erased_page_s_server_said_is_forgotten() {
+    let archive = three_rounds();
+    let page = "url = \"http://site.test/10\"";
+    let path = archive.path.join(ANSWERS_FILE);
+    let has_name = || fs::read(&path).unwrap().windows(7).any(|bytes| bytes == b"only10.");
+    assert!(has_name());
+    let before = noted(&archive.path);
+    archive.run("erase", &[page, "--reason", "asked", "--yes"]).succeeded();
+    assert!(!has_name());
+    let after = noted(&archive.path);
+    assert_eq!(after.len(), before.len());
+    let differ: Vec<_> = before.iter().zip(&after).filter(|(before, after)| before != after).collect();
+    assert!((1..=6).contains(&differ.len()), "{differ:?}");
+    assert!(differ.iter().all(|(_, after)| after.iter().all(Option::is_none)));
+    answers_stay_the_same(&archive);
+}
+
+#[test]
+fn a_damaged_file_is_reported_and_repaired() {
+    let archive = three_rounds();
+    prepare_in_blocks(&archive, prepared::BLOCK_ROWS);
+    let path = archive.path.join(ANSWERS_FILE);
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(5).position(|bytes| bytes == b"nginx").unwrap();
+    bytes[at] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let damaged = "answers.prepared: it is damaged";
+    archive.run("query", &["count pages server ~ \"nginx*\""]).refused(1, &[damaged, "take the file away"]);
+    let verified = archive.run::<&str>("verify", &[]).refused(1, &[]).text();
+    assert!(verified.contains(damaged), "{verified}");
+    archive.run::<&str>("repair", &[]).succeeded();
+    assert!(!path.exists());
+    archive.run::<&str>("verify", &[]).succeeded();
+    answers_stay_the_same(&archive);
+}

@@ -109,7 +109,7 @@ fn three_rounds() -> Archive {
 }
 
 /// Conditions on what answers said, alone and with others.
-const CONDITIONS: [&str; 34] = [
+const CONDITIONS: [&str; 41] = [
     "server = \"nginx/1.18.0\"",
     "server = \"NGINX/1.18.0\"",
     "server != \"nginx/1.18.0\"",
@@ -144,6 +144,13 @@ const CONDITIONS: [&str; 34] = [
     "server is empty or charset is empty",
     "(server ~ \"nginx*\" or status = 404) and not charset = utf-8",
     "header(\"server\") contains \"apache\" and charset = utf-8",
+    "hops contains \"L\"",
+    "hops = \"L\" and not server is empty",
+    "hops is empty",
+    "length(hops) < 1 or hops ends with \"R\"",
+    "failure is not empty",
+    "failure contains \"http\"",
+    "failure is empty and status is empty",
 ];
 
 /// Whatever is asked about pages and captures.
@@ -180,8 +187,8 @@ fn answers_stay_the_same(archive: &Archive) {
     }
 }
 
-/// What was noted of each capture: a text for each of server, charset and response time, none where the record has to be read.
-fn noted(archive: &Path) -> Vec<[Option<String>; 3]> {
+/// What was noted of each capture: a text for each column, none where the record has to be read.
+fn noted(archive: &Path) -> Vec<[Option<String>; 5]> {
     let store = Store::read_only(archive).unwrap();
     let Some(noted) = Noted::open(&store).unwrap() else { return Vec::new() };
     let said = |column, code| match noted.said(column, code) {
@@ -190,17 +197,14 @@ fn noted(archive: &Path) -> Vec<[Option<String>; 3]> {
         Said::Name(name) => Some(name.to_owned()),
         Said::Milliseconds(milliseconds) => Some(milliseconds.to_string()),
     };
-    let [servers, charsets, times] = [Column::Server, Column::Charset, Column::ResponseTime].map(|column| {
-        let codes =
-            (0..noted.columns.blocks()).flat_map(|block| noted.columns.values(block, column).unwrap());
-        codes.map(|code| said(column, code)).collect::<Vec<_>>()
-    });
-    servers
-        .into_iter()
-        .zip(charsets)
-        .zip(times)
-        .map(|((server, charset), time)| [server, charset, time])
-        .collect()
+    let columns = [Column::Server, Column::Charset, Column::Hops, Column::Failure, Column::ResponseTime].map(
+        |column| {
+            let codes =
+                (0..noted.columns.blocks()).flat_map(|block| noted.columns.values(block, column).unwrap());
+            codes.map(|code| said(column, code)).collect::<Vec<_>>()
+        },
+    );
+    (0..columns[0].len()).map(|capture| columns.each_ref().map(|said| said[capture].clone())).collect()
 }
 
 /// Captures of each kind.
@@ -227,7 +231,7 @@ fn conditions_hold_by_what_was_noted_where_they_hold_by_the_records() {
     let unknown = all.iter().filter(|[server, ..]| server.is_none()).count();
     assert!((1..all.len() / 8).contains(&unknown), "only names that are too long: {all:?}");
     // The head of a 304 is stored as text, so one in Latin-1 is left to the record.
-    let odd: Vec<_> = all.iter().filter(|[_, charset, time]| charset.is_none() || time.is_none()).collect();
+    let odd: Vec<_> = all.iter().filter(|[_, said @ ..]| said.contains(&None)).collect();
     assert!(odd.len() < 3 && odd.iter().all(|said| said.iter().all(Option::is_none)), "{odd:?}");
     answers_stay_the_same(&archive);
     // Of captures of which nothing is noted the record is read, and of no others.
@@ -264,7 +268,7 @@ fn a_later_run_keeps_what_was_noted_before_and_a_rebuild_notes_it_anew() {
     archive.run::<&str>("rebuild", &[]).succeeded();
     let rebuilt = noted(&archive.path);
     assert_eq!(rebuilt.len(), third.len());
-    let count = |all: &[[Option<String>; 3]]| all.iter().flatten().filter(|said| said.is_none()).count();
+    let count = |all: &[[Option<String>; 5]]| all.iter().flatten().filter(|said| said.is_none()).count();
     assert_eq!(count(&rebuilt[..second.len()]), count(&second), "{rebuilt:?}");
     answers_stay_the_same(&archive);
     // Repacked records say the same.

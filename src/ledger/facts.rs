@@ -28,13 +28,19 @@ const ROBOTS: &str = "robots";
 const PROBLEM: &str = "problem";
 
 /// The metadata field of a tombstone: when the capture was erased, `page` or `copy`, and why.
-const ERASED: &str = "erased";
+pub(crate) const FIELD_ERASED: &str = "erased";
+
+/// The metadata fields of the links that led to a page from its seed, a letter each, of milliseconds from request to last byte, and of
+/// why nothing answered.
+pub(crate) const FIELD_HOPS: &str = "hopsFromSeed";
+pub(crate) const FIELD_FETCH_MS: &str = "fetchTimeMs";
+pub(crate) const FIELD_ERROR: &str = "error";
 
 /// The metadata fields that [`Facts`] are written as.
 const FIELDS: [&str; 19] = [
     "via",
-    "hopsFromSeed",
-    "fetchTimeMs",
+    FIELD_HOPS,
+    FIELD_FETCH_MS,
     "importance",
     "document",
     ROBOTS,
@@ -47,8 +53,8 @@ const FIELDS: [&str; 19] = [
     "lastModified",
     FIELD_ENTITY_DIGEST,
     FIELD_IMPORTED,
-    "error",
-    ERASED,
+    FIELD_ERROR,
+    FIELD_ERASED,
     PROBLEM,
     OUTLINK,
 ];
@@ -131,8 +137,8 @@ impl Facts {
         if let Some(via) = &self.via {
             put("via", via.clone());
         }
-        put("hopsFromSeed", self.hops.clone());
-        put("fetchTimeMs", self.fetch_ms.to_string());
+        put(FIELD_HOPS, self.hops.clone());
+        put(FIELD_FETCH_MS, self.fetch_ms.to_string());
         if let Some(importance) = self.importance {
             put("importance", format!("{importance:.4}"));
         }
@@ -170,10 +176,10 @@ impl Facts {
             put(FIELD_IMPORTED, one_line(file, TITLE_CHARACTERS_MAX));
         }
         if let Some(error) = &self.error {
-            put("error", one_line(error, TITLE_CHARACTERS_MAX));
+            put(FIELD_ERROR, one_line(error, TITLE_CHARACTERS_MAX));
         }
         if let Some(erased) = &self.erased {
-            put(ERASED, erased.to_field());
+            put(FIELD_ERASED, erased.to_field());
         }
         for problem in self.problems.iter().take(PROBLEMS_MAX) {
             put(PROBLEM, one_line(problem, TITLE_CHARACTERS_MAX));
@@ -203,8 +209,8 @@ impl Facts {
         for (name, value) in fields {
             match name.as_str() {
                 "via" => facts.via = Some(value.clone()),
-                "hopsFromSeed" => facts.hops.clone_from(value),
-                "fetchTimeMs" => facts.fetch_ms = value.parse().unwrap_or(0),
+                FIELD_HOPS => facts.hops.clone_from(value),
+                FIELD_FETCH_MS => facts.fetch_ms = value.parse().unwrap_or(0),
                 "importance" => facts.importance = value.parse().ok(),
                 "document" => facts.document = DocumentKind::named(value),
                 ROBOTS => facts.robots = true,
@@ -216,9 +222,9 @@ impl Facts {
                 "robotsDirectives" => facts.directives = Some(value.clone()),
                 "lastModified" => facts.last_modified = value.parse().ok(),
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
-                "error" => facts.error = Some(value.clone()),
+                FIELD_ERROR => facts.error = Some(value.clone()),
                 FIELD_IMPORTED => facts.imported = Some(value.clone()),
-                ERASED => facts.erased = Erasure::from_field(value),
+                FIELD_ERASED => facts.erased = Erasure::from_field(value),
                 PROBLEM => facts.problems.push(value.clone()),
                 OUTLINK => facts.links.extend(read_link(value)),
                 _ => {}

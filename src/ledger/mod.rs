@@ -35,6 +35,7 @@ pub use answering::{Answering, AnsweringError, answering, answering_of, captured
 pub use authority::{authority, host_name};
 pub use credit::{CreditError, Credits};
 pub use facts::{Erasure, Facts, OutLink};
+pub(crate) use facts::{FIELD_ERASED, FIELD_ERROR, FIELD_FETCH_MS, FIELD_HOPS};
 pub use languages::language;
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, units_of};
 pub use link_code::LinkCode;

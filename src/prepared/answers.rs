@@ -1,4 +1,5 @@
-//! What the answers of servers said of themselves: Server, charset and response time, by codes, a row for each capture.
+//! What the answers of servers said of themselves: Server, charset and response time, how they were found, and why nothing
+//! answered, by codes, a row for each capture.
 //!
 //! Whoever records a capture has this at hand, so it is noted in memory then ([`note`]) and written when the archive is closed; reading the
 //! records again would take minutes. Of older captures the file from before has it: captures keep their numbers as long as the state
@@ -19,16 +20,18 @@ use bytes::Bytes;
 
 use super::file::{BLOCK_ROWS, Reader, Stamp, TEXTS_BYTES_MAX, Writer};
 use super::{Column, Prepared, PreparedError, captures, open};
+use crate::ledger::{FIELD_ERASED, FIELD_ERROR, FIELD_FETCH_MS, FIELD_HOPS};
 use crate::parse::charset_parameter;
 
 /// The file in the archive's folder.
 pub const ANSWERS_FILE: &str = "state/answers.prepared";
 
-/// Names of servers, and of charsets, that get a code.
-const NAMES_MAX: [usize; NAMES] = [1 << 12, 1 << 8];
+/// Names of servers, of charsets, chains of hops and failures that get a code.
+const NAMES_MAX: [usize; NAMES] = [1 << 12, 1 << 8, 1 << 10, 1 << 10];
 /// Bytes of a name that gets one.
 const NAME_BYTES_MAX: usize = 128;
-const _: () = assert!((NAMES_MAX[0] + NAMES_MAX[1] + 2) * (NAME_BYTES_MAX + 2) <= TEXTS_BYTES_MAX as usize);
+const ALL_NAMES_MAX: usize = NAMES_MAX[0] + NAMES_MAX[1] + NAMES_MAX[2] + NAMES_MAX[3];
+const _: () = assert!((ALL_NAMES_MAX + NAMES) * (NAME_BYTES_MAX + 2) <= TEXTS_BYTES_MAX as usize);
 
 /// Codes: nobody noted it, or it has no code; it is known that there is none; and that of the first name, or of 0 milliseconds.
 const UNKNOWN: u16 = 0;
@@ -36,14 +39,17 @@ const ABSENT: u16 = 1;
 const FIRST: u16 = 2;
 
 /// The columns; those of names come first.
-const COLUMNS: [Column; 3] = [Column::Server, Column::Charset, Column::ResponseTime];
-const NAMES: usize = 2;
+const COLUMNS: [Column; 5] =
+    [Column::Server, Column::Charset, Column::Hops, Column::Failure, Column::ResponseTime];
+const NAMES: usize = 4;
 
 /// What is known of a capture, a code a column.
 type Row = [u16; COLUMNS.len()];
 
-/// The field of a `metadata` record with the response time.
-const FETCH_MS: &str = "fetchTimeMs";
+/// A field of a capture's records, as the last line of that name has it.
+fn field<'a>(metadata: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    metadata.iter().rfind(|(own, _)| own == name).map(|(_, value)| value.as_str())
+}
 
 /// Names in the order of their codes.
 #[derive(Debug, Default)]
@@ -78,16 +84,17 @@ struct Noted {
 }
 
 impl Noted {
-    fn add(&mut self, id: CaptureId, head: &HttpHead, response_ms: Option<u64>) {
+    fn add(&mut self, id: CaptureId, kind: CaptureKind, head: &HttpHead, metadata: &[(String, String)]) {
         let charset = head.get("content-type").and_then(charset_parameter).map(str::to_lowercase);
-        let names = [head.get("server"), charset.as_deref()];
+        let [hops, failure] = [FIELD_HOPS, FIELD_ERROR].map(|name| field(metadata, name));
+        let names = [head.get("server"), charset.as_deref(), hops, failure];
         let mut row = [UNKNOWN; COLUMNS.len()];
         let codes = self.names.iter_mut().zip(NAMES_MAX).zip(names);
         for (code, ((known, most), name)) in row.iter_mut().zip(codes) {
             *code = known.code(name, most);
         }
         let [.., time] = &mut row;
-        *time = response_ms.map_or(ABSENT, |ms| {
+        *time = response_ms(kind, metadata).map_or(ABSENT, |ms| {
             ms.checked_add(FIRST.into()).and_then(|code| u16::try_from(code).ok()).unwrap_or(UNKNOWN)
         });
         let nothing = || vec![[UNKNOWN; COLUMNS.len()]; BLOCK_ROWS as usize];
@@ -107,7 +114,7 @@ impl Noted {
 /// Notes what the answer said that was recorded as a capture.
 pub(crate) fn note(state: &mut State, id: CaptureId, kind: CaptureKind, group: &CaptureGroup) {
     if let (Some(head), Some(noted)) = (head_of(kind, &group.body), state.kept_mut::<Noted>()) {
-        noted.add(id, &head, response_ms(kind, &group.metadata));
+        noted.add(id, kind, &head, &group.metadata);
     }
 }
 
@@ -120,8 +127,10 @@ pub(crate) fn note_replayed(state: &mut State, id: CaptureId, capture: &Replayed
         (CaptureKind::Failed, _) | (_, None) => &HttpHead::parse(&[]),
         (_, Some(head)) => head,
     };
-    if let Some(noted) = state.kept_mut::<Noted>() {
-        noted.add(id, head, response_ms(capture.kind, &capture.metadata));
+    // Of what was erased the record says why.
+    let is_erased = field(&capture.metadata, FIELD_ERASED).is_some();
+    if let Some(noted) = state.kept_mut::<Noted>().filter(|_| !is_erased) {
+        noted.add(id, capture.kind, head, &capture.metadata);
     }
 }
 
@@ -149,8 +158,8 @@ fn head_of(kind: CaptureKind, body: &CaptureBody) -> Option<HttpHead> {
 }
 
 fn response_ms(kind: CaptureKind, metadata: &[(String, String)]) -> Option<u64> {
-    let stated = metadata.iter().rfind(|(name, _)| name == FETCH_MS);
-    stated.filter(|_| kind != CaptureKind::Failed).map(|(_, value)| value.parse().unwrap_or(0))
+    let stated = field(metadata, FIELD_FETCH_MS).filter(|_| kind != CaptureKind::Failed);
+    stated.map(|milliseconds| milliseconds.parse().unwrap_or(0))
 }
 
 /// The file of an earlier checkpoint of the same state and its names, if there is one that is whole: whoever reads a damaged one says what
@@ -316,7 +325,7 @@ pub enum Said<'a> {
     Unknown,
     /// There is none.
     Nothing,
-    /// The name of a server or charset.
+    /// The name of a server or charset, hops, or a failure.
     Name(&'a str),
     /// How long the answer took.
     Milliseconds(u64),

@@ -114,6 +114,8 @@ pub enum Column {
     // The last are of captures, in a file of their own: see [`Answers::said`].
     Server,
     Charset,
+    Hops,
+    Failure,
     ResponseTime,
 }
 

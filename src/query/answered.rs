@@ -25,6 +25,8 @@ pub(super) fn column(field: Column) -> Option<Stored> {
     match field {
         Column::Server => Some(Stored::Server),
         Column::Charset => Some(Stored::Charset),
+        Column::Path => Some(Stored::Hops),
+        Column::Failure => Some(Stored::Failure),
         Column::ResponseTime => Some(Stored::ResponseTime),
         _ => None,
     }
@@ -35,6 +37,8 @@ pub(super) fn value(record: &Record, field: Column) -> Value {
     match field {
         Column::Server => record.header("server").into(),
         Column::Charset => record.charset().into(),
+        Column::Path => record.hops.as_str().into(),
+        Column::Failure => record.failure.clone().into(),
         Column::ResponseTime => record.response_ms.map_or(Value::Empty, seconds),
         _ => Value::Empty,
     }

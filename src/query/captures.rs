@@ -16,7 +16,7 @@ use super::explain::source;
 use super::hits::Hits;
 use super::rows::{Chosen, PageRow, PageType, Row, Rows as _, RowsError};
 use super::value::Value;
-use crate::ledger::{Facts, LinkCode, Refusal, capture_flags, page_flags as flags};
+use crate::ledger::{FIELD_FETCH_MS, Facts, LinkCode, Refusal, capture_flags, page_flags as flags};
 use crate::parse::{DocumentKind, LinkKind};
 use crate::prepared::{self, Prepared, archive_prior};
 use crate::refresh::rate::{ChangeObservations, RatePrior};
@@ -219,7 +219,7 @@ pub(super) fn record_of(store: &Store, id: CaptureId) -> Found<Record> {
         }
         _ => store.record(capture.location)?.http_head(),
     };
-    let has_time = fields.iter().any(|(name, _)| name == "fetchTimeMs");
+    let has_time = fields.iter().any(|(name, _)| name == FIELD_FETCH_MS);
     let facts = Facts::from_fields(&fields);
     Ok(Record {
         headers: head.fields,

@@ -281,9 +281,7 @@ impl<'a> World<'a> {
                 let kind = self.rows.page(capture.page)?.and_then(|page| page.kind);
                 self.of_document(capture, kind, column)?
             }
-            Column::Server | Column::Charset | Column::ResponseTime => answered::value(&*record()?, column),
-            Column::Failure => record()?.failure.clone().into(),
-            Column::Path => record()?.hops.as_str().into(),
+            column if column.is_of_record() => answered::value(&*record()?, column),
             _ => match self.rows.page(capture.page)? {
                 Some(page) => self.of_page(&page, column)?,
                 None => Value::Empty,

@@ -3,7 +3,7 @@
 //! Bounded by it are the bodies under way, the documents being read, the segment of the full-text index being built, the
 //! rules of robots.txt files and the cache of the state. What grows with the archive is small and stated: for every known URL some 12 bytes (its place in
 //! the frontier and in the table of URLs), for every capture some 11 (by which copies of it are found), for every one of this run
-//! 6 (what its answer said) and, while its segment is open, 80 for the segment's index, for every host from which something waits some 300, and for the program itself some
+//! 10 (what its answer said) and, while its segment is open, 80 for the segment's index, for every host from which something waits some 300, and for the program itself some
 //! 40 MiB, and 40 for the pages captured lately, of which dictionaries are made. A crawl of pages that are in the archive already compresses them with dictionaries of their versions: up to 16
 //! compressors of some 30 MB, one for each thread and group of hosts.
 

@@ -6,7 +6,8 @@ fn noted(answers: &[(String, Option<u64>)]) -> Noted {
     let mut noted = Noted::default();
     for (id, (fields, response_ms)) in (0..).zip(answers) {
         let head = HttpHead::parse(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n").as_bytes());
-        noted.add(CaptureId(id), &head, *response_ms);
+        let time = response_ms.map(|time| (FIELD_FETCH_MS.to_owned(), time.to_string()));
+        noted.add(CaptureId(id), CaptureKind::Response, &head, time.as_slice());
     }
     noted
 }
@@ -19,7 +20,7 @@ fn servers(names: impl IntoIterator<Item = String>) -> Vec<u16> {
 
 #[test]
 fn only_so_many_names_and_none_that_is_too_long_get_a_code() {
-    let [most, _] = NAMES_MAX;
+    let [most, ..] = NAMES_MAX;
     let codes = servers((0..=most).chain([0, most - 1]).map(|number| format!("s{number}")));
     assert_eq!(codes[..2], [FIRST, FIRST + 1]);
     assert_eq!(codes[most - 1..], [FIRST + most as u16 - 1, UNKNOWN, FIRST, FIRST + most as u16 - 1]);
@@ -31,7 +32,7 @@ fn only_so_many_names_and_none_that_is_too_long_get_a_code() {
 
 #[test]
 fn charsets_and_times_have_limits_too() {
-    let [_, most] = NAMES_MAX;
+    let [_, most, ..] = NAMES_MAX;
     let answers: Vec<_> =
         (0..=most).map(|number| (format!("Content-Type: a/b; CHARSET=C{number}"), None)).collect();
     let codes = noted(&answers);
@@ -46,7 +47,20 @@ fn charsets_and_times_have_limits_too() {
         codes.iter().map(|[.., time]| *time).collect::<Vec<_>>(),
         [ABSENT, FIRST, u16::MAX, UNKNOWN, UNKNOWN]
     );
-    assert!(codes.iter().all(|[server, charset, _]| (*server, *charset) == (ABSENT, ABSENT)));
+    assert!(codes.iter().all(|[names @ .., _]| names == &[ABSENT; NAMES]));
+}
+
+#[test]
+fn hops_and_failures_are_those_of_the_last_line() {
+    let mut noted = Noted::default();
+    let line = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let lines = [line(FIELD_HOPS, "L"), line(FIELD_ERROR, "timed out"), line(FIELD_HOPS, "LE")];
+    noted.add(CaptureId(0), CaptureKind::Failed, &HttpHead::parse(&[]), &lines);
+    assert_eq!(noted.row(0), Some(&[ABSENT, ABSENT, FIRST, FIRST, ABSENT]));
+    assert_eq!(
+        (&noted.names[2].names, &noted.names[3].names),
+        (&vec!["LE".into()], &vec!["timed out".into()])
+    );
 }
 
 /// As many names as there may be, all as long as they may be, are read back, and nothing that is not written so.
@@ -60,18 +74,17 @@ fn names_are_read_as_they_were_written() {
     }
     let bytes = texts(&names);
     assert!(bytes.len() as u64 <= TEXTS_BYTES_MAX);
-    assert_eq!(names_of(&bytes).unwrap(), [0, 1].map(|column| names[column].names.clone()));
-    for broken in
-        [&bytes[1..], &bytes[..bytes.len() - 1], &[1, 0, 0, 0, 0], &[1, 0, 1, 0xff, 0, 0], &[0, 0], &[0; 5]]
-    {
+    assert_eq!(names_of(&bytes).unwrap(), names.map(|names| names.names));
+    // Of the first column, and no names in the others.
+    let first = |bytes: &[u8]| names_of(&[bytes, &[0; 2 * (NAMES - 1)]].concat());
+    for broken in [&bytes[1..], &bytes[..bytes.len() - 1], &[0; 2 * NAMES - 1], &[0; 2 * NAMES + 1]] {
         assert_eq!(names_of(broken), None);
     }
-    let too_many =
-        [&(NAMES_MAX[0] as u16 + 1).to_le_bytes()[..], &[1, b'x'].repeat(NAMES_MAX[0] + 1), &[0, 0]];
-    assert_eq!(names_of(&too_many.concat()), None);
-    let too_long = [&[1, 0, NAME_BYTES_MAX as u8 + 1][..], &[b'x'; NAME_BYTES_MAX + 1], &[0, 0]].concat();
-    assert_eq!(names_of(&too_long), None);
-    assert!(
-        names_of(&[&[1, 0, NAME_BYTES_MAX as u8][..], &[b'x'; NAME_BYTES_MAX], &[0, 0]].concat()).is_some()
-    );
+    for broken in [&[1, 0, 0][..], &[1, 0, 1, 0xff]] {
+        assert_eq!(first(broken), None);
+    }
+    let many = |count: usize| [&(count as u16).to_le_bytes()[..], &[1, b'x'].repeat(count)].concat();
+    let long = |bytes: usize| [&[1, 0, bytes as u8][..], &vec![b'x'; bytes]].concat();
+    assert!(first(&many(NAMES_MAX[0])).is_some() && first(&many(NAMES_MAX[0] + 1)).is_none());
+    assert!(first(&long(NAME_BYTES_MAX)).is_some() && first(&long(NAME_BYTES_MAX + 1)).is_none());
 }

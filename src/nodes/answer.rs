@@ -46,7 +46,7 @@ impl Head {
     }
 }
 
-fn instant(micros: i64) -> Result<DateTime<Utc>, AskError> {
+pub(super) fn instant(micros: i64) -> Result<DateTime<Utc>, AskError> {
     let wrong = || AskError::Wrong("`now` is no time of the calendar".to_owned());
     DateTime::from_timestamp_micros(micros).ok_or_else(wrong)
 }
@@ -126,6 +126,9 @@ pub fn answer(
             return Err(AskError::Wrong(format!("more than {URLS_MAX} pages cannot be looked up at once")));
         }
         Ask::Urls { pages } => ranked::urls(store, access, pages, take)?,
+        Ask::Export(_) => {
+            return Err(AskError::Wrong("exports are answered by servers alone".to_owned()));
+        }
         Ask::Targets { urls } | Ask::Known { urls } if urls.len() > URLS_MAX => {
             return Err(AskError::Wrong(format!("more than {URLS_MAX} URLs cannot be looked up at once")));
         }

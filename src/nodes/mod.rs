@@ -11,6 +11,7 @@
 mod answer;
 mod asked;
 mod credentials;
+mod exported;
 mod known;
 mod node;
 mod ranked;
@@ -22,6 +23,7 @@ use std::time::Duration;
 pub use answer::answer;
 pub use asked::{Asked, Source};
 pub use credentials::Credentials;
+pub use exported::{Chosen, ExportPlace, ExportRows, Exported, Sender, Wanted};
 pub use known::{Known, Missing};
 pub use node::{Http, Node, origin};
 pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use archive_storage::warc::dechunk;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
@@ -39,8 +40,8 @@ fn answer(served: &Served, rows: &str, from: &Value, room: u64) -> (Vec<u8>, Val
     let wanted = json!({"rows": rows, "chosen": null, "from": from, "room": room});
     let request = json!({"version": 1, "ask": {"export": wanted}}).to_string();
     let answer = post(served, &["Content-Type: application/json"], &request);
-    let text = String::from_utf8(answer.body).unwrap();
-    assert_eq!(answer.status, 200, "{text}");
+    assert_eq!((answer.status, answer.get("transfer-encoding")), (200, Some("chunked")));
+    let text = String::from_utf8(dechunk(&answer.body.into()).to_vec()).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let pieces = lines.iter().filter_map(|line| line["rows"].as_str());
     let pieces = pieces.flat_map(|piece| BASE64_STANDARD.decode(piece).unwrap()).collect();
@@ -186,11 +187,17 @@ fn a_node_that_ends_in_the_middle_of_an_export_leaves_the_file_as_it_was() {
     broken("warc", &format!("{HEAD}{}{END}", rows("WARC/9\r\n\r\n")), "", "these are no records");
     let record = "WARC/1.1\r\nWARC-Type: response\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
     broken("warc", &format!("{HEAD}{}{END}", rows(record)), "", "a capture has no end");
-    let nothing = Fake::new(vec![
-        ("\"sites\"", sites.into_bytes()),
-        ("\"export\"", format!("{HEAD}{}{END}", rows(&names(1 << 16))).into_bytes()),
-    ]);
-    export(&[there, &nothing.url()], "cdxj", &file, &[]).succeeded();
+    let capture = |records: usize| {
+        let last = record.replace("response", "metadata");
+        format!("{HEAD}{}{END}", rows(&(record.repeat(records - 1) + &last)))
+    };
+    broken("warc", &capture(1001), "", "a capture has no end");
+    for (format, said) in [("warc", capture(1000)), ("cdxj", format!("{HEAD}{}{END}", rows(&names(1 << 16))))]
+    {
+        let sites = ("\"sites\"", sites.clone().into_bytes());
+        let fake = Fake::new(vec![sites, ("\"export\"", said.into_bytes())]);
+        export(&[there, &fake.url()], format, &file, &[]).succeeded();
+    }
 }
 
 #[test]
@@ -204,4 +211,64 @@ fn what_a_node_exports_comes_back_as_an_archive() {
     let text = "page captures > 0 select url, captures, status order by url";
     let of = |archive: &Archive| crate::nodes::rows(&[archive.path.to_str().unwrap()], text);
     assert_eq!(of(&again), of(&one[0]));
+}
+
+#[test]
+fn a_plan_for_nodes_is_that_for_their_folders() {
+    let three = archives(&sites(), 3);
+    let served: Vec<Served> = three.iter().map(Served::of).collect();
+    let urls: Vec<String> = served.iter().map(url).collect();
+    let folders: Vec<&str> = three.iter().map(|archive| archive.path.to_str().unwrap()).collect();
+    let nodes: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let plan = |places: &[&str], more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+        command.args(["plan", "--json", "--budget", "40", "--days", "90", "--clock", "2026-06-01T00:00:00Z"]);
+        command.env_remove("ARCHIVE_DIR").env("TZ", "UTC");
+        for place in places {
+            command.args(["--archive", place]);
+        }
+        start(command.args(more)).wait()
+    };
+    for more in
+        [&[][..], &["page links to (page status = 404)"], &["page text contains walnut", "--target", ".5"]]
+    {
+        let expected = plan(&folders, more).succeeded().json();
+        assert!(expected.iter().any(|row| row["fetches"].as_u64() > Some(0)), "{more:?}");
+        assert_eq!(plan(&nodes, more).succeeded().json(), expected, "{more:?}");
+        assert_eq!(plan(&[nodes[0], folders[1], nodes[2]], more).succeeded().json(), expected, "{more:?}");
+    }
+    plan(&nodes, &["site pages > 3"]).refused(2, &["asks for sites"]);
+    plan(&nodes, &["page limit 3"]).refused(2, &["leave out limit, offset and sample"]);
+
+    // A sample is every n-th copy of all archives.
+    let copies = |every: Value| {
+        let wanted = json!({"chosen": null, "now": 1_780_000_000_000_000_u64, "every": every});
+        let request = json!({"version": 1, "ask": {"copies": wanted}}).to_string();
+        let answer = post(&served[0], &["Content-Type: application/json"], &request);
+        let text = String::from_utf8(dechunk(&answer.body.into()).to_vec()).unwrap();
+        let line: Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+        (line["copies"]["count"].clone(), line["copies"]["copies"].as_array().unwrap().clone())
+    };
+    let (count, all) = copies(json!([0, 1]));
+    assert!(all.len() > 9 && count == all.len(), "{count}");
+    assert_eq!(copies(Value::Null), (count.clone(), Vec::new()));
+    assert_eq!(copies(json!([2, 3])), (count, all.into_iter().skip(2).step_by(3).collect()));
+
+    let site = format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}").into_bytes();
+    let rules = json!({"policy": "uniform"});
+    for (copy, why) in [
+        (json!([1, 0, 0, 0, 0, 0, 0]), "these are no copies"),
+        (json!([1, 0, 0, f64::NAN.to_bits(), 1, 0, 0]), "these are no copies"),
+        (json!([1 << 32, 0, 0, 1_f64.to_bits(), 1_f64.to_bits(), 0, 0]), "these are no copies"),
+        (json!([1]), "makes no sense"),
+    ] {
+        let sent = json!({"copies": {"rules": rules, "count": 1, "copies": [copy]}});
+        let fake = Fake::new(vec![
+            ("\"sites\"", site.clone()),
+            ("\"copies\"", format!("{HEAD}{sent}\n{END}").into_bytes()),
+        ]);
+        let partly = plan(&[folders[0], &fake.url()], &[]);
+        assert!(partly.code == Some(4) && partly.errors.contains(why), "{partly:?}");
+        assert_eq!(partly.json(), plan(&folders[..1], &[]).succeeded().json());
+    }
 }

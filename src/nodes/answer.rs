@@ -4,7 +4,7 @@ use archive_storage::Store;
 use chrono::{DateTime, Utc};
 
 use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
-use super::{AskError, ranked};
+use super::{AskError, planned, ranked};
 use crate::access::Access;
 use crate::find::{Kept, Times};
 use crate::ledger::{Credits, captured_sites, known_sites};
@@ -126,6 +126,7 @@ pub fn answer(
             return Err(AskError::Wrong(format!("more than {URLS_MAX} pages cannot be looked up at once")));
         }
         Ask::Urls { pages } => ranked::urls(store, access, pages, take)?,
+        Ask::Copies(wanted) => take(planned::copies(store, access, wanted, limits)?)?,
         Ask::Export(_) => {
             return Err(AskError::Wrong("exports are answered by servers alone".to_owned()));
         }

@@ -47,7 +47,7 @@ pub struct ExportPlace {
     pub segment: u32,
     /// How far into it, in the unit of the rows.
     pub offset: u64,
-    /// A digest of the names of the segments up to this one: others have taken their places if it differs.
+    /// A digest of the names of the segments up to this one, and of the state's generation: if it differs, what was sent lies elsewhere.
     pub names: u64,
 }
 

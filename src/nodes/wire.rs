@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::exported::{ExportPlace, Wanted};
+use super::planned::{CopiesSent, CopiesWanted};
 use crate::cluster::Partition;
 use crate::find::{self, Best, Linked, Shown, Times, Words};
 use crate::graphs::OutlineRows;
@@ -122,6 +123,8 @@ pub enum Ask {
     },
     /// Rows of an export.
     Export(Wanted),
+    /// Copies of pages.
+    Copies(CopiesWanted),
 }
 
 /// A request.
@@ -186,6 +189,8 @@ pub enum Line {
     Url(u32, String),
     /// Rows of an export, in Base64.
     Rows(String),
+    /// Copies of pages.
+    Copies(CopiesSent),
     /// The first row of an export that was left for another answer.
     Place(ExportPlace),
     /// The last one, with how many rows match besides those in doubt.

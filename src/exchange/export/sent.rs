@@ -84,9 +84,10 @@ pub fn answer(
     Ok(take(Line::End { matched: None })?)
 }
 
-/// A digest of the names of an archive's segments up to one.
+/// A digest of the names of an archive's segments up to one, and of what tells whether lists of links have moved.
 fn names_up_to(store: &Store, last: SegmentId) -> u64 {
     let mut digest = Xxh3::new();
+    digest.update(&store.state().generation().to_le_bytes());
     for (_, entry) in store.state().segments().into_iter().filter(|(id, _)| *id <= last) {
         digest.update(entry.file.as_bytes());
         digest.update(b"\n");

@@ -40,7 +40,7 @@ pub(super) fn write(
     for part in parts {
         match part {
             Part::Folder(store, selection) => {
-                store.state().segments().into_iter().try_for_each(|(_, entry)| is_new(&entry.file))?;
+                store.state().segments().try_for_each(|(_, entry)| is_new(&entry.file))?;
                 sources.extend(of_part(store, selection)?);
             }
             Part::Node(sender) => sources.extend(received::of_node(sender, &mut is_new)?),
@@ -55,7 +55,7 @@ pub(super) fn send(
     (first, sent): (SegmentId, u64),
     out: &mut Pieces<'_>,
 ) -> Result<(), Stop> {
-    for (id, entry) in store.state().segments().into_iter().filter(|(id, _)| *id >= first) {
+    for (id, entry) in store.state().segments().filter(|(id, _)| *id >= first) {
         let skipped = if id == first { sent } else { 0 };
         let head = || [&[received::NAME], entry.file.as_bytes(), b"\n"].concat();
         out.begin((id, skipped))?;

@@ -56,6 +56,9 @@ pub(super) fn write(
     Ok(exported)
 }
 
+/// Receives the lines of a page.
+type Take<'a, E> = dyn FnMut(u64, &[u8], usize) -> Result<(), E> + 'a;
+
 /// Columns of a line.
 const COLUMNS: usize = 3;
 
@@ -75,7 +78,7 @@ pub(super) fn send(
 fn each_page<E: From<ExportError> + From<StateError>>(
     (store, selection): (&Store, &Selection),
     from: u64,
-    take: &mut dyn FnMut(u64, &[u8], usize) -> Result<(), E>,
+    take: &mut Take<'_, E>,
 ) -> Result<(), E> {
     let state = store.state();
     let mut urls = state.url_cache(URLS_KEPT);

@@ -88,7 +88,7 @@ pub fn answer(
 fn names_up_to(store: &Store, last: SegmentId) -> u64 {
     let mut digest = Xxh3::new();
     digest.update(&store.state().generation().to_le_bytes());
-    for (_, entry) in store.state().segments().into_iter().filter(|(id, _)| *id <= last) {
+    for (_, entry) in store.state().segments().filter(|(id, _)| *id <= last) {
         digest.update(entry.file.as_bytes());
         digest.update(b"\n");
     }

@@ -38,7 +38,7 @@ pub(super) fn walk<E: From<ExportError>>(
     take: &mut dyn FnMut(SegmentId, &str, Unit) -> Result<(), E>,
 ) -> Result<(), E> {
     let on_disk = segment::files(store.path()).map_err(ExportError::from)?;
-    for (id, entry) in store.state().segments().into_iter().filter(|(id, _)| *id >= first) {
+    for (id, entry) in store.state().segments().filter(|(id, _)| *id >= first) {
         let is_named = |(other, name): &&(SegmentId, String)| {
             *other == id && name.trim_end_matches(".open") == entry.file
         };

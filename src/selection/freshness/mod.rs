@@ -75,7 +75,7 @@ pub fn copies_of(
     selection: Option<&HashSet<UrlId>>,
     now: DateTime<Utc>,
 ) -> Result<Vec<PageModel>, CopiesError> {
-    let credits = Credits::open(store.state()).map_err(CreditError::from)?;
+    let credits = Credits::open(store.state())?;
     let weights = Weights::read(store.path(), &RefreshRules::kept(store.state())?.weight)?;
     Ok(copies(store.state(), &credits, &weights, selection, now)?)
 }

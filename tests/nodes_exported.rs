@@ -1,6 +1,7 @@
 //! Exports of archives of other machines, asked over HTTP, are those of their folders.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,6 +16,7 @@ use crate::support::Archive;
 use crate::support::fake_node::{END, Fake, HEAD};
 use crate::support::program::{Finished, start};
 use crate::support::served::Served;
+use crate::support::warc::response;
 use crate::together::{archives, sites};
 
 /// What exports choose.
@@ -195,6 +197,34 @@ fn a_node_that_ends_in_the_middle_of_an_export_leaves_the_file_as_it_was() {
         let fake = Fake::new(vec![sites, ("\"export\"", said.into_bytes())]);
         export(&[there, &fake.url()], format, &file, &[]).succeeded();
     }
+}
+
+#[test]
+fn an_export_whose_node_is_killed_in_the_middle_says_so() {
+    // The links of the folder, which comes first, fill the pipe before the node is asked for its own.
+    let many = Archive::new();
+    let page = |page: usize| {
+        let link =
+            |link: usize| format!("<a href=\"http://big.test/{}/{page}/{link}\">x</a>", "long".repeat(40));
+        let of = format!("http://big.test/{page}");
+        response(&of, &of, "2026-01-02T03:04:05Z", &(0..2000).map(link).collect::<String>())
+    };
+    crate::imports::import(&many, &[("big.warc", (0..10).flat_map(page).collect())]);
+    let two = archives(&sites()[..2], 1);
+    let served = Served::of(&two[0]);
+    let (node, pipe) = (url(&served), many.folder().join("pipe"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+    command.args(["export", "links", "--archive"]).arg(&many.path).args(["--archive", &node]);
+    let running = start(command.arg("--output").arg(&pipe).env_remove("ARCHIVE_DIR"));
+    let mut reader = fs::File::open(&pipe).unwrap();
+    let mut lines = vec![0; 1];
+    reader.read_exact(&mut lines).unwrap();
+    drop(served);
+    reader.read_to_end(&mut lines).unwrap();
+    running.wait().refused(1, &[&node, "does not answer any more"]);
+    let lines = String::from_utf8(lines).unwrap();
+    assert!(lines.lines().count() > 5000 && !lines.contains("\nhttp://s0.test/"));
 }
 
 #[test]

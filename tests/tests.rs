@@ -41,6 +41,7 @@ mod machines;
 mod memento;
 mod nodes;
 mod nodes_asked;
+mod nodes_exported;
 mod nodes_hostile;
 mod operation;
 mod ordered;

@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use archive::exchange::export::{self, Format, Part, Selection, Settings};
 use archive::exchange::exports;
 use archive::files::is_standard_output;
-use archive::query::{self, Question};
+use archive::nodes::Asked;
+use archive::query::{self, Limits, Question};
 use chrono::Utc;
 use clap::ValueEnum as _;
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
-use super::options::{Answering, ArchivesArgs, ReaderArgs};
+use super::options::{Answering, ArchivesArgs, NodesArgs, ReaderArgs};
 use super::{UsageError, open, output, progress};
 
 /// Write captures, or an index of them, to a file for other tools.
@@ -41,6 +42,7 @@ Examples:
   archive export parquet --output index.parquet
   archive export links --output links.tsv.gz --where 'site importance > 2'
   archive export parquet --output all.parquet --archive A1 --archive A2
+  archive export links --output all.tsv.gz --archive http://node1:8070/ --archive http://node2:8070/
   archive export graph --output web-2026 && archive rank --graph web-2026 --method harmonic")]
 pub(crate) struct Args {
     /// What to write
@@ -68,6 +70,8 @@ pub(crate) struct Args {
     archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
+    #[command(flatten)]
+    nodes: NodesArgs,
     /// One JSON object at the end
     #[arg(long)]
     json: bool,
@@ -106,7 +110,7 @@ struct Summary {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if let [only] = args.archives.paths() {
+    if let ([only], false) = (args.archives.paths(), args.archives.has_nodes()) {
         open::check_exists(only)?;
     }
     if args.json && is_standard_output(&args.output) {
@@ -120,9 +124,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(UsageError("--text is for Parquet files alone".to_owned()).into());
     }
     args.archives.paths().iter().try_for_each(|archive| open::check_output(archive, &args.output))?;
-    let answering = args.archives.open(&args.reader)?;
-    let parts = parts(args, &answering)?;
-    let total = parts.iter().map(|(store, selection)| selection.count_in(store)).sum();
+    let answering = args.archives.open_beside_nodes(&args.reader)?;
+    let mut asked = answering.asked(&args.nodes, Limits::USUAL)?;
+    let parts = match &mut asked {
+        Some(asked) => parts_of(args, asked)?,
+        None => parts(args, &answering)?,
+    };
+    let total = parts.iter().filter_map(Part::count).sum();
     let settings =
         Settings { gzip: args.gzip, level: args.level, text: args.text, allow_empty: args.allow_empty };
     let exported = match args.format.format() {
@@ -132,14 +140,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             export::run(&parts, format, &args.output, settings, &mut progress)?
         }
         None => match parts.as_slice() {
-            [(store, selection)] => export::graph(store, selection, &args.output, settings)?,
-            _ => return Err(UsageError("a graph is of one archive; export each alone".to_owned()).into()),
+            [Part::Folder(store, selection)] => export::graph(store, selection, &args.output, settings)?,
+            _ => {
+                let text = "a graph is of one archive, in a folder; export each alone";
+                return Err(UsageError(text.to_owned()).into());
+            }
         },
     };
     progress::end();
     let format =
         args.format.to_possible_value().map(|format| format.get_name().to_owned()).unwrap_or_default();
-    for (store, _) in &parts {
+    for part in &parts {
+        let Part::Folder(store, _) = part else { continue };
         if let Err(error) = exports::note(store.path(), &format, &args.output, args.query.as_deref()) {
             let path = store.path().display();
             output::note(format_args!("{path} cannot note that this was exported: {error}"));
@@ -164,7 +176,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             HumanBytes(exported.bytes)
         ));
     }
-    Ok(answering.exit_code())
+    drop(parts);
+    Ok(asked.map_or(answering.exit_code(), |asked| answering.exit_code_of(&asked)))
 }
 
 /// What is exported of each archive.
@@ -174,12 +187,21 @@ fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<Part<'
         query::answering(&archives)?;
     }
     let Some(text) = &args.query else {
-        let all = archives.into_iter().map(|(store, access)| Ok((store, Selection::all(store, &access)?)));
+        let all = archives
+            .into_iter()
+            .map(|(store, access)| Ok(Part::Folder(store, Selection::all(store, &access)?)));
         return all.collect();
     };
     let found = answering.found(&Question::of(answering.archives(), text, Utc::now())?)?;
     let chosen = archives.into_iter().zip(found).map(|((store, access), pages)| {
-        Ok((store, Selection::of_pages(store, &access, pages, text.clone())?))
+        Ok(Part::Folder(store, Selection::of_pages(store, &access, pages, text.clone())?))
     });
     chosen.collect()
+}
+
+/// The same where some archives are on other machines.
+fn parts_of<'a>(args: &Args, asked: &'a mut Asked<'_>) -> anyhow::Result<Vec<Part<'a>>> {
+    let chosen = asked.choose(args.query.as_deref(), Utc::now())?;
+    let parts = asked.exported(chosen.as_ref()).into_iter().map(|part| Part::of(part, chosen.as_ref()));
+    Ok(parts.collect::<Result<_, _>>()?)
 }

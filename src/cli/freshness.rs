@@ -1,14 +1,11 @@
 //! `archive freshness`: how fresh the copies are.
 
-use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::ledger::Credits;
 use archive::query;
 use archive::selection::freshness::{self, Expected, Observed, PageModel};
-use archive::selection::{RefreshRules, Weights};
-use archive_storage::{Store, UrlId};
+use archive_storage::Store;
 use chrono::{DateTime, TimeDelta, Utc};
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
@@ -75,7 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         [] => None,
         words => Some(query::select(&store, access, &words.join(" "))?.into_iter().collect()),
     };
-    let copies = copies(&store, selection.as_ref(), now)?;
+    let copies = freshness::copies_of(&store, selection.as_ref(), now)?;
     say_if_none(&copies, &args.query);
     let betas: Vec<f64> = match args.beta.as_slice() {
         [] => BETAS_USUAL.to_vec(),
@@ -95,17 +92,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         print(&report)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The copies of an archive, or of some of its pages.
-pub(crate) fn copies(
-    store: &Store,
-    selection: Option<&HashSet<UrlId>>,
-    now: DateTime<Utc>,
-) -> anyhow::Result<Vec<PageModel>> {
-    let credits = Credits::open(store.state())?;
-    let weights = Weights::read(store.path(), &RefreshRules::kept(store.state())?.weight)?;
-    Ok(freshness::copies(store.state(), &credits, &weights, selection, now)?)
 }
 
 /// Says so if there are no copies.

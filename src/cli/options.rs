@@ -152,7 +152,7 @@ impl ArchivesArgs {
 
 fn not_asked(node: &str) -> UsageError {
     UsageError(format!(
-        "{node} is asked by `archive query`, `archive search` and `archive rank` alone; name folders here"
+        "{node} is asked by `archive query`, `search`, `rank`, `export` and `plan` alone; name folders here"
     ))
 }
 

@@ -3,17 +3,19 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::query::{self, Question};
+use archive::nodes::Copies;
+use archive::query::{self, Limits, Question};
 use archive::refresh::policies::PolicyName;
 use archive::selection::RefreshRules;
+use archive::selection::freshness::copies_of;
 use archive::selection::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample};
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::freshness::{copies, say_if_none};
-use super::options::{ArchivesArgs, ClockArgs, ReaderArgs, duration};
+use super::freshness::say_if_none;
+use super::options::{Answering, ArchivesArgs, ClockArgs, NodesArgs, ReaderArgs, duration};
 use super::{UsageError, output};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
@@ -34,6 +36,7 @@ const CURVE: [f64; 8] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
   archive plan --budget 5000 --days 30 --target 0.9       # which budget makes 90 % fresh?
   archive plan --budget 5000 --days 30 --policy uniform    # what another policy would keep fresh
   archive plan --budget 5000 --days 30 --archive A1 --archive A2     # partitions of a cluster, as one
+  archive plan --budget 5000 --days 30 --archive http://node1:8070/ --archive http://node2:8070/
   archive plan --budget 5000 --days 30 'page site = \"example.org\"'   # as if only these were refreshed")]
 pub(crate) struct Args {
     /// Pages a run fetches, at most
@@ -49,6 +52,8 @@ pub(crate) struct Args {
     archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
+    #[command(flatten)]
+    nodes: NodesArgs,
     /// Time between two runs
     #[arg(long, default_value = "1d", value_name = "TIME", value_parser = duration)]
     every: Duration,
@@ -97,30 +102,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(UsageError(text).into());
     }
     let now = args.clock.clock().now();
-    let answering = args.archives.open(&args.reader)?;
-    let archives = answering.archives();
-    // A page of two archives would be planned twice.
-    query::answering(&archives)?;
-    let found = match args.query.as_slice() {
-        [] => None,
-        words => {
-            let question = Question::of(answering.archives(), &words.join(" "), Utc::now())?;
-            Some(answering.found(&question.of_pages()?)?)
+    let answering = args.archives.open_beside_nodes(&args.reader)?;
+    let (all, code) = match answering.asked(&args.nodes, Limits::USUAL)? {
+        Some(mut asked) => {
+            let query = Some(args.query.join(" ")).filter(|query| !query.is_empty());
+            (asked.copies(query.as_deref(), now)?, answering.exit_code_of(&asked))
         }
+        None => (copies(args, &answering, now)?, answering.exit_code()),
     };
-    let (mut all, mut ranking) = (Vec::new(), None);
-    for (archive, (store, _)) in archives.iter().enumerate() {
-        all.extend(copies(store, found.as_ref().map(|found| &found[archive]), now)?);
-        let rules = RefreshRules::kept(store.state())?;
-        let own = self::ranking(args, &rules)?;
+    let mut ranking = None;
+    for rules in &all.rules {
+        let own = self::ranking(args, rules)?;
         if *ranking.get_or_insert(own) != own {
             let text =
                 "these archives were last refreshed by different policies or intervals; plan each alone";
             return Err(UsageError(text.to_owned()).into());
         }
     }
-    say_if_none(&all, &args.query);
-    let sample = Sample::of(&all);
+    say_if_none(&all.sampled, &args.query);
+    let sample = Sample::drawn(all.sampled.iter().collect(), all.count);
     let ranking = ranking.ok_or_else(|| UsageError("there is no archive".to_owned()))?;
     let runs = Runs { budget: args.budget as f64, every, days: args.days };
     let mut rows: Vec<Row> = budgets(args.budget, sample.len())
@@ -151,7 +151,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             100.0 * target
         ));
     }
-    Ok(answering.exit_code())
+    Ok(code)
+}
+
+/// The copies of folders, as many as a plan is computed with.
+fn copies(args: &Args, answering: &Answering, now: DateTime<Utc>) -> anyhow::Result<Copies> {
+    let archives = answering.archives();
+    // A page of two archives would be planned twice.
+    query::answering(&archives)?;
+    let found = match args.query.as_slice() {
+        [] => None,
+        words => {
+            let question = Question::of(answering.archives(), &words.join(" "), Utc::now())?;
+            Some(answering.found(&question.of_pages()?)?)
+        }
+    };
+    let (mut all, mut rules) = (Vec::new(), Vec::new());
+    for (archive, (store, _)) in archives.iter().enumerate() {
+        all.extend(copies_of(store, found.as_ref().map(|found| &found[archive]), now)?);
+        rules.push(RefreshRules::kept(store.state())?);
+    }
+    let count = all.len();
+    Ok(Copies { rules, count, sampled: all.into_iter().step_by(Sample::step(count)).collect() })
 }
 
 /// How runs will choose: as the last refresh did, or as was asked for.

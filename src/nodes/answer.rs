@@ -4,7 +4,7 @@ use archive_storage::Store;
 use chrono::{DateTime, Utc};
 
 use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
-use super::{AskError, ranked};
+use super::{AskError, planned, ranked};
 use crate::access::Access;
 use crate::find::{Kept, Times};
 use crate::ledger::{Credits, captured_sites, known_sites};
@@ -46,7 +46,7 @@ impl Head {
     }
 }
 
-fn instant(micros: i64) -> Result<DateTime<Utc>, AskError> {
+pub(super) fn instant(micros: i64) -> Result<DateTime<Utc>, AskError> {
     let wrong = || AskError::Wrong("`now` is no time of the calendar".to_owned());
     DateTime::from_timestamp_micros(micros).ok_or_else(wrong)
 }
@@ -126,6 +126,10 @@ pub fn answer(
             return Err(AskError::Wrong(format!("more than {URLS_MAX} pages cannot be looked up at once")));
         }
         Ask::Urls { pages } => ranked::urls(store, access, pages, take)?,
+        Ask::Copies(wanted) => take(planned::copies(store, access, wanted, limits)?)?,
+        Ask::Export(_) => {
+            return Err(AskError::Wrong("exports are answered by servers alone".to_owned()));
+        }
         Ask::Targets { urls } | Ask::Known { urls } if urls.len() > URLS_MAX => {
             return Err(AskError::Wrong(format!("more than {URLS_MAX} URLs cannot be looked up at once")));
         }

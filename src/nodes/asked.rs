@@ -68,10 +68,10 @@ impl<E: Into<AskError>> From<E> for Failure {
 
 /// A query, the time from which `30 days ago` counts, and its number of rows if it has no limit.
 #[derive(Clone, Copy)]
-struct Asking<'a> {
-    query: &'a str,
-    now: i64,
-    limit: Option<usize>,
+pub(super) struct Asking<'a> {
+    pub(super) query: &'a str,
+    pub(super) now: i64,
+    pub(super) limit: Option<usize>,
 }
 
 /// What an archive answered to a query.
@@ -324,7 +324,7 @@ impl<'a> Asked<'a> {
     }
 
     /// How often the words of a query are in all archives.
-    fn words(&self, of: Asking<'_>, inner: &[usize]) -> Result<Statistics, Failure> {
+    pub(super) fn words(&self, of: Asking<'_>, inner: &[usize]) -> Result<Statistics, Failure> {
         let ask = Ask::Words { query: of.query.to_owned(), now: of.now, inner: inner.to_vec() };
         let shares = self.gather(&ask, |_, own: &mut Statistics, line| {
             let Line::Words(words) = line else { return false };
@@ -338,7 +338,12 @@ impl<'a> Asked<'a> {
     }
 
     /// For each relation of a query, or of a query inside it, the pages that all archives find.
-    fn related(&self, plan: &Plan, of: Asking<'_>, inner: &[usize]) -> Result<Vec<Vec<String>>, Failure> {
+    pub(super) fn related(
+        &self,
+        plan: &Plan,
+        of: Asking<'_>,
+        inner: &[usize],
+    ) -> Result<Vec<Vec<String>>, Failure> {
         let mut related = Vec::new();
         for (place, relation, url) in plan.relations() {
             let mut urls: Vec<String> = match (url, plan.inner(&[place])) {

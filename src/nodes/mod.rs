@@ -11,8 +11,10 @@
 mod answer;
 mod asked;
 mod credentials;
+mod exported;
 mod known;
 mod node;
+mod planned;
 mod ranked;
 mod search;
 mod wire;
@@ -22,8 +24,10 @@ use std::time::Duration;
 pub use answer::answer;
 pub use asked::{Asked, Source};
 pub use credentials::Credentials;
+pub use exported::{Chosen, ExportPlace, ExportRows, Exported, Sender, Wanted};
 pub use known::{Known, Missing};
 pub use node::{Http, Node, origin};
+pub use planned::{Copies, CopiesSent, CopiesWanted};
 pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
 
 use crate::find::FindError;
@@ -31,6 +35,7 @@ use crate::graphs::JoinError;
 use crate::ledger::{AnsweringError, CreditError};
 use crate::query::{self, ArchiveRowsError, RowsError};
 use crate::replay;
+use crate::selection::freshness::CopiesError;
 use archive_storage::StateError;
 
 /// Archives that are asked as one.
@@ -101,6 +106,9 @@ pub enum AskError {
     /// A folder's captures cannot be read.
     #[error(transparent)]
     Replay(#[from] replay::Error),
+    /// A folder's copies cannot be read.
+    #[error(transparent)]
+    Copies(#[from] CopiesError),
     /// What was asked for is impossible.
     #[error("{0}")]
     Wrong(String),

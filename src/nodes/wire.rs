@@ -3,8 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::exported::{ExportPlace, Wanted};
+use super::planned::{CopiesSent, CopiesWanted};
 use crate::cluster::Partition;
-use crate::find::{Best, Linked, Shown, Times, Wanted, Words};
+use crate::find::{self, Best, Linked, Shown, Times, Words};
 use crate::graphs::OutlineRows;
 use crate::query::Portion;
 use crate::replay::Values;
@@ -68,19 +70,19 @@ pub enum Ask {
     /// How often the words of a search occur there.
     FindWords {
         /// The search.
-        wanted: Wanted,
+        wanted: find::Wanted,
     },
     /// What links say of pages of which nothing was captured there.
     FindLinked {
         /// The search.
-        wanted: Wanted,
+        wanted: find::Wanted,
         /// How often its words are in all archives.
         words: Statistics,
     },
     /// The best pages.
     FindBest {
         /// The search.
-        wanted: Wanted,
+        wanted: find::Wanted,
         /// How often its words are in all archives.
         words: Statistics,
         /// What links of other archives say, by URLs.
@@ -89,7 +91,7 @@ pub enum Ask {
     /// What results show of pages.
     FindShown {
         /// The search.
-        wanted: Wanted,
+        wanted: find::Wanted,
         /// How often its words are in all archives.
         words: Statistics,
         /// Their numbers.
@@ -119,6 +121,10 @@ pub enum Ask {
         /// Their numbers, [`URLS_MAX`] at most.
         pages: Vec<u32>,
     },
+    /// Rows of an export.
+    Export(Wanted),
+    /// Copies of pages.
+    Copies(CopiesWanted),
 }
 
 /// A request.
@@ -181,6 +187,12 @@ pub enum Line {
     Next(u32),
     /// The number of a page, and its URL.
     Url(u32, String),
+    /// Rows of an export, in Base64.
+    Rows(String),
+    /// Copies of pages.
+    Copies(CopiesSent),
+    /// The first row of an export that was left for another answer.
+    Place(ExportPlace),
     /// The last one, with how many rows match besides those in doubt.
     End {
         /// None if it is not known.

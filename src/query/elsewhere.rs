@@ -36,6 +36,19 @@ impl Plan {
         Ok(())
     }
 
+    /// Makes sure that it chooses pages, or their sites, hosts or captures, and that each of several archives finds its own, once it
+    /// is told what all know: nothing is limited or drawn.
+    ///
+    /// # Errors
+    /// [`Error::NotPages`], [`Error::NotWhole`].
+    pub fn expect_whole(&self) -> Result<(), Error> {
+        if let Some(what) = self.other_than_pages() {
+            return Err(Error::NotPages { what });
+        }
+        let is_whole = self.limit.is_none() && self.offset == 0 && self.sample.is_none();
+        if is_whole { Ok(()) } else { Err(Error::NotWhole) }
+    }
+
     /// Makes sure that each of several archives finds by itself what of its own matches: nothing is limited or drawn, or depends on what
     /// others know.
     ///

@@ -259,6 +259,11 @@ pub enum Error {
         "each archive selects by itself: leave out limit, offset, sample, the score (add `order by url` to a search of text), and relations to the pages of another query"
     )]
     NotOfEach,
+    /// Several archives are exported, some of them on other machines, and it asks for a part of what matches.
+    #[error(
+        "an export of nodes takes all that matches: leave out limit, offset and sample, or export folders"
+    )]
+    NotWhole,
     /// Its time is over.
     #[error(transparent)]
     Late(#[from] Late),
@@ -287,6 +292,7 @@ impl Error {
                 | Self::NotPages { .. }
                 | Self::NotElsewhere { .. }
                 | Self::NotOfEach
+                | Self::NotWhole
         )
     }
 }

@@ -70,10 +70,20 @@ impl<'a> Sample<'a> {
     /// A sample of at most [`SAMPLE_MAX`] pages.
     #[must_use]
     pub fn of(pages: &'a [PageModel]) -> Self {
-        let step = pages.len().div_ceil(SAMPLE_MAX).max(1);
-        let sampled: Vec<&PageModel> = pages.iter().step_by(step).collect();
-        let stands_for = pages.len() as f64 / sampled.len().max(1) as f64;
-        Self { pages: sampled, stands_for }
+        Self::drawn(pages.iter().step_by(Self::step(pages.len())).collect(), pages.len())
+    }
+
+    /// The same of pages that were drawn elsewhere: every [`Sample::step`]-th of `count`.
+    #[must_use]
+    pub fn drawn(pages: Vec<&'a PageModel>, count: usize) -> Self {
+        let stands_for = count as f64 / pages.len().max(1) as f64;
+        Self { pages, stands_for }
+    }
+
+    /// Every which of as many pages is in a sample.
+    #[must_use]
+    pub fn step(count: usize) -> usize {
+        count.div_ceil(SAMPLE_MAX).max(1)
     }
 
     /// Whether not all pages are in it.

@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 
 use super::opened::Seen;
 use super::page::{Bounded, Reply};
+use crate::exchange::export::{self, ExportError};
 use crate::nodes::{self, ANSWERS_BYTES_MAX, Ask, AskError, Head, REQUEST_BYTES_MAX};
 use crate::query::Limits;
 
@@ -68,9 +69,17 @@ fn write(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], out: &mut Bound
     let mut line = |line: &[u8]| out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(into);
     let head = Head { origins: Some(origins.map(String::clone)), ..Head::of(seen.store)? };
     line(&serde_json::to_vec(&head).map_err(into)?)?;
-    nodes::answer(seen.store, &seen.access, &ask, limits(), Some(seen.lately.kept()), &mut |answer| {
-        line(&serde_json::to_vec(&answer).map_err(into)?)
-    })?;
+    let mut take = |answer| line(&serde_json::to_vec(&answer).map_err(into)?);
+    match &ask {
+        Ask::Export(wanted) => {
+            let sent = export::answer(seen.store, &seen.access, wanted, limits(), &mut take);
+            sent.map_err(|error| match error {
+                ExportError::Ask(error) => error,
+                error => into(error),
+            })?;
+        }
+        ask => nodes::answer(seen.store, &seen.access, ask, limits(), Some(seen.lately.kept()), &mut take)?,
+    }
     out.flush().map_err(into)
 }
 

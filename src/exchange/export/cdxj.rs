@@ -12,7 +12,9 @@ use archive_storage::backend::{OpenMode, open_regular};
 use archive_storage::{Location, SegmentEntry, SegmentId, SegmentState, Store, segment};
 use serde::Deserialize;
 
-use super::walk::{Unit, walk};
+use super::received;
+use super::sent::{Pieces, Stop};
+use super::walk::{START, Unit, walk};
 use super::{ExportError, Exported, Part, Selection, lost};
 
 /// Lines between two reports of progress.
@@ -22,7 +24,7 @@ const REPORT_EVERY: u64 = 10_000;
 const READ_BYTES: usize = 1 << 16;
 
 /// Puts the next line of a segment into a buffer; nothing after the last.
-type Lines<'a> = Box<dyn FnMut(&mut Vec<u8>) -> io::Result<()> + 'a>;
+pub(super) type Lines<'a> = Box<dyn FnMut(&mut Vec<u8>) -> io::Result<()> + 'a>;
 
 /// Writes one index of all selections.
 pub(super) fn write(
@@ -31,14 +33,64 @@ pub(super) fn write(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     let (mut sources, mut names) = (Vec::new(), HashSet::new());
-    for (store, selection) in parts {
-        let segments = store.state().segments().map(|(_, entry)| entry.file.clone());
-        if let Some(file) = segments.into_iter().find(|file| !names.insert(file.clone())) {
-            return Err(ExportError::SameSegment(file));
+    let mut is_new = |file: &str| match names.insert(file.to_owned()) {
+        true => Ok(()),
+        false => Err(ExportError::SameSegment(file.to_owned())),
+    };
+    for part in parts {
+        match part {
+            Part::Folder(store, selection) => {
+                store.state().segments().try_for_each(|(_, entry)| is_new(&entry.file))?;
+                sources.extend(of_part(store, selection)?);
+            }
+            Part::Node(sender) => sources.extend(received::of_node(sender, &mut is_new)?),
         }
-        sources.extend(of_part(store, selection)?);
     }
     merge(sources, out, progress)
+}
+
+/// Sends the lines of each segment, in their order, after a line with its name.
+pub(super) fn send(
+    (store, selection): (&Store, &Selection),
+    (first, sent): (SegmentId, u64),
+    out: &mut Pieces<'_>,
+) -> Result<(), Stop> {
+    for (id, entry) in store.state().segments().filter(|(id, _)| *id >= first) {
+        let skipped = if id == first { sent } else { 0 };
+        let head = || [&[received::NAME], entry.file.as_bytes(), b"\n"].concat();
+        out.begin((id, skipped))?;
+        out.add(&head())?;
+        let Some(mut lines) = stored(store, selection, id, entry) else {
+            // The order of the lines of a segment that still grows may have changed before the next answer.
+            for line in of_records(store, selection, &[id])?.iter().skip(index(skipped)) {
+                out.add(line.trim_end().as_bytes())?;
+                out.add(b"\n")?;
+            }
+            continue;
+        };
+        let (mut line, mut number) = (Vec::new(), 0);
+        loop {
+            line.clear();
+            lines(&mut line).map_err(lost)?;
+            if line.is_empty() {
+                break;
+            }
+            if number > skipped {
+                out.begin((id, number))?;
+            }
+            if number >= skipped {
+                out.add(line.trim_ascii_end())?;
+                out.add(b"\n")?;
+            }
+            number += 1;
+        }
+    }
+    Ok(())
+}
+
+/// As many lines; there are not that many if memory cannot hold them.
+fn index(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// The lines of each segment of one archive.
@@ -102,7 +154,7 @@ fn of_records(
     segments: &[SegmentId],
 ) -> Result<Vec<String>, ExportError> {
     let mut lines = Vec::new();
-    walk(store, selection, &mut |id, file, unit| {
+    walk::<ExportError>(store, selection, START, &mut |id, file, unit| {
         if let (true, Unit::Capture(records)) = (segments.contains(&id), unit)
             && let Some(main) = records.first()
         {

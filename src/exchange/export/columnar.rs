@@ -14,10 +14,10 @@ mod page;
 mod row;
 mod thrift;
 
-use std::io::Write;
+use std::io::{BufReader, Write};
 
 use archive_storage::warc::Record;
-use archive_storage::{Capture, Store};
+use archive_storage::{Capture, SegmentId, Store};
 use rayon::prelude::*;
 
 use self::columns::columns;
@@ -25,9 +25,11 @@ use self::file::ParquetFile;
 use self::original::{Originals, capture_of};
 use self::page::{Known, Pages};
 use self::row::{Context, Row};
-use super::walk::{Unit, walk};
-use super::{ExportError, Exported, Part, lost};
+use super::sent::{Pieces, Stop};
+use super::walk::{START, Unit, walk};
+use super::{ExportError, Exported, Part, Selection, lost};
 use crate::change;
+use crate::nodes::ExportRows;
 use crate::search::TEXT_BYTES_MAX;
 
 /// Rows that are written together, and bytes of their texts.
@@ -37,6 +39,9 @@ const TEXT_BYTES_PER_GROUP: usize = 64 << 20;
 /// Captures whose rows are made at the same time, on as many threads as there are.
 const BATCH: usize = 256;
 
+/// Bytes of their texts.
+const TEXT_BYTES_PER_BATCH: usize = 32 << 20;
+
 /// Writes one index of all selections.
 pub(super) fn write(
     parts: &[Part<'_>],
@@ -45,48 +50,90 @@ pub(super) fn write(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     let mut table = Table {
-        crawl: String::new(),
         file: ParquetFile::begin(out, columns(with_text)).map_err(lost)?,
-        batch: Vec::new(),
         rows: Vec::new(),
         text_bytes: 0,
         exported: Exported::default(),
     };
-    parts.iter().try_for_each(|part| write_part(part, with_text, &mut table, progress))?;
+    for part in parts {
+        let mut add = |rows| {
+            table.add(rows)?;
+            progress(table.exported.rows);
+            Ok::<_, ExportError>(())
+        };
+        match part {
+            Part::Folder(store, selection) => {
+                each_batch((store, selection), START, with_text, &mut |_, rows| add(rows))?;
+            }
+            Part::Node(sender) => {
+                let wanted = if with_text { ExportRows::Texts } else { ExportRows::Captures };
+                sender.send(wanted, &mut |piece| {
+                    let rows = serde_json::Deserializer::from_reader(BufReader::new(piece));
+                    for rows in rows.into_iter() {
+                        add(rows.map_err(|_| sender.senseless("these are no captures"))?)?;
+                    }
+                    Ok::<_, ExportError>(())
+                })?;
+            }
+        }
+    }
     table.write_group()?;
     progress(table.exported.rows);
     table.file.finish().map_err(lost)?;
     Ok(table.exported)
 }
 
-fn write_part(
-    (store, selection): &Part<'_>,
+/// Sends rows in batches, each a list in JSON.
+pub(super) fn send(
+    part: (&Store, &Selection),
+    from: (SegmentId, u64),
     with_text: bool,
-    table: &mut Table<'_>,
-    progress: &mut dyn FnMut(u64),
-) -> Result<(), ExportError> {
+    out: &mut Pieces<'_>,
+) -> Result<(), Stop> {
+    each_batch(part, from, with_text, &mut |place, rows| {
+        out.begin(place)?;
+        let rows = serde_json::to_vec(&rows).map_err(|error| lost(error.into()))?;
+        Ok(out.add(&rows)?)
+    })
+}
+
+/// Hands over the rows of an archive from a place on, in batches, each with the place of its first capture.
+fn each_batch<E: From<ExportError>>(
+    (store, selection): (&Store, &Selection),
+    from: (SegmentId, u64),
+    with_text: bool,
+    take: &mut dyn FnMut((SegmentId, u64), Vec<Row>) -> Result<(), E>,
+) -> Result<(), E> {
     let name = store.path().canonicalize().unwrap_or_else(|_| store.path().to_owned());
-    table.crawl = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let crawl = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (mut originals, pages) = (Originals::default(), Pages::open(store)?);
-    walk(store, selection, &mut |segment, file, unit| {
+    let (mut batch, mut texts, mut place) = (Vec::new(), 0, from);
+    let mut flush = |batch: &mut Vec<(Vec<Record>, Context)>, place| {
+        let made = batch.par_drain(..).filter_map(|(records, context)| Row::of(&records, context, &crawl));
+        take(place, made.collect())
+    };
+    walk(store, selection, from, &mut |segment, file, unit| {
         let Unit::Capture(records) = unit else { return Ok(()) };
-        let capture = records.first().map(|main| capture_of(store.state(), main)).transpose()?.flatten();
+        if batch.is_empty() {
+            place = (segment, records.first().map_or(0, |main| main.offset));
+        }
+        let capture = records.first().map(|main| capture_of(store.state(), main)).transpose();
+        let capture = capture.map_err(ExportError::from)?.flatten();
         let (mut original, mut page, mut text) = (None, Known::default(), None);
         if let Some(capture) = &capture {
-            original = originals.of(store, capture)?;
+            original = originals.of(store, capture).map_err(ExportError::from)?;
             page = pages.of(capture.url)?;
             text = if with_text { text_of(store, capture)? } else { None };
         }
-        table
-            .batch
-            .push((records, Context { original, page, text, segment: segment.0, file: file.to_owned() }));
-        if table.batch.len() >= BATCH {
-            table.flush()?;
-            progress(table.exported.rows);
+        texts += text.as_ref().map_or(0, String::len);
+        batch.push((records, Context { original, page, text, segment: segment.0, file: file.to_owned() }));
+        if batch.len() < BATCH && texts < TEXT_BYTES_PER_BATCH {
+            return Ok(());
         }
-        Ok(())
+        texts = 0;
+        flush(&mut batch, place)
     })?;
-    table.flush()
+    if batch.is_empty() { Ok(()) } else { flush(&mut batch, place) }
 }
 
 /// The text of a capture that has its own payload.
@@ -101,21 +148,14 @@ fn text_of(store: &Store, capture: &Capture) -> Result<Option<String>, ExportErr
 
 /// A table that is being written.
 struct Table<'a> {
-    crawl: String,
     file: ParquetFile<'a>,
-    batch: Vec<(Vec<Record>, Context)>,
     rows: Vec<Row>,
     text_bytes: usize,
     exported: Exported,
 }
 
 impl Table<'_> {
-    /// Makes rows of the batch.
-    fn flush(&mut self) -> Result<(), ExportError> {
-        let crawl = &self.crawl;
-        let made =
-            self.batch.par_drain(..).filter_map(|(records, context)| Row::of(&records, context, crawl));
-        let made: Vec<Row> = made.collect();
+    fn add(&mut self, made: Vec<Row>) -> Result<(), ExportError> {
         self.exported.rows += made.len() as u64;
         self.text_bytes += made.iter().filter_map(|row| row.text.as_ref()).map(String::len).sum::<usize>();
         self.rows.extend(made);

@@ -1,9 +1,14 @@
 //! The link graph as a table: for every page its newest links, a line each.
 
-use std::io::Write;
+use std::io::{BufRead as _, BufReader, Write};
 
-use super::{ExportError, Exported, Part, lost};
+use archive_storage::{LinksPosition, SegmentId, StateError, Store};
+
+use super::sent::{Pieces, Stop};
+use super::walk::START;
+use super::{ExportError, Exported, Part, Selection, lost};
 use crate::ledger::LinkCode;
+use crate::nodes::ExportRows;
 use crate::parse::LinkKind;
 
 /// URLs that are kept of those that were read, some 60 bytes each: links lead everywhere.
@@ -20,20 +25,65 @@ pub(super) fn write(
 ) -> Result<Exported, ExportError> {
     out.write_all(b"source\ttarget\tkind\n").map_err(lost)?;
     let mut exported = Exported::default();
-    parts.iter().try_for_each(|part| write_part(part, &mut exported, out, progress))?;
+    let mut add = |lines: &[u8], count: usize| {
+        out.write_all(lines).map_err(lost)?;
+        let reports = exported.rows / REPORT_EVERY;
+        exported.rows += count as u64;
+        if exported.rows / REPORT_EVERY > reports {
+            progress(exported.rows);
+        }
+        Ok::<_, ExportError>(())
+    };
+    for part in parts {
+        match part {
+            Part::Folder(store, selection) => {
+                each_page((store, selection), START.1, &mut |_, lines, count| add(lines, count))?;
+            }
+            Part::Node(sender) => sender.send::<ExportError>(ExportRows::Links, &mut |piece| {
+                let (mut lines, mut line) = (BufReader::new(piece), Vec::new());
+                while lines.read_until(b'\n', &mut line).map_err(lost)? > 0 {
+                    let columns = line.iter().filter(|byte| **byte == b'\t').count() + 1;
+                    if columns != COLUMNS || line.last() != Some(&b'\n') {
+                        return Err(sender.senseless("these are no links").into());
+                    }
+                    add(&line, 1)?;
+                    line.clear();
+                }
+                Ok(())
+            })?,
+        }
+    }
     Ok(exported)
 }
 
-fn write_part(
-    (store, selection): &Part<'_>,
-    exported: &mut Exported,
-    out: &mut dyn Write,
-    progress: &mut dyn FnMut(u64),
-) -> Result<(), ExportError> {
+/// Receives the lines of a page.
+type Take<'a, E> = dyn FnMut(u64, &[u8], usize) -> Result<(), E> + 'a;
+
+/// Columns of a line.
+const COLUMNS: usize = 3;
+
+/// Sends the links of pages whose lists lie from a place on.
+pub(super) fn send(
+    part: (&Store, &Selection),
+    (segment, from): (SegmentId, u64),
+    out: &mut Pieces<'_>,
+) -> Result<(), Stop> {
+    each_page(part, from, &mut |place, lines, _| {
+        out.begin((segment, place))?;
+        Ok(out.add(lines)?)
+    })
+}
+
+/// Hands over the lines of each page, with the place of its list and their number, from a place on.
+fn each_page<E: From<ExportError> + From<StateError>>(
+    (store, selection): (&Store, &Selection),
+    from: u64,
+    take: &mut Take<'_, E>,
+) -> Result<(), E> {
     let state = store.state();
     let mut urls = state.url_cache(URLS_KEPT);
     let (mut page, mut lines) = (String::new(), String::new());
-    state.newest_links(|(source, ..), links| {
+    state.newest_links_from(LinksPosition(from), |(source, _, visit), links| {
         if !selection.has_page(source) {
             return Ok(());
         }
@@ -46,12 +96,6 @@ fn write_part(
                 lines.push_str(part);
             }
         }
-        out.write_all(lines.as_bytes()).map_err(lost)?;
-        let reports = exported.rows / REPORT_EVERY;
-        exported.rows += links.len() as u64;
-        if exported.rows / REPORT_EVERY > reports {
-            progress(exported.rows);
-        }
-        Ok(())
+        take(visit.links.map_or(0, |place| place.0), lines.as_bytes(), links.len())
     })
 }

@@ -7,7 +7,9 @@ mod cdxj;
 mod columnar;
 mod graph;
 mod links;
+mod received;
 mod selection;
+mod sent;
 mod wacz;
 mod walk;
 mod warc;
@@ -24,13 +26,15 @@ use zip::ZipWriter;
 
 pub use graph::write as graph;
 pub use selection::Selection;
+pub use sent::answer;
 
 use self::wacz::UntilFailure;
 use self::warc::Packing;
 use crate::change::VersionError;
 use crate::files::Output;
 use crate::graphs::StoredError;
-use crate::query::{ArchiveRowsError, RowsError};
+use crate::nodes::{self, AskError, Chosen, Sender};
+use crate::query::{ArchiveRowsError, Limits, RowsError};
 
 /// What to export, to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,21 +115,65 @@ pub enum ExportError {
         .0.display()
     )]
     GraphName(PathBuf),
+    /// Another archive, or what was asked of this one.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// What was sent before lies elsewhere now.
+    #[error("its segments were rewritten meanwhile; export again")]
+    Replaced,
     /// Two archives' segments are called the same.
     #[error(
         "two of these archives have a segment {0}, so that an index of both would not say which is meant; export each alone"
     )]
     SameSegment(String),
     /// A package is one archive's.
-    #[error("a WACZ package is of one archive; export each alone")]
+    #[error("a WACZ package is of one archive, in a folder; export each alone")]
     PackageOfSeveral,
     /// The ZIP file could not be written.
     #[error("cannot write the ZIP file: {0}")]
     Zip(#[from] zip::result::ZipError),
 }
 
-/// An archive, and what is exported of it.
-pub type Part<'a> = (&'a Store, Selection);
+/// An archive that is exported.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// A folder, and what of it.
+    Folder(&'a Store, Selection),
+    /// On another machine.
+    Node(Sender<'a>),
+}
+
+impl<'a> Part<'a> {
+    /// The same archives, as they answered together, and what was chosen of them.
+    ///
+    /// # Errors
+    /// When a folder cannot be read.
+    pub fn of(exported: nodes::Exported<'a>, chosen: Option<&Chosen>) -> Result<Self, ExportError> {
+        Ok(match exported {
+            nodes::Exported::Folder(store, access) => {
+                Self::Folder(store, Selection::of(store, &access, chosen, Limits::USUAL)?)
+            }
+            nodes::Exported::Node(sender) => Self::Node(sender),
+        })
+    }
+
+    /// Captures; none if only a node knows.
+    #[must_use]
+    pub fn count(&self) -> Option<u64> {
+        match self {
+            Self::Folder(store, selection) => Some(selection.count_in(store)),
+            Self::Node(_) => None,
+        }
+    }
+
+    /// The error that there is nothing in it.
+    fn nothing(&self) -> ExportError {
+        match self {
+            Self::Folder(_, selection) => selection.nothing(),
+            Self::Node(sender) => selection::nothing(sender.query()),
+        }
+    }
+}
 
 /// How an export is written, besides its format.
 #[derive(Debug, Clone, Copy, Default)]
@@ -153,24 +201,24 @@ pub fn run(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     let failed = |source| ExportError::Write { path: output.to_owned(), source };
-    let is_empty = parts.iter().all(|(store, selection)| selection.count_in(store) == 0);
+    let is_empty = parts.iter().all(|part| part.count() == Some(0));
     let nothing = || match parts.first() {
-        Some((_, selection)) => selection.nothing(),
+        Some(part) => part.nothing(),
         None => ExportError::Nothing("there is no archive".to_owned()),
     };
     if is_empty && !settings.allow_empty {
         return Err(nothing());
     }
-    if format == Format::Wacz && parts.len() > 1 {
+    if format == Format::Wacz && !matches!(parts, [Part::Folder(..)]) {
         return Err(ExportError::PackageOfSeveral);
     }
     let mut out = Output::open(output).map_err(failed)?;
     let written = match (format, parts, out.whole()) {
         // A package in a file says how long each of its parts is before that part, in a pipe after it.
-        (Format::Wacz, [(store, selection)], Some(file)) => {
+        (Format::Wacz, [Part::Folder(store, selection)], Some(file)) => {
             wacz::write(store, selection, ZipWriter::new(UntilFailure::new(BufWriter::new(file))), progress)
         }
-        (Format::Wacz, [(store, selection)], None) => wacz::write(
+        (Format::Wacz, [Part::Folder(store, selection)], None) => wacz::write(
             store,
             selection,
             ZipWriter::new_stream(UntilFailure::new(BufWriter::new(&mut out))),
@@ -217,7 +265,6 @@ fn write(
 ) -> Result<Exported, ExportError> {
     match format {
         Format::Warc | Format::Wacz => {
-            let parts = parts.iter().map(|(store, selection)| (*store, selection));
             warc::write(parts, (packing, settings.level), out, &mut |_| {}, progress)
         }
         Format::Parquet => columnar::write(parts, settings.text, out, progress),

@@ -6,6 +6,8 @@ use archive_storage::{Capture, Location, SegmentId, Store, StoreError, UrlId};
 
 use super::ExportError;
 use crate::access::Access;
+use crate::nodes;
+use crate::query::Limits;
 
 /// Captures of an archive as of its last checkpoint.
 #[derive(Debug, Clone)]
@@ -68,6 +70,21 @@ impl Selection {
         Ok(Self { chosen: Some(chosen.in_order()), words: None })
     }
 
+    /// What a query has chosen of an archive that is exported with others, or every capture.
+    ///
+    /// # Errors
+    /// When the query is wrong, or the archive cannot be read.
+    pub fn of(
+        store: &Store,
+        access: &Access,
+        chosen: Option<&nodes::Chosen>,
+        limits: Limits,
+    ) -> Result<Self, ExportError> {
+        let Some(chosen) = chosen else { return Ok(Self::all(store, access)?) };
+        let pages = chosen.pages(store, access, limits)?;
+        Ok(Self::of_pages(store, access, pages, chosen.query.clone())?)
+    }
+
     /// Every capture of some pages that `access` shows, and the captures of others that have their payloads.
     ///
     /// # Errors
@@ -110,10 +127,7 @@ impl Selection {
 
     /// The error that there is nothing to write.
     pub(super) fn nothing(&self) -> ExportError {
-        ExportError::Nothing(match &self.words {
-            Some(words) => format!("nothing that was captured fits '{words}'"),
-            None => "the archive has nothing of this kind".to_owned(),
-        })
+        nothing(self.words())
     }
 
     /// Whether the links of a page are asked for.
@@ -131,4 +145,12 @@ impl Selection {
         let chosen = self.chosen.as_ref()?;
         Some(chosen.places.get(&segment).map(Vec::as_slice).unwrap_or_default())
     }
+}
+
+/// The error that there is nothing to write of what was asked for, in words.
+pub(super) fn nothing(words: Option<&str>) -> ExportError {
+    ExportError::Nothing(match words {
+        Some(words) => format!("nothing that was captured fits '{words}'"),
+        None => "the archive has nothing of this kind".to_owned(),
+    })
 }

@@ -5,7 +5,6 @@
 //! of them by its offset; what is kept in memory is their index.
 
 use std::io::{self, Seek, Write};
-use std::iter;
 
 use archive_storage::warc::{HttpHead, RecordType, parse_fields, split};
 use archive_storage::{Digest, Store, segment};
@@ -18,7 +17,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::warc::{self, Packing, Written};
-use super::{ExportError, Exported, Selection, lost};
+use super::{ExportError, Exported, Part, Selection, lost};
 
 /// The version of the format.
 const VERSION: &str = "1.1.1";
@@ -44,8 +43,13 @@ pub(super) fn write<W: Write + Seek>(
     };
     let mut exported = Exported::default();
     package.add(&format!("archive/{RECORDS}"), |out| {
-        exported =
-            warc::write(iter::once((store, selection)), (Packing::Gzip, None), out, &mut each, progress)?;
+        exported = warc::write(
+            &[Part::Folder(store, selection.clone())],
+            (Packing::Gzip, None),
+            out,
+            &mut each,
+            progress,
+        )?;
         Ok(())
     })?;
     index.sort_unstable();

@@ -8,6 +8,9 @@ use super::{ExportError, Selection};
 /// Bytes of a segment that are read through rather than skipped: finding another place costs about as much.
 const READ_THROUGH_BYTES: u64 = 1 << 20;
 
+/// Before all segments.
+pub(super) const START: (SegmentId, u64) = (SegmentId(0), 0);
+
 /// What a segment gives.
 pub(super) enum Unit {
     /// The record that describes the segment of the captures that follow.
@@ -16,33 +19,45 @@ pub(super) enum Unit {
     Capture(Vec<Record>),
 }
 
-/// Hands over every selected capture, with its segment and the segment's file name, and before the first of a segment the
-/// record that describes it.
-pub(super) fn walk(
+impl Unit {
+    /// Its records.
+    pub(super) fn into_records(self) -> Vec<Record> {
+        match self {
+            Self::Description(record) => vec![record],
+            Self::Capture(records) => records,
+        }
+    }
+}
+
+/// Hands over every selected capture from a place on, which is that of one, or [`START`], with its segment and the segment's file
+/// name, and before the first of a segment the record that describes it.
+pub(super) fn walk<E: From<ExportError>>(
     store: &Store,
     selection: &Selection,
-    take: &mut dyn FnMut(SegmentId, &str, Unit) -> Result<(), ExportError>,
-) -> Result<(), ExportError> {
-    let on_disk = segment::files(store.path())?;
-    for (id, entry) in store.state().segments() {
+    (first, offset): (SegmentId, u64),
+    take: &mut dyn FnMut(SegmentId, &str, Unit) -> Result<(), E>,
+) -> Result<(), E> {
+    let on_disk = segment::files(store.path()).map_err(ExportError::from)?;
+    for (id, entry) in store.state().segments().filter(|(id, _)| *id >= first) {
         let is_named = |(other, name): &&(SegmentId, String)| {
             *other == id && name.trim_end_matches(".open") == entry.file
         };
         let Some((_, file)) = on_disk.iter().find(is_named) else {
-            return Err(segment::SegmentError::Missing(id).into());
+            return Err(ExportError::from(segment::SegmentError::Missing(id)).into());
         };
-        walk_segment(store, selection, id, file, &mut |unit| take(id, &entry.file, unit))?;
+        let start = if id == first { offset } else { 0 };
+        walk_segment(store, selection, (id, start), file, &mut |unit| take(id, &entry.file, unit))?;
     }
     Ok(())
 }
 
-fn walk_segment(
+fn walk_segment<E: From<ExportError>>(
     store: &Store,
     selection: &Selection,
-    id: SegmentId,
+    (id, mut start): (SegmentId, u64),
     file: &str,
-    take: &mut dyn FnMut(Unit) -> Result<(), ExportError>,
-) -> Result<(), ExportError> {
+    take: &mut dyn FnMut(Unit) -> Result<(), E>,
+) -> Result<(), E> {
     let offsets = selection.offsets(id);
     if offsets.is_some_and(<[u64]>::is_empty) {
         return Ok(());
@@ -51,9 +66,8 @@ fn walk_segment(
     // What was stored after the checkpoint is not known yet.
     let end = store.state().watermarks().of(id).unwrap_or(u64::MAX);
     let mut group = Vec::new();
-    let mut start = 0;
     'open: loop {
-        for record in segment::records(store.path(), id, file, start)? {
+        for record in segment::records(store.path(), id, file, start).map_err(ExportError::from)? {
             let record = record.map_err(|source| ExportError::Record { segment: id, source })?;
             if record.offset >= end || group.is_empty() && record.offset > last {
                 return Ok(());

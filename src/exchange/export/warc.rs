@@ -1,15 +1,17 @@
 //! Records as they are stored, packed as one wants them: lossless in every direction.
 
-use std::io::Write;
+use std::io::{BufReader, Write};
 use std::path::Path;
 
 use archive_storage::segment::{Codec, Compressor, Dictionary, SegmentError};
-use archive_storage::warc::{Record, RecordType};
+use archive_storage::warc::{Record, RecordReader, RecordType};
 use archive_storage::{SegmentId, Store};
 use rayon::prelude::*;
 
-use super::walk::{Unit, walk};
-use super::{ExportError, Exported, Selection, lost};
+use super::sent::{Pieces, Stop};
+use super::walk::{START, walk};
+use super::{ExportError, Exported, Part, Selection, lost};
+use crate::nodes::{ExportRows, Sender};
 
 /// Bytes of content that are packed at the same time, on as many threads as there are.
 const BATCH_BYTES: usize = 16 << 20;
@@ -22,6 +24,12 @@ const LEARNED_BYTES_MIN: usize = 1 << 20;
 /// Levels of compression, unless another is asked for.
 const GZIP_LEVEL: i32 = 6;
 const ZSTD_LEVEL: i32 = 9;
+
+/// What follows each record (WARC 1.1, section 4).
+const RECORD_END: &[u8] = b"\r\n\r\n";
+
+/// Records of a capture that a node sends, at most.
+const RECORDS_MAX: usize = 1000;
 
 /// How records are packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,9 +78,9 @@ pub(super) struct Written<'a> {
     pub(super) length: u64,
 }
 
-/// Writes all records of selections, packed at a level if one is given; `each` gets the place of every capture.
-pub(super) fn write<'a>(
-    parts: impl Iterator<Item = (&'a Store, &'a Selection)>,
+/// Writes all records, packed at a level if one is given; `each` gets the place of every capture.
+pub(super) fn write(
+    parts: &[Part<'_>],
     (packing, level): (Packing, Option<i32>),
     out: &mut dyn Write,
     each: &mut dyn FnMut(&Written<'_>),
@@ -87,19 +95,68 @@ pub(super) fn write<'a>(
         position: 0,
         exported: Exported::default(),
     };
-    for (store, selection) in parts {
-        walk(store, selection, &mut |_: SegmentId, _, unit| {
-            batch.add(unit);
-            if batch.bytes >= BATCH_BYTES {
-                batch.write(out, each)?;
-                progress(batch.exported.rows);
+    let mut add = |records| {
+        batch.add(records);
+        if batch.bytes >= BATCH_BYTES {
+            batch.write(out, each)?;
+            progress(batch.exported.rows);
+        }
+        Ok::<_, ExportError>(())
+    };
+    for part in parts {
+        match part {
+            Part::Folder(store, selection) => {
+                walk(store, selection, START, &mut |_, _, unit| add(unit.into_records()))?;
             }
-            Ok(())
-        })?;
+            Part::Node(sender) => receive(sender, &mut add)?,
+        }
     }
     batch.write(out, each)?;
     progress(batch.exported.rows);
     Ok(batch.exported)
+}
+
+/// Sends records as they are stored.
+pub(super) fn send(
+    (store, selection): (&Store, &Selection),
+    from: (SegmentId, u64),
+    out: &mut Pieces<'_>,
+) -> Result<(), Stop> {
+    walk(store, selection, from, &mut |id, _, unit| {
+        let records = unit.into_records();
+        out.begin((id, records.first().map_or(0, |first| first.offset)))?;
+        for record in records {
+            out.add(record.header.to_string().as_bytes())?;
+            out.add(&record.content)?;
+            out.add(RECORD_END)?;
+        }
+        Ok(())
+    })
+}
+
+/// Puts together the captures that a node sends.
+fn receive(
+    sender: &Sender<'_>,
+    add: &mut dyn FnMut(Vec<Record>) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
+    let mut capture: Vec<Record> = Vec::new();
+    let endless = || ExportError::from(sender.senseless("a capture has no end"));
+    sender.send(ExportRows::Records, &mut |piece| {
+        for record in RecordReader::new(BufReader::new(piece)) {
+            let record = record.map_err(|_| sender.senseless("these are no records"))?;
+            let record_type = record.header.record_type();
+            let is_description = record_type == RecordType::Warcinfo;
+            if capture.len() == RECORDS_MAX || is_description && !capture.is_empty() {
+                return Err(endless());
+            }
+            capture.push(record);
+            if is_description || record_type == RecordType::Metadata {
+                add(std::mem::take(&mut capture))?;
+            }
+        }
+        Ok(())
+    })?;
+    if capture.is_empty() { Ok(()) } else { Err(endless()) }
 }
 
 /// Captures that are packed together.
@@ -114,11 +171,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn add(&mut self, unit: Unit) {
-        let records = match unit {
-            Unit::Description(record) => vec![record],
-            Unit::Capture(records) => records,
-        };
+    fn add(&mut self, records: Vec<Record>) {
         self.bytes += records.iter().map(|record| record.content.len() + 1024).sum::<usize>();
         self.units.push(records);
     }
@@ -184,7 +237,7 @@ fn pack(
             Ok(None) => {
                 bytes.extend_from_slice(head.as_bytes());
                 bytes.extend_from_slice(&record.content);
-                bytes.extend_from_slice(b"\r\n\r\n");
+                bytes.extend_from_slice(RECORD_END);
             }
             Err(error) => return Err(SegmentError::Compression(error.to_string())),
         }

@@ -9,11 +9,11 @@ mod observed;
 
 use std::collections::HashSet;
 
-use archive_storage::{State, UrlId, Visit};
+use archive_storage::{State, Store, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::due::Weights;
+use super::due::{RefreshRules, WeightError, Weights};
 use crate::ledger::{AliasImportance, CreditError, Credits, announcement_trust};
 use crate::prepared::archive_prior;
 use crate::refresh::rate::ChangeObservations;
@@ -52,6 +52,32 @@ impl PageModel {
     pub fn announced_days(&self) -> f64 {
         -(1.0 - self.announced).ln() / self.belief.per_day
     }
+}
+
+/// Why copies cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopiesError {
+    /// The state cannot.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// What pages weigh cannot.
+    #[error(transparent)]
+    Weight(#[from] WeightError),
+}
+
+/// The copies of an archive's pages, or of those in `selection`, weighed as its own rules say.
+///
+/// # Errors
+/// When the archive cannot be read.
+pub fn copies_of(
+    store: &Store,
+    selection: Option<&HashSet<UrlId>>,
+    now: DateTime<Utc>,
+) -> Result<Vec<PageModel>, CopiesError> {
+    let credits = Credits::open(store.state())?;
+    let weights = Weights::read(store.path(), &RefreshRules::kept(store.state())?.weight)?;
+    Ok(copies(store.state(), &credits, &weights, selection, now)?)
 }
 
 /// The copies of an archive's pages, or of those in `selection`, weighed as the refresh does.

@@ -94,9 +94,10 @@ impl LinkLog {
         LinkCursor { records: RecordCursor::new(&self.records) }
     }
 
-    /// All lists.
-    pub(crate) fn scan(&self) -> LinkScan<'_> {
-        LinkScan { cursor: RecordCursor::new(&self.records), block: 0, end: self.blocks(), offset: 0 }
+    /// All lists from a place on, which is that of a list, or 0.
+    pub(crate) fn scan(&self, from: LinksPosition) -> LinkScan<'_> {
+        let (block, offset) = RecordLog::split(from.0);
+        LinkScan { cursor: RecordCursor::new(&self.records), block, end: self.blocks(), offset }
     }
 
     /// Says of each list in some blocks whose it is, and whether it has a link of some kinds to a target that counts.

@@ -6,6 +6,7 @@ use super::{LINKS_PER_PAGE_MAX, LinkKinds, LinkList, LinkLog, LinkTarget, decode
 use crate::backend::{OpenMode, RealDisk};
 use crate::checkpoint::StateError;
 use crate::ids::UrlId;
+use crate::pages::LinksPosition;
 
 fn log(folder: &std::path::Path) -> LinkLog {
     LinkLog::open(&RealDisk, &folder.join("links"), 0, Vec::new(), OpenMode::Create).unwrap()
@@ -35,12 +36,19 @@ proptest! {
         let log = LinkLog::open(
             &RealDisk, &folder.path().join("links"), blocks, log.open_block().to_vec(), OpenMode::Read,
         ).unwrap();
-        let (mut scan, mut list) = (log.scan(), LinkList::default());
+        let (mut scan, mut list) = (log.scan(LinksPosition(0)), LinkList::default());
         for expected in &expected {
             prop_assert!(scan.read_next(&mut list).unwrap());
             prop_assert_eq!(&list, expected);
         }
         prop_assert!(!scan.read_next(&mut list).unwrap());
+        for (place, first) in expected.iter().enumerate() {
+            let mut scan = log.scan(first.position.unwrap());
+            for expected in expected.iter().skip(place).take(2) {
+                prop_assert!(scan.read_next(&mut list).unwrap());
+                prop_assert_eq!(&list, expected);
+            }
+        }
         // Half of all targets, and half of all kinds or few.
         let counts = |target: UrlId| target.0.count_ones().is_multiple_of(2);
         for every in [2, 50] {

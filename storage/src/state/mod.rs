@@ -160,6 +160,12 @@ impl State {
         self.kept.get_or_insert_with(|| Box::new(T::default())).downcast_mut()
     }
 
+    /// How often its files have been replaced by others, in which records lie elsewhere.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.contents.number(GENERATION)
+    }
+
     /// Which part of the segments the last checkpoint reflects.
     #[must_use]
     pub fn watermarks(&self) -> Watermarks {

@@ -149,7 +149,7 @@ impl State {
     /// Every list ever stored, in order of arrival.
     #[must_use]
     pub fn all_links(&self) -> LinkScan<'_> {
-        self.links.scan()
+        self.links.scan(LinksPosition(0))
     }
 
     /// Blocks of links, of which [`State::search_links`] reads a range.
@@ -180,9 +180,21 @@ impl State {
     /// The function's, and what the disk refuses.
     pub fn newest_links<E: From<StateError>>(
         &self,
+        visit: impl FnMut((UrlId, &Page, &Visit), &[LinkTarget]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        self.newest_links_from(LinksPosition(0), visit)
+    }
+
+    /// The same from the list at a place on, as [`Visit::links`] has it.
+    ///
+    /// # Errors
+    /// As [`State::newest_links`], and [`StateError::Corrupted`] for a place where no list begins.
+    pub fn newest_links_from<E: From<StateError>>(
+        &self,
+        from: LinksPosition,
         mut visit: impl FnMut((UrlId, &Page, &Visit), &[LinkTarget]) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let (mut scan, mut list) = (self.all_links(), LinkList::default());
+        let (mut scan, mut list) = (self.links.scan(from), LinkList::default());
         let (mut pages, mut visits) = (self.pages.cursor(), self.visits.cursor());
         while scan.read_next(&mut list)? {
             let Some(source) = list.source else { continue };

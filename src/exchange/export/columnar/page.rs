@@ -1,20 +1,38 @@
 //! What is known of a capture's page, whichever of its captures a row is of.
 
 use archive_storage::{Store, UrlId};
+use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::exchange::export::ExportError;
 use crate::query::{ArchiveRows, PageText, Rows};
 
 /// What holds of a page now.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Known {
     /// Mean 1 over all known pages; of nothing but pages.
+    #[serde(with = "bits")]
     pub(super) importance: Option<f64>,
     /// Mean 1 over all known sites.
+    #[serde(with = "bits")]
     pub(super) site_importance: Option<f64>,
     /// The mean of people's ratings of the page or of what it is part of, 1 to 4.
+    #[serde(with = "bits")]
     pub(super) rating: Option<f64>,
+}
+
+/// Numbers are sent as their bits: as digits they may come back as others.
+mod bits {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde hands over references")]
+    pub(super) fn serialize<S: Serializer>(number: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+        number.map(f64::to_bits).serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Option<f64>, D::Error> {
+        Ok(Option::<u64>::deserialize(from)?.map(f64::from_bits))
+    }
 }
 
 /// The pages of an archive.

@@ -1,8 +1,11 @@
 //! A capture as a row.
 
+use std::borrow::Cow;
+
 use archive_storage::address::{registry_suffix, site_of, surt};
 use archive_storage::segment::is_not_modified;
 use archive_storage::warc::{HttpHead, Record, RecordType, media_type, parse_fields, split};
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::columns::Cell;
@@ -15,6 +18,7 @@ use crate::parse::DocumentKind;
 const CHARSET_BYTES_MAX: usize = 40;
 
 /// What a row says of a capture.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) surt: String,
     pub(super) url: String,
@@ -39,9 +43,9 @@ pub(super) struct Row {
     pub(super) length: i32,
     pub(super) segment: String,
     pub(super) crawl: String,
-    pub(super) subset: &'static str,
+    pub(super) subset: Cow<'static, str>,
     /// Why there is no payload of its own.
-    pub(super) revisit: Option<&'static str>,
+    pub(super) revisit: Option<Cow<'static, str>>,
     pub(super) title: Option<String>,
     pub(super) page: Known,
     pub(super) text: Option<String>,
@@ -114,12 +118,15 @@ impl Row {
             length: i32::try_from(main.length).ok()?,
             segment: segment.to_string(),
             crawl: crawl.to_owned(),
-            subset: match status {
+            subset: Cow::Borrowed(match status {
                 _ if is_robots => "robotstxt",
                 0 | 200 if !is_revisit => "warc",
                 _ => "crawldiagnostics",
-            },
-            revisit: is_revisit.then_some(if is_not_modified { "not-modified" } else { "identical" }),
+            }),
+            revisit: is_revisit.then_some(Cow::Borrowed(match is_not_modified {
+                true => "not-modified",
+                false => "identical",
+            })),
             title: title.map(str::to_owned),
             page,
             text,
@@ -129,6 +136,7 @@ impl Row {
 }
 
 /// A host's name and what the public suffix list makes of it.
+#[derive(Serialize, Deserialize)]
 pub(super) struct HostParts {
     pub(super) name: String,
     /// Labels from the last; none for an address.

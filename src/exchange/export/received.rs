@@ -1,0 +1,87 @@
+//! Lines of the index that a node has sent, kept in a file without a name until they are merged.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use super::cdxj::Lines;
+use super::{ExportError, lost};
+use crate::nodes::{ExportRows, Sender};
+
+/// Begins the line with the name of a segment, before its lines. No URL has this byte in it.
+pub(super) const NAME: u8 = 0;
+
+/// Segments of one node, at most: a buffer each.
+const SEGMENTS_MAX: usize = 1 << 16;
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 8 << 10;
+
+/// Lines of a segment in the file.
+struct Kept {
+    name: String,
+    at: u64,
+    end: u64,
+}
+
+/// The lines of each segment of a node; `is_new` is told their names.
+pub(super) fn of_node(
+    sender: &Sender<'_>,
+    is_new: &mut dyn FnMut(&str) -> Result<(), ExportError>,
+) -> Result<Vec<Lines<'static>>, ExportError> {
+    let wrong = |what: &str| ExportError::from(sender.senseless(what));
+    let mut out = BufWriter::new(tempfile::tempfile().map_err(lost)?);
+    let (mut segments, mut line, mut before): (Vec<Kept>, _, _) = (Vec::new(), Vec::new(), Vec::new());
+    sender.send(ExportRows::Index, &mut |piece| {
+        let mut lines = BufReader::new(piece);
+        while lines.read_until(b'\n', &mut line).map_err(lost)? > 0 {
+            if let Some(name) = line.strip_prefix(&[NAME]) {
+                let name = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
+                // An answer that goes on in a segment names it again.
+                if segments.last().is_none_or(|last| last.name != name) {
+                    is_new(&name)?;
+                    let at = segments.last().map_or(0, |last| last.end);
+                    segments.push(Kept { name, at, end: at });
+                    before.clear();
+                }
+                if segments.len() > SEGMENTS_MAX {
+                    return Err(wrong("it has too many segments"));
+                }
+            } else {
+                let last = segments.last_mut().ok_or_else(|| wrong("its index names no segment"))?;
+                if line.last() != Some(&b'\n') || line < before {
+                    return Err(wrong("its index is not in order"));
+                }
+                out.write_all(&line).map_err(lost)?;
+                last.end += line.len() as u64;
+                std::mem::swap(&mut line, &mut before);
+            }
+            line.clear();
+        }
+        Ok(())
+    })?;
+    let file = Arc::new(out.into_inner().map_err(|error| lost(error.into_error()))?);
+    let lines = segments.into_iter().map(|Kept { at, end, .. }| {
+        let window = Window { file: Arc::clone(&file), at, end };
+        let mut lines = BufReader::with_capacity(READ_BYTES, window);
+        Box::new(move |line: &mut Vec<u8>| lines.read_until(b'\n', line).map(drop)) as Lines<'static>
+    });
+    Ok(lines.collect())
+}
+
+/// A part of a file that others read, too.
+struct Window {
+    file: Arc<File>,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Window {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.file.read_at(&mut buffer[..left], self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}

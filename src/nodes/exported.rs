@@ -1,0 +1,226 @@
+//! Exports of several archives, some of them on other machines: what is chosen, and what a node sends of it, piece by piece. What the
+//! rows are is said by `exchange/export`.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
+use std::sync::atomic::AtomicU64;
+
+use archive_storage::{Store, UrlId};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::answer::instant;
+use super::asked::{Asked, Asking, Source, unasked};
+use super::node::{Http, Node};
+use super::wire::{Ask, Line};
+use super::{AskError, NodeError};
+use crate::access::Access;
+use crate::query::{Limits, Plan, Question, Running};
+use crate::search::Statistics;
+
+/// Bytes of rows in one answer, unless a single row is longer.
+const ROOM_MAX: u64 = 64 << 20;
+
+/// What is exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportRows {
+    /// WARC records.
+    Records,
+    /// Lines of the index (CDXJ).
+    Index,
+    /// Links.
+    Links,
+    /// Rows of a table of captures.
+    Captures,
+    /// The same with texts.
+    Texts,
+}
+
+/// Where an answer goes on that the one before could not hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportPlace {
+    /// A segment; 0 for links.
+    pub segment: u32,
+    /// How far into it, in the unit of the rows.
+    pub offset: u64,
+    /// A digest of the names of the segments up to this one, and of the state's generation: if it differs, what was sent lies elsewhere.
+    pub names: u64,
+}
+
+impl ExportPlace {
+    fn key(self) -> (u32, u64) {
+        (self.segment, self.offset)
+    }
+}
+
+/// Rows of an export that a node is asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Wanted {
+    /// Which rows.
+    pub rows: ExportRows,
+    /// Of which pages; none for all.
+    pub chosen: Option<Chosen>,
+    /// The first row; none for the first of all.
+    pub from: Option<ExportPlace>,
+    /// Bytes of them; the answer ends with the row that goes beyond.
+    pub room: u64,
+}
+
+impl Wanted {
+    /// Bytes of the answer, before the row that goes beyond.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        self.room.min(ROOM_MAX)
+    }
+}
+
+/// The pages that a query chooses of several archives, with what all of them had to be asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Chosen {
+    /// The query.
+    pub query: String,
+    now: i64,
+    words: Option<Statistics>,
+    related: Vec<Vec<String>>,
+}
+
+impl Chosen {
+    /// Those of one archive.
+    ///
+    /// # Errors
+    /// When the query is wrong, or the archive cannot be read.
+    pub fn pages(&self, store: &Store, access: &Access, limits: Limits) -> Result<HashSet<UrlId>, AskError> {
+        let plan = Plan::of_several(&self.query, instant(self.now)?)?;
+        plan.expect_whole()?;
+        let plan = plan.with_related(self.related.clone()).ok_or_else(|| {
+            AskError::Wrong("the pages of the query's relations are not those that it has".to_owned())
+        })?;
+        let question = Question::part(store, access.clone(), plan, 0)?.within(Running::new(limits, false));
+        let question = question.with_statistics(self.words.clone());
+        Ok(question.pages()?.into_iter().map(|page| question.rows.origin(page).2).collect())
+    }
+}
+
+/// One of several archives that are exported.
+#[derive(Debug)]
+pub enum Exported<'a> {
+    /// A folder of this machine, without what the rules hide.
+    Folder(&'a Store, Access),
+    /// An archive that another machine serves.
+    Node(Sender<'a>),
+}
+
+/// A node that sends its rows.
+#[derive(Debug)]
+pub struct Sender<'a> {
+    node: &'a Node,
+    http: &'a Http,
+    chosen: Option<Chosen>,
+}
+
+impl Asked<'_> {
+    /// What a query chooses of all archives, if there is one. Days and hours without a zone are in UTC.
+    ///
+    /// # Errors
+    /// When the query is wrong, or not one for whole exports, no archive answers, or a folder cannot be read.
+    pub fn choose(&mut self, query: Option<&str>, now: DateTime<Utc>) -> Result<Option<Chosen>, AskError> {
+        let Some(query) = query else {
+            self.look()?;
+            return Ok(None);
+        };
+        let plan = Plan::of_several(query, now)?;
+        plan.expect_whole()?;
+        let now = now.timestamp_micros();
+        let asking = Asking { query, now, limit: None };
+        let (words, related) = self.insist(|asked| {
+            let words = plan.reads_texts().then(|| asked.words(asking, &[])).transpose()?;
+            Ok((words, asked.related(&plan, asking, &[])?))
+        })?;
+        Ok(Some(Chosen { query: query.to_owned(), now, words, related }))
+    }
+
+    /// The archives that answer, in their order, to be exported.
+    #[must_use]
+    pub fn exported(&self, chosen: Option<&Chosen>) -> Vec<Exported<'_>> {
+        let exported = self.sources.iter().map(|(_, source)| match source {
+            Source::Folder(store, access) => Exported::Folder(store, access.clone()),
+            Source::Node(node) => Exported::Node(Sender { node, http: &self.http, chosen: chosen.cloned() }),
+        });
+        exported.collect()
+    }
+}
+
+impl Sender<'_> {
+    /// The query that chooses its pages.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        Some(&self.chosen.as_ref()?.query)
+    }
+
+    /// Passes its rows, piece by piece, each in a file without a name that is read from its beginning.
+    ///
+    /// # Errors
+    /// [`AskError::Lost`], and what `take` reports.
+    pub fn send<E: From<AskError>>(
+        &self,
+        rows: ExportRows,
+        take: &mut dyn FnMut(File) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut from, mut state) = (None, None);
+        loop {
+            let (file, known, next) = self.piece(rows, from).map_err(|error| self.lost(error))?;
+            if *state.get_or_insert(known) != known {
+                return Err(self.lost(NodeError::Failed("it was rebuilt meanwhile".to_owned())).into());
+            }
+            take(file)?;
+            match next {
+                Some(next) if from.is_some_and(|from: ExportPlace| next.key() <= from.key()) => {
+                    return Err(self.senseless("its rows do not go on").into());
+                }
+                Some(next) => from = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The error that its rows make no sense.
+    #[must_use]
+    pub fn senseless(&self, what: &str) -> AskError {
+        self.lost(NodeError::Senseless(what.to_owned()))
+    }
+
+    fn lost(&self, error: NodeError) -> AskError {
+        AskError::Lost { name: self.node.name().to_owned(), error }
+    }
+
+    fn piece(
+        &self,
+        rows: ExportRows,
+        from: Option<ExportPlace>,
+    ) -> Result<(File, Option<u64>, Option<ExportPlace>), NodeError> {
+        let failed = |error: io::Error| NodeError::Failed(format!("its rows cannot be kept: {error}"));
+        let mut file = tempfile::tempfile().map_err(failed)?;
+        let mut next = None;
+        let ask = Ask::Export(Wanted { rows, chosen: self.chosen.clone(), from, room: ROOM_MAX });
+        let left = AtomicU64::new(self.http.bytes_max);
+        let head = self.node.ask(self.http, &ask, (&left, None), &mut |line| {
+            match line {
+                Line::Rows(piece) => {
+                    let bytes = BASE64_STANDARD.decode(piece);
+                    let bytes = bytes.map_err(|error| NodeError::Senseless(error.to_string()))?;
+                    file.write_all(&bytes).map_err(failed)?;
+                }
+                Line::Place(place) => next = Some(place),
+                Line::End { .. } => {}
+                _ => return Err(unasked()),
+            }
+            Ok(())
+        })?;
+        file.rewind().map_err(failed)?;
+        Ok((file, head.state, next))
+    }
+}

@@ -1,0 +1,133 @@
+//! Copies of pages of several archives, some of them on other machines, to plan what a budget would buy: a sample of all together.
+
+use archive_storage::{Store, UrlId};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::answer::instant;
+use super::asked::{Asked, unasked};
+use super::exported::Chosen;
+use super::wire::{Ask, Line};
+use super::{AskError, NodeError};
+use crate::access::Access;
+use crate::query::{Limits, Plan};
+use crate::selection::RefreshRules;
+use crate::selection::freshness::{Belief, PageModel, copies_of};
+use crate::selection::plan::{SAMPLE_MAX, Sample};
+
+/// Which copies are asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CopiesWanted {
+    /// Of which pages; none for all.
+    chosen: Option<Chosen>,
+    /// As of when, microseconds since 1970.
+    now: i64,
+    /// How many are left out at the beginning, and every which is sent then; none to count them.
+    every: Option<(usize, usize)>,
+}
+
+/// What an archive says of its copies.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CopiesSent {
+    rules: RefreshRules,
+    count: u64,
+    /// The numbers of each, as their bits.
+    copies: Vec<[u64; COLUMNS]>,
+}
+
+/// Numbers of a copy.
+const COLUMNS: usize = 7;
+
+/// Copies of pages, all or a sample of them.
+#[derive(Debug)]
+pub struct Copies {
+    /// The rules of refreshes of each archive.
+    pub rules: Vec<RefreshRules>,
+    /// How many copies there are.
+    pub count: usize,
+    /// As many of them as [`Sample::of`] would compute with.
+    pub sampled: Vec<PageModel>,
+}
+
+/// Answers with an archive's copies.
+pub(super) fn copies(
+    store: &Store,
+    access: &Access,
+    CopiesWanted { chosen, now, every }: &CopiesWanted,
+    limits: Limits,
+) -> Result<Line, AskError> {
+    let pages = chosen.as_ref().map(|chosen| chosen.pages(store, access, limits)).transpose()?;
+    let all = copies_of(store, pages.as_ref(), instant(*now)?)?;
+    let chosen = every.map(|(left_out, step)| all.iter().skip(left_out).step_by(step.max(1)));
+    let copies = chosen.into_iter().flatten().take(SAMPLE_MAX).map(|copy| {
+        let PageModel { id, importance, weight, belief, age, announced } = *copy;
+        let numbers = [importance, weight, belief.per_day, belief.shape, age, announced].map(f64::to_bits);
+        let [a, b, c, d, e, f] = numbers;
+        [u64::from(id.0), a, b, c, d, e, f]
+    });
+    let copies = copies.collect();
+    Ok(Line::Copies(CopiesSent {
+        rules: RefreshRules::kept(store.state())?,
+        count: all.len() as u64,
+        copies,
+    }))
+}
+
+/// A copy that makes sense.
+fn checked([id, numbers @ ..]: [u64; COLUMNS]) -> Option<PageModel> {
+    let numbers = numbers.map(f64::from_bits);
+    let [importance, weight, per_day, shape, age, announced] = numbers;
+    let is_sound = numbers.iter().all(|number| number.is_finite() && *number >= 0.0);
+    let is_copy = is_sound && per_day > 0.0 && shape > 0.0 && announced < 1.0;
+    let id = UrlId(u32::try_from(id).ok()?);
+    is_copy.then_some(PageModel { id, importance, weight, belief: Belief { per_day, shape }, age, announced })
+}
+
+impl Asked<'_> {
+    /// The copies of the pages of all archives, or of those that a query finds, as if one archive had all.
+    ///
+    /// # Errors
+    /// As [`Asked::choose`], and when the query asks for something other than pages.
+    pub fn copies(&mut self, query: Option<&str>, now: DateTime<Utc>) -> Result<Copies, AskError> {
+        if let Some(query) = query {
+            Plan::of_several(query, now)?.expect_pages()?;
+        }
+        let chosen = self.choose(query, Utc::now())?;
+        let now = now.timestamp_micros();
+        self.insist(|asked| {
+            let of = |every: &(dyn Fn(usize) -> Option<(usize, usize)> + Sync)| {
+                asked.each(|place, ask| {
+                    let mut sent = None;
+                    let wanted = CopiesWanted { chosen: chosen.clone(), now, every: every(place) };
+                    ask(&Ask::Copies(wanted), &mut |line| {
+                        match line {
+                            Line::Copies(copies) => sent = Some(copies),
+                            Line::End { .. } => {}
+                            _ => return Err(unasked()),
+                        }
+                        Ok(())
+                    })?;
+                    let senseless = || NodeError::Senseless("these are no copies".to_owned());
+                    let CopiesSent { rules, count, copies } = sent.ok_or_else(senseless)?;
+                    let copies: Option<Vec<PageModel>> = copies.into_iter().map(checked).collect();
+                    let count = usize::try_from(count).ok().filter(|count| *count <= u32::MAX as usize);
+                    Ok((rules, count.ok_or_else(senseless)?, copies.ok_or_else(senseless)?))
+                })
+            };
+            let counts: Vec<usize> = of(&|_| None)?.into_iter().map(|(_, count, _)| count).collect();
+            let count = counts.iter().sum();
+            let step = Sample::step(count);
+            // Every which of all, in the order of the archives.
+            let left_out = |place: usize| {
+                let before: usize = counts.iter().take(place).sum();
+                (step - before % step) % step
+            };
+            let mut all = Copies { rules: Vec::new(), count, sampled: Vec::new() };
+            for (rules, _, copies) in of(&|place| Some((left_out(place), step)))? {
+                all.rules.push(rules);
+                all.sampled.extend(copies);
+            }
+            Ok(all)
+        })
+    }
+}

@@ -19,13 +19,12 @@ use super::best_sites;
 use super::captures::record_of;
 use super::columnar::Best;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::digests::{Digest, PageDigest};
 use super::explain::source;
 use super::group_columns::{Counted, Wanted};
 use super::hits::Hits;
 use super::prefilter::Test;
-use super::rows::{
-    Chosen, Digest, DocumentReader, PageDigest, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort,
-};
+use super::rows::{Chosen, DocumentReader, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort};
 use super::running::Running;
 use super::topics::Topics;
 use super::value::Value;

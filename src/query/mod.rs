@@ -35,6 +35,7 @@ mod coded;
 mod columnar;
 mod columns;
 mod details;
+mod digests;
 mod element_checks;
 mod element_index;
 mod element_reading;
@@ -92,6 +93,7 @@ pub use archive::{ArchiveRows, ArchiveRowsError};
 pub(crate) use as_of::AsOf;
 pub use columns::ColumnKind;
 pub use details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+pub use digests::{Digest, PageDigest};
 pub use elements::NODES_LOOKED_AT_MAX;
 pub use execute::Answer;
 pub use explain::{Seen, Step};
@@ -100,8 +102,7 @@ pub use plan::{Context, Heading, Plan};
 pub use portions::{DOUBTFUL_MAX, Doubt, Portion, Taken};
 pub use question::{Question, select};
 pub use rows::{
-    Chosen, Digest, DocumentReader, PageDigest, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow,
-    Sort, Sum,
+    Chosen, DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort, Sum,
 };
 pub use running::{Late, Limits, MEMORY_MIN, MEMORY_USUAL, Running, SPILLED_BYTES_MAX};
 pub use sent::Sent;

@@ -8,9 +8,10 @@ use archive_grammar::Relation;
 use archive_storage::UrlId;
 use rayon::prelude::*;
 
+use super::digests::{Digest, PageDigest};
 use super::hits::{Found, Hits};
 use super::plan::{Plan, Scores, Search};
-use super::rows::{Digest, PageDigest, PageRow, Rows, RowsError};
+use super::rows::{PageRow, Rows, RowsError};
 use super::subject::newest;
 use super::{Error, FullText, explain};
 use crate::parse::LinkKind;

@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 
 use super::Plan;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::digests::{Digest, PageDigest};
 use super::hits::Hits;
 use super::running::{self, Running};
 use super::value::Value;
@@ -216,28 +217,6 @@ pub struct Sum {
     pub least: Value,
     /// The greatest value.
     pub most: Value,
-}
-
-/// The digest of a capture's content; all zeros for none.
-pub type Digest = [u8; 16];
-/// That of a page's newest capture that is no 304, and the page.
-pub type PageDigest = (Digest, UrlId);
-
-/// A digest as a text; an empty one for none.
-pub(super) fn hexadecimal(digest: &Digest) -> String {
-    let digit = |digit: u8| char::from(b"0123456789abcdef"[usize::from(digit & 15)]);
-    if *digest == Digest::default() {
-        return String::new();
-    }
-    let mut text = String::with_capacity(2 * digest.len());
-    text.extend(digest.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]));
-    text
-}
-
-/// The digest that is such a text.
-pub(super) fn digest_of(text: &str) -> Option<Digest> {
-    let is_one = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
-    is_one.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(u128::to_be_bytes)
 }
 
 /// Reads the tree of an XML document.

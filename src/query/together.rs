@@ -22,11 +22,10 @@ use self::part::First;
 pub(super) use self::part::Part;
 use super::archive::{ArchiveRows, ArchiveRowsError};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::digests::{Digest, PageDigest};
 use super::hits::Hits;
 use super::plan::Plan;
-use super::rows::{
-    Chosen, Digest, DocumentReader, PageDigest, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort,
-};
+use super::rows::{Chosen, DocumentReader, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort};
 use super::running::Running;
 use super::value::Value;
 use crate::access::Access;

@@ -118,6 +118,7 @@ const CANONICAL: &[(&str, &str)] = &[
         "page //a select //title, length(//a/@href) as n",
     ),
     ("captures / 2 > 1 order by //dc:* desc", "page captures / 2 > 1 order by //dc:* desc"),
+    ("e +  and-=   a", "page e + and- = a"),
 ];
 
 #[test]

@@ -102,12 +102,14 @@ impl<T: PartialEq> PartialEq for Spanned<T> {
 pub struct Field(String);
 
 impl Field {
-    /// The field that people call `name`, for example `Last  Seen` or `well-formed`.
+    /// The field that people call `name`, for example `Last  Seen` or `well-formed`. A `-` at the end stays: without it `and-` would be
+    /// another word.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let words: Vec<_> =
             name.split(|c: char| c.is_whitespace() || c == '-').filter(|word| !word.is_empty()).collect();
-        Self(words.join("_").to_lowercase())
+        let end = if name.ends_with('-') { "-" } else { "" };
+        Self(words.join("_").to_lowercase() + end)
     }
 
     /// The name in its normal form, for example `last_seen`.

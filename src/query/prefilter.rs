@@ -102,12 +102,13 @@ impl<'a> Test<'a> {
     /// columns say nothing about it.
     pub(super) fn of(filter: &Filter, known: Known<'a, '_>) -> Result<(Option<Self>, bool), RowsError> {
         let Filter::All(parts) = filter else {
-            if let Some(test) = Self::exact(filter, known)? {
-                return Ok((Some(test), true));
-            }
             let of_pages = known.target == Target::Pages;
-            let may_hold = if of_pages { known.passes.structured(filter, known.hits)? } else { None };
-            return Ok((may_hold.map(|(each, _)| Self::Each(each)), false));
+            if of_pages && let Some((each, is_exact)) = known.passes.structured(filter, known.hits)? {
+                return Ok((Some(Self::Each(each)), is_exact));
+            }
+            let test = Self::exact(filter, known)?;
+            let is_exact = test.is_some();
+            return Ok((test, is_exact));
         };
         // A pass over all pages is for nothing where others leave only a few.
         let (late, soon): (Vec<&Filter>, Vec<&Filter>) = parts.iter().partition(|part| part.has(needs_pass));

@@ -60,7 +60,11 @@ fn answer(path: &str, round: usize) -> Vec<u8> {
             Err(_) => return nothing(),
         },
     };
-    let line = [server(number, round), content_type(number + round).to_vec()].concat();
+    let own = match number % 3 {
+        0 => format!("X-Round: {round}\r\nX-Number: n{number}\r\nX-Again: n{}\r\n", number % 2),
+        _ => String::new(),
+    };
+    let line = [server(number, round), content_type(number + round).to_vec(), own.into()].concat();
     let head = |status: &str| [format!("HTTP/1.1 {status} -\r\nETag: \"a\"\r\n").as_bytes(), &line].concat();
     let body =
         format!("<title>{number}</title> a page of some length that stays as it is {}", number % 5).repeat(9);
@@ -109,7 +113,7 @@ fn three_rounds() -> Archive {
 }
 
 /// Conditions on what answers said, alone and with others.
-const CONDITIONS: [&str; 41] = [
+const CONDITIONS: [&str; 52] = [
     "server = \"nginx/1.18.0\"",
     "server = \"NGINX/1.18.0\"",
     "server != \"nginx/1.18.0\"",
@@ -144,6 +148,17 @@ const CONDITIONS: [&str; 41] = [
     "server is empty or charset is empty",
     "(server ~ \"nginx*\" or status = 404) and not charset = utf-8",
     "header(\"server\") contains \"apache\" and charset = utf-8",
+    "header(\"server\") = \"nginx/1.18.0\"",
+    "header(\"Content-Type\") starts with \"text/\"",
+    "header(\"ETag\") is not empty",
+    "header(\"x-round\") is empty",
+    "not header(\"X-Round\") = \"1\"",
+    "header(\"x-round\") in (\"0\", \"2\") or charset is empty",
+    "header(\"x-number\") > \"n3\"",
+    "header(\"x-number\") = header(\"x-again\")",
+    "length(header(\"server\")) > 100",
+    "header(\"location\") ends with \"0\"",
+    "header(\"content-length\") contains \"4\" and not header(\"x-round\") is empty",
     "hops contains \"L\"",
     "hops = \"L\" and not server is empty",
     "hops is empty",
@@ -188,7 +203,7 @@ fn answers_stay_the_same(archive: &Archive) {
 }
 
 /// What was noted of each capture: a text for each column, none where the record has to be read.
-fn noted(archive: &Path) -> Vec<[Option<String>; 5]> {
+fn noted(archive: &Path) -> Vec<[Option<String>; 6]> {
     let store = Store::read_only(archive).unwrap();
     let Some(noted) = Noted::open(&store).unwrap() else { return Vec::new() };
     let said = |column, code| match noted.said(column, code) {
@@ -197,13 +212,13 @@ fn noted(archive: &Path) -> Vec<[Option<String>; 5]> {
         Said::Name(name) => Some(name.to_owned()),
         Said::Milliseconds(milliseconds) => Some(milliseconds.to_string()),
     };
-    let columns = [Column::Server, Column::Charset, Column::Hops, Column::Failure, Column::ResponseTime].map(
-        |column| {
-            let codes =
-                (0..noted.columns.blocks()).flat_map(|block| noted.columns.values(block, column).unwrap());
-            codes.map(|code| said(column, code)).collect::<Vec<_>>()
-        },
-    );
+    let columns =
+        [Column::Server, Column::Charset, Column::Hops, Column::Failure, Column::ResponseTime, Column::Head];
+    let columns = columns.map(|column| {
+        let codes =
+            (0..noted.columns.blocks()).flat_map(|block| noted.columns.values(block, column).unwrap());
+        codes.map(|code| said(column, code)).collect::<Vec<_>>()
+    });
     (0..columns[0].len()).map(|capture| columns.each_ref().map(|said| said[capture].clone())).collect()
 }
 
@@ -239,6 +254,7 @@ fn conditions_hold_by_what_was_noted_where_they_hold_by_the_records() {
         ("count pages charset = utf-8 and depth < 3", "pages, depth, newest, charset", 0),
         ("count captures response_time * 1000 > 1 seconds", "captures, responsetime", odd.len()),
         ("count captures server = \"one two\"", "captures, server", unknown),
+        ("count captures header(\"x-round\") = \"1\"", "captures, head", odd.len()),
         ("count captures server = \"one two\" and status = 500", "captures, status, server", 0),
     ] {
         let what = columns.replacen(", ", " by prepared columns, which decide: ", 1);
@@ -268,7 +284,7 @@ fn a_later_run_keeps_what_was_noted_before_and_a_rebuild_notes_it_anew() {
     archive.run::<&str>("rebuild", &[]).succeeded();
     let rebuilt = noted(&archive.path);
     assert_eq!(rebuilt.len(), third.len());
-    let count = |all: &[[Option<String>; 5]]| all.iter().flatten().filter(|said| said.is_none()).count();
+    let count = |all: &[[Option<String>; 6]]| all.iter().flatten().filter(|said| said.is_none()).count();
     assert_eq!(count(&rebuilt[..second.len()]), count(&second), "{rebuilt:?}");
     answers_stay_the_same(&archive);
     // Repacked records say the same.

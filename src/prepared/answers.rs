@@ -1,11 +1,12 @@
-//! What the answers of servers said of themselves: Server, charset and response time, how they were found, and why nothing
-//! answered, by codes, a row for each capture.
+//! What the answers of servers said of themselves: Server, charset, other headers and response time, how they were found, and why
+//! nothing answered, by codes, a row for each capture.
 //!
 //! Whoever records a capture has this at hand, so it is noted in memory then ([`note`]) and written when the archive is closed; reading the
 //! records again would take minutes. Of older captures the file from before has it: captures keep their numbers as long as the state
 //! keeps its identity. What nobody noted is unknown, and readers look into the record. Names come from strangers, so only so many get a
 //! code; captures with others are unknown.
 
+mod heads;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,8 @@ use archive_storage::warc::{HttpHead, split};
 use archive_storage::{CaptureId, CaptureKind, State, Store};
 use bytes::Bytes;
 
+use heads::{HEAD_BYTES_MAX, Values, header};
+
 use super::file::{BLOCK_ROWS, Reader, Stamp, TEXTS_BYTES_MAX, Writer};
 use super::{Column, Prepared, PreparedError, captures, open};
 use crate::ledger::{FIELD_ERASED, FIELD_ERROR, FIELD_FETCH_MS, FIELD_HOPS};
@@ -26,12 +29,38 @@ use crate::parse::charset_parameter;
 /// The file in the archive's folder.
 pub const ANSWERS_FILE: &str = "state/answers.prepared";
 
-/// Names of servers, of charsets, chains of hops and failures that get a code.
-const NAMES_MAX: [usize; NAMES] = [1 << 12, 1 << 8, 1 << 10, 1 << 10];
-/// Bytes of a name that gets one.
-const NAME_BYTES_MAX: usize = 128;
-const ALL_NAMES_MAX: usize = NAMES_MAX[0] + NAMES_MAX[1] + NAMES_MAX[2] + NAMES_MAX[3];
-const _: () = assert!((ALL_NAMES_MAX + NAMES) * (NAME_BYTES_MAX + 2) <= TEXTS_BYTES_MAX as usize);
+/// How many names of a column get a code, and how many bytes one of them and all of them may have.
+#[derive(Clone, Copy)]
+struct Most {
+    count: usize,
+    bytes: usize,
+    all_bytes: usize,
+}
+
+impl Most {
+    const fn of(count: usize, bytes: usize) -> Self {
+        Self { count, bytes, all_bytes: count * bytes }
+    }
+}
+
+/// Of servers, charsets, chains of hops, failures and heads.
+const MOST: [Most; NAMES] = [
+    Most::of(1 << 12, 128),
+    Most::of(1 << 8, 128),
+    Most::of(1 << 10, 128),
+    Most::of(1 << 10, 128),
+    Most { count: 1 << 15, bytes: HEAD_BYTES_MAX, all_bytes: 6 << 20 },
+];
+const _: () = {
+    let (mut bytes, mut column) = (0, 0);
+    while column < NAMES {
+        let Most { count, bytes: most, all_bytes } = MOST[column];
+        assert!(count < (u16::MAX - FIRST) as usize && most <= u16::MAX as usize);
+        bytes += 2 + 2 * count + all_bytes;
+        column += 1;
+    }
+    assert!(bytes <= TEXTS_BYTES_MAX as usize);
+};
 
 /// Codes: nobody noted it, or it has no code; it is known that there is none; and that of the first name, or of 0 milliseconds.
 const UNKNOWN: u16 = 0;
@@ -39,9 +68,11 @@ const ABSENT: u16 = 1;
 const FIRST: u16 = 2;
 
 /// The columns; those of names come first.
-const COLUMNS: [Column; 5] =
-    [Column::Server, Column::Charset, Column::Hops, Column::Failure, Column::ResponseTime];
-const NAMES: usize = 4;
+const COLUMNS: [Column; 6] =
+    [Column::Server, Column::Charset, Column::Hops, Column::Failure, Column::Head, Column::ResponseTime];
+const NAMES: usize = 5;
+/// The last of names.
+const HEADS: usize = NAMES - 1;
 
 /// What is known of a capture, a code a column.
 type Row = [u16; COLUMNS.len()];
@@ -56,18 +87,22 @@ fn field<'a>(metadata: &'a [(String, String)], name: &str) -> Option<&'a str> {
 struct Names {
     names: Vec<String>,
     codes: HashMap<String, u16>,
+    /// Of all names together.
+    bytes: usize,
 }
 
 impl Names {
     /// The code of a name, which is given one if there is room. An empty name is the same as none.
-    fn code(&mut self, name: Option<&str>, most: usize) -> u16 {
+    fn code(&mut self, name: Option<&str>, most: Most) -> u16 {
         let Some(name) = name.filter(|name| !name.is_empty()) else { return ABSENT };
         if let Some(code) = self.codes.get(name) {
             return *code;
         }
-        if name.len() > NAME_BYTES_MAX || self.names.len() >= most {
+        let bytes = self.bytes + name.len();
+        if name.len() > most.bytes || self.names.len() >= most.count || bytes > most.all_bytes {
             return UNKNOWN;
         }
+        self.bytes = bytes;
         let code = FIRST + self.names.len() as u16;
         self.names.push(name.to_owned());
         self.codes.insert(name.to_owned(), code);
@@ -81,17 +116,22 @@ struct Noted {
     /// Rows of whole blocks by their number, so that none takes more than its bytes.
     blocks: BTreeMap<u32, Vec<Row>>,
     names: [Names; NAMES],
+    values: Values,
 }
 
 impl Noted {
     fn add(&mut self, id: CaptureId, kind: CaptureKind, head: &HttpHead, metadata: &[(String, String)]) {
         let charset = head.get("content-type").and_then(charset_parameter).map(str::to_lowercase);
         let [hops, failure] = [FIELD_HOPS, FIELD_ERROR].map(|name| field(metadata, name));
-        let names = [head.get("server"), charset.as_deref(), hops, failure];
+        let kept = self.values.kept(head);
+        let names = [head.get("server"), charset.as_deref(), hops, failure, kept.as_deref()];
         let mut row = [UNKNOWN; COLUMNS.len()];
-        let codes = self.names.iter_mut().zip(NAMES_MAX).zip(names);
+        let codes = self.names.iter_mut().zip(MOST).zip(names);
         for (code, ((known, most), name)) in row.iter_mut().zip(codes) {
             *code = known.code(name, most);
+        }
+        if let (None, Some(code)) = (kept, row.get_mut(HEADS)) {
+            *code = UNKNOWN;
         }
         let [.., time] = &mut row;
         *time = response_ms(kind, metadata).map_or(ABSENT, |ms| {
@@ -172,7 +212,7 @@ fn before(path: &Path, stamp: Stamp) -> Option<(Reader, [Names; NAMES])> {
         return None;
     }
     let mut known = <[Names; NAMES]>::default();
-    for ((known, most), names) in known.iter_mut().zip(NAMES_MAX).zip(names_of(reader.texts())?) {
+    for ((known, most), names) in known.iter_mut().zip(MOST).zip(names_of(reader.texts())?) {
         let codes = names.iter().map(|name| known.code(Some(name), most));
         if !codes.eq((FIRST..).take(names.len())) {
             return None;
@@ -259,9 +299,7 @@ pub(crate) fn write_without(
                 .filter_map(|codes| codes.get_mut(place))
                 .for_each(|code| *code = UNKNOWN.into());
         }
-        for (codes, ((left, names), most)) in
-            columns.iter_mut().zip(left.iter_mut().zip(&names).zip(NAMES_MAX))
-        {
+        for (codes, ((left, names), most)) in columns.iter_mut().zip(left.iter_mut().zip(&names).zip(MOST)) {
             for code in codes {
                 let name = code.checked_sub(FIRST.into()).and_then(|number| names.names.get(number as usize));
                 if let Some(name) = name {
@@ -274,13 +312,19 @@ pub(crate) fn write_without(
     writer.finish_with(&texts(&left))
 }
 
-/// The codes in a file of the codes that were noted, for each column of names; new names are added to those of the file.
+/// The codes in a file of the codes that were noted, for each column of names; new names are added to those of the file. Heads lose
+/// what turned out to differ too much in all of them.
 fn codes_of(noted: &Noted, names: &mut [Names; NAMES]) -> Vec<Vec<u16>> {
-    let of_column = |((noted, names), most): ((&Names, &mut Names), usize)| {
-        let codes = noted.names.iter().map(|name| names.code(Some(name), most));
-        [UNKNOWN, ABSENT].into_iter().chain(codes).collect()
+    let all_heads = [&noted.names, &*names].map(|names| names[HEADS].names.iter());
+    let values = Values::of(all_heads.into_iter().flatten());
+    let of_column = |(place, ((noted, names), most)): (usize, ((&Names, &mut Names), Most))| {
+        let code = |name: &String| match place {
+            HEADS => names.code(Some(&values.left(name)), most),
+            _ => names.code(Some(name), most),
+        };
+        [UNKNOWN, ABSENT].into_iter().chain(noted.names.iter().map(code)).collect()
     };
-    noted.names.iter().zip(names).zip(NAMES_MAX).map(of_column).collect()
+    noted.names.iter().zip(names).zip(MOST).enumerate().map(of_column).collect()
 }
 
 /// Names as they are stored: of each column how many there are, and the length and the bytes of each.
@@ -289,7 +333,7 @@ fn texts(names: &[Names; NAMES]) -> Vec<u8> {
     for Names { names, .. } in names {
         bytes.extend((names.len() as u16).to_le_bytes());
         for name in names {
-            bytes.push(name.len() as u8);
+            bytes.extend((name.len() as u16).to_le_bytes());
             bytes.extend(name.as_bytes());
         }
     }
@@ -299,13 +343,14 @@ fn texts(names: &[Names; NAMES]) -> Vec<u8> {
 /// The names of each column, if that is what the bytes are.
 fn names_of(mut bytes: &[u8]) -> Option<[Vec<String>; NAMES]> {
     let mut names = [const { Vec::new() }; NAMES];
-    for (names, most) in names.iter_mut().zip(NAMES_MAX) {
+    for (names, most) in names.iter_mut().zip(MOST) {
         let (count, rest) = bytes.split_first_chunk()?;
         bytes = rest;
         let count = usize::from(u16::from_le_bytes(*count));
-        for _ in 0..Some(count).filter(|count| *count <= most)? {
-            let (length, rest) = bytes.split_first()?;
-            let length = Some(usize::from(*length)).filter(|length| (1..=NAME_BYTES_MAX).contains(length))?;
+        for _ in 0..Some(count).filter(|count| *count <= most.count)? {
+            let (length, rest) = bytes.split_first_chunk()?;
+            let length = usize::from(u16::from_le_bytes(*length));
+            let length = Some(length).filter(|length| (1..=most.bytes).contains(length))?;
             let (name, rest) = rest.split_at_checked(length)?;
             bytes = rest;
             names.push(String::from_utf8(name.to_vec()).ok()?);
@@ -325,7 +370,7 @@ pub enum Said<'a> {
     Unknown,
     /// There is none.
     Nothing,
-    /// The name of a server or charset, hops, or a failure.
+    /// The name of a server or charset, hops, a failure, or a header.
     Name(&'a str),
     /// How long the answer took.
     Milliseconds(u64),
@@ -360,6 +405,18 @@ impl Answers {
         match names {
             Some(names) => names.get(number as usize).map_or(Said::Unknown, |name| Said::Name(name)),
             None => Said::Milliseconds(number),
+        }
+    }
+
+    /// What the code of a head means for the first header of a name.
+    #[must_use]
+    pub fn header(&self, code: u64, name: &str) -> Said<'_> {
+        match self.said(Column::Head, code) {
+            Said::Name(head) => match header(head, name) {
+                Some(value) => value.map_or(Said::Unknown, Said::Name),
+                None => Said::Nothing,
+            },
+            other => other,
         }
     }
 

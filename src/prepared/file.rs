@@ -39,7 +39,7 @@ const WORTH: usize = 6;
 const CHUNKS_MAX: u64 = (u32::MAX / BLOCK_ROWS + 1) as u64 * u8::MAX as u64;
 
 /// Bytes of texts that a file may have.
-pub(super) const TEXTS_BYTES_MAX: u64 = 1 << 20;
+pub(super) const TEXTS_BYTES_MAX: u64 = 8 << 20;
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]

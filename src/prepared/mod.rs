@@ -11,6 +11,7 @@ mod captures;
 mod facts;
 mod file;
 mod prior;
+mod redirects;
 mod sample;
 mod sites;
 
@@ -32,6 +33,8 @@ pub use facts::{Facts, KINDS_END, Pages, is_page, kind, seen};
 pub use file::{BLOCK_ROWS, PreparedError};
 use file::{Packed, Reader, Stamp, Writer};
 pub use prior::{PRIOR_FILE, archive_prior, is_signal, prior, rates_of_others};
+use redirects::Redirects;
+pub(crate) use redirects::each_list;
 pub use sample::{SAMPLE_FILE, Sampled, sample, sample_step};
 pub use sites::{SiteColumn, SiteSums, Sites};
 
@@ -106,6 +109,8 @@ pub enum Column {
     Digest,
     /// The number of that capture and 1 more; 0 without one.
     Newest,
+    /// The number of the URL to which a page redirects and 1 more; 0 if to none.
+    Redirect,
     // The next are of captures alone, which have kind, host, site, status, media type, size and stored bytes, too.
     /// Microseconds since 1970.
     Time,
@@ -116,11 +121,13 @@ pub enum Column {
     Charset,
     Hops,
     Failure,
+    /// See [`Answers::header`].
+    Head,
     ResponseTime,
 }
 
 /// Columns of pages: all to the last that they have.
-const COLUMNS: usize = Column::Newest as usize + 1;
+const COLUMNS: usize = Column::Redirect as usize + 1;
 
 /// Columns of [`Facts`].
 const FACTS: usize = Column::Language as usize + 1;
@@ -171,6 +178,7 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
     let block_rows = block_rows.clamp(1, BLOCK_ROWS);
     let pages = Pages::open(state)?;
     pages.expect_all()?;
+    let redirects = redirects::all(state)?;
     let mut sites = vec![SiteSums::default(); state.site_count() as usize];
     let mut writer = Writer::begin(&folder.join(FILE), of_pages(state), block_rows)?;
     let mut by_site = SiteWriter::begin(state, folder, block_rows)?;
@@ -179,7 +187,8 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
     let together = PAGES_TOGETHER as u32 / block_rows * block_rows;
     for first in (0..state.url_count()).step_by(together as usize) {
         let rows = Row::read(state, first..first.saturating_add(together).min(state.url_count()))?;
-        let blocks = rows.par_chunks(block_rows as usize).map(|rows| Block::of(&pages, &writer, rows));
+        let blocks =
+            rows.par_chunks(block_rows as usize).map(|rows| Block::of((&pages, &redirects), &writer, rows));
         for mut block in blocks.collect::<Result<Vec<_>, _>>()? {
             block.packed.iter().try_for_each(|packed| writer.push(packed))?;
             by_site.add(&block.sites)?;
@@ -244,8 +253,12 @@ struct Block {
 }
 
 impl Block {
-    fn of(pages: &Pages<'_>, writer: &Writer, rows: &[Row]) -> Result<Self, Error> {
-        let (mut columns, facts) = columns_of(pages, rows)?;
+    fn of(
+        (pages, redirects): (&Pages<'_>, &Redirects),
+        writer: &Writer,
+        rows: &[Row],
+    ) -> Result<Self, Error> {
+        let (mut columns, facts) = columns_of((pages, redirects), rows)?;
         let packed = columns.iter().map(|values| writer.packed(values)).collect::<Result<_, _>>()?;
         let sites = columns.swap_remove(Column::Site as usize);
         let sampled = sample::sampled(pages, rows).collect::<Result<_, _>>()?;
@@ -286,7 +299,10 @@ impl Row {
 }
 
 /// The columns of some pages, and the facts of those that are pages.
-fn columns_of(pages: &Pages<'_>, rows: &[Row]) -> Result<(Vec<Vec<u64>>, Vec<Facts>), StateError> {
+fn columns_of(
+    (pages, redirects): (&Pages<'_>, &Redirects),
+    rows: &[Row],
+) -> Result<(Vec<Vec<u64>>, Vec<Facts>), StateError> {
     let mut all_facts = Vec::with_capacity(rows.len());
     let mut columns = [const { Vec::new() }; COLUMNS];
     columns.iter_mut().for_each(|column| column.reserve(rows.len()));
@@ -310,6 +326,8 @@ fn columns_of(pages: &Pages<'_>, rows: &[Row]) -> Result<(Vec<Vec<u64>>, Vec<Fac
             set(Column::Seed, page.flags.has_any(page_flags::SEED).into());
             set(Column::Refusal, page_flags::refusal_code(page.flags).into());
             set(Column::Hop, page.via.map_or(0, |_| page.hop.into()));
+            let target = redirects.get(id).filter(|_| facts.captures > 0);
+            set(Column::Redirect, target.map_or(0, |target| u64::from(target.0) + 1));
             all_facts.push(facts);
         }
         for (column, value) in columns.iter_mut().zip(values) {

@@ -1,14 +1,16 @@
 //! Conditions on what answers said of themselves, by the codes of prepared columns: each is decided once for each code. The record is read
 //! of captures that have none.
 
+use std::cell::Cell;
+
 use archive_grammar::Target;
 use archive_storage::{CaptureId, Store};
 use rayon::prelude::*;
 
 use super::block_rows::Rows;
-use super::calculated::Given;
+use super::calculated::{Given, Values};
 use super::captures::record_of;
-use super::columns::Column;
+use super::columns::{Column, Path};
 use super::details::Record;
 use super::expr;
 use super::filter::Filter;
@@ -20,9 +22,14 @@ use crate::prepared::{Answers, Column as Stored, Prepared, Said};
 
 type Found<T> = Result<T, RowsError>;
 
-/// The column with the codes of a field, if it is such a one.
-pub(super) fn column(field: Column) -> Option<Stored> {
-    match field {
+/// The column whose codes decide a condition, if there is such a one.
+pub(super) fn column(filter: &Filter) -> Option<Stored> {
+    if filter.is_of_headers() {
+        return Some(Stored::Head);
+    }
+    let fields = filter.fields()?;
+    let [Path { via: None, column }] = fields.as_slice() else { return None };
+    match column {
         Column::Server => Some(Stored::Server),
         Column::Charset => Some(Stored::Charset),
         Column::Path => Some(Stored::Hops),
@@ -48,13 +55,55 @@ fn seconds(milliseconds: u64) -> Value {
     expr::number(milliseconds as f64 / 1000.0)
 }
 
-/// A condition on such a field alone.
+/// What is said by a code, and by a record.
+struct OfCode<'a> {
+    answers: &'a Answers,
+    stored: Stored,
+    code: u64,
+    /// Whether the record has to be read for something that was asked.
+    is_unknown: Cell<bool>,
+}
+
+impl OfCode<'_> {
+    fn value(&self, said: Said<'_>) -> Value {
+        match said {
+            Said::Unknown => {
+                self.is_unknown.set(true);
+                Value::Empty
+            }
+            Said::Nothing => Value::Empty,
+            Said::Name(name) => name.into(),
+            Said::Milliseconds(milliseconds) => seconds(milliseconds),
+        }
+    }
+}
+
+impl Values for OfCode<'_> {
+    fn field(&self, _: Path) -> Value {
+        self.value(self.answers.said(self.stored, self.code))
+    }
+
+    fn header(&self, name: &str) -> Value {
+        self.value(self.answers.header(self.code, name))
+    }
+}
+
+impl Values for Record {
+    fn field(&self, path: Path) -> Value {
+        value(self, path.column)
+    }
+
+    fn header(&self, name: &str) -> Value {
+        self.header(name).into()
+    }
+}
+
+/// A condition on such a field alone, or on headers alone.
 #[derive(Debug)]
 pub(super) struct Answered<'a> {
     store: &'a Store,
     running: &'a Running,
     filter: Filter,
-    field: Column,
     stored: Stored,
     /// Whether rows are pages: then the newest capture counts that is no 304.
     of_pages: bool,
@@ -65,22 +114,14 @@ pub(super) struct Answered<'a> {
 }
 
 impl<'a> Answered<'a> {
-    /// The test that is equivalent to a condition on one field; none if nothing was noted.
-    pub(super) fn of(
-        filter: &Filter,
-        (field, stored): (Column, Stored),
-        known: Known<'a, '_>,
-    ) -> Found<Option<Self>> {
+    /// The test that is equivalent to a condition that a column decides; none if nothing was noted.
+    pub(super) fn of(filter: &Filter, stored: Stored, known: Known<'a, '_>) -> Found<Option<Self>> {
         let Some(answers) = Answers::open(known.store)? else { return Ok(None) };
-        let holds = |value: &Value| filter.holds(&Given(|_| value.clone()));
         let of_code = |code| {
-            let value = match answers.said(stored, code) {
-                Said::Unknown => return Ok(None),
-                Said::Nothing => Value::Empty,
-                Said::Name(name) => name.into(),
-                Said::Milliseconds(milliseconds) => seconds(milliseconds),
-            };
-            holds(&value).map(Some)
+            let said = OfCode { answers: &answers, stored, code, is_unknown: Cell::new(false) };
+            let said = Given(said);
+            let holds = filter.holds(&said)?;
+            Ok(Some(holds).filter(|_| !said.0.is_unknown.get()))
         };
         let of_codes = (0..=answers.greatest(stored)).map(of_code).collect::<Found<Vec<_>>>()?;
         let of_block = |block| {
@@ -93,11 +134,10 @@ impl<'a> Answered<'a> {
             store: known.store,
             running: known.running,
             filter: filter.clone(),
-            field,
             stored,
             of_pages: known.target == Target::Pages,
             decided: blocks.collect::<Found<Vec<_>>>()?.concat(),
-            for_none: holds(&Value::Empty)?,
+            for_none: filter.holds(&Given(|_| Value::Empty))?,
         }))
     }
 
@@ -133,8 +173,7 @@ impl<'a> Answered<'a> {
         self.running.note(|seen| seen.records_read += unknown.len() as u64);
         let read = |(row, capture): (u32, CaptureId)| -> Found<(u32, bool)> {
             self.running.check()?;
-            let value = value(&record_of(self.store, capture)?, self.field);
-            Ok((row, self.filter.holds(&Given(|_| value.clone()))?))
+            Ok((row, self.filter.holds(&Given(record_of(self.store, capture)?))?))
         };
         for (row, holds) in unknown.into_par_iter().map(read).collect::<Found<Vec<_>>>()? {
             holding.get_mut(row as usize).into_iter().for_each(|place| *place = holds);

@@ -18,12 +18,8 @@ use super::rows::{Rows as _, RowsError};
 use super::text_tests::{OnText, Urls};
 use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
-use crate::prepared::{Column, FOUND, Prepared, short_digest};
+use crate::prepared::{self, Column, FOUND, Prepared, short_digest};
 
-/// Blocks of links that are read one after the other.
-const LINK_BLOCKS: u64 = 256;
-/// Parts of so many blocks whose lists are kept at once: some 10 MB.
-const LINK_PARTS: usize = 64;
 /// Captures that are read together.
 const CAPTURES: usize = 1 << 15;
 
@@ -85,23 +81,12 @@ impl ArchiveRows<'_> {
             // Faster than asking a set for each link.
             Targets::Flags(are) => are.get(target.index()) == Some(&true),
         };
-        let of_part = |first: &u64| -> Found<Vec<(UrlId, bool)>> {
-            running.check()?;
-            let mut lists = Vec::new();
-            let blocks = *first..first + LINK_BLOCKS;
-            state
-                .search_links(blocks, kinds, counts, |source, is_linking| lists.push((source, is_linking)))?;
-            Ok(lists)
-        };
-        // A page's last list is its newest: older versions had other links.
         let mut are_linking = vec![false; state.url_count() as usize];
-        let parts: Vec<u64> = (0..state.link_blocks()).step_by(LINK_BLOCKS as usize).collect();
-        for parts in parts.chunks(LINK_PARTS) {
-            let lists = parts.par_iter().map(of_part).collect::<Found<Vec<_>>>()?;
-            for (source, is_linking) in lists.into_iter().flatten() {
-                are_linking.get_mut(source.index()).into_iter().for_each(|is| *is = is_linking);
-            }
-        }
+        let check = || running.check().map_err(RowsError::from);
+        // Older versions had other links.
+        prepared::each_list(state, kinds, counts, check, |source, target| {
+            are_linking.get_mut(source.index()).into_iter().for_each(|is| *is = target.is_some());
+        })?;
         let linking = (0..).zip(are_linking).filter_map(|(id, is_linking)| is_linking.then_some(UrlId(id)));
         let Some(prepared) = &self.prepared else {
             let shown = self.pages_of(linking.collect());
@@ -145,35 +130,23 @@ impl ArchiveRows<'_> {
                 let holds = pages.map(|page| page.map(|(_, page)| page.via.map_or(for_none, of_via)));
                 Ok(holds.collect::<Result<_, _>>()?)
             })?,
-            Field::Redirect => self.redirecting(own, for_none)?,
+            Field::Redirect => each_of(prepared, |_, block| {
+                running.check()?;
+                let targets = prepared.values(block, Column::Redirect)?.into_iter();
+                let target = targets.map(|target| target.checked_sub(1));
+                let of_target = |target: Option<u64>| own.get(usize::try_from(target?).ok()?).copied();
+                Ok(target.map(|target| of_target(target).unwrap_or(for_none)).collect())
+            })?,
             _ => own,
         };
         let found = || led.iter().filter(|holds| **holds).count() as u64;
         let over = match field {
-            Field::Redirect => "all links: redirect",
+            Field::Redirect => "all pages: redirect",
             Field::Via => "all pages: via",
             _ => "all URLs: url",
         };
         running.note(|seen| seen.passed(over, found(), began.elapsed()));
         Ok(Some(led))
-    }
-
-    /// Whether something holds for each page that holds for the page to which its first redirect leads, or for pages without one.
-    fn redirecting(&self, holds_for: Vec<bool>, for_none: bool) -> Found<Vec<bool>> {
-        let all = holds_for.len();
-        let kinds = LinkKinds::new(|kind| LinkCode::from_byte(kind).kind() == Some(LinkKind::Redirect));
-        let kinds = kinds.first_of_list();
-        let linking = |targets: Vec<bool>| -> Found<Vec<bool>> {
-            let pages = self.linking_to(&Targets::Flags(targets), &kinds)?;
-            Ok(flags(pages.into_iter().map(|page| page.0), all))
-        };
-        // `is empty` names no URL.
-        let mut holds = if holds_for.contains(&true) { linking(holds_for)? } else { holds_for };
-        if for_none {
-            let others = linking(vec![true; all])?.into_iter().map(|is_redirecting| !is_redirecting);
-            holds.iter_mut().zip(others).for_each(|(holds, is_other)| *holds |= is_other);
-        }
-        Ok(holds)
     }
 
     /// Where the newest links of a page are that is shown.

@@ -122,6 +122,9 @@ pub(super) struct Calculated {
 
 /// The test that is equivalent to a condition, if columns, tables and passes give all values on which it depends.
 pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_>) -> Found<Option<Test<'a>>> {
+    if let Some(stored) = answered::column(filter) {
+        return Ok(Answered::of(filter, stored, known)?.map(Test::Answered));
+    }
     let Some(fields) = filter.fields() else { return Ok(None) };
     let (state, of_pages) = (known.pages.state(), known.target == Target::Pages);
     let is_only = |column| fields == [Path::from(column)];
@@ -133,11 +136,6 @@ pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_>) -> Found<Option<Te
     }
     if of_pages && let Some((each, true)) = known.passes.structured(filter, known.hits)? {
         return Ok(Some(Test::Each(each)));
-    }
-    if let [Path { via: None, column }] = fields.as_slice()
-        && let Some(stored) = answered::column(*column)
-    {
-        return Ok(Answered::of(filter, (*column, stored), known)?.map(Test::Answered));
     }
     if is_only(Column::Digest) {
         let test = OnText(filter.clone());
@@ -202,16 +200,32 @@ impl Calculated {
     }
 }
 
-/// A row of which a function gives the fields.
-pub(super) struct Given<F>(pub(super) F);
+/// What gives the fields of a row, and headers if conditions ask for them.
+pub(super) trait Values {
+    fn field(&self, path: Path) -> Value;
 
-impl<F: Fn(Path) -> Value> Subject for Given<F> {
+    fn header(&self, name: &str) -> Value {
+        let _ = name;
+        Value::Empty
+    }
+}
+
+impl<F: Fn(Path) -> Value> Values for F {
+    fn field(&self, path: Path) -> Value {
+        self(path)
+    }
+}
+
+/// A row of such values.
+pub(super) struct Given<V>(pub(super) V);
+
+impl<V: Values> Subject for Given<V> {
     fn field(&self, path: Path) -> Found<Value> {
-        Ok(self.0(path))
+        Ok(self.0.field(path))
     }
 
-    fn header(&self, _: &str) -> Found<Value> {
-        Ok(Value::Empty)
+    fn header(&self, name: &str) -> Found<Value> {
+        Ok(self.0.header(name))
     }
 
     fn topic(&self, _: &str) -> Found<Value> {

@@ -123,8 +123,8 @@ impl Filter {
         }
     }
 
-    /// The fields that decide it, each once; none if it is put together of others, or something else decides it, too.
-    pub(super) fn fields(&self) -> Option<Vec<Path>> {
+    /// The calculations that decide it; none if it is put together of others, or something else decides it, too.
+    fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let exprs = match self {
             Self::Known(expr) | Self::Number(expr, _) | Self::Time(expr, _) | Self::Text(expr, _) => {
                 [Some(expr), None]
@@ -132,7 +132,19 @@ impl Filter {
             Self::Compare { left, right, .. } => [Some(left), Some(right)],
             _ => [None, None],
         };
-        Expr::fields(exprs.into_iter().flatten())
+        exprs.into_iter().flatten()
+    }
+
+    /// The fields that decide it, each once; none if it is put together of others, or something else decides it, too.
+    pub(super) fn fields(&self) -> Option<Vec<Path>> {
+        Expr::fields(self.exprs())
+    }
+
+    /// Whether headers of one answer decide it, and nothing else.
+    pub(super) fn is_of_headers(&self) -> bool {
+        let is_other = |expr: &Expr| !matches!(expr, Expr::Value(_) | Expr::Header(_));
+        let has_header = self.exprs().any(|expr| expr.has(|expr| matches!(expr, Expr::Header(_))));
+        has_header && !self.exprs().any(|expr| expr.has(is_other))
     }
 
     /// The same condition on other fields, if fields decide it.

@@ -20,19 +20,19 @@ fn servers(names: impl IntoIterator<Item = String>) -> Vec<u16> {
 
 #[test]
 fn only_so_many_names_and_none_that_is_too_long_get_a_code() {
-    let [most, ..] = NAMES_MAX;
+    let [Most { count: most, bytes, .. }, ..] = MOST;
     let codes = servers((0..=most).chain([0, most - 1]).map(|number| format!("s{number}")));
     assert_eq!(codes[..2], [FIRST, FIRST + 1]);
     assert_eq!(codes[most - 1..], [FIRST + most as u16 - 1, UNKNOWN, FIRST, FIRST + most as u16 - 1]);
-    let lengths = [NAME_BYTES_MAX, NAME_BYTES_MAX + 1, 0];
+    let lengths = [bytes, bytes + 1, 0];
     assert_eq!(servers(lengths.map(|bytes| "x".repeat(bytes))), [FIRST, UNKNOWN, ABSENT]);
     // Bytes count, not characters.
-    assert_eq!(servers([NAME_BYTES_MAX / 2, NAME_BYTES_MAX / 2 + 1].map(|count| "é".repeat(count))), [2, 0]);
+    assert_eq!(servers([bytes / 2, bytes / 2 + 1].map(|count| "é".repeat(count))), [2, 0]);
 }
 
 #[test]
 fn charsets_and_times_have_limits_too() {
-    let [_, most, ..] = NAMES_MAX;
+    let [_, Most { count: most, .. }, ..] = MOST;
     let answers: Vec<_> =
         (0..=most).map(|number| (format!("Content-Type: a/b; CHARSET=C{number}"), None)).collect();
     let codes = noted(&answers);
@@ -56,20 +56,67 @@ fn hops_and_failures_are_those_of_the_last_line() {
     let line = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let lines = [line(FIELD_HOPS, "L"), line(FIELD_ERROR, "timed out"), line(FIELD_HOPS, "LE")];
     noted.add(CaptureId(0), CaptureKind::Failed, &HttpHead::parse(&[]), &lines);
-    assert_eq!(noted.row(0), Some(&[ABSENT, ABSENT, FIRST, FIRST, ABSENT]));
+    assert_eq!(noted.row(0), Some(&[ABSENT, ABSENT, FIRST, FIRST, ABSENT, ABSENT]));
     assert_eq!(
         (&noted.names[2].names, &noted.names[3].names),
         (&vec!["LE".into()], &vec!["timed out".into()])
     );
 }
 
+/// Heads of answers that have a date and a number each, and what is known of them.
+fn heads(answers: usize) -> Noted {
+    let answer = |number: usize| {
+        let lines = format!("Date: {number}\r\nX-Powered-By: PHP/{}\r\nDATE: x\r\nEmpty:", number % 2);
+        (lines, None)
+    };
+    noted(&(0..answers).map(answer).collect::<Vec<_>>())
+}
+
+#[test]
+fn headers_with_too_many_values_are_known_by_name_alone() {
+    let most = heads::VALUES_MAX;
+    let noted = heads(most + 3);
+    let head = |id: usize| {
+        let code = noted.row(id as u32).unwrap()[HEADS];
+        noted.names[HEADS].names[usize::from(code - FIRST)].as_str()
+    };
+    assert_eq!(head(1), "date:1\nx-powered-by:PHP/1\nempty:\n");
+    assert_eq!(header(head(most - 1), "DATE"), Some(Some(format!("{}", most - 1).as_str())));
+    assert_eq!(head(most), "date\nx-powered-by:PHP/0\nempty:\n");
+    assert_eq!([header(head(most), "date"), header(head(most), "empty")], [Some(None), Some(Some(""))]);
+    assert_eq!(header(head(most), "x"), None);
+    // In the file no head has what turned out to differ; nor if that is only seen together with those of before.
+    let mut names = <[Names; NAMES]>::default();
+    let codes = codes_of(&noted, &mut names);
+    assert_eq!(names[HEADS].names, [head(most), head(most + 1)]);
+    assert_eq!(codes[HEADS][..4], [UNKNOWN, ABSENT, FIRST, FIRST + 1]);
+    let mut names = <[Names; NAMES]>::default();
+    codes_of(&heads(most), &mut names);
+    assert_eq!(names[HEADS].names.len(), most);
+    let many = |number: usize| (format!("Date: later{number}"), None);
+    codes_of(&super::tests::noted(&(0..9).map(many).collect::<Vec<_>>()), &mut names);
+    assert_eq!(names[HEADS].names[most..], ["date\n"]);
+}
+
+#[test]
+fn heads_that_are_too_long_or_too_many_are_unknown() {
+    let line = |bytes: usize| (format!("a: {}", "x".repeat(bytes - "a:\n".len())), None);
+    let noted = noted(&[line(HEAD_BYTES_MAX), line(HEAD_BYTES_MAX + 1), (String::new(), None)]);
+    assert_eq!([0, 1, 2].map(|id| noted.row(id).unwrap()[HEADS]), [FIRST, UNKNOWN, ABSENT]);
+    let (mut names, most) = (Names::default(), MOST[HEADS]);
+    let codes = |number: usize| names.code(Some(&format!("{number:0HEAD_BYTES_MAX$}")), most);
+    let known = (0..most.count).map(codes).take_while(|code| *code != UNKNOWN).count();
+    assert_eq!(known, most.all_bytes / HEAD_BYTES_MAX);
+}
+
 /// As many names as there may be, all as long as they may be, are read back, and nothing that is not written so.
 #[test]
 fn names_are_read_as_they_were_written() {
     let mut names = <[Names; NAMES]>::default();
-    for (names, most) in names.iter_mut().zip(NAMES_MAX) {
-        for number in 0..most {
-            assert_ne!(names.code(Some(&format!("{number:0NAME_BYTES_MAX$}")), most), UNKNOWN);
+    for (names, most) in names.iter_mut().zip(MOST) {
+        let width = most.bytes.min(most.all_bytes / most.count);
+        for number in 0..most.count {
+            assert_ne!(names.code(Some(&format!("{number:0width$}")), most), UNKNOWN);
         }
     }
     let bytes = texts(&names);
@@ -80,11 +127,12 @@ fn names_are_read_as_they_were_written() {
     for broken in [&bytes[1..], &bytes[..bytes.len() - 1], &[0; 2 * NAMES - 1], &[0; 2 * NAMES + 1]] {
         assert_eq!(names_of(broken), None);
     }
-    for broken in [&[1, 0, 0][..], &[1, 0, 1, 0xff]] {
+    for broken in [&[1, 0, 0, 0][..], &[1, 0, 1, 0, 0xff]] {
         assert_eq!(first(broken), None);
     }
-    let many = |count: usize| [&(count as u16).to_le_bytes()[..], &[1, b'x'].repeat(count)].concat();
-    let long = |bytes: usize| [&[1, 0, bytes as u8][..], &vec![b'x'; bytes]].concat();
-    assert!(first(&many(NAMES_MAX[0])).is_some() && first(&many(NAMES_MAX[0] + 1)).is_none());
-    assert!(first(&long(NAME_BYTES_MAX)).is_some() && first(&long(NAME_BYTES_MAX + 1)).is_none());
+    let many = |count: usize| [&(count as u16).to_le_bytes()[..], &[1, 0, b'x'].repeat(count)].concat();
+    let long = |bytes: usize| [&[1, 0, bytes as u8, 0][..], &vec![b'x'; bytes]].concat();
+    let Most { count, bytes, .. } = MOST[0];
+    assert!(first(&many(count)).is_some() && first(&many(count + 1)).is_none());
+    assert!(first(&long(bytes)).is_some() && first(&long(bytes + 1)).is_none());
 }

@@ -100,20 +100,20 @@ impl LinkLog {
         LinkScan { cursor: RecordCursor::new(&self.records), block, end: self.blocks(), offset }
     }
 
-    /// Says of each list in some blocks whose it is, and whether it has a link of some kinds to a target that counts.
+    /// Says of each list in some blocks whose it is, and to which target that counts the first link of some kinds leads.
     pub(crate) fn search(
         &self,
         blocks: Range<u64>,
         kinds: &LinkKinds,
         counts: impl Fn(UrlId) -> bool,
-        mut visit: impl FnMut(UrlId, bool),
+        mut visit: impl FnMut(UrlId, Option<UrlId>),
     ) -> Result<()> {
         let mut block = blocks.start;
         self.records.read_many(blocks, |mut lists| {
             while !lists.is_empty() {
                 let found = search(lists, kinds, &counts);
-                let (source, has_one, length) = found.ok_or_else(|| self.log().corrupted(block, NO_LIST))?;
-                visit(source, has_one);
+                let (source, first, length) = found.ok_or_else(|| self.log().corrupted(block, NO_LIST))?;
+                visit(source, first);
                 lists = &lists[length..];
             }
             block += 1;
@@ -224,8 +224,6 @@ pub struct LinkKinds {
     are_wanted: [bool; 256],
     /// Whether most lists have none of them, and so are passed over by their kinds, which come last.
     are_few: bool,
-    /// Whether only the first link of these kinds counts in each list.
-    only_first: bool,
 }
 
 impl LinkKinds {
@@ -233,13 +231,7 @@ impl LinkKinds {
     pub fn new(is_wanted: impl Fn(u8) -> bool) -> Self {
         let are_wanted = std::array::from_fn(|kind| is_wanted(kind as u8));
         let wanted = are_wanted.iter().filter(|is_wanted| **is_wanted).count();
-        Self { are_wanted, are_few: wanted <= KINDS_FEW, only_first: false }
-    }
-
-    /// The same, where only the first link of these kinds counts in each list.
-    #[must_use]
-    pub fn first_of_list(self) -> Self {
-        Self { only_first: true, ..self }
+        Self { are_wanted, are_few: wanted <= KINDS_FEW }
     }
 
     fn has(&self, kind: u8) -> bool {
@@ -250,9 +242,13 @@ impl LinkKinds {
 /// More kinds are looked for in each link.
 const KINDS_FEW: usize = 16;
 
-/// The source of a list, whether it has a link of some kinds to a target that counts, and its length in bytes; `None` when the bytes
+/// The source of a list, the target of its first link of some kinds to one that counts, and its length in bytes; `None` when the bytes
 /// are not a list.
-fn search(bytes: &[u8], kinds: &LinkKinds, counts: impl Fn(UrlId) -> bool) -> Option<(UrlId, bool, usize)> {
+fn search(
+    bytes: &[u8],
+    kinds: &LinkKinds,
+    counts: impl Fn(UrlId) -> bool,
+) -> Option<(UrlId, Option<UrlId>, usize)> {
     let mut rest = bytes;
     let source = UrlId(u32::try_from(take_varint(&mut rest)?).ok()?);
     let count = usize::try_from(take_varint(&mut rest)?).ok()?;
@@ -260,7 +256,7 @@ fn search(bytes: &[u8], kinds: &LinkKinds, counts: impl Fn(UrlId) -> bool) -> Op
         let (_, after) = rest.split_at_checked(length_of_varints(rest, count)?)?;
         let (own, after) = after.split_at_checked(count)?;
         if !own.iter().any(|&kind| kinds.has(kind)) {
-            return Some((source, false, bytes.len() - after.len()));
+            return Some((source, None, bytes.len() - after.len()));
         }
     }
     let (mut before, mut places) = (i64::from(source.0), Vec::new());
@@ -269,16 +265,14 @@ fn search(bytes: &[u8], kinds: &LinkKinds, counts: impl Fn(UrlId) -> bool) -> Op
     for place in 0..count {
         before = before.wrapping_add(unzigzag(take_varint(&mut rest)?));
         high_bits |= before >> u32::BITS;
-        if counts(UrlId(before as u32)) {
-            places.push(place);
+        let target = UrlId(before as u32);
+        if counts(target) {
+            places.push((place, target));
         }
     }
     let (own, after) = rest.split_at_checked(count).filter(|_| high_bits == 0)?;
-    let has_one = match own.iter().position(|&kind| kinds.has(kind)).filter(|_| kinds.only_first) {
-        Some(first) => places.contains(&first),
-        None => places.iter().any(|&place| kinds.has(own[place])),
-    };
-    Some((source, has_one, bytes.len() - after.len()))
+    let first = places.iter().find(|(place, _)| kinds.has(own[*place])).map(|(_, target)| *target);
+    Some((source, first, bytes.len() - after.len()))
 }
 
 /// Bytes of the first `count` varints; nothing if there are fewer.

@@ -158,7 +158,7 @@ impl State {
         self.links.blocks()
     }
 
-    /// Says of each list in some blocks whose it is, and whether it has a link of some kinds to a target that counts. Faster than
+    /// Says of each list in some blocks whose it is, and to which target that counts the first link of some kinds leads. Faster than
     /// reading the lists, most of all if few have such a kind.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl State {
         blocks: Range<u64>,
         kinds: &LinkKinds,
         counts: impl Fn(UrlId) -> bool,
-        visit: impl FnMut(UrlId, bool),
+        visit: impl FnMut(UrlId, Option<UrlId>),
     ) -> Result<()> {
         self.links.search(blocks, kinds, counts, visit)
     }

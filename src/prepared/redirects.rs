@@ -1,0 +1,61 @@
+//! Where pages redirect to: a pass over all links.
+
+use std::collections::HashMap;
+
+use archive_storage::{LinkKinds, State, StateError, UrlId};
+use rayon::prelude::*;
+
+use crate::ledger::LinkCode;
+use crate::parse::LinkKind;
+
+/// Blocks of links that are read one after the other.
+const BLOCKS: u64 = 256;
+/// Parts of so many blocks whose lists are kept at once: some 10 MB.
+const PARTS: usize = 64;
+
+/// Says of each list of links, in order of arrival, whose it is, and to which target that counts the first link of some kinds leads; on
+/// all processors. A page's last list is its newest.
+///
+/// # Errors
+/// When the links cannot be read, and what the check says, which is asked now and then.
+pub(crate) fn each_list<E: From<StateError> + Send>(
+    state: &State,
+    kinds: &LinkKinds,
+    counts: impl Fn(UrlId) -> bool + Sync,
+    check: impl Fn() -> Result<(), E> + Sync,
+    mut visit: impl FnMut(UrlId, Option<UrlId>),
+) -> Result<(), E> {
+    let of_part = |first: &u64| -> Result<Vec<(UrlId, Option<UrlId>)>, E> {
+        check()?;
+        let mut lists = Vec::new();
+        let blocks = *first..first + BLOCKS;
+        state.search_links(blocks, kinds, &counts, |source, target| lists.push((source, target)))?;
+        Ok(lists)
+    };
+    let parts: Vec<u64> = (0..state.link_blocks()).step_by(BLOCKS as usize).collect();
+    for parts in parts.chunks(PARTS) {
+        let lists = parts.par_iter().map(of_part).collect::<Result<Vec<_>, _>>()?;
+        lists.into_iter().flatten().for_each(|(source, target)| visit(source, target));
+    }
+    Ok(())
+}
+
+/// The URL to which a page redirects, for each that does.
+pub(super) type Redirects = HashMap<UrlId, UrlId>;
+
+/// Those of all pages, by the first redirect among the newest links of each.
+pub(super) fn all(state: &State) -> Result<Redirects, StateError> {
+    let kinds = LinkKinds::new(|kind| LinkCode::from_byte(kind).kind() == Some(LinkKind::Redirect));
+    let mut redirects = Redirects::new();
+    each_list(
+        state,
+        &kinds,
+        |_| true,
+        || Ok::<_, StateError>(()),
+        |source, target| match target {
+            Some(target) => _ = redirects.insert(source, target),
+            None => _ = redirects.remove(&source),
+        },
+    )?;
+    Ok(redirects)
+}

@@ -1,5 +1,6 @@
 //! Patterns: `*` stands for any characters, `?` for one, `\*` and `\?` for themselves.
 
+use memchr::memmem;
 use regex::{Regex, RegexBuilder};
 
 /// Any characters, in a regular expression.
@@ -10,6 +11,8 @@ const ANY: &str = ".*";
 pub(crate) struct Glob {
     expression: Regex,
     beginning: String,
+    /// The only text that has to be somewhere: looking for that alone is faster.
+    anywhere: Option<Box<memmem::Finder<'static>>>,
 }
 
 impl Glob {
@@ -39,6 +42,10 @@ impl Glob {
         let rest = expression.strip_prefix(ANY);
         let (first, rest) = rest.map_or((r"\A", expression.as_str()), |rest| ("", rest));
         let (rest, last) = rest.strip_suffix(ANY).map_or((rest, r"\z"), |rest| (rest, ""));
+        let is_literal = |character: char| !"*?\\".contains(character);
+        let inner = pattern.strip_prefix('*').and_then(|rest| rest.strip_suffix('*'));
+        let anywhere = inner.filter(|inner| !folds_case && inner.chars().all(is_literal));
+        let anywhere = anywhere.map(|inner| Box::new(memmem::Finder::new(inner).into_owned()));
         let expression = RegexBuilder::new(&format!("{first}{rest}{last}"))
             .dot_matches_new_line(true)
             .case_insensitive(folds_case)
@@ -47,12 +54,15 @@ impl Glob {
         if folds_case {
             beginning = beginning.to_lowercase();
         }
-        Ok(Self { expression, beginning })
+        Ok(Self { expression, beginning, anywhere })
     }
 
     /// Whether the whole of `text` matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        self.expression.is_match(text)
+        match &self.anywhere {
+            Some(literal) => literal.find(text.as_bytes()).is_some(),
+            None => self.expression.is_match(text),
+        }
     }
 
     /// What every text that matches begins with, in small letters if these and large ones are alike.
@@ -91,6 +101,10 @@ mod tests {
             ("what\\?*", "whatever", false),
             ("ä?ü", "äöü", true),
             ("A*", "abc", false),
+            ("*b*", "abc", true),
+            ("*B*", "abc", false),
+            ("*\\**", "a*b", true),
+            ("*\\**", "a\\b", false),
         ] {
             assert_eq!(glob(pattern, false).matches(text), fits, "{pattern} {text}");
         }
@@ -98,6 +112,7 @@ mod tests {
         assert_eq!(glob("AB\\?C?d*", true).beginning(), "ab?c");
         assert_eq!(glob("*ab", true).beginning(), "");
         assert!(glob("*ä", true).matches("abcÄ"));
+        assert!(glob("*bC*", true).matches("aBcd"));
     }
 
     #[test]

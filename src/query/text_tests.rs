@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::block_rows::Rows;
 use super::calculated::Given;
 use super::columns::{Column, Path};
-use super::expr::Expr;
+use super::expr::{Expr, Function};
 use super::filter::{Filter, TextTest};
 use super::rows::RowsError;
 use crate::prepared::{Column as Stored, Prepared};
@@ -33,13 +33,17 @@ impl OnText {
     }
 
     pub(super) fn holds(&self, text: Option<&str>) -> bool {
-        match &self.0 {
-            // Without a copy of the text.
-            Filter::Text(Expr::Field(path), test) => {
-                test.holds_of(text.filter(|text| !text.is_empty()), Some(path.column))
+        let text = text.filter(|text| !text.is_empty());
+        match (&self.0, text) {
+            // These without a copy of the text.
+            (Filter::Text(Expr::Field(path), test), _) => test.holds_of(text, Some(path.column)),
+            (Filter::Number(Expr::Call(Function::Length, of), ranges), Some(text))
+                if matches!(**of, Expr::Field(_)) =>
+            {
+                ranges.has(&(text.chars().count() as f64))
             }
             // Only reading a field can fail, and here nothing is read.
-            calculated => calculated.holds(&Given(|_| text.into())).unwrap_or_default(),
+            (calculated, _) => calculated.holds(&Given(|_| text.into())).unwrap_or_default(),
         }
     }
 }

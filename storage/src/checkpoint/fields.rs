@@ -147,6 +147,33 @@ pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// Bytes of the first `count` varints; nothing if there are fewer.
+pub(crate) fn length_of_varints(bytes: &[u8], mut count: usize) -> Option<usize> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (place, word) in words.iter().enumerate() {
+        // Each varint ends with a byte below 128.
+        let mut ends = !u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
+        let ending = ends.count_ones() as usize;
+        if count <= ending {
+            if count == 0 {
+                return Some(8 * place);
+            }
+            for _ in 1..count {
+                ends &= ends - 1;
+            }
+            return Some(8 * place + ends.trailing_zeros() as usize / 8 + 1);
+        }
+        count -= ending;
+    }
+    let mut length = 8 * words.len();
+    let mut rest = rest.iter();
+    while count > 0 {
+        count -= usize::from(*rest.next()? < 0x80);
+        length += 1;
+    }
+    Some(length)
+}
+
 /// Small differences of either sign as small numbers.
 #[inline]
 pub(crate) fn zigzag(value: i64) -> u64 {

@@ -24,7 +24,9 @@ mod table;
 
 pub(crate) use error::Result;
 pub use error::StateError;
-pub(crate) use fields::{FieldReader, FieldWriter, Record, push_varint, take_varint, unzigzag, zigzag};
+pub(crate) use fields::{
+    FieldReader, FieldWriter, Record, length_of_varints, push_varint, take_varint, unzigzag, zigzag,
+};
 pub(crate) use journal::Journal;
 pub use lock::Owner;
 pub(crate) use log::BlockLog;

@@ -13,8 +13,8 @@ use std::path::Path;
 
 use crate::backend::{Disk, OpenMode};
 use crate::checkpoint::{
-    BlockLog, Position, RecordCursor, RecordLog, Result, StateError, push_varint, take_varint, unzigzag,
-    zigzag,
+    BlockLog, Position, RecordCursor, RecordLog, Result, StateError, length_of_varints, push_varint,
+    take_varint, unzigzag, zigzag,
 };
 use crate::ids::UrlId;
 use crate::pages::LinksPosition;
@@ -273,33 +273,6 @@ fn search(
     let (own, after) = rest.split_at_checked(count).filter(|_| high_bits == 0)?;
     let first = places.iter().find(|(place, _)| kinds.has(own[*place])).map(|(_, target)| *target);
     Some((source, first, bytes.len() - after.len()))
-}
-
-/// Bytes of the first `count` varints; nothing if there are fewer.
-fn length_of_varints(bytes: &[u8], mut count: usize) -> Option<usize> {
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (place, word) in words.iter().enumerate() {
-        // Each varint ends with a byte below 128.
-        let mut ends = !u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
-        let ending = ends.count_ones() as usize;
-        if count <= ending {
-            if count == 0 {
-                return Some(8 * place);
-            }
-            for _ in 1..count {
-                ends &= ends - 1;
-            }
-            return Some(8 * place + ends.trailing_zeros() as usize / 8 + 1);
-        }
-        count -= ending;
-    }
-    let mut length = 8 * words.len();
-    let mut rest = rest.iter();
-    while count > 0 {
-        count -= usize::from(*rest.next()? < 0x80);
-        length += 1;
-    }
-    Some(length)
 }
 
 #[cfg(test)]

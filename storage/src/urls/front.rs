@@ -5,7 +5,7 @@
 //! text stays readable. The first name of a block shares nothing; no name holds a line feed.
 
 use super::NAME_BYTES_MAX;
-use crate::checkpoint::{push_varint, take_varint};
+use crate::checkpoint::{length_of_varints, push_varint, take_varint};
 
 /// Ends the rest of a name.
 pub(super) const SEPARATOR: u8 = b'\n';
@@ -77,11 +77,7 @@ pub(super) struct Decoder {
 impl Decoder {
     /// Begins with a block of `count` names.
     pub(super) fn start(&mut self, block: &[u8], count: u32) -> Option<()> {
-        let mut rest = block;
-        for _ in 0..count {
-            take_varint(&mut rest)?;
-        }
-        self.text_start = block.len() - rest.len();
+        self.text_start = length_of_varints(block, count as usize)?;
         self.rewind();
         Some(())
     }

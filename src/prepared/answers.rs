@@ -13,6 +13,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use archive_storage::segment::{CaptureBody, CaptureGroup, ReplayedCapture};
 use archive_storage::warc::{HttpHead, split};
@@ -382,6 +383,8 @@ pub struct Answers {
     /// Codes: see [`Answers::said`].
     pub columns: Prepared,
     names: [Vec<String>; NAMES],
+    /// Codes that single captures were asked for, of the whole block: each column of each block.
+    read: Vec<OnceLock<Vec<u16>>>,
 }
 
 impl Answers {
@@ -392,7 +395,28 @@ impl Answers {
     pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
         let Some(file) = open(store, ANSWERS_FILE, of_captures(store.state()))? else { return Ok(None) };
         let names = names_of(file.texts()).ok_or_else(|| file.damaged())?;
-        Ok(Some(Self { columns: Prepared { file, order: Some(&COLUMNS) }, names }))
+        let read = (0..file.blocks() as usize * COLUMNS.len()).map(|_| OnceLock::new()).collect();
+        Ok(Some(Self { columns: Prepared { file, order: Some(&COLUMNS) }, names, read }))
+    }
+
+    /// The code of a capture in one of its columns. Two bytes are kept of each neighbour.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn code(&self, capture: CaptureId, column: Column) -> Result<u64, PreparedError> {
+        let Some(place) = COLUMNS.iter().position(|own| *own == column) else { return Ok(UNKNOWN.into()) };
+        let (block, row) = self.columns.file.place(capture.0);
+        let Some(read) = self.read.get(block as usize * COLUMNS.len() + place) else {
+            return Ok(UNKNOWN.into());
+        };
+        let codes = match read.get() {
+            Some(codes) => codes,
+            None => {
+                let codes = self.columns.map(block, column, |code| code as u16)?;
+                read.get_or_init(|| codes)
+            }
+        };
+        Ok(codes.get(row as usize).copied().unwrap_or(UNKNOWN).into())
     }
 
     /// What a code in one of its columns means.

@@ -225,6 +225,11 @@ impl Reader {
         self.stamp
     }
 
+    /// The block of a row, and its place there.
+    pub(super) fn place(&self, row: u32) -> (u32, u32) {
+        (row / self.block_rows, row % self.block_rows)
+    }
+
     pub(super) fn texts(&self) -> &[u8] {
         &self.texts
     }

@@ -1,4 +1,4 @@
-//! Conditions on what answers said of themselves, by the codes of prepared columns: each is decided once for each code. The record is read
+//! What answers said of themselves, by the codes of prepared columns. Conditions on it are decided once for each code. The record is read
 //! of captures that have none.
 
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use super::block_rows::Rows;
 use super::calculated::{Given, Values};
 use super::captures::record_of;
 use super::columns::{Column, Path};
-use super::details::Record;
+use super::details::{Asked, Record};
 use super::expr;
 use super::filter::Filter;
 use super::prefilter::Known;
@@ -22,6 +22,30 @@ use crate::prepared::{Answers, Column as Stored, Prepared, Said};
 
 type Found<T> = Result<T, RowsError>;
 
+/// What a field asks about an answer, if it does.
+pub(super) fn asked(field: Column) -> Option<Asked<'static>> {
+    match field {
+        Column::Server => Some(Asked::Server),
+        Column::Charset => Some(Asked::Charset),
+        Column::Path => Some(Asked::Hops),
+        Column::Failure => Some(Asked::Failure),
+        Column::ResponseTime => Some(Asked::ResponseTime),
+        _ => None,
+    }
+}
+
+/// The column with the codes.
+fn stored(asked: Asked<'_>) -> Stored {
+    match asked {
+        Asked::Server => Stored::Server,
+        Asked::Charset => Stored::Charset,
+        Asked::Hops => Stored::Hops,
+        Asked::Failure => Stored::Failure,
+        Asked::ResponseTime => Stored::ResponseTime,
+        Asked::Header(_) => Stored::Head,
+    }
+}
+
 /// The column whose codes decide a condition, if there is such a one.
 pub(super) fn column(filter: &Filter) -> Option<Stored> {
     if filter.is_of_headers() {
@@ -29,30 +53,43 @@ pub(super) fn column(filter: &Filter) -> Option<Stored> {
     }
     let fields = filter.fields()?;
     let [Path { via: None, column }] = fields.as_slice() else { return None };
-    match column {
-        Column::Server => Some(Stored::Server),
-        Column::Charset => Some(Stored::Charset),
-        Column::Path => Some(Stored::Hops),
-        Column::Failure => Some(Stored::Failure),
-        Column::ResponseTime => Some(Stored::ResponseTime),
-        _ => None,
-    }
+    asked(*column).map(stored)
 }
 
-/// What a record says in such a field.
-pub(super) fn value(record: &Record, field: Column) -> Value {
-    match field {
-        Column::Server => record.header("server").into(),
-        Column::Charset => record.charset().into(),
-        Column::Path => record.hops.as_str().into(),
-        Column::Failure => record.failure.clone().into(),
-        Column::ResponseTime => record.response_ms.map_or(Value::Empty, seconds),
-        _ => Value::Empty,
+/// What a record says.
+pub(super) fn value(record: &Record, asked: Asked<'_>) -> Value {
+    match asked {
+        Asked::Server => record.header("server").into(),
+        Asked::Charset => record.charset().into(),
+        Asked::Hops => record.hops.as_str().into(),
+        Asked::Failure => record.failure.clone().into(),
+        Asked::ResponseTime => record.response_ms.map_or(Value::Empty, seconds),
+        Asked::Header(name) => record.header(name).into(),
     }
 }
 
 fn seconds(milliseconds: u64) -> Value {
     expr::number(milliseconds as f64 / 1000.0)
+}
+
+/// What was noted of the answer of a capture; none if the record has to be read.
+pub(super) fn noted(answers: &Answers, capture: CaptureId, asked: Asked<'_>) -> Found<Option<Value>> {
+    let stored = stored(asked);
+    let code = answers.code(capture, stored)?;
+    Ok(meant(match asked {
+        Asked::Header(name) => answers.header(code, name),
+        _ => answers.said(stored, code),
+    }))
+}
+
+/// The value that a code means, if it means one.
+fn meant(said: Said<'_>) -> Option<Value> {
+    match said {
+        Said::Unknown => None,
+        Said::Nothing => Some(Value::Empty),
+        Said::Name(name) => Some(name.into()),
+        Said::Milliseconds(milliseconds) => Some(seconds(milliseconds)),
+    }
 }
 
 /// What is said by a code, and by a record.
@@ -66,15 +103,10 @@ struct OfCode<'a> {
 
 impl OfCode<'_> {
     fn value(&self, said: Said<'_>) -> Value {
-        match said {
-            Said::Unknown => {
-                self.is_unknown.set(true);
-                Value::Empty
-            }
-            Said::Nothing => Value::Empty,
-            Said::Name(name) => name.into(),
-            Said::Milliseconds(milliseconds) => seconds(milliseconds),
-        }
+        meant(said).unwrap_or_else(|| {
+            self.is_unknown.set(true);
+            Value::Empty
+        })
     }
 }
 
@@ -90,7 +122,7 @@ impl Values for OfCode<'_> {
 
 impl Values for Record {
     fn field(&self, path: Path) -> Value {
-        value(self, path.column)
+        asked(path.column).map_or(Value::Empty, |asked| value(self, asked))
     }
 
     fn header(&self, name: &str) -> Value {

@@ -13,12 +13,13 @@ use archive_storage::{
 use rayon::prelude::*;
 
 use super::Plan;
+use super::answered;
 use super::archive_pages::row;
 use super::batch::Batch;
 use super::best_sites;
 use super::captures::record_of;
 use super::columnar::Best;
-use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::details::{Asked, CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::digests::{Digest, PageDigest};
 use super::explain::source;
 use super::group_columns::{Counted, Wanted};
@@ -34,7 +35,7 @@ use crate::columns::{self, Column, ColumnError, RowKind};
 use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, language};
 use crate::parse::{Structure, Validity};
-use crate::prepared::{BySite, Pages, Prepared, PreparedError, SiteSums};
+use crate::prepared::{Answers, BySite, Pages, Prepared, PreparedError, SiteSums};
 use crate::refresh::rate::RatePrior;
 use crate::topics::TopicError;
 
@@ -88,6 +89,8 @@ pub struct ArchiveRows<'a> {
     pub(super) prepared: Option<Prepared>,
     /// Those of captures, opened when first asked for.
     pub(super) captures: OnceLock<Option<Prepared>>,
+    /// What answers said, likewise.
+    answers: OnceLock<Option<Answers>>,
     /// The pages of each site, likewise.
     pub(super) by_site: OnceLock<Option<BySite>>,
     /// Texts are mostly read row by row.
@@ -166,6 +169,7 @@ impl<'a> ArchiveRows<'a> {
             pages: Pages::open(state)?,
             prepared,
             captures: OnceLock::new(),
+            answers: OnceLock::new(),
             by_site: OnceLock::new(),
             texts: RefCell::new(Texts {
                 urls: state.url_cache(NAMES_KEPT),
@@ -405,6 +409,17 @@ impl Rows for ArchiveRows<'_> {
 
     fn contents_alike(&self, wanted: Option<&HashSet<Digest>>) -> Result<Option<Vec<PageDigest>>, RowsError> {
         self.digests_alike(wanted)
+    }
+
+    fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Result<Option<Value>, RowsError> {
+        let answers = match self.answers.get() {
+            Some(answers) => answers,
+            None => {
+                let answers = Answers::open(self.store)?;
+                self.answers.get_or_init(|| answers)
+            }
+        };
+        answers.as_ref().map_or(Ok(None), |answers| answered::noted(answers, capture, asked))
     }
 
     fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {

@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 
 use super::Instant;
 use super::columns::NOT_MODIFIED;
-use super::details::{CaptureRow, HostRow, PageDetail, Record};
+use super::details::{Asked, CaptureRow, HostRow, PageDetail, Record};
 use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
 use super::running::Running;
 use super::value::Value;
@@ -217,6 +217,10 @@ impl Rows for AsOf<'_> {
 
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
         self.rows.document(capture, read)
+    }
+
+    fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Result<Option<Value>, RowsError> {
+        self.rows.noted(capture, asked)
     }
 
     fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {

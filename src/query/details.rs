@@ -81,6 +81,23 @@ pub struct LinkRow {
     pub template: bool,
 }
 
+/// What may be asked about the answer of a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked<'a> {
+    /// The header Server.
+    Server,
+    /// See [`Record::charset`].
+    Charset,
+    /// See [`Record::hops`].
+    Hops,
+    /// See [`Record::failure`].
+    Failure,
+    /// See [`Record::response_ms`]; in seconds.
+    ResponseTime,
+    /// The first header of this name.
+    Header(&'a str),
+}
+
 /// What the records of a capture say besides its row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {

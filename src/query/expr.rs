@@ -121,9 +121,14 @@ impl Expr {
 
     /// Whether it is such a field, value or the like, or is calculated from one.
     pub(super) fn has(&self, is_wanted: fn(&Self) -> bool) -> bool {
+        self.any(&mut |part| is_wanted(part))
+    }
+
+    /// Whether a function says so of a field, value or the like from which it is calculated; the first ends the search.
+    pub(super) fn any(&self, is_wanted: &mut dyn FnMut(&Self) -> bool) -> bool {
         match self {
-            Self::Call(_, argument) => argument.has(is_wanted),
-            Self::Arithmetic(left, _, right) => left.has(is_wanted) || right.has(is_wanted),
+            Self::Call(_, argument) => argument.any(is_wanted),
+            Self::Arithmetic(left, _, right) => left.any(is_wanted) || right.any(is_wanted),
             other => is_wanted(other),
         }
     }

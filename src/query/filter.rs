@@ -112,14 +112,15 @@ impl Filter {
 
     /// Whether it depends on such a field, value or the like.
     pub(super) fn has(&self, is_wanted: fn(&Expr) -> bool) -> bool {
+        self.any(&mut |part| is_wanted(part))
+    }
+
+    /// Whether a function says so of a field, value or the like on which it depends; the first ends the search.
+    pub(super) fn any(&self, is_wanted: &mut dyn FnMut(&Expr) -> bool) -> bool {
         match self {
-            Self::Any(parts) | Self::All(parts) => parts.iter().any(|part| part.has(is_wanted)),
-            Self::Not(part) => part.has(is_wanted),
-            Self::Known(expr) | Self::Number(expr, _) | Self::Time(expr, _) | Self::Text(expr, _) => {
-                expr.has(is_wanted)
-            }
-            Self::Compare { left, right, .. } => left.has(is_wanted) || right.has(is_wanted),
-            Self::Changed(..) | Self::Hit(_) | Self::Some(..) => false,
+            Self::Any(parts) | Self::All(parts) => parts.iter().any(|part| part.any(is_wanted)),
+            Self::Not(part) => part.any(is_wanted),
+            own => own.exprs().any(|expr| expr.any(is_wanted)),
         }
     }
 

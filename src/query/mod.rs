@@ -92,7 +92,7 @@ mod tests;
 pub use archive::{ArchiveRows, ArchiveRowsError};
 pub(crate) use as_of::AsOf;
 pub use columns::ColumnKind;
-pub use details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+pub use details::{Asked, CaptureRow, HostRow, LinkRow, PageDetail, Record};
 pub use digests::{Digest, PageDigest};
 pub use elements::NODES_LOOKED_AT_MAX;
 pub use execute::Answer;

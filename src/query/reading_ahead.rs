@@ -23,7 +23,8 @@ impl Plan {
         let (read, cheap): (Vec<&Filter>, Vec<&Filter>) =
             parts.iter().partition(|part| part.has(Expr::is_of_record));
         let keys = self.groups.iter().flat_map(|groups| &groups.keys);
-        if read.is_empty() && !keys.into_iter().any(|key| key.has(Expr::is_of_record)) {
+        let keys: Vec<&Expr> = keys.filter(|key| key.has(Expr::is_of_record)).collect();
+        if read.is_empty() && keys.is_empty() {
             return rows.try_for_each(|row| look(row?));
         }
         loop {
@@ -41,7 +42,20 @@ impl Plan {
                     are_read.push(row);
                 }
             }
-            world.read_records(are_read.into_iter())?;
+            world.read_records(|| {
+                are_read.iter().map(|row| world.subject(row)).try_for_each(|subject| {
+                    let mut asked = Ok(());
+                    let mut ask = |part: &Expr| {
+                        if part.is_of_record() {
+                            asked = part.value(&subject).map(drop);
+                        }
+                        asked.is_err()
+                    };
+                    let _ = read.iter().any(|part| part.any(&mut ask))
+                        || keys.iter().any(|key| key.any(&mut ask));
+                    asked
+                })
+            })?;
             together.into_iter().try_for_each(&mut *look)?;
         }
     }

@@ -11,7 +11,7 @@ use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::Plan;
-use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::details::{Asked, CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::digests::{Digest, PageDigest};
 use super::hits::Hits;
 use super::running::{self, Running};
@@ -473,6 +473,12 @@ pub trait Rows {
         &self,
         _wanted: Option<&HashSet<Digest>>,
     ) -> Result<Option<Vec<PageDigest>>, RowsError> {
+        Ok(None)
+    }
+
+    /// What was noted of the answer of a capture when it was recorded; none if its record has to be read.
+    fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Result<Option<Value>, RowsError> {
+        let _ = (capture, asked);
         Ok(None)
     }
 

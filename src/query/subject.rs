@@ -9,7 +9,7 @@ use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 
 use super::answered;
 use super::columns::{CHANGES, Column, LINK_KINDS, NOT_MODIFIED, Path, Via, yes_no};
-use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::details::{Asked, CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::digests::hexadecimal;
 use super::elements::{self, ElementPath};
 use super::explain::{Seen, Tally};
@@ -39,6 +39,8 @@ pub(crate) struct World<'a> {
     record: RefCell<Option<(CaptureId, Rc<Record>)>>,
     /// Those that were read ahead.
     records: RefCell<HashMap<CaptureId, Rc<Record>>>,
+    /// While it is found out which to read ahead: the captures whose records were asked for.
+    missing: RefCell<Option<Vec<CaptureId>>>,
     /// The same of the structure of a document.
     structure: RefCell<Option<(CaptureId, Option<Rc<Structure>>)>>,
     pub(super) running: &'a Running,
@@ -81,8 +83,19 @@ impl<'a> World<'a> {
     pub(crate) fn new(rows: &'a dyn Rows, hits: &'a Hits<'a>) -> Self {
         let (record, structure, running) = (RefCell::default(), RefCell::default(), rows.running());
         let tally = running.is_explained().then(RefCell::default);
-        let (records, hosts) = (RefCell::default(), RefCell::default());
-        Self { rows, hits, sites: OnceCell::new(), hosts, record, records, structure, running, tally }
+        let (records, missing, hosts) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Self {
+            rows,
+            hits,
+            sites: OnceCell::new(),
+            hosts,
+            record,
+            records,
+            missing,
+            structure,
+            running,
+            tally,
+        }
     }
 
     pub(crate) fn subject(&'a self, row: &'a Row) -> RowSubject<'a> {
@@ -111,21 +124,31 @@ impl<'a> World<'a> {
         Ok(host)
     }
 
-    /// Reads the records of some rows side by side, in place of those that were read ahead before.
-    pub(super) fn read_records<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Found<()> {
-        let newest = rows.map(|row| match row {
-            Row::Page(page) => Ok(newest(self.rows, page)?.map(|capture| capture.id)),
-            Row::Capture(capture) => Ok(Some(capture.id)),
-            Row::Site(_) | Row::Host(_) | Row::Link(_) => Ok(None),
-        });
-        let ids: Vec<CaptureId> = newest.filter_map(Found::transpose).collect::<Found<_>>()?;
+    /// Reads the records that something asks for side by side, in place of those that were read ahead before.
+    pub(super) fn read_records(&self, asks: impl FnOnce() -> Found<()>) -> Found<()> {
+        *self.missing.borrow_mut() = Some(Vec::new());
+        let asked = asks();
+        let ids = self.missing.take().unwrap_or_default();
+        asked?;
         self.running.note(|seen| seen.records_read += ids.len() as u64);
         let records = self.rows.records(&ids)?;
         *self.records.borrow_mut() = ids.into_iter().zip(records.into_iter().map(Rc::new)).collect();
         Ok(())
     }
 
+    /// What the answer of a capture says.
+    fn said(&self, capture: CaptureId, asked: Asked<'_>) -> Found<Value> {
+        match self.rows.noted(capture, asked)? {
+            Some(value) => Ok(value),
+            None => Ok(answered::value(&*self.record(capture)?, asked)),
+        }
+    }
+
     fn record(&self, capture: CaptureId) -> Found<Rc<Record>> {
+        if let Some(missing) = self.missing.borrow_mut().as_mut() {
+            missing.push(capture);
+            return Ok(Rc::default());
+        }
         if let Some(record) = self.records.borrow().get(&capture) {
             return Ok(Rc::clone(record));
         }
@@ -264,7 +287,6 @@ impl<'a> World<'a> {
     }
 
     fn of_capture(&self, capture: &CaptureRow, column: Column) -> Found<Value> {
-        let record = || self.record(capture.id);
         Ok(match column {
             Column::Time => Value::Time(capture.time),
             Column::Kind => capture.kind.into(),
@@ -282,10 +304,12 @@ impl<'a> World<'a> {
                 let kind = self.rows.page(capture.page)?.and_then(|page| page.kind);
                 self.of_document(capture, kind, column)?
             }
-            column if column.is_of_record() => answered::value(&*record()?, column),
-            _ => match self.rows.page(capture.page)? {
-                Some(page) => self.of_page(&page, column)?,
-                None => Value::Empty,
+            _ => match answered::asked(column) {
+                Some(asked) => self.said(capture.id, asked)?,
+                None => match self.rows.page(capture.page)? {
+                    Some(page) => self.of_page(&page, column)?,
+                    None => Value::Empty,
+                },
             },
         })
     }
@@ -398,8 +422,7 @@ impl Subject for RowSubject<'_> {
             Row::Capture(capture) => Some(capture.id),
             Row::Site(_) | Row::Host(_) | Row::Link(_) => None,
         };
-        let record = newest.map(|id| self.world.record(id)).transpose()?;
-        Ok(record.map_or(Value::Empty, |record| record.header(name).into()))
+        newest.map_or(Ok(Value::Empty), |id| self.world.said(id, Asked::Header(name)))
     }
 
     fn topic(&self, name: &str) -> Found<Value> {

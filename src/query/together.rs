@@ -21,7 +21,7 @@ use chrono::{DateTime, Utc};
 use self::part::First;
 pub(super) use self::part::Part;
 use super::archive::{ArchiveRows, ArchiveRowsError};
-use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::details::{Asked, CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::digests::{Digest, PageDigest};
 use super::hits::Hits;
 use super::plan::Plan;
@@ -361,6 +361,11 @@ impl Rows for Together<'_> {
     fn validity(&self, capture: CaptureId) -> Found<Option<Validity>> {
         let (rows, capture) = self.of_capture(capture);
         rows.validity(capture)
+    }
+
+    fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Found<Option<Value>> {
+        let (rows, capture) = self.of_capture(capture);
+        rows.noted(capture, asked)
     }
 
     fn page_columns(&self) -> &[String] {

@@ -307,6 +307,42 @@ fn a_later_run_keeps_what_was_noted_before_and_a_rebuild_notes_it_anew() {
     assert_eq!(noted(&archive.path), before);
 }
 
+/// A crawl that is killed has written most of what it noted by then, and whoever asks meanwhile finds it.
+#[test]
+fn a_killed_run_loses_little_of_what_it_noted() {
+    let pages = 1100;
+    let served = Answers::start(move |_, path| match path {
+        "/robots.txt" => plain("User-agent: *\nAllow: /\n"),
+        "/" => {
+            html(&(0..2 * pages).map(|number| format!("<a href=/{number}>{number}</a> ")).collect::<String>())
+        }
+        path => {
+            if path[1..].parse().is_ok_and(|number: usize| number > pages) {
+                thread::sleep(Duration::from_millis(50));
+            }
+            html(path)
+        }
+    });
+    let archive = Archive::new();
+    let crawl = || {
+        let mut command = archive.crawl(&["http://site.test/".to_owned()], &served.at_once());
+        command.args(["--checkpoint-every", "200ms"]);
+        start(&mut command)
+    };
+    let (mut running, file) = (crawl(), archive.path.join(ANSWERS_FILE));
+    assert!(running.wait_until(|| file.exists()));
+    let known = || noted(&archive.path).iter().filter(|said| said.iter().all(Option::is_some)).count();
+    let meanwhile = known();
+    assert!(meanwhile > 1000, "{meanwhile}");
+    running.kill();
+    assert_eq!(known(), meanwhile);
+    let read = |question| explained(&archive, question).1;
+    assert!(read("count captures group by server") < meanwhile as u64);
+    crawl().wait().succeeded();
+    let (all, captures) = (known(), noted(&archive.path).len());
+    assert!(captures > 2 * pages + 1 && all > captures - 300, "{all} of {captures}");
+}
+
 #[test]
 fn what_an_import_brings_is_noted_as_far_as_it_is_certain() {
     let (archive, imported) = (three_rounds(), Archive::new());

@@ -1,8 +1,8 @@
 //! What the answers of servers said of themselves: Server, charset, other headers and response time, how they were found, and why
 //! nothing answered, by codes, a row for each capture.
 //!
-//! Whoever records a capture has this at hand, so it is noted in memory then ([`note`]) and written when the archive is closed; reading the
-//! records again would take minutes. Of older captures the file from before has it: captures keep their numbers as long as the state
+//! Whoever records a capture has this at hand, so it is noted in memory then ([`note`]) and written when the archive is closed, and by a
+//! checkpoint once that is much ([`write_much`]); reading the records again would take minutes. Of older captures the file from before has it: captures keep their numbers as long as the state
 //! keeps its identity. What nobody noted is unknown, and readers look into the record. Names come from strangers, so only so many get a
 //! code; captures with others are unknown.
 
@@ -23,7 +23,7 @@ use bytes::Bytes;
 use heads::{HEAD_BYTES_MAX, Values, header};
 
 use super::file::{BLOCK_ROWS, Reader, Stamp, TEXTS_BYTES_MAX, Writer};
-use super::{Column, Prepared, PreparedError, captures, open};
+use super::{Column, Prepared, PreparedError, captures};
 use crate::ledger::{FIELD_ERASED, FIELD_ERROR, FIELD_FETCH_MS, FIELD_HOPS};
 use crate::parse::charset_parameter;
 
@@ -111,11 +111,18 @@ impl Names {
     }
 }
 
+/// A checkpoint writes what was noted once that is of so many captures, and of one in so many of all: so the file is written a few times
+/// while an archive doubles, and a crash costs little of it.
+const MUCH_MIN: u64 = 1 << 10;
+const MUCH_SHARE: u64 = 16;
+
 /// What was noted of the captures that were recorded since the archive was opened.
 #[derive(Debug, Default)]
 struct Noted {
-    /// Rows of whole blocks by their number, so that none takes more than its bytes.
+    /// Rows that were not written yet, of whole blocks by their number, so that none takes more than its bytes.
     blocks: BTreeMap<u32, Vec<Row>>,
+    /// How many these are.
+    count: u64,
     names: [Names; NAMES],
     values: Values,
 }
@@ -138,6 +145,7 @@ impl Noted {
         *time = response_ms(kind, metadata).map_or(ABSENT, |ms| {
             ms.checked_add(FIRST.into()).and_then(|code| u16::try_from(code).ok()).unwrap_or(UNKNOWN)
         });
+        self.count += 1;
         let nothing = || vec![[UNKNOWN; COLUMNS.len()]; BLOCK_ROWS as usize];
         let rows = self.blocks.entry(id.0 / BLOCK_ROWS).or_insert_with(nothing);
         rows.get_mut((id.0 % BLOCK_ROWS) as usize).into_iter().for_each(|place| *place = row);
@@ -203,13 +211,17 @@ fn response_ms(kind: CaptureKind, metadata: &[(String, String)]) -> Option<u64> 
     stated.map(|milliseconds| milliseconds.parse().unwrap_or(0))
 }
 
+/// Whether a file is of the same state, of this checkpoint or an earlier one.
+fn is_before(file: Stamp, of: Stamp) -> bool {
+    let is_before = file.checkpoint <= of.checkpoint && file.rows <= of.rows;
+    is_before && (file.state, file.columns) == (of.state, of.columns)
+}
+
 /// The file of an earlier checkpoint of the same state and its names, if there is one that is whole: whoever reads a damaged one says what
 /// is wrong.
 fn before(path: &Path, stamp: Stamp) -> Option<(Reader, [Names; NAMES])> {
     let reader = Reader::open(path).ok()??;
-    let Stamp { state, checkpoint, rows, columns } = reader.stamp();
-    let is_before = checkpoint <= stamp.checkpoint && rows <= stamp.rows;
-    if !is_before || (state, columns) != (stamp.state, stamp.columns) {
+    if !is_before(reader.stamp(), stamp) {
         return None;
     }
     let mut known = <[Names; NAMES]>::default();
@@ -241,7 +253,24 @@ fn codes_at(reader: &Reader, ids: &Range<u32>) -> [Vec<u64>; COLUMNS.len()] {
     columns
 }
 
-/// Writes what is known of the captures of the last checkpoint: what was noted since the archive was opened, and what the file has that
+/// Writes what was noted, if that is much, right after a checkpoint.
+///
+/// # Errors
+/// As [`super::write()`]; nothing of what was noted is lost then.
+pub(crate) fn write_much(state: &mut State, folder: &Path) -> Result<(), PreparedError> {
+    let much = (state.totals().captures / MUCH_SHARE).max(MUCH_MIN);
+    if state.kept::<Noted>().is_none_or(|noted| noted.count < much) {
+        return Ok(());
+    }
+    write(state, folder, BLOCK_ROWS)?;
+    if let Some(noted) = state.kept_mut::<Noted>() {
+        noted.blocks.clear();
+        noted.count = 0;
+    }
+    Ok(())
+}
+
+/// Writes what is known of the captures of the last checkpoint: what was noted and not written yet, and what the file has that
 /// is there. Nothing is written if that is nothing.
 pub(super) fn write(state: &State, folder: &Path, block_rows: u32) -> Result<(), PreparedError> {
     let (path, stamp) = (folder.join(ANSWERS_FILE), of_captures(state));
@@ -377,7 +406,7 @@ pub enum Said<'a> {
     Milliseconds(u64),
 }
 
-/// What answers said, as of the checkpoint that is read.
+/// What answers said, as of the checkpoint that is read or an earlier one.
 #[derive(Debug)]
 pub struct Answers {
     /// Codes: see [`Answers::said`].
@@ -388,12 +417,14 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Of an archive, if that is noted as of the checkpoint that it was opened at.
+    /// Of an archive, if that was written before the checkpoint that it was opened at.
     ///
     /// # Errors
     /// When the file is damaged.
     pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
-        let Some(file) = open(store, ANSWERS_FILE, of_captures(store.state()))? else { return Ok(None) };
+        let file = Reader::open(&store.path().join(ANSWERS_FILE))?;
+        let of = of_captures(store.state());
+        let Some(file) = file.filter(|file| is_before(file.stamp(), of)) else { return Ok(None) };
         let names = names_of(file.texts()).ok_or_else(|| file.damaged())?;
         let read = (0..file.blocks() as usize * COLUMNS.len()).map(|_| OnceLock::new()).collect();
         Ok(Some(Self { columns: Prepared { file, order: Some(&COLUMNS) }, names, read }))

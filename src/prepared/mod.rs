@@ -25,7 +25,7 @@ use archive_storage::{
 use rayon::prelude::*;
 
 pub use answers::{ANSWERS_FILE, Answers, Said};
-pub(crate) use answers::{note, note_replayed, write_without};
+pub(crate) use answers::{note, note_replayed, write_much, write_without};
 use by_site::SiteWriter;
 pub use by_site::{BY_SITE_FILE, BySite};
 pub use captures::{capture_kind, size};

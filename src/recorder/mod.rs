@@ -190,8 +190,15 @@ impl<'a> Recorder<'a> {
         let captures = self.store.state().totals().captures;
         let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(captures, deferred = is_deferred, milliseconds, "checkpoint");
-        if let Some(index) = self.index.as_mut().filter(|_| !is_deferred) {
+        if is_deferred {
+            return Ok(checkpointed);
+        }
+        if let Some(index) = &mut self.index {
             index.checkpoint(captures)?;
+        }
+        let folder = self.store.path().to_owned();
+        if let Err(error) = prepared::write_much(self.store.state_mut(), &folder) {
+            tracing::warn!(%error, "what answers said stays in memory");
         }
         Ok(checkpointed)
     }

@@ -36,7 +36,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cash::{Base, Cash};
-use super::credit::Credit;
+use super::interpolated::Credit;
 use super::weight::Weight;
 
 mod estimates;

@@ -8,8 +8,8 @@
 
 mod audit;
 mod cash;
-mod credit;
 mod graph;
+mod interpolated;
 mod ledger;
 pub mod order;
 pub mod rank;
@@ -20,8 +20,8 @@ mod window;
 
 pub use audit::{Audit, Imbalance, Tally};
 pub use cash::{Base, Cash};
-pub use credit::Credit;
 pub use graph::{Graph, GraphBuilder, GraphError};
+pub use interpolated::Credit;
 pub use ledger::{Account, ENDOWMENT, Ledger, Numbers, Payout, Policy, SmallEdge};
 pub use site::SiteAccount;
 pub use weight::{LinkTraits, LinkWeights, Weight};

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::credit::Credit;
+use super::interpolated::Credit;
 
 /// How much of a page's past counts. Times are turns of G.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -436,7 +436,7 @@ impl Answers {
     /// When the file is damaged.
     pub fn code(&self, capture: CaptureId, column: Column) -> Result<u64, PreparedError> {
         let Some(place) = COLUMNS.iter().position(|own| *own == column) else { return Ok(UNKNOWN.into()) };
-        let (block, row) = self.columns.file.place(capture.0);
+        let (block, row) = self.columns.block_of(capture.0);
         let Some(read) = self.read.get(block as usize * COLUMNS.len() + place) else {
             return Ok(UNKNOWN.into());
         };

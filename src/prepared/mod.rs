@@ -419,6 +419,12 @@ impl Prepared {
         self.file.blocks()
     }
 
+    /// The block of a URL or capture, and its place there.
+    #[must_use]
+    pub fn block_of(&self, id: u32) -> (u32, u32) {
+        self.file.place(id)
+    }
+
     /// The numbers of the URLs or captures of a block.
     #[must_use]
     pub fn ids(&self, block: u32) -> Range<u32> {

@@ -35,7 +35,7 @@ use crate::columns::{self, Column, ColumnError, RowKind};
 use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, language};
 use crate::parse::{Structure, Validity};
-use crate::prepared::{Answers, BySite, Pages, Prepared, PreparedError, SiteSums};
+use crate::prepared::{Answers, BySite, Column as Stored, Pages, Prepared, PreparedError, SiteSums};
 use crate::refresh::rate::RatePrior;
 use crate::topics::TopicError;
 
@@ -89,6 +89,8 @@ pub struct ArchiveRows<'a> {
     pub(super) prepared: Option<Prepared>,
     /// Those of captures, opened when first asked for.
     pub(super) captures: OnceLock<Option<Prepared>>,
+    /// The column of newest captures in the block of pages that was asked for last.
+    newest: RefCell<Option<(u32, Vec<u64>)>>,
     /// What answers said, likewise.
     answers: OnceLock<Option<Answers>>,
     /// The pages of each site, likewise.
@@ -169,6 +171,7 @@ impl<'a> ArchiveRows<'a> {
             pages: Pages::open(state)?,
             prepared,
             captures: OnceLock::new(),
+            newest: RefCell::default(),
             answers: OnceLock::new(),
             by_site: OnceLock::new(),
             texts: RefCell::new(Texts {
@@ -409,6 +412,17 @@ impl Rows for ArchiveRows<'_> {
 
     fn contents_alike(&self, wanted: Option<&HashSet<Digest>>) -> Result<Option<Vec<PageDigest>>, RowsError> {
         self.digests_alike(wanted)
+    }
+
+    fn newest(&self, page: &PageRow) -> Result<Option<CaptureId>, RowsError> {
+        let Some(prepared) = self.prepared.as_ref().filter(|_| page.captures > 0) else { return Ok(None) };
+        let (block, row) = prepared.block_of(page.id.0);
+        let mut newest = self.newest.borrow_mut();
+        if newest.as_ref().is_none_or(|(read, _)| *read != block) {
+            *newest = Some((block, prepared.values(block, Stored::Newest)?));
+        }
+        let value = newest.as_ref().and_then(|(_, values)| values.get(row as usize)).copied();
+        Ok(value.and_then(|value| value.checked_sub(1)).map(|capture| CaptureId(capture as u32)))
     }
 
     fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Result<Option<Value>, RowsError> {

@@ -476,6 +476,13 @@ pub trait Rows {
         Ok(None)
     }
 
+    /// The newest capture of a page that is shown, in place of a 304 the capture that it confirms, if that is known in a shorter way than
+    /// by [`Rows::history`].
+    fn newest(&self, page: &PageRow) -> Result<Option<CaptureId>, RowsError> {
+        let _ = page;
+        Ok(None)
+    }
+
     /// What was noted of the answer of a capture when it was recorded; none if its record has to be read.
     fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Result<Option<Value>, RowsError> {
         let _ = (capture, asked);

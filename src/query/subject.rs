@@ -144,6 +144,15 @@ impl<'a> World<'a> {
         }
     }
 
+    /// What that of the newest capture of a page says.
+    fn said_of_newest(&self, page: &PageRow, asked: Asked<'_>) -> Found<Value> {
+        let newest = match self.rows.newest(page)? {
+            Some(newest) => Some(newest),
+            None => newest(self.rows, page)?.map(|capture| capture.id),
+        };
+        newest.map_or(Ok(Value::Empty), |newest| self.said(newest, asked))
+    }
+
     fn record(&self, capture: CaptureId) -> Found<Rc<Record>> {
         if let Some(missing) = self.missing.borrow_mut().as_mut() {
             missing.push(capture);
@@ -241,9 +250,12 @@ impl<'a> World<'a> {
                 let (url, host) = (text(PageText::Url)?, text(PageText::Host)?);
                 decided(&decisions.of_page(&url, &host, &text(PageText::Site)?), column)
             }
-            _ => match newest(self.rows, page)? {
-                Some(newest) => self.of_capture(&newest, column)?,
-                None => Value::Empty,
+            column => match answered::asked(column) {
+                Some(asked) => self.said_of_newest(page, asked)?,
+                None => match newest(self.rows, page)? {
+                    Some(newest) => self.of_capture(&newest, column)?,
+                    None => Value::Empty,
+                },
             },
         })
     }
@@ -417,12 +429,11 @@ impl Subject for RowSubject<'_> {
     }
 
     fn header(&self, name: &str) -> Found<Value> {
-        let newest = match self.row {
-            Row::Page(page) => newest(self.world.rows, page)?.map(|capture| capture.id),
-            Row::Capture(capture) => Some(capture.id),
-            Row::Site(_) | Row::Host(_) | Row::Link(_) => None,
-        };
-        newest.map_or(Ok(Value::Empty), |id| self.world.said(id, Asked::Header(name)))
+        match self.row {
+            Row::Page(page) => self.world.said_of_newest(page, Asked::Header(name)),
+            Row::Capture(capture) => self.world.said(capture.id, Asked::Header(name)),
+            Row::Site(_) | Row::Host(_) | Row::Link(_) => Ok(Value::Empty),
+        }
     }
 
     fn topic(&self, name: &str) -> Found<Value> {

@@ -1,7 +1,7 @@
 //! Importance, estimated from accounts.
 
 use super::super::cash::Base;
-use super::super::credit::Credit;
+use super::super::interpolated::Credit;
 use super::{AGE_MIN, Account, ENDOWMENT, FIRST_PASS, Ledger, in_endowments, received};
 
 impl Ledger {

@@ -1,7 +1,7 @@
 //! What a visited page pays to those that it links to.
 
 use super::super::cash::Base;
-use super::super::credit::Credit;
+use super::super::interpolated::Credit;
 use super::super::weight::Weight;
 use super::{Account, Ledger};
 

@@ -11,20 +11,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
+use super::revisit::{PROFILE_IDENTICAL, PROFILE_NOT_MODIFIED, refer};
 use crate::backend::Spool;
 use crate::digest::{Algorithm, Digest};
 use crate::warc::{HeadWriter, RecordIds, RecordType, WarcDate, media_type};
-
-/// `WARC-Profile` of a revisit that found the payload of an earlier capture again (WARC/1.1 section 6.7.2).
-pub const PROFILE_IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-/// `WARC-Profile` of a revisit that the server answered with "not modified" (WARC/1.1 section 6.7.3).
-pub const PROFILE_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
-
-/// Whether a `WARC-Profile` of either version of the standard says that the server answered with "not modified".
-#[must_use]
-pub fn is_not_modified(profile: &str) -> bool {
-    profile.trim_end_matches('/').ends_with("/revisit/server-not-modified")
-}
 
 /// The metadata field that holds one line of a 304 answer's head; repeated for every line.
 ///
@@ -336,12 +326,6 @@ fn imported_block<'a>(group: &CaptureGroup, record: &'a ImportedRecord, id: &str
         None => (&record.content[..]).into(),
     };
     Block { head: head.finish(content.len()), content }
-}
-
-fn refer(head: &mut HeadWriter, profile: &str, original_url: &str, original_time: DateTime<Utc>) {
-    head.field("WARC-Profile", profile);
-    head.field("WARC-Refers-To-Target-URI", original_url);
-    head.date_field("WARC-Refers-To-Date", original_time);
 }
 
 /// The metadata record's content: `name: value` lines (WARC/1.1 annex A, application/warc-fields).

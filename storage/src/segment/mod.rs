@@ -66,6 +66,7 @@ mod quarantine;
 mod read;
 mod recover;
 mod replay;
+mod revisit;
 mod rewrite;
 mod samples;
 mod stated;
@@ -83,7 +84,7 @@ pub use encode::{Encoded, Encoder, Packing, Shrinking};
 pub use error::SegmentError;
 pub use group::{
     CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_IMPORTED, FIELD_VIA,
-    ImportedRecord, PROFILE_IDENTICAL, PROFILE_NOT_MODIFIED, Truncated, is_not_modified,
+    ImportedRecord, Truncated,
 };
 pub use guard::{Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
 pub use index::index_line;
@@ -97,6 +98,7 @@ pub use quarantine::{PutAside, QUARANTINE, check_repaired, put_aside, save_put_a
 pub use read::{SegmentReader, StoredRecord};
 pub use recover::{Damage, Recovered};
 pub use replay::ReplayedCapture;
+pub use revisit::{PROFILE_IDENTICAL, PROFILE_NOT_MODIFIED, is_not_modified};
 pub(crate) use rewrite::Intent;
 pub(crate) use rewrite::settle;
 pub use rewrite::{

@@ -5,9 +5,8 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
-use super::group::{
-    FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, MEDIA_TYPE_HTTP, Truncated, is_not_modified,
-};
+use super::group::{FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, MEDIA_TYPE_HTTP, Truncated};
+use super::revisit::is_not_modified;
 use crate::capture_kind::CaptureKind;
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId, Watermark};

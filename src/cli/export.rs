@@ -45,7 +45,7 @@ Examples:
   archive export links --output links.tsv.gz --where 'site importance > 2'
   archive export parquet --output all.parquet --archive A1 --archive A2
   archive export links --output all.tsv.gz --archive http://node1:8070/ --archive http://node2:8070/
-  archive export wacz --output all.wacz --archive A1 --archive http://node2:8070/ --where 'page site importance > 2'
+  archive export wacz --output all.wacz --archive A1 --archive http://node2:8070/
   archive export graph --output web-2026 && archive rank --graph web-2026 --method harmonic")]
 pub(crate) struct Args {
     /// What to write

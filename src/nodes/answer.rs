@@ -131,7 +131,7 @@ pub fn answer(
             return Err(AskError::Wrong("exports are answered by servers alone".to_owned()));
         }
         Ask::Waiting { query, now } => {
-            reviewed::places(store, access, (query.as_deref(), *now), limits, take)?
+            reviewed::places(store, access, (query.as_deref(), *now), limits, take)?;
         }
         Ask::Reviewed { sites } | Ask::Samples { sites } if sites.len() > URLS_MAX => {
             return Err(AskError::Wrong(format!("more than {URLS_MAX} sites cannot be described at once")));

@@ -98,7 +98,7 @@ fn ratings_beyond_their_limit_are_not_read() {
 fn picks_the_most_important_documents() {
     let sheet = sheet();
     let samples = &sheet.entries[0].samples;
-    let expected: Vec<_> = (0..5).map(|id| Web::url_of(id)).collect();
+    let expected: Vec<_> = (0..5).map(Web::url_of).collect();
     assert!(samples.iter().map(|sample| &sample.url).eq(&expected), "{samples:?}");
     assert_eq!(samples[4].title, None);
     assert!(sheet.entries[1].samples.is_empty());

@@ -244,6 +244,10 @@ fn what_nodes_say_for_reviewers_is_checked() {
         assert!(partly.code == Some(4) && partly.errors.contains(why), "{why}: {partly:?}");
         assert_eq!(lines(&partly), expected, "{why}");
     }
+    let fake = with(values("fake.test").replace("{\"t\":\"fake.test\"}", "\"e\""), "");
+    review("export", &[there, &fake.url()], &sheet).refused(1, &["a site without a name"]);
+    let fake = with(values("s0.test"), "");
+    assert_eq!(lines(&review("export", &[there, &fake.url()], &sheet).succeeded()), expected + 1);
     let fake = with(values("fake.test"), good);
     let whole = review("export", &[there, &fake.url()], &sheet).succeeded();
     assert!(lines(&whole) == expected + 1 && whole.text().contains("'=x,http://fake.test/"), "{whole:?}");

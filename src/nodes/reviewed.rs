@@ -281,7 +281,8 @@ impl Asked<'_> {
             };
             let sites =
                 (0..).zip(rows).map(|(number, row)| site(number, row)).collect::<Option<Vec<SiteRow>>>();
-            let sites = sites.ok_or_else(|| AskError::from(senseless("these are no sites")))?;
+            let nameless = || NodeError::Failed("an archive sent a site without a name".to_owned());
+            let sites = sites.ok_or_else(|| AskError::from(nameless()))?;
             let mut samples = asked.samples(&sites)?;
             let entries = sites.into_iter().map(|site| {
                 let samples = samples.remove(&site.name).unwrap_or_default();
@@ -300,8 +301,10 @@ impl Asked<'_> {
     /// Pages by which to judge sites, by the names of these.
     fn samples(&self, sites: &[SiteRow]) -> Result<HashMap<String, Vec<Sample>>, Failure> {
         let mut wanted = vec![Vec::new(); self.sources.len()];
-        for site in sites {
-            self.answering(&site.name).into_iter().for_each(|owner| wanted[owner].push(site.name.clone()));
+        // A node may have named a site of others, too.
+        let names: HashSet<&String> = sites.iter().map(|site| &site.name).collect();
+        for name in names {
+            self.answering(name).into_iter().for_each(|owner| wanted[owner].push(name.clone()));
         }
         let samples = self.of_sites(
             &wanted,

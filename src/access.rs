@@ -153,6 +153,12 @@ impl Access {
         Self { role, ..self.clone() }
     }
 
+    /// Whether it is that of a person of a role, or one above; where there are no accounts, everybody is.
+    #[must_use]
+    pub fn is_for(&self, role: Role) -> bool {
+        self.role.is_none_or(|own| own >= role)
+    }
+
     /// What the rules of the archive in `path` allow now. Without a file that is everything.
     ///
     /// # Errors

@@ -194,8 +194,7 @@ fn what_nodes_cannot_be_asked_is_refused_in_one_sentence() {
     assert!(!refused.errors.contains("secret"), "{}", refused.errors);
     refused.refused(2, &["--credentials"]);
     query(&[folder, both[1]], &["--as-archivist", "count pages"]).refused(2, &["decide themselves"]);
-    let mut next = Command::new(env!("CARGO_BIN_EXE_archive"));
-    start(next.args(["review", "next", "--archive", folder, "--archive", both[1]]).env_remove("ARCHIVE_DIR"))
-        .wait()
-        .refused(2, &["name folders here"]);
+    let mut refresh = Command::new(env!("CARGO_BIN_EXE_archive"));
+    let refresh = refresh.args(["refresh", "--budget", "5", "--archive", folder, "--archive", both[1]]);
+    start(refresh.env_remove("ARCHIVE_DIR")).wait().refused(2, &["name folders here"]);
 }

@@ -43,6 +43,8 @@ mod nodes;
 mod nodes_asked;
 mod nodes_exported;
 mod nodes_hostile;
+mod nodes_packed;
+mod nodes_reviewed;
 mod operation;
 mod ordered;
 mod ordered_anywhere;

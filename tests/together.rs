@@ -373,8 +373,6 @@ fn what_is_exported_of_several_archives_is_what_one_archive_has() {
             .wait()
             .refused(code, &[what]);
     };
-    refused("wacz", &four, 1, "a WACZ package is of one archive");
-    refused("graph", &four, 2, "a graph is of one archive");
     let overlapping = archives(&sites[..1], 1);
     refused("links", &[four[0], &overlapping[0].path], 1, "have both captured pages of s0.test");
     let empty = ["--where", "page url = \"http://nowhere.test/\"", "--output", "-"];

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use archive::exchange::export::{self, Format, Part, Selection, Settings};
 use archive::exchange::exports;
 use archive::files::is_standard_output;
+use archive::graphs::Outline;
 use archive::nodes::Asked;
 use archive::query::{self, Limits, Question};
 use chrono::Utc;
@@ -29,8 +30,9 @@ use super::{UsageError, open, output, progress};
   graph    the links among pages that carry importance, compressed, as NAME.graph, NAME.offsets,
            NAME.properties (WebGraph's BV format) and NAME.urls.gz, for WebGraph and `archive rank`
 
-Of several archives, the partitions of a cluster say, one file has everything: warc, parquet and links
-one archive after the other, cdxj sorted as a whole. A package or a graph is one archive's.
+Of several archives, the partitions of a cluster say, one file has everything: warc, wacz, parquet and
+links one archive after the other, cdxj and the index of a package sorted as a whole. A graph is that of
+one archive with everything: each page once, in the order of the URLs.
 
 With --where, the captures of the pages that a query finds, or of all pages of the sites that
 it finds, and the captures that revisits among them stand for.
@@ -43,6 +45,7 @@ Examples:
   archive export links --output links.tsv.gz --where 'site importance > 2'
   archive export parquet --output all.parquet --archive A1 --archive A2
   archive export links --output all.tsv.gz --archive http://node1:8070/ --archive http://node2:8070/
+  archive export wacz --output all.wacz --archive A1 --archive http://node2:8070/
   archive export graph --output web-2026 && archive rank --graph web-2026 --method harmonic")]
 pub(crate) struct Args {
     /// What to write
@@ -126,9 +129,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.archives.paths().iter().try_for_each(|archive| open::check_output(archive, &args.output))?;
     let answering = args.archives.open_beside_nodes(&args.reader)?;
     let mut asked = answering.asked(&args.nodes, Limits::USUAL)?;
-    let parts = match &mut asked {
+    let (parts, outlines) = match &mut asked {
         Some(asked) => parts_of(args, asked)?,
-        None => parts(args, &answering)?,
+        None => (parts(args, &answering)?, Vec::new()),
     };
     let total = parts.iter().filter_map(Part::count).sum();
     let settings =
@@ -139,13 +142,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let mut progress = |rows| bar.set_position(rows);
             export::run(&parts, format, &args.output, settings, &mut progress)?
         }
-        None => match parts.as_slice() {
-            [Part::Folder(store, selection)] => export::graph(store, selection, &args.output, settings)?,
-            _ => {
-                let text = "a graph is of one archive, in a folder; export each alone";
-                return Err(UsageError(text.to_owned()).into());
-            }
-        },
+        None => export::graph(&parts, &outlines, &args.output, settings)?,
     };
     progress::end();
     let format =
@@ -199,9 +196,11 @@ fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<Part<'
     chosen.collect()
 }
 
-/// The same where some archives are on other machines.
-fn parts_of<'a>(args: &Args, asked: &'a mut Asked<'_>) -> anyhow::Result<Vec<Part<'a>>> {
+/// The same where some archives are on other machines, and, for a graph, their links.
+fn parts_of<'a>(args: &Args, asked: &'a mut Asked<'_>) -> anyhow::Result<(Vec<Part<'a>>, Vec<Outline>)> {
     let chosen = asked.choose(args.query.as_deref(), Utc::now())?;
+    let is_graph = args.format == FormatName::Graph;
+    let outlines = if is_graph { asked.outlines(None, None)? } else { Vec::new() };
     let parts = asked.exported(chosen.as_ref()).into_iter().map(|part| Part::of(part, chosen.as_ref()));
-    Ok(parts.collect::<Result<_, _>>()?)
+    Ok((parts.collect::<Result<_, _>>()?, outlines))
 }

@@ -102,16 +102,8 @@ impl ArchivesArgs {
         self.paths.iter().any(|path| path.to_str().is_some_and(Node::is_meant))
     }
 
-    /// Opens them. Of several, those that cannot be opened are named, and so are missing partitions of their clusters.
-    pub(crate) fn open(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
-        let answering = self.open_beside_nodes(reader)?;
-        match answering.nodes.first() {
-            Some((_, node)) => Err(not_asked(node).into()),
-            None => Ok(answering),
-        }
-    }
-
-    /// The same where some may be on other machines.
+    /// Opens them, where some may be on other machines. Of several, those that cannot be opened are named, and so are missing partitions
+    /// of their clusters.
     pub(crate) fn open_beside_nodes(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
         let open = |path: &PathBuf| anyhow::Ok((Store::read_only(path)?, reader.access(path)?));
         let node = |path: &PathBuf| path.to_str().filter(|name| Node::is_meant(name)).map(str::to_owned);
@@ -152,7 +144,7 @@ impl ArchivesArgs {
 
 fn not_asked(node: &str) -> UsageError {
     UsageError(format!(
-        "{node} is asked by `archive query`, `search`, `rank`, `export` and `plan` alone; name folders here"
+        "{node} is asked by `archive query`, `search`, `rank`, `export`, `plan`, `review next` and `review export` alone; name folders here"
     ))
 }
 

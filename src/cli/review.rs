@@ -13,14 +13,14 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use archive::access::Access;
 use archive::files::{Output, is_standard_output};
-use archive::query::Question;
+use archive::query::{Limits, Question};
 use archive::review::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
 use archive_storage::Store;
 use chrono::Utc;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ArchivesArgs, ReaderArgs};
+use super::options::{ArchiveArgs, ArchivesArgs, NodesArgs, ReaderArgs};
 use super::{UsageError, open, output};
 
 /// What is exported unless said otherwise: every site of which something was captured.
@@ -53,6 +53,7 @@ pub(crate) enum Command {
   archive review export --output review.html
   archive review export --format csv --query 'site importance > 1' --output review.csv
   archive review export --archive A1 --archive A2 --output review.html     # partitions of a cluster, on one sheet
+  archive review export --archive A1 --archive http://node2:8070/ --output review.html
 
 The HTML file needs nothing else: open it in a browser, rate, download the ratings as CSV.")]
 pub(crate) struct ExportArgs {
@@ -72,6 +73,8 @@ pub(crate) struct ExportArgs {
     archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
+    #[command(flatten)]
+    nodes: NodesArgs,
 }
 
 /// Check a file of ratings, line by line, and sum it up.
@@ -119,8 +122,14 @@ pub(crate) fn write_html(archive: &Path, file: &Path) -> anyhow::Result<()> {
 }
 
 fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
-    let answering = args.archives.open(&args.reader)?;
-    let sheet = sheet(answering.archives(), &args.query, args.limit)?;
+    let answering = args.archives.open_beside_nodes(&args.reader)?;
+    let (sheet, code) = match answering.asked(&args.nodes, Limits::USUAL)? {
+        Some(mut asked) => {
+            let sheet = asked.sheet(&args.query, Utc::now(), args.limit, called)?;
+            (sheet, answering.exit_code_of(&asked))
+        }
+        None => (sheet(answering.archives(), &args.query, args.limit)?, answering.exit_code()),
+    };
     let file = args.output.as_deref().unwrap_or(Path::new("-"));
     let is_csv = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
     let format = args.format.unwrap_or(if is_csv { Format::Csv } else { Format::Html });
@@ -132,16 +141,18 @@ fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         write_file(args.archives.paths(), file, &sheet, format)?;
         output::note(format_args!("{} sites in {}", sheet.entries.len(), file.display()));
     }
-    Ok(answering.exit_code())
+    Ok(code)
+}
+
+/// The name of an archive's folder.
+fn called(store: &Store) -> String {
+    let path = store.path().canonicalize().unwrap_or_else(|_| store.path().to_owned());
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// The sites of one or several archives, as of one that has everything.
 fn sheet(archives: Vec<(&Store, Access)>, selection: &str, limit: usize) -> anyhow::Result<Sheet> {
-    let name = |store: &Store| {
-        let path = store.path().canonicalize().unwrap_or_else(|_| store.path().to_owned());
-        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-    };
-    let names: Vec<String> = archives.iter().map(|(store, _)| name(store)).collect();
+    let names: Vec<String> = archives.iter().map(|(store, _)| called(store)).collect();
     let mut question = Question::of(archives, selection, Utc::now())?;
     if !question.plan.asks_for_sites() {
         return Err(UsageError("--query has to ask for sites: 'site importance > 1'".to_owned()).into());

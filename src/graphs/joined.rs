@@ -13,6 +13,7 @@ use super::books::{Books, Entry};
 use super::outline::OutlineError;
 use super::parts::{Link, PAGE_BYTES, Part, PartError, merge};
 use crate::importance::rank::Damping;
+use crate::importance::{Graph, GraphError};
 use crate::ledger::{ALIASES_MAX, AnsweringError, CreditError, answering_of, page_flags as flags};
 
 /// Why archives give no graph together.
@@ -28,6 +29,9 @@ pub enum JoinError {
     /// A part cannot be made.
     #[error(transparent)]
     Part(#[from] PartError),
+    /// There are too many links.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
     /// What came from another machine cannot be read.
     #[error(transparent)]
     Outline(#[from] OutlineError),
@@ -105,28 +109,35 @@ impl Joined {
     /// # Errors
     /// When a store cannot be read, or two of them have captured pages of one site.
     pub fn pages<B: Books>(archives: &[B], how: &How<'_>) -> Result<Self, JoinError> {
-        let mut web = Web::new(archives)?;
-        for (archive, books) in archives.iter().enumerate() {
-            web.aliases[archive] = books.aliases()?;
-            for entry in books.entries() {
-                let (id, entry) = entry?;
-                if entry.flags.has_any(flags::ACCOUNT) && web.owner(archive, &entry) == archive {
-                    web.add(archive, id)?;
-                }
-            }
+        Web::of_pages(archives)?.into_parts(how, false)
+    }
+
+    /// The same as one graph in memory, in which the pages of one archive come after those of the other, and what each page is called
+    /// in its archive.
+    ///
+    /// # Errors
+    /// As [`Self::pages`], and when there are too many links.
+    pub fn graph<B: Books>(archives: &[B]) -> Result<(Graph, Vec<Vec<u32>>), JoinError> {
+        let web = Web::of_pages(archives)?;
+        let (mut firsts, mut pages) = (Vec::new(), 0_u32);
+        for ids in &web.ids {
+            firsts.push(pages);
+            let next = u64::from(pages) + ids.len() as u64;
+            pages = u32::try_from(next).map_err(|_| JoinError::TooMany)?;
         }
-        for (archive, books) in archives.iter().enumerate() {
-            for entry in books.entries() {
-                let (id, entry) = entry?;
-                if web.places[archive][id.index()].is_none()
-                    && entry.flags.has_any(flags::ACCOUNT | flags::ALIAS)
-                {
-                    let place = web.resolve(archive, id)?;
-                    web.put(archive, id, &entry, place);
+        let mut arcs = Vec::new();
+        for (books, places) in archives.iter().zip(&web.places) {
+            let number = |id: UrlId| {
+                let (part, number) = (*places.get(id.index())?)?;
+                Some(firsts[usize::from(part)] + number)
+            };
+            books.links(&mut |source, targets| {
+                if let Some(from) = number(source) {
+                    arcs.extend(targets.iter().filter_map(|target| Some((from, number(*target)?))));
                 }
-            }
+            })?;
         }
-        web.into_parts(how, false)
+        Ok((Graph::from_arcs(pages as usize, &arcs)?, web.ids))
     }
 
     /// Their sites; a link weighs as many links as lead from pages of one site to pages of the other.
@@ -173,6 +184,32 @@ impl<'a, B: Books> Web<'a, B> {
             names,
             sites,
         })
+    }
+
+    /// With the places of all pages.
+    fn of_pages(archives: &'a [B]) -> Result<Self, JoinError> {
+        let mut web = Self::new(archives)?;
+        for (archive, books) in archives.iter().enumerate() {
+            web.aliases[archive] = books.aliases()?;
+            for entry in books.entries() {
+                let (id, entry) = entry?;
+                if entry.flags.has_any(flags::ACCOUNT) && web.owner(archive, &entry) == archive {
+                    web.add(archive, id)?;
+                }
+            }
+        }
+        for (archive, books) in archives.iter().enumerate() {
+            for entry in books.entries() {
+                let (id, entry) = entry?;
+                if web.places[archive][id.index()].is_none()
+                    && entry.flags.has_any(flags::ACCOUNT | flags::ALIAS)
+                {
+                    let place = web.resolve(archive, id)?;
+                    web.put(archive, id, &entry, place);
+                }
+            }
+        }
+        Ok(web)
     }
 
     /// Which archive answers for the site of a page.

@@ -110,9 +110,13 @@ fn send_urls<E: From<JoinError>, F: FnMut(&[u8]) -> Result<(), E>>(
         let key = xxh3_128(urls.get(id).map_err(JoinError::from)?.as_bytes());
         let site = |site: Option<SiteId>| site.map_or(NONE, |site| site.0);
         let head = [site(entry.site), site(folder.site_by_rule(id)?), u32::from(marks)];
-        out.add(head.into_iter().chain((0..4).map(|word| (key >> (32 * word)) as u32)))?;
+        out.add(head.into_iter().chain(key_words(key)))?;
     }
     out.end(None)
+}
+
+fn key_words(key: u128) -> [u32; 4] {
+    [0, 32, 64, 96].map(|bits| (key >> bits) as u32)
 }
 
 fn send_pages<E: From<JoinError>, F: FnMut(&[u8]) -> Result<(), E>>(
@@ -349,6 +353,13 @@ impl Outline {
             return Ok(());
         }
         Err(OutlineError::Senseless("it was rebuilt while it was read; rank again"))
+    }
+
+    /// Whether a URL has this number.
+    #[must_use]
+    pub fn has_url(&self, id: u32, url: &str) -> bool {
+        let key = xxh3_128(url.as_bytes());
+        self.keys.get(id as usize).is_some_and(|words| *words == key_words(key))
     }
 
     fn site_of(&self, id: UrlId, which: usize) -> Option<SiteId> {

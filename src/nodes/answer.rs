@@ -4,7 +4,7 @@ use archive_storage::Store;
 use chrono::{DateTime, Utc};
 
 use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
-use super::{AskError, planned, ranked};
+use super::{AskError, planned, ranked, reviewed};
 use crate::access::Access;
 use crate::find::{Kept, Times};
 use crate::ledger::{Credits, captured_sites, known_sites};
@@ -130,6 +130,14 @@ pub fn answer(
         Ask::Export(_) => {
             return Err(AskError::Wrong("exports are answered by servers alone".to_owned()));
         }
+        Ask::Waiting { query, now } => {
+            reviewed::places(store, access, (query.as_deref(), *now), limits, take)?;
+        }
+        Ask::Reviewed { sites } | Ask::Samples { sites } if sites.len() > URLS_MAX => {
+            return Err(AskError::Wrong(format!("more than {URLS_MAX} sites cannot be described at once")));
+        }
+        Ask::Reviewed { sites } => reviewed::rows(store, access, sites, take)?,
+        Ask::Samples { sites } => reviewed::samples(store, access, sites, limits, take)?,
         Ask::Targets { urls } | Ask::Known { urls } if urls.len() > URLS_MAX => {
             return Err(AskError::Wrong(format!("more than {URLS_MAX} URLs cannot be looked up at once")));
         }

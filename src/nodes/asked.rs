@@ -377,7 +377,7 @@ impl<'a> Asked<'a> {
         Ok(all.into_iter().collect())
     }
 
-    fn answer(&self, plan: &Plan, of: Asking<'_>, inner: &[usize]) -> Result<Answer, Failure> {
+    pub(super) fn answer(&self, plan: &Plan, of: Asking<'_>, inner: &[usize]) -> Result<Answer, Failure> {
         let words = plan.reads_texts().then(|| self.words(of, inner)).transpose()?;
         let related = self.related(plan, of, inner)?;
         let Asking { query, now, limit } = of;

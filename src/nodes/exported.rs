@@ -24,6 +24,14 @@ use crate::search::Statistics;
 /// Bytes of rows in one answer, unless a single row is longer.
 const ROOM_MAX: u64 = 64 << 20;
 
+/// Bytes of all rows of one node: of records, more than a machine's disks hold; of what is kept or numbered here, more than its segments have.
+const RECORDS_BYTES_MAX: u64 = 64 << 40;
+const ROWS_BYTES_MAX: u64 = 1 << 40;
+const PAGES_BYTES_MAX: u64 = 64 << 30;
+
+/// An answer counts as so many bytes at least, so that the number of answers is limited, too.
+const ANSWER_BYTES_MIN: u64 = 1 << 20;
+
 /// What is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -38,6 +46,19 @@ pub enum ExportRows {
     Captures,
     /// The same with texts.
     Texts,
+    /// Pages: their numbers and URLs.
+    Pages,
+}
+
+impl ExportRows {
+    /// Bytes of all of them that one node may send.
+    fn bytes_max(self) -> u64 {
+        match self {
+            Self::Records | Self::Texts => RECORDS_BYTES_MAX,
+            Self::Index | Self::Links | Self::Captures => ROWS_BYTES_MAX,
+            Self::Pages => PAGES_BYTES_MAX,
+        }
+    }
 }
 
 /// Where an answer goes on that the one before could not hold.
@@ -161,7 +182,15 @@ impl Sender<'_> {
         Some(&self.chosen.as_ref()?.query)
     }
 
+    /// As it was named.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.node.name()
+    }
+
     /// Passes its rows, piece by piece, each in a file without a name that is read from its beginning.
+    ///
+    /// Returns the state that numbers of them are of.
     ///
     /// # Errors
     /// [`AskError::Lost`], and what `take` reports.
@@ -169,20 +198,22 @@ impl Sender<'_> {
         &self,
         rows: ExportRows,
         take: &mut dyn FnMut(File) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let (mut from, mut state) = (None, None);
+    ) -> Result<Option<u64>, E> {
+        let (mut from, mut state, mut sum) = (None, None, Sum { left: rows.bytes_max() });
         loop {
-            let (file, known, next) = self.piece(rows, from).map_err(|error| self.lost(error))?;
+            let Piece { file, bytes, state: known, next } =
+                self.piece(rows, from).map_err(|error| self.lost(error))?;
             if *state.get_or_insert(known) != known {
                 return Err(self.lost(NodeError::Failed("it was rebuilt meanwhile".to_owned())).into());
             }
+            sum.take(bytes).map_err(|error| self.lost(error))?;
             take(file)?;
             match next {
                 Some(next) if from.is_some_and(|from: ExportPlace| next.key() <= from.key()) => {
                     return Err(self.senseless("its rows do not go on").into());
                 }
                 Some(next) => from = Some(next),
-                None => return Ok(()),
+                None => return Ok(known),
             }
         }
     }
@@ -197,14 +228,10 @@ impl Sender<'_> {
         AskError::Lost { name: self.node.name().to_owned(), error }
     }
 
-    fn piece(
-        &self,
-        rows: ExportRows,
-        from: Option<ExportPlace>,
-    ) -> Result<(File, Option<u64>, Option<ExportPlace>), NodeError> {
+    fn piece(&self, rows: ExportRows, from: Option<ExportPlace>) -> Result<Piece, NodeError> {
         let failed = |error: io::Error| NodeError::Failed(format!("its rows cannot be kept: {error}"));
         let mut file = tempfile::tempfile().map_err(failed)?;
-        let mut next = None;
+        let (mut next, mut sent) = (None, 0);
         let ask = Ask::Export(Wanted { rows, chosen: self.chosen.clone(), from, room: ROOM_MAX });
         let left = AtomicU64::new(self.http.bytes_max);
         let head = self.node.ask(self.http, &ask, (&left, None), &mut |line| {
@@ -212,6 +239,7 @@ impl Sender<'_> {
                 Line::Rows(piece) => {
                     let bytes = BASE64_STANDARD.decode(piece);
                     let bytes = bytes.map_err(|error| NodeError::Senseless(error.to_string()))?;
+                    sent += bytes.len() as u64;
                     file.write_all(&bytes).map_err(failed)?;
                 }
                 Line::Place(place) => next = Some(place),
@@ -221,6 +249,43 @@ impl Sender<'_> {
             Ok(())
         })?;
         file.rewind().map_err(failed)?;
-        Ok((file, head.state, next))
+        Ok(Piece { file, bytes: sent, state: head.state, next })
+    }
+}
+
+/// The rows of one answer.
+struct Piece {
+    file: File,
+    bytes: u64,
+    state: Option<u64>,
+    next: Option<ExportPlace>,
+}
+
+/// What a node may still send.
+struct Sum {
+    left: u64,
+}
+
+impl Sum {
+    fn take(&mut self, bytes: u64) -> Result<(), NodeError> {
+        let problem = || NodeError::Senseless("it has more rows than an archive can have".to_owned());
+        self.left = self.left.checked_sub(bytes.max(ANSWER_BYTES_MIN)).ok_or_else(problem)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_sends_as_many_rows_as_the_limit_and_no_more() {
+        for rows in [ExportRows::Records, ExportRows::Index] {
+            let mut sum = Sum { left: rows.bytes_max() };
+            sum.take(rows.bytes_max() - ANSWER_BYTES_MIN).unwrap();
+            // Nothing in it, which may not go on for ever either.
+            sum.take(0).unwrap();
+            assert!(sum.take(0).unwrap_err().to_string().contains("more rows than"));
+        }
     }
 }

@@ -16,6 +16,7 @@ mod known;
 mod node;
 mod planned;
 mod ranked;
+mod reviewed;
 mod search;
 mod wire;
 
@@ -30,11 +31,13 @@ pub use node::{Http, Node, origin};
 pub use planned::{Copies, CopiesSent, CopiesWanted};
 pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
 
+use crate::decisions::DecisionsError;
 use crate::find::FindError;
 use crate::graphs::JoinError;
 use crate::ledger::{AnsweringError, CreditError};
 use crate::query::{self, ArchiveRowsError, RowsError};
 use crate::replay;
+use crate::review::next::NextError;
 use crate::selection::freshness::CopiesError;
 use archive_storage::StateError;
 
@@ -109,6 +112,12 @@ pub enum AskError {
     /// A folder's copies cannot be read.
     #[error(transparent)]
     Copies(#[from] CopiesError),
+    /// A folder's decisions cannot be read.
+    #[error(transparent)]
+    Decisions(#[from] DecisionsError),
+    /// A folder's sites cannot be put in order.
+    #[error(transparent)]
+    Next(#[from] NextError),
     /// What was asked for is impossible.
     #[error("{0}")]
     Wrong(String),

@@ -90,8 +90,9 @@ impl Asked<'_> {
     ) -> Result<Vec<Outline>, AskError> {
         let begun = Mutex::new(BTreeMap::new());
         self.insist(|asked| asked.outline_all(&begun, folder, memory))?;
-        // In the order of the archives, without those that failed on the way.
-        let begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // In the order of the archives, without those that failed on the way, at whatever they were asked last.
+        let mut begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
+        begun.retain(|place, _| self.sources.iter().any(|(still, _)| still == place));
         Ok(begun.into_values().collect())
     }
 

@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::exported::{ExportPlace, Wanted};
 use super::planned::{CopiesSent, CopiesWanted};
+use super::reviewed::{PlaceSent, RowSent};
 use crate::cluster::Partition;
 use crate::find::{self, Best, Linked, Shown, Times, Words};
 use crate::graphs::OutlineRows;
 use crate::query::Portion;
 use crate::replay::Values;
+use crate::review::Sample;
 use crate::search::{Fit, Statistics};
 
 /// The version of requests and answers: others are refused.
@@ -125,6 +127,23 @@ pub enum Ask {
     Export(Wanted),
     /// Copies of pages.
     Copies(CopiesWanted),
+    /// Its sites that wait for a reviewer, in order.
+    Waiting {
+        /// Only those that this finds; none for all.
+        query: Option<String>,
+        /// As in [`Ask::Portions`].
+        now: i64,
+    },
+    /// All that is said of sites that wait for a reviewer.
+    Reviewed {
+        /// Their names, [`URLS_MAX`] at most.
+        sites: Vec<String>,
+    },
+    /// Pages by which to judge sites.
+    Samples {
+        /// Their names, [`URLS_MAX`] at most.
+        sites: Vec<String>,
+    },
 }
 
 /// A request.
@@ -193,6 +212,12 @@ pub enum Line {
     Copies(CopiesSent),
     /// The first row of an export that was left for another answer.
     Place(ExportPlace),
+    /// The next site that waits for a reviewer.
+    Waiting(PlaceSent),
+    /// All that is said of such a site.
+    Reviewed(RowSent),
+    /// Pages by which to judge a site.
+    Samples(String, Vec<Sample>),
     /// The last one, with how many rows match besides those in doubt.
     End {
         /// None if it is not known.

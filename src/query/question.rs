@@ -4,6 +4,7 @@ use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::indexes::Indexes;
+use super::times::Zone;
 use super::{Answer, Context, Error, FullText, Plan, Portion, Rows as _, Running, Seen, Together, Value};
 use crate::access::Access;
 use crate::search::{self, Statistics};
@@ -55,6 +56,18 @@ impl<'a> Question<'a> {
     /// As [`Question::new`].
     pub fn part(store: &'a Store, access: Access, plan: Plan, place: usize) -> Result<Self, Error> {
         let rows = Together::part(store, access, place).map_err(|error| Error::Rows(error.into()))?;
+        Ok(Self { rows, plan, of_all: None })
+    }
+
+    /// The same for one of several archives, each of which finds by itself what of its own matches, so that the query may ask for
+    /// what each has of its own.
+    ///
+    /// # Errors
+    /// As [`Question::new`], and [`Error::NotOfEach`].
+    pub fn of_each(store: &'a Store, access: Access, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
+        let rows = Together::new(vec![(store, access)]).map_err(|error| Error::Rows(error.into()))?;
+        let plan = Plan::parse(text, &Context { now, zone: Zone::Utc, ..Context::of(&rows) })?;
+        plan.expect_of_each()?;
         Ok(Self { rows, plan, of_all: None })
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use archive_storage::{SiteId, UrlId};
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
 use crate::query::{Error, PageRow, PageText, PageType, Plan, Rows, SiteRow};
 
@@ -36,14 +37,12 @@ pub struct SiteEntry {
 }
 
 /// A page by which to judge a site.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Its URL.
     pub url: String,
-    /// Its title, if it has one.
+    /// The title of its newest version, if it has one.
     pub title: Option<String>,
-    /// Its importance, mean 1 over all known pages.
-    pub importance: f64,
 }
 
 impl Sheet {
@@ -59,22 +58,36 @@ impl Sheet {
         made: DateTime<Utc>,
     ) -> Result<Self, Error> {
         let (sites, matched) = plan.select_sites(rows)?;
-        let mut best: HashMap<SiteId, Vec<PageRow>> =
-            sites.iter().map(|site| (site.id, Vec::new())).collect();
-        for page in rows.pages() {
-            let page = page?;
-            if let Some(pages) = best.get_mut(&page.site).filter(|_| is_document(&page)) {
-                keep_best(pages, page);
-            }
-        }
-        let mut entries = Vec::with_capacity(sites.len());
-        for site in sites {
-            let pages = best.remove(&site.id).unwrap_or_default();
-            let samples = pages.iter().map(|page| sample(rows, page)).collect::<Result<_, Error>>()?;
-            entries.push(SiteEntry { site, samples });
-        }
+        let mut samples = samples_of(rows, sites.iter().map(|site| site.id))?;
+        let entries = sites.into_iter().map(|site| {
+            let samples = samples.remove(&site.id).unwrap_or_default();
+            SiteEntry { site, samples }
+        });
+        let entries = entries.collect();
         Ok(Self { archive, made, selection, matched, entries })
     }
+}
+
+/// The most important captured documents of sites, at most [`SAMPLES_MAX`] of each, most important first.
+///
+/// # Errors
+/// When `rows` cannot be read.
+pub fn samples_of(
+    rows: &dyn Rows,
+    sites: impl Iterator<Item = SiteId>,
+) -> Result<HashMap<SiteId, Vec<Sample>>, Error> {
+    let mut best: HashMap<SiteId, Vec<PageRow>> = sites.map(|site| (site, Vec::new())).collect();
+    for page in rows.pages() {
+        let page = page?;
+        if let Some(pages) = best.get_mut(&page.site).filter(|_| is_document(&page)) {
+            keep_best(pages, page);
+        }
+    }
+    let samples = best.into_iter().map(|(site, pages)| {
+        let samples = pages.iter().map(|page| sample(rows, page)).collect::<Result<_, Error>>()?;
+        Ok((site, samples))
+    });
+    samples.collect()
 }
 
 /// Whether a page says something of its site: captured without error, and something to read.
@@ -112,7 +125,6 @@ fn sample(rows: &dyn Rows, page: &PageRow) -> Result<Sample, Error> {
     Ok(Sample {
         url: text(PageText::Url)?.unwrap_or_default().into_owned(),
         title: text(PageText::Title)?.map(|title| one_line(&title)).filter(|title| !title.is_empty()),
-        importance: page.importance,
     })
 }
 

@@ -27,6 +27,15 @@ fn noon(day: u32) -> DateTime<Utc> {
     Utc.with_ymd_and_hms(2026, 1, day, 12, 0, 0).unwrap()
 }
 
+impl Web {
+    fn url_of(page: u32) -> String {
+        match page {
+            3 => "javascript:alert(1)".to_owned(),
+            page => format!("http://one.example/{page}?a=1&b=2"),
+        }
+    }
+}
+
 impl Rows for Web {
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
         let page = |id: u32| PageRow {
@@ -53,8 +62,7 @@ impl Rows for Web {
     fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError> {
         Ok(match text {
             PageText::Title => Some(TITLES[page.id.index()].into()),
-            PageText::Url if page.id.0 == 3 => Some("javascript:alert(1)".into()),
-            _ => Some(format!("http://one.example/{}?a=1&b=2", page.id).into()),
+            _ => Some(Self::url_of(page.id.0).into()),
         })
     }
 
@@ -90,8 +98,8 @@ fn ratings_beyond_their_limit_are_not_read() {
 fn picks_the_most_important_documents() {
     let sheet = sheet();
     let samples = &sheet.entries[0].samples;
-    let importance: Vec<f64> = samples.iter().map(|sample| sample.importance).collect();
-    assert_eq!(importance, [10.0, 9.0, 8.0, 7.0, 6.0]);
+    let expected: Vec<_> = (0..5).map(Web::url_of).collect();
+    assert!(samples.iter().map(|sample| &sample.url).eq(&expected), "{samples:?}");
     assert_eq!(samples[4].title, None);
     assert!(sheet.entries[1].samples.is_empty());
 }

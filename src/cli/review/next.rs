@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use archive::access::Access;
 use archive::decisions::Decisions;
-use archive::query::{self, Question};
+use archive::query::{self, Limits, Question};
 use archive::review;
 use archive::review::next::Next;
 use archive::texts::Language;
@@ -13,7 +13,7 @@ use archive_storage::{SiteId, Store};
 use chrono::Utc;
 use comfy_table::CellAlignment;
 
-use super::super::options::{ArchivesArgs, ReaderArgs};
+use super::super::options::{ArchivesArgs, NodesArgs, ReaderArgs};
 use super::super::{UsageError, output};
 
 /// Reasons that a table lists.
@@ -32,7 +32,8 @@ const REASONS_MAX: usize = 2;
   archive review next
   archive review next --limit 100 --json
   archive review next --query 'site tags contains \"anna\"'    # what she was asked to look at
-  archive review next --archive A1 --archive A2                 # partitions of a cluster, in one list")]
+  archive review next --archive A1 --archive A2                 # partitions of a cluster, in one list
+  archive review next --archive A1 --archive http://node2:8070/")]
 pub(crate) struct Args {
     /// Sites to list, at most
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -44,6 +45,8 @@ pub(crate) struct Args {
     archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
+    #[command(flatten)]
+    nodes: NodesArgs,
     /// One JSON object a site
     #[arg(long)]
     json: bool,
@@ -86,11 +89,17 @@ fn next(archives: &[(&Store, Access)], args: &Args) -> anyhow::Result<Next> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let answering = args.archives.open(&args.reader)?;
-    let next = next(&answering.archives(), args)?;
+    let answering = args.archives.open_beside_nodes(&args.reader)?;
+    let (next, code) = match answering.asked(&args.nodes, Limits::USUAL)? {
+        Some(mut asked) => {
+            let next = asked.next(args.query.as_deref(), Utc::now(), args.limit)?;
+            (next, answering.exit_code_of(&asked))
+        }
+        None => (next(&answering.archives(), args)?, answering.exit_code()),
+    };
     if args.json {
         next.rows.iter().try_for_each(output::json_line)?;
-        return Ok(answering.exit_code());
+        return Ok(code);
     }
     let mut table = output::table(&["site", "importance", "gain", "advice", "because"]);
     output::align(&mut table, &[1, 2], CellAlignment::Right);
@@ -106,5 +115,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     output::print(&table)?;
     output::note(format_args!("{}", next.sentence(Language::English)));
-    Ok(answering.exit_code())
+    Ok(code)
 }

@@ -3,70 +3,158 @@
 //! Pages are numbered in the order of their URLs, as in the graphs of the Laboratory for Web Algorithmics: neighbours have
 //! similar links, which is what the format lives on. `NAME.urls.gz` names the pages, a line each.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use archive_storage::{State, Store, UrlId};
+use archive_storage::{SegmentId, Store, UrlId};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{ExportError, Exported, Selection, Settings};
+use super::sent::{Pieces, Stop};
+use super::{ExportError, Exported, Part, Selection, Settings, expect_some, nothing};
 use crate::files::{WholeFile, is_standard_output};
-use crate::graphs::{PageGraph, write_bv};
+use crate::graphs::{self, Books as _, JoinError, Joined, Outline, PageGraph, write_bv};
 use crate::importance::Graph;
+use crate::nodes::{ExportRows, Sender};
 
 /// The files of a graph. Readers open the properties first, so these come last.
 const ENDINGS: [&str; 4] = ["graph", "offsets", "urls.gz", "properties"];
 
-/// Writes the pages of a selection and the links among them that carry importance, as files `output` with four endings.
+/// Writes the pages of selections and the links among them that carry importance, as files `output` with four endings. Of several
+/// archives each page is one, numbered among those of all; where some are nodes, `outlines` are those of all parts, in their order.
 ///
-/// Takes some 120 bytes of memory a page and 12 a link.
+/// Takes some 120 bytes of memory a page and 12 a link, and of several archives as much for each known URL as ranking them.
 ///
 /// # Errors
-/// When the archive cannot be read or the files not be written, and when `output` has its own ending.
+/// When an archive cannot be read or the files not be written, and when `output` has its own ending.
 pub fn write(
-    store: &Store,
-    selection: &Selection,
+    parts: &[Part<'_>],
+    outlines: &[Outline],
     output: &Path,
     settings: Settings,
 ) -> Result<Exported, ExportError> {
     if output.extension().is_some() || output.file_name().is_none() || is_standard_output(output) {
         return Err(ExportError::GraphName(output.to_owned()));
     }
-    selection.check(store, settings.allow_empty)?;
-    let pages = PageGraph::among(store.state(), |page| selection.has_page(page))?;
-    let order = order(store.state(), &pages.urls)?;
+    expect_some(parts, settings)?;
+    let (graph, ids) = match parts {
+        [Part::Folder(store, selection)] => {
+            let pages = PageGraph::among(store.state(), |page| selection.has_page(page))?;
+            (pages.graph, vec![pages.urls.into_iter().map(|page| page.0).collect()])
+        }
+        _ if outlines.is_empty() => Joined::graph(&folders(parts)?)?,
+        _ => Joined::graph(outlines)?,
+    };
+    let order = order(parts, outlines, &ids)?;
+    if order.is_empty() && !settings.allow_empty {
+        return Err(nothing(parts));
+    }
     let failed = |source| ExportError::Write { path: output.to_owned(), source };
     let folder = Folder::begin(output).map_err(failed)?;
     let part = folder.path.join(output.file_name().unwrap_or_default());
-    compress(&pages.graph, &order, &part).map_err(failed)?;
+    let rows = compress(&graph, &order, &part).map_err(failed)?;
     name_pages(&order, &part.with_extension("urls.gz")).map_err(failed)?;
     let bytes = publish(&part, output).map_err(failed)?;
-    Ok(Exported { rows: pages.graph.arcs() as u64, records: 0, bytes })
+    Ok(Exported { rows, records: 0, bytes })
 }
 
-/// The pages in the order of their URLs, with their numbers in the graph.
-fn order(state: &State, pages: &[UrlId]) -> Result<Vec<(String, u32)>, ExportError> {
-    let mut urls = state.url_cursor();
-    let named = (0..).zip(pages).map(|(number, &page)| Ok((urls.get(page)?.to_owned(), number)));
-    let mut named = named.collect::<Result<Vec<(String, u32)>, ExportError>>()?;
+fn folders<'a>(parts: &[Part<'a>]) -> Result<Vec<graphs::Folder<'a>>, JoinError> {
+    let stores = parts.iter().filter_map(|part| match part {
+        Part::Folder(store, _) => Some(*store),
+        Part::Node(_) => None,
+    });
+    stores.map(graphs::Folder::of).collect()
+}
+
+/// The pages of selections in the order of their URLs, with their numbers in the graph; `ids` are their numbers in their archives.
+fn order(
+    parts: &[Part<'_>],
+    outlines: &[Outline],
+    ids: &[Vec<u32>],
+) -> Result<Vec<(String, u32)>, ExportError> {
+    let (mut named, mut first) = (Vec::new(), 0_u32);
+    for (place, (part, ids)) in parts.iter().zip(ids).enumerate() {
+        let numbered = (first..).zip(ids);
+        match part {
+            Part::Folder(store, selection) => {
+                let mut urls = store.state().url_cursor();
+                for (number, &id) in numbered.filter(|(_, id)| selection.has_page(UrlId(**id))) {
+                    named.push((urls.get(UrlId(id))?.to_owned(), number));
+                }
+            }
+            Part::Node(sender) => {
+                let mut urls = match outlines.get(place) {
+                    Some(outline) => receive(sender, outline)?,
+                    None => HashMap::new(),
+                };
+                named.extend(numbered.filter_map(|(number, id)| Some((urls.remove(id)?, number))));
+            }
+        }
+        first += ids.len() as u32;
+    }
     named.sort_unstable();
     Ok(named)
 }
 
-fn compress(graph: &Graph, order: &[(String, u32)], part: &Path) -> io::Result<()> {
-    let mut places = vec![0; order.len()];
-    for (place, (_, number)) in (0_u32..).zip(order) {
-        places[*number as usize] = place;
+/// Sends the numbers and URLs of a selection's pages from one on.
+pub(super) fn send(
+    (store, selection): (&Store, &Selection),
+    from: u64,
+    out: &mut Pieces<'_>,
+) -> Result<(), Stop> {
+    let Ok(from) = u32::try_from(from) else { return Ok(()) };
+    let mut urls = store.state().url_cursor();
+    for page in store.state().pages(UrlId(from)) {
+        let (id, _) = page?;
+        if selection.has_page(id) {
+            out.begin((SegmentId(0), id.0.into()))?;
+            out.add(format!("{}\t{}\n", id.0, urls.get(id)?).as_bytes())?;
+        }
     }
+    Ok(())
+}
+
+/// The URLs of a node's pages by their numbers in its outline; those that it has found since have none there.
+fn receive(sender: &Sender<'_>, outline: &Outline) -> Result<HashMap<u32, String>, ExportError> {
+    let senseless = || ExportError::from(sender.senseless("these are not the pages that it sent before"));
+    let mut urls = HashMap::new();
+    let state = sender.send(ExportRows::Pages, &mut |piece| {
+        for line in BufReader::new(piece).lines() {
+            let line = line.map_err(|_| senseless())?;
+            let (id, url) = line.split_once('\t').ok_or_else(senseless)?;
+            let id: u32 = id.parse().map_err(|_| senseless())?;
+            if id >= outline.url_count() {
+                continue;
+            }
+            if !outline.has_url(id, url) {
+                return Err(senseless());
+            }
+            urls.insert(id, url.to_owned());
+        }
+        Ok(())
+    })?;
+    outline.check(state).map_err(|_| senseless())?;
+    Ok(urls)
+}
+
+/// Writes the links among ordered pages, and returns how many they are.
+fn compress(graph: &Graph, order: &[(String, u32)], part: &Path) -> io::Result<u64> {
+    let mut places = vec![None; graph.pages()];
+    for (place, (_, number)) in (0_u32..).zip(order) {
+        places[*number as usize] = Some(place);
+    }
+    let mut links = 0;
     let lists = order.iter().map(|(_, number)| {
         let targets = graph.targets(*number as usize).iter();
-        let mut targets: Vec<u32> = targets.map(|&target| places[target as usize]).collect();
+        let mut targets: Vec<u32> = targets.filter_map(|&target| places[target as usize]).collect();
         targets.sort_unstable();
+        links += targets.len() as u64;
         targets
     });
-    write_bv(part, lists)
+    write_bv(part, lists)?;
+    Ok(links)
 }
 
 fn name_pages(order: &[(String, u32)], path: &Path) -> io::Result<()> {

@@ -39,7 +39,7 @@ pub(super) fn write(
             Part::Folder(store, selection) => {
                 each_page((store, selection), START.1, &mut |_, lines, count| add(lines, count))?;
             }
-            Part::Node(sender) => sender.send::<ExportError>(ExportRows::Links, &mut |piece| {
+            Part::Node(sender) => drop(sender.send::<ExportError>(ExportRows::Links, &mut |piece| {
                 let (mut lines, mut line) = (BufReader::new(piece), Vec::new());
                 while lines.read_until(b'\n', &mut line).map_err(lost)? > 0 {
                     let columns = line.iter().filter(|byte| **byte == b'\t').count() + 1;
@@ -50,7 +50,7 @@ pub(super) fn write(
                     line.clear();
                 }
                 Ok(())
-            })?,
+            })?),
         }
     }
     Ok(exported)

@@ -32,7 +32,7 @@ use self::wacz::UntilFailure;
 use self::warc::Packing;
 use crate::change::VersionError;
 use crate::files::Output;
-use crate::graphs::StoredError;
+use crate::graphs::{JoinError, StoredError};
 use crate::nodes::{self, AskError, Chosen, Sender};
 use crate::query::{ArchiveRowsError, Limits, RowsError};
 
@@ -109,6 +109,9 @@ pub enum ExportError {
     /// The links cannot be read.
     #[error(transparent)]
     Links(#[from] StoredError),
+    /// The links of several archives are no graph.
+    #[error(transparent)]
+    Joined(#[from] JoinError),
     /// A graph's name would lose what follows its dot.
     #[error(
         "{}: a graph is the files NAME.graph, NAME.offsets, NAME.properties and NAME.urls.gz; give a NAME without a dot",
@@ -126,9 +129,9 @@ pub enum ExportError {
         "two of these archives have a segment {0}, so that an index of both would not say which is meant; export each alone"
     )]
     SameSegment(String),
-    /// A package is one archive's.
-    #[error("a WACZ package is of one archive, in a folder; export each alone")]
-    PackageOfSeveral,
+    /// Nodes send more captures than a package's lists can hold.
+    #[error("the index of this package would take more than {} GiB of memory; export fewer captures, or folders", wacz::LISTS_BYTES_MAX >> 30)]
+    LongPackage,
     /// The ZIP file could not be written.
     #[error("cannot write the ZIP file: {0}")]
     Zip(#[from] zip::result::ZipError),
@@ -166,11 +169,21 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The error that there is nothing in it.
-    fn nothing(&self) -> ExportError {
+    /// What was asked for, in words; nothing when everything was.
+    fn words(&self) -> Option<&str> {
         match self {
-            Self::Folder(_, selection) => selection.nothing(),
-            Self::Node(sender) => selection::nothing(sender.query()),
+            Self::Folder(_, selection) => selection.words(),
+            Self::Node(sender) => sender.query(),
+        }
+    }
+
+    /// What the archive is called.
+    fn called(&self) -> String {
+        match self {
+            Self::Folder(store, _) => {
+                store.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+            }
+            Self::Node(sender) => sender.name().to_owned(),
         }
     }
 }
@@ -191,7 +204,7 @@ pub struct Settings {
 /// Writes selections of archives to an output, see [`Output`]: one archive after the other, an index in the order of its lines.
 ///
 /// # Errors
-/// [`ExportError::Nothing`], [`ExportError::SameSegment`], [`ExportError::PackageOfSeveral`]; when an archive cannot be read or the output not be written. A file that was there before is
+/// [`ExportError::Nothing`], [`ExportError::SameSegment`], [`ExportError::LongPackage`]; when an archive cannot be read or the output not be written. A file that was there before is
 /// then still there.
 pub fn run(
     parts: &[Part<'_>],
@@ -201,29 +214,16 @@ pub fn run(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     let failed = |source| ExportError::Write { path: output.to_owned(), source };
-    let is_empty = parts.iter().all(|part| part.count() == Some(0));
-    let nothing = || match parts.first() {
-        Some(part) => part.nothing(),
-        None => ExportError::Nothing("there is no archive".to_owned()),
-    };
-    if is_empty && !settings.allow_empty {
-        return Err(nothing());
-    }
-    if format == Format::Wacz && !matches!(parts, [Part::Folder(..)]) {
-        return Err(ExportError::PackageOfSeveral);
-    }
+    expect_some(parts, settings)?;
     let mut out = Output::open(output).map_err(failed)?;
-    let written = match (format, parts, out.whole()) {
+    let written = match (format, out.whole()) {
         // A package in a file says how long each of its parts is before that part, in a pipe after it.
-        (Format::Wacz, [Part::Folder(store, selection)], Some(file)) => {
-            wacz::write(store, selection, ZipWriter::new(UntilFailure::new(BufWriter::new(file))), progress)
+        (Format::Wacz, Some(file)) => {
+            wacz::write(parts, ZipWriter::new(UntilFailure::new(BufWriter::new(file))), progress)
         }
-        (Format::Wacz, [Part::Folder(store, selection)], None) => wacz::write(
-            store,
-            selection,
-            ZipWriter::new_stream(UntilFailure::new(BufWriter::new(&mut out))),
-            progress,
-        ),
+        (Format::Wacz, None) => {
+            wacz::write(parts, ZipWriter::new_stream(UntilFailure::new(BufWriter::new(&mut out))), progress)
+        }
         _ => {
             let gzip = settings.gzip || is_gzip(output);
             let packing = if gzip { Packing::Gzip } else { Packing::of(output) };
@@ -237,10 +237,20 @@ pub fn run(
         error => error,
     })?;
     if exported.rows == 0 && !settings.allow_empty {
-        return Err(nothing());
+        return Err(nothing(parts));
     }
     let bytes = out.commit().map_err(failed)?;
     Ok(Exported { bytes, ..exported })
+}
+
+/// Fails if there is nothing in archives, as far as that is known, unless it is allowed.
+fn expect_some(parts: &[Part<'_>], settings: Settings) -> Result<(), ExportError> {
+    let is_empty = parts.iter().all(|part| part.count() == Some(0));
+    if is_empty && !settings.allow_empty { Err(nothing(parts)) } else { Ok(()) }
+}
+
+fn nothing(parts: &[Part<'_>]) -> ExportError {
+    selection::nothing(parts.first().and_then(Part::words))
 }
 
 /// Writes a selection as WACZ to a file that is open.
@@ -253,7 +263,8 @@ pub fn package(
     out: impl Write + Seek,
 ) -> Result<Exported, ExportError> {
     selection.check(store, false)?;
-    wacz::write(store, selection, ZipWriter::new(UntilFailure::new(out)), &mut |_| {})
+    let parts = [Part::Folder(store, selection.clone())];
+    wacz::write(&parts, ZipWriter::new(UntilFailure::new(out)), &mut |_| {})
 }
 
 fn write(
@@ -265,7 +276,7 @@ fn write(
 ) -> Result<Exported, ExportError> {
     match format {
         Format::Warc | Format::Wacz => {
-            warc::write(parts, (packing, settings.level), out, &mut |_| {}, progress)
+            warc::write(parts, (packing, settings.level), out, &mut |_| Ok(()), progress)
         }
         Format::Parquet => columnar::write(parts, settings.text, out, progress),
         Format::Cdxj | Format::Links if packing == Packing::Gzip => {

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::walk::START;
-use super::{ExportError, Selection, cdxj, columnar, links, warc};
+use super::{ExportError, Selection, cdxj, columnar, graph, links, warc};
 use crate::access::Access;
 use crate::nodes::{AskError, ExportPlace, ExportRows, Line, Wanted};
 use crate::query::Limits;
@@ -70,6 +70,7 @@ pub fn answer(
         ExportRows::Links => links::send(part, from, &mut out),
         ExportRows::Captures => columnar::send(part, from, false, &mut out),
         ExportRows::Texts => columnar::send(part, from, true, &mut out),
+        ExportRows::Pages => graph::send(part, from.1, &mut out),
     };
     let next = match ended {
         Ok(()) => None,

@@ -7,7 +7,7 @@
 use std::io::{self, Seek, Write};
 
 use archive_storage::warc::{HttpHead, RecordType, parse_fields, split};
-use archive_storage::{Digest, Store, segment};
+use archive_storage::{Digest, segment};
 use chrono::{DateTime, SecondsFormat, Utc};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -17,7 +17,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::warc::{self, Packing, Written};
-use super::{ExportError, Exported, Part, Selection, lost};
+use super::{ExportError, Exported, Part, lost};
 
 /// The version of the format.
 const VERSION: &str = "1.1.1";
@@ -25,31 +25,37 @@ const VERSION: &str = "1.1.1";
 /// The file of records within.
 const RECORDS: &str = "data.warc.gz";
 
+/// Memory for the index and the list of pages of a package of which nodes send a part, bytes.
+pub(super) const LISTS_BYTES_MAX: usize = 4 << 30;
+
+/// Bytes of a capture there, besides its texts.
+const LISTED_BYTES: usize = 128;
+
 /// Lines of the index that are compressed together (the format's ZipNum shards).
 const LINES_PER_BLOCK: usize = 1024;
 
-/// Writes a selection as WACZ.
+/// Writes selections of archives as one package, the records of one archive after those of the other.
 pub(super) fn write<W: Write + Seek>(
-    store: &Store,
-    selection: &Selection,
+    parts: &[Part<'_>],
     zip: ZipWriter<W>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     let mut package = Package { zip, resources: Vec::new() };
     let (mut index, mut pages) = (Vec::new(), Vec::new());
+    let mut room = Room::of(parts);
     let mut each = |written: &Written<'_>| {
-        index.extend(segment::index_line(written.records, written.offset, written.length, RECORDS));
-        pages.extend(Page::of(written));
+        let (line, page) = (
+            segment::index_line(written.records, written.offset, written.length, RECORDS),
+            Page::of(written),
+        );
+        room.take(line.as_ref().map_or(0, String::len) + page.as_ref().map_or(0, Page::bytes))?;
+        index.extend(line);
+        pages.extend(page);
+        Ok(())
     };
     let mut exported = Exported::default();
     package.add(&format!("archive/{RECORDS}"), |out| {
-        exported = warc::write(
-            &[Part::Folder(store, selection.clone())],
-            (Packing::Gzip, None),
-            out,
-            &mut each,
-            progress,
-        )?;
+        exported = warc::write(parts, (Packing::Gzip, None), out, &mut each, progress)?;
         Ok(())
     })?;
     index.sort_unstable();
@@ -57,11 +63,11 @@ pub(super) fn write<W: Write + Seek>(
     package.add("indexes/index.cdx.gz", |out| out.write_all(&packed).map_err(lost))?;
     package.add("indexes/index.idx", |out| out.write_all(blocks.as_bytes()).map_err(lost))?;
     package.add("pages/pages.jsonl", |out| write_pages(&pages, out).map_err(lost))?;
-    let name = store.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let title = parts.iter().map(Part::called).collect::<Vec<_>>().join(", ");
     let description = Description {
         profile: "data-package",
-        title: &name,
-        description: selection.words(),
+        title: &title,
+        description: parts.first().and_then(Part::words),
         wacz_version: VERSION,
         software: concat!("archive/", env!("CARGO_PKG_VERSION")),
         created: Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
@@ -75,6 +81,23 @@ pub(super) fn write<W: Write + Seek>(
     package.add("datapackage-digest.json", |out| out.write_all(&digest).map_err(lost))?;
     package.zip.finish()?.flush().map_err(lost)?;
     Ok(exported)
+}
+
+/// Memory for the index and the list of pages of a package: bounded where machines that may not be trusted fill it.
+struct Room {
+    left: usize,
+}
+
+impl Room {
+    fn of(parts: &[Part<'_>]) -> Self {
+        let is_bounded = parts.iter().any(|part| matches!(part, Part::Node(_)));
+        Self { left: if is_bounded { LISTS_BYTES_MAX } else { usize::MAX } }
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), ExportError> {
+        self.left = self.left.checked_sub(bytes + LISTED_BYTES).ok_or(ExportError::LongPackage)?;
+        Ok(())
+    }
 }
 
 /// An output that drops everything after its first failure. A `ZipWriter` that is given up still writes its directory, and would print
@@ -208,6 +231,11 @@ struct Page {
 }
 
 impl Page {
+    /// Bytes of its texts.
+    fn bytes(&self) -> usize {
+        self.id.len() + self.url.len() + self.ts.len() + self.title.as_ref().map_or(0, String::len)
+    }
+
     /// An HTML page that was found.
     fn of(written: &Written<'_>) -> Option<Self> {
         let main = written.records.first()?;
@@ -272,4 +300,18 @@ fn compress(lines: &[String]) -> io::Result<(Vec<u8>, String)> {
         blocks.push_str(&format!("{key}{block}\n"));
     }
     Ok((packed, blocks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_of_a_package_are_as_long_as_the_limit_and_no_longer() {
+        let mut room = Room { left: 2 * LISTED_BYTES + 7 };
+        room.take(3).unwrap();
+        room.take(4).unwrap();
+        assert!(matches!(room.take(0), Err(ExportError::LongPackage)));
+        assert_eq!(Room::of(&[]).left, usize::MAX, "what folders fill is not limited");
+    }
 }

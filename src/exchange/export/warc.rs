@@ -78,12 +78,15 @@ pub(super) struct Written<'a> {
     pub(super) length: u64,
 }
 
+/// Receives the place of every capture.
+type Each<'a> = dyn FnMut(&Written<'_>) -> Result<(), ExportError> + 'a;
+
 /// Writes all records, packed at a level if one is given; `each` gets the place of every capture.
 pub(super) fn write(
     parts: &[Part<'_>],
     (packing, level): (Packing, Option<i32>),
     out: &mut dyn Write,
-    each: &mut dyn FnMut(&Written<'_>),
+    each: &mut Each<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     let mut batch = Batch {
@@ -176,7 +179,7 @@ impl Batch {
         self.units.push(records);
     }
 
-    fn write(&mut self, out: &mut dyn Write, each: &mut dyn FnMut(&Written<'_>)) -> Result<(), ExportError> {
+    fn write(&mut self, out: &mut dyn Write, each: &mut Each<'_>) -> Result<(), ExportError> {
         if self.packing == Packing::Zstd && self.position == 0 {
             self.learn(out)?;
         }
@@ -193,7 +196,7 @@ impl Batch {
                 records.first().is_some_and(|first| first.header.record_type() != RecordType::Warcinfo);
             if is_capture {
                 self.exported.rows += 1;
-                each(&Written { records, offset: self.position, length: main_length });
+                each(&Written { records, offset: self.position, length: main_length })?;
             }
             self.position += bytes.len() as u64;
         }

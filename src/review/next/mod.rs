@@ -16,7 +16,7 @@ mod words;
 use std::collections::HashSet;
 
 use archive_storage::{SiteId, State, StateError, Store, TitleCursor, UrlId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::columns::{self, Column, ColumnError, LIKELY, RowKind};
@@ -26,6 +26,7 @@ use crate::texts::Language;
 use gather::{Gathered, Happened, gather};
 use reasons::{Found, Known, reasons};
 
+pub use super::sheet::Sample;
 pub use reasons::Reason;
 
 /// Below this a look is not worth a row.
@@ -54,7 +55,7 @@ pub enum NextError {
 }
 
 /// What the one who looks would probably do, in the words of the Web Curator Tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Advice {
     /// Keep it, or begin to.
@@ -81,7 +82,7 @@ impl Advice {
 }
 
 /// A site to look at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Its name.
     pub site: String,
@@ -101,7 +102,7 @@ pub struct Row {
 }
 
 /// A reason of a row.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Why {
     /// Which.
     pub reason: Reason,
@@ -111,31 +112,33 @@ pub struct Why {
     pub words: String,
 }
 
-/// A page to look at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Sample {
-    /// Its URL.
-    pub url: String,
-    /// The title of its newest version.
-    pub title: Option<String>,
+/// A site's place in the order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// The site's name.
+    pub site: String,
+    /// As in [`Row`].
+    pub importance: f64,
+    /// As in [`Row`].
+    pub gain: f64,
 }
 
 /// The first sites to look at.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Next {
     /// In order.
     pub rows: Vec<Row>,
     /// Sites that wait for a look, shown or not.
     pub waiting: usize,
     /// The importance of all that wait.
-    importance: f64,
+    pub importance: f64,
 }
 
 impl Next {
     /// The first `limit` rows of several archives, each of which says what it has of its own sites.
     #[must_use]
     pub fn together(each: Vec<Self>, limit: usize) -> Self {
-        let mut all = Self { rows: Vec::new(), waiting: 0, importance: 0.0 };
+        let mut all = Self::default();
         for mut one in each {
             all.rows.append(&mut one.rows);
             all.waiting += one.waiting;
@@ -182,39 +185,76 @@ pub fn next(
     limit: usize,
     t: Language,
 ) -> Result<Next, NextError> {
-    let state = store.state();
-    let names = state.sites().map(|site| site.map(|(_, name, _)| name)).collect::<Result<Vec<_>, _>>()?;
-    let subject = |name: &String| Subject::Site(name.clone());
-    let since: Vec<u32> = names.iter().map(|name| decided_at(decisions, &subject(name))).collect();
-    let gathered = gather(state, access, &since)?;
-    let likely =
-        columns::read_all(store.path(), RowKind::Site)?.into_iter().find(|column| column.name == LIKELY);
-    let mut titles = state.title_cursor();
-    let mut waiting = Vec::new();
-    for (number, (name, pages)) in names.iter().zip(&gathered).enumerate() {
-        let site = SiteId(number as u32);
-        if among.is_some_and(|among| !among.contains(&site)) {
-            continue;
-        }
-        let title = title_of(state, &mut titles, pages.best.map(|(page, _)| page))?.unwrap_or_default();
-        let likely = likely.as_ref().and_then(|column: &Column| column.get(number));
-        let known = Known { pages, standing: decisions.on(&subject(name)), likely, title: &title, t };
-        waiting.extend(Waiting::of(site, &known));
-    }
-    waiting.sort_by(|a, b| {
-        b.gain.total_cmp(&a.gain).then_with(|| names[a.site.index()].cmp(&names[b.site.index()]))
+    let mut queue = Queue::of(store, access, decisions, among, t)?;
+    let importance = queue.waiting.iter().map(|row| row.importance).sum();
+    let waiting = queue.waiting.len();
+    queue.waiting.truncate(limit);
+    let (state, mut titles) = (store.state(), store.state().title_cursor());
+    let rows = queue.waiting.into_iter().map(|row| {
+        let (name, pages) = (&queue.names[row.site.index()], &queue.gathered[row.site.index()]);
+        row.finish(state, name.clone(), pages, &mut titles)
     });
-    let importance = waiting.iter().map(|row| row.importance).sum();
-    let count = waiting.len();
-    waiting.truncate(limit);
-    let rows = waiting
-        .into_iter()
-        .map(|row| {
-            let (name, pages) = (&names[row.site.index()], &gathered[row.site.index()]);
-            row.finish(state, name.clone(), pages, &mut titles)
-        })
-        .collect::<Result<_, _>>()?;
-    Ok(Next { rows, waiting: count, importance })
+    Ok(Next { rows: rows.collect::<Result<_, _>>()?, waiting, importance })
+}
+
+/// The places of all sites that wait for a look, in order.
+///
+/// # Errors
+/// When the archive cannot be read.
+pub fn places(
+    store: &Store,
+    access: &Access,
+    decisions: &Decisions,
+    among: Option<&HashSet<SiteId>>,
+) -> Result<Vec<Place>, NextError> {
+    let Queue { mut names, waiting, .. } = Queue::of(store, access, decisions, among, Language::English)?;
+    let place = |Waiting { site, importance, gain, .. }| Place {
+        site: std::mem::take(&mut names[site.index()]),
+        importance,
+        gain,
+    };
+    Ok(waiting.into_iter().map(place).collect())
+}
+
+/// All sites that wait for a look, in order, with what they are described by.
+struct Queue {
+    names: Vec<String>,
+    gathered: Vec<Gathered>,
+    waiting: Vec<Waiting>,
+}
+
+impl Queue {
+    fn of(
+        store: &Store,
+        access: &Access,
+        decisions: &Decisions,
+        among: Option<&HashSet<SiteId>>,
+        t: Language,
+    ) -> Result<Self, NextError> {
+        let state = store.state();
+        let names = state.sites().map(|site| site.map(|(_, name, _)| name)).collect::<Result<Vec<_>, _>>()?;
+        let subject = |name: &String| Subject::Site(name.clone());
+        let since: Vec<u32> = names.iter().map(|name| decided_at(decisions, &subject(name))).collect();
+        let gathered = gather(state, access, &since)?;
+        let likely =
+            columns::read_all(store.path(), RowKind::Site)?.into_iter().find(|column| column.name == LIKELY);
+        let mut titles = state.title_cursor();
+        let mut waiting = Vec::new();
+        for (number, (name, pages)) in names.iter().zip(&gathered).enumerate() {
+            let site = SiteId(number as u32);
+            if among.is_some_and(|among| !among.contains(&site)) {
+                continue;
+            }
+            let title = title_of(state, &mut titles, pages.best.map(|(page, _)| page))?.unwrap_or_default();
+            let likely = likely.as_ref().and_then(|column: &Column| column.get(number));
+            let known = Known { pages, standing: decisions.on(&subject(name)), likely, title: &title, t };
+            waiting.extend(Waiting::of(site, &known));
+        }
+        waiting.sort_by(|a, b| {
+            b.gain.total_cmp(&a.gain).then_with(|| names[a.site.index()].cmp(&names[b.site.index()]))
+        });
+        Ok(Self { names, gathered, waiting })
+    }
 }
 
 /// When a site was decided on last, seconds since 1970; 0 for never.

@@ -24,7 +24,7 @@ const UNSURE: std::ops::RangeInclusive<f64> = 0.25..=0.75;
 const PARKED_PAGES_MAX: u32 = 10;
 
 /// What speaks for looking at a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Reason {

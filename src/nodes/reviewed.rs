@@ -1,0 +1,349 @@
+//! Lists for reviewers of several archives, some of them on other machines: where a look gains most, and sheets of sites to rate.
+//!
+//! What people decided on a site is in the archive that answers for it, and so is what happened to its pages. So each archive puts its
+//! sites in order by itself and sends their places; those that come first of all are then described by their archives.
+
+use std::collections::{HashMap, HashSet};
+
+use archive_grammar::{Expr, Field, Query, Selection, Spanned, Target};
+use archive_storage::{SiteId, Store};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::answer::instant;
+use super::asked::{Asked, Asking, Failure, Source, unasked};
+use super::wire::{Ask, Line, URLS_MAX};
+use super::{AskError, NodeError};
+use crate::access::{Access, Role};
+use crate::decisions::Decisions;
+use crate::query::{self, Answer, Limits, Plan, Question, Running, SiteRow, Together, Value};
+use crate::review::next::{self, Next, Row};
+use crate::review::{Sample, Sheet, SiteEntry, samples_of};
+use crate::texts::Language;
+
+/// Columns of a site on a sheet, after those of the query.
+const COLUMNS: [&str; 8] =
+    ["site", "importance", "pages", "captures", "html", "xml", "first_seen", "last_seen"];
+
+/// Receives lines as they come.
+type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
+
+/// A site that waits for a look, with the bits of its importance and of what the look gains.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PlaceSent(String, u64, u64);
+
+/// A site that waits for a look, with the bits of its numbers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RowSent {
+    row: Row,
+    bits: Vec<u64>,
+}
+
+impl RowSent {
+    fn of(mut row: Row) -> Self {
+        let bits = numbers(&mut row).map(|number| number.to_bits()).collect();
+        Self { row, bits }
+    }
+
+    fn row(mut self) -> Result<Row, NodeError> {
+        if numbers(&mut self.row).count() != self.bits.len() {
+            return Err(senseless("a site for review has other numbers than reasons"));
+        }
+        for (number, bits) in numbers(&mut self.row).zip(self.bits) {
+            *number = sound(bits)?;
+        }
+        Ok(self.row)
+    }
+}
+
+fn numbers(row: &mut Row) -> impl Iterator<Item = &mut f64> {
+    [&mut row.importance, &mut row.gain].into_iter().chain(row.reasons.iter_mut().map(|why| &mut why.share))
+}
+
+fn sound(bits: u64) -> Result<f64, NodeError> {
+    let number = Some(f64::from_bits(bits)).filter(|number| number.is_finite());
+    number.ok_or_else(|| senseless("a number is infinite, or none"))
+}
+
+fn senseless(what: &str) -> NodeError {
+    NodeError::Senseless(what.to_owned())
+}
+
+/// Refuses people who may not see what others decided, as the pages of reviews do.
+fn expect_reviewer(access: &Access) -> Result<(), AskError> {
+    match access.is_for(Role::Reviewer) {
+        true => Ok(()),
+        false => Err(AskError::Wrong("lists of reviews are for accounts of reviewers".to_owned())),
+    }
+}
+
+/// Answers with the places of an archive's sites that wait for a look, all or those that a query finds.
+pub(super) fn places(
+    store: &Store,
+    access: &Access,
+    (query, now): (Option<&str>, i64),
+    limits: Limits,
+    take: &mut Take<'_>,
+) -> Result<(), AskError> {
+    expect_reviewer(access)?;
+    let found = query.map(|query| {
+        let question = Question::of_each(store, access.clone(), query, instant(now)?)?;
+        expect_sites(question.plan.asks_for_sites())?;
+        let question = question.within(Running::new(limits, false));
+        let (sites, _) = question.plan.select_sites(&question.rows)?;
+        Ok::<_, AskError>(sites.into_iter().map(|site| site.id).collect::<HashSet<_>>())
+    });
+    let decisions = Decisions::read(store.path())?;
+    let places = next::places(store, access, &decisions, found.transpose()?.as_ref())?;
+    places.into_iter().try_for_each(|place| {
+        take(Line::Waiting(PlaceSent(place.site, place.importance.to_bits(), place.gain.to_bits())))
+    })
+}
+
+/// Answers with all that is said of sites that wait for a look.
+pub(super) fn rows(
+    store: &Store,
+    access: &Access,
+    sites: &[String],
+    take: &mut Take<'_>,
+) -> Result<(), AskError> {
+    expect_reviewer(access)?;
+    let among = found(store, sites)?.into_iter().map(|(site, _)| site).collect();
+    let decisions = Decisions::read(store.path())?;
+    let next = next::next(store, access, &decisions, Some(&among), sites.len(), Language::English)?;
+    next.rows.into_iter().try_for_each(|row| take(Line::Reviewed(RowSent::of(row))))
+}
+
+/// Answers with pages by which to judge sites.
+pub(super) fn samples(
+    store: &Store,
+    access: &Access,
+    sites: &[String],
+    limits: Limits,
+    take: &mut Take<'_>,
+) -> Result<(), AskError> {
+    let mut rows = Together::part(store, access.clone(), 0)?;
+    rows.run_within(Running::new(limits, false));
+    let found = found(store, sites)?;
+    let mut samples = samples_of(&rows, found.iter().map(|(site, _)| *site))?;
+    found.into_iter().try_for_each(|(site, name)| {
+        take(Line::Samples(name.to_owned(), samples.remove(&site).unwrap_or_default()))
+    })
+}
+
+/// Those of some sites that an archive knows.
+fn found<'a>(store: &Store, sites: &'a [String]) -> Result<Vec<(SiteId, &'a str)>, AskError> {
+    let found = sites.iter().map(|name| Ok(store.state().find_site(name)?.map(|site| (site, name.as_str()))));
+    found.filter_map(Result::transpose).collect()
+}
+
+fn expect_sites(are_asked_for: bool) -> Result<(), AskError> {
+    let wrong = "the query has to ask for sites: 'site tags contains \"maps\"'";
+    if are_asked_for { Ok(()) } else { Err(AskError::Wrong(wrong.to_owned())) }
+}
+
+/// What an archive has of the list of all.
+#[derive(Default)]
+struct Share {
+    /// Its first sites: with `limit` of them it could fill the list alone.
+    first: Vec<(f64, String)>,
+    waiting: usize,
+    importance: f64,
+}
+
+impl Asked<'_> {
+    /// The sites of all archives, or of those that a query finds in each, that gain most by a look, at most `limit`.
+    ///
+    /// # Errors
+    /// When the query is wrong, or not one that each archive answers by itself, no archive answers, or a folder cannot be read.
+    pub fn next(&mut self, query: Option<&str>, now: DateTime<Utc>, limit: usize) -> Result<Next, AskError> {
+        if let Some(query) = query {
+            // Fields that only some archives have are checked by each.
+            let query = archive_grammar::parse(query).map_err(query::Error::from)?;
+            expect_sites(query.target == Target::Sites)?;
+            if query.limit.is_some() || query.offset.is_some() || query.sample.is_some() {
+                return Err(query::Error::NotOfEach.into());
+            }
+        }
+        let places = Ask::Waiting { query: query.map(str::to_owned), now: now.timestamp_micros() };
+        self.insist(|asked| {
+            let shares = asked.places(&places, limit)?;
+            let mut first: Vec<(f64, &String, usize)> = Vec::new();
+            for (archive, share) in shares.iter().enumerate() {
+                first.extend(share.first.iter().map(|(gain, site)| (*gain, site, archive)));
+            }
+            first.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+            first.truncate(limit);
+            let mut chosen = vec![Vec::new(); shares.len()];
+            first.into_iter().for_each(|(_, site, archive)| chosen[archive].push(site.clone()));
+            let rows = asked.of_sites(
+                &chosen,
+                |sites| Ask::Reviewed { sites },
+                |line| match line {
+                    Line::Reviewed(sent) => Some(sent.row().map(|row| (row.site.clone(), row))),
+                    _ => None,
+                },
+            )?;
+            let each = shares.into_iter().zip(rows).map(|(Share { waiting, importance, .. }, rows)| Next {
+                rows: rows.into_iter().map(|(_, row)| row).collect(),
+                waiting,
+                importance,
+            });
+            Ok(Next::together(each.collect(), limit))
+        })
+    }
+
+    /// What each archive has of the list of all, of the sites that it answers for.
+    fn places(&self, ask: &Ask, limit: usize) -> Result<Vec<Share>, Failure> {
+        self.each(|archive, of| {
+            let (mut share, mut last) = (Share::default(), f64::INFINITY);
+            of(ask, &mut |line| {
+                match line {
+                    Line::Waiting(PlaceSent(site, importance, gain)) => {
+                        let (importance, gain) = (sound(importance)?, sound(gain)?);
+                        if gain > std::mem::replace(&mut last, gain) {
+                            return Err(senseless("its sites are not in order"));
+                        }
+                        // A site that has just become known is the archive's own.
+                        if self.answering(&site).is_none_or(|owner| owner == archive) {
+                            share.waiting += 1;
+                            share.importance += importance;
+                            share.first.extend((share.first.len() < limit).then_some((gain, site)));
+                        }
+                    }
+                    Line::End { .. } => {}
+                    _ => return Err(unasked()),
+                }
+                Ok(())
+            })?;
+            Ok(share)
+        })
+    }
+
+    /// What each archive says of some of its sites, by their names; a site of which nothing is said any more is left out.
+    fn of_sites<T: Send>(
+        &self,
+        sites: &[Vec<String>],
+        ask: impl Fn(Vec<String>) -> Ask + Sync,
+        read: impl Fn(Line) -> Option<Result<(String, T), NodeError>> + Sync,
+    ) -> Result<Vec<Vec<(String, T)>>, Failure> {
+        self.each(|archive, of| {
+            let mut found = Vec::new();
+            for sites in sites[archive].chunks(URLS_MAX) {
+                let mut left: HashSet<&String> = sites.iter().collect();
+                of(&ask(sites.to_vec()), &mut |line| {
+                    if matches!(line, Line::End { .. }) {
+                        return Ok(());
+                    }
+                    let (site, said) = read(line).ok_or_else(unasked)??;
+                    if !left.remove(&site) {
+                        return Err(senseless("it describes other sites than were asked for"));
+                    }
+                    found.push((site, said));
+                    Ok(())
+                })?;
+            }
+            Ok(found)
+        })
+    }
+
+    /// A sheet of the sites of all archives that a query finds, with `limit` of them if it has no limit. `called` is how the archives are
+    /// called, as far as they are folders.
+    ///
+    /// # Errors
+    /// As [`Asked::query`], and when it asks for something other than sites.
+    pub fn sheet(
+        &mut self,
+        selection: &str,
+        made: DateTime<Utc>,
+        limit: usize,
+        called: impl Fn(&Store) -> String,
+    ) -> Result<Sheet, AskError> {
+        expect_sites(Plan::of_several(selection, made)?.asks_for_sites())?;
+        let query = archive_grammar::parse(selection).map_err(query::Error::from)?;
+        let (select, order) = (vec![field("count")], Vec::new());
+        let count = Query { select, order, limit: None, offset: None, ..query.clone() }.to_string();
+        let counted = Plan::of_several(&count, made)?;
+        let mut of_sites = query;
+        of_sites.select.extend(COLUMNS.map(field));
+        let of_sites = of_sites.to_string();
+        let mut plan = Plan::of_several(&of_sites, made)?;
+        plan.limit_if_unlimited(limit);
+        let asking = |query, limit| Asking { query, now: made.timestamp_micros(), limit };
+        self.insist(|asked| {
+            let Answer { rows, matched, .. } = asked.answer(&plan, asking(&of_sites, Some(limit)), &[])?;
+            let matched = match matched {
+                Some(matched) => matched,
+                None => {
+                    let counted = asked.answer(&counted, asking(&count, None), &[])?;
+                    counted.rows.iter().flatten().next().map_or(0, whole)
+                }
+            };
+            let sites =
+                (0..).zip(rows).map(|(number, row)| site(number, row)).collect::<Option<Vec<SiteRow>>>();
+            let nameless = || NodeError::Failed("an archive sent a site without a name".to_owned());
+            let sites = sites.ok_or_else(|| AskError::from(nameless()))?;
+            let mut samples = asked.samples(&sites)?;
+            let entries = sites.into_iter().map(|site| {
+                let samples = samples.remove(&site.name).unwrap_or_default();
+                SiteEntry { site, samples }
+            });
+            let entries = entries.collect();
+            let names = asked.sources.iter().map(|(_, source)| match source {
+                Source::Folder(store, _) => called(store),
+                Source::Node(node) => node.name().to_owned(),
+            });
+            let archive = names.collect::<Vec<_>>().join(", ");
+            Ok(Sheet { archive, made, selection: selection.to_owned(), matched, entries })
+        })
+    }
+
+    /// Pages by which to judge sites, by the names of these.
+    fn samples(&self, sites: &[SiteRow]) -> Result<HashMap<String, Vec<Sample>>, Failure> {
+        let mut wanted = vec![Vec::new(); self.sources.len()];
+        // A node may have named a site of others, too.
+        let names: HashSet<&String> = sites.iter().map(|site| &site.name).collect();
+        for name in names {
+            self.answering(name).into_iter().for_each(|owner| wanted[owner].push(name.clone()));
+        }
+        let samples = self.of_sites(
+            &wanted,
+            |sites| Ask::Samples { sites },
+            |line| match line {
+                Line::Samples(site, samples) => Some(Ok((site, samples))),
+                _ => None,
+            },
+        )?;
+        Ok(samples.into_iter().flatten().collect())
+    }
+}
+
+fn field(name: &str) -> Selection {
+    Selection { expr: Spanned::from(Expr::Field(Field::new(name))), name: None }
+}
+
+fn whole(value: &Value) -> u64 {
+    value.as_number().map_or(0, |number| number as u64)
+}
+
+/// A row with [`COLUMNS`].
+fn site(number: u32, mut row: Vec<Value>) -> Option<SiteRow> {
+    let own = row.split_off(row.len().checked_sub(COLUMNS.len())?);
+    let [Value::Text(name), importance, pages, captures, html, xml, first_seen, last_seen] =
+        <[Value; COLUMNS.len()]>::try_from(own).ok()?
+    else {
+        return None;
+    };
+    let time = |value| if let Value::Time(time) = value { Some(time) } else { None };
+    Some(SiteRow {
+        id: SiteId(number),
+        name,
+        importance: importance.as_number().unwrap_or_default(),
+        pages: whole(&pages),
+        captures: whole(&captures),
+        html: whole(&html),
+        xml: whole(&xml),
+        first_seen: time(first_seen),
+        last_seen: time(last_seen),
+    })
+}

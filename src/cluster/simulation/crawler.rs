@@ -166,8 +166,8 @@ impl Books {
     /// Makes batches of what is for other partitions, or not yet of what is for one of them.
     fn seal(&mut self, web: &Web, holds_back: Option<u16>) {
         let mut parts: BTreeMap<u16, Vec<(Option<Named>, String, u64)>> = BTreeMap::new();
-        let is_due = |page: &PageId, _: &mut u64| holds_back.is_none_or(|kept| web.owners[*page] != kept);
-        for (page, cash) in self.leaving.extract_if(.., is_due).collect::<Vec<_>>() {
+        let is_due = |page: &PageId, _: &mut u64| holds_back != Some(web.owners[*page]);
+        for (page, cash) in self.leaving.extract_if(.., is_due) {
             let url = web.urls[page].clone();
             let named =
                 || Named { url: url.clone(), cash, depth: 1, hop: 'L', via: None, is_page: true, part: 0 };
@@ -337,8 +337,7 @@ impl Run<'_> {
                 return Ended::Failed(error);
             }
             if world.now() >= checkpoint_at {
-                let held_back = world.below(6) as u16;
-                self.checkpoint(Some(held_back)).await;
+                self.checkpoint(Some(world.below(6) as u16)).await;
                 checkpoint_at = world.now() + world.span(500, 8_000);
             }
             world.sleep(if is_resting { world.span(200, 400) } else { world.span(20, 300) }).await;
@@ -428,11 +427,10 @@ impl Run<'_> {
         let outbox = self.books.outbox.iter().map(|(&(to, number), bytes)| (to, number, &bytes[..]));
         let (total, marks) = (self.books.total(), self.books.marks.clone());
         let commit = self.standing.commit(outbox, total, marks, Progress::default());
-        if crawler.board.borrow().copies.is_some() {
-            self.held.push(commit);
-        } else {
+        match crawler.board.borrow().copies {
+            Some(_) => self.held.push(commit),
             // If the worker has ended, its events say why.
-            drop(self.node.commit(commit));
+            None => drop(self.node.commit(commit)),
         }
     }
 

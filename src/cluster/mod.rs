@@ -18,7 +18,7 @@
 //! Invariants:
 //!
 //! * Batches have numbers without gaps. What leaves, its number and the books without it are committed together, before
-//!   the batch is written; what came in, its number and the books with it are committed together, before the batch is removed.
+//!   the batch is written; what came in, its number and the books with it are committed together and reported, before the batch is removed.
 //!   So a crash repeats bytes that are the same, and nothing else.
 //! * All cash of all partitions and of the batches on their way is [`Partition::initial_cash`] for each partition, exactly
 //!   ([`audit`]).

@@ -58,7 +58,7 @@ pub struct Progress {
     pub captures: u64,
 }
 
-/// What a node reports of its partition, as of its last checkpoint.
+/// What a node reports of its partition, as of its last checkpoint, or as of one some seconds before if the last one brought nothing that others wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Which partition.

@@ -15,9 +15,11 @@ use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, Others};
 use super::{ClusterError, Marks, Partition, Route};
 use crate::remote::within;
 
-/// The time between two looks at what others have sent, while there is something to do, and while there is not.
+/// The time between two looks at what others have sent: while there is something to do, and when there is nothing any more. Then it
+/// becomes longer again, by this part of the time in which nothing has come.
 const POLL_RUNNING: Duration = Duration::from_secs(2);
 const POLL_IDLE: Duration = Duration::from_millis(250);
+const POLL_PART: u32 = 8;
 
 /// How many batches from each partition are read ahead of what the archive has made durable.
 const AHEAD_MAX: u64 = 4;
@@ -25,6 +27,9 @@ const AHEAD_MAX: u64 = 4;
 /// A status is published again after this time: it shows others that the node is there, and while addresses are asked it gives
 /// the store's time.
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
+
+/// A status that brings only how far a node is that goes on: all others read each.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 /// How long partitions that had ended as complete and have something to do since are waited for, if only they have.
 const LEFT_PATIENCE: Duration = Duration::from_secs(30);
@@ -49,12 +54,19 @@ pub(super) struct Worker {
     outbox: BTreeMap<(u16, u64), Bytes>,
     /// The status of this node.
     status: Option<Status>,
-    /// Whether it is published as it is.
+    /// Whether what others wait for is published of it, and whether everything is.
     is_published: bool,
+    is_current: bool,
     /// How often the node has tried to publish a status, and the number under which the newest is in the store.
     trials: u64,
     published: u64,
     published_at: Instant,
+    /// What it says of batches, or what the archive had when it took the partition over: what was received is removed once others know
+    /// that, so that an older copy of the archive is refused.
+    reported: Marks,
+    /// When others are looked at next, and since when nothing has come.
+    next_look: Instant,
+    still_since: Instant,
     /// The last batch from each partition that was handed to the crawl.
     handed: BTreeMap<u16, u64>,
     /// What is durable.
@@ -100,9 +112,13 @@ impl Worker {
             outbox: BTreeMap::new(),
             status: None,
             is_published: true,
+            is_current: true,
             trials: 0,
             published: 0,
             published_at: held,
+            reported: marks.clone(),
+            next_look: held,
+            still_since: held,
             handed: marks.received.iter().map(|(from, mark)| (*from, mark.number)).collect(),
             marks,
             addresses: Vec::new(),
@@ -147,8 +163,7 @@ impl Worker {
             if !self.go_round().await {
                 return;
             }
-            let is_idle = self.status.as_ref().is_some_and(|status| status.activity.is_quiet());
-            let pause = if is_idle { POLL_IDLE } else { POLL_RUNNING };
+            let pause = self.next_look.saturating_duration_since(self.shared.time.now());
             match within(&*self.shared.time, pause, self.queue.recv()).await {
                 Some(Some(said)) => self.take(said),
                 Some(None) => return self.end().await,
@@ -161,7 +176,8 @@ impl Worker {
     }
 
     async fn begin(&mut self) -> Result<(), ClusterError> {
-        check_fresh(&self.shared, &self.partition, &self.marks, self.known).await?;
+        // Not what a checkpoint has sealed meanwhile: that may have numbers that the previous node has used.
+        check_fresh(&self.shared, &self.partition, &self.reported, self.known).await?;
         self.hold(Duration::ZERO).await
     }
 
@@ -180,12 +196,18 @@ impl Worker {
         Ok(())
     }
 
-    /// Publishes, sends and looks once; returns whether the node can continue.
+    /// Publishes, sends and looks, if it is time; returns whether the node can continue.
     async fn go_round(&mut self) -> bool {
-        let outcome = match self.write().await {
-            Ok(()) => self.look().await,
-            failed => failed,
-        };
+        let mut outcome = self.write().await;
+        if outcome.is_err() || self.shared.time.now() >= self.next_look {
+            if outcome.is_ok() {
+                outcome = self.look().await;
+            }
+            let now = self.shared.time.now();
+            let is_idle = self.status.as_ref().is_some_and(|status| status.activity.is_quiet());
+            let still = now.saturating_duration_since(self.still_since) / POLL_PART;
+            self.next_look = now + if is_idle { still.clamp(POLL_IDLE, POLL_RUNNING) } else { POLL_RUNNING };
+        }
         match outcome {
             Ok(()) => {
                 if mem::take(&mut self.in_trouble) {
@@ -211,6 +233,7 @@ impl Worker {
     /// The run is over: what is left is sent, if the store lets it.
     async fn end(&mut self) {
         let begun = self.shared.time.now();
+        self.is_published &= self.is_current;
         loop {
             match self.write().await {
                 Ok(()) => return,
@@ -242,8 +265,17 @@ impl Worker {
         };
         let Commit { outbox, activity, total, marks, progress } = *commit;
         self.outbox.extend(outbox.into_iter().map(|(to, number, bytes)| ((to, number), bytes)));
+        let is_news = !self.outbox.is_empty()
+            || self.status.as_ref().is_none_or(|before| {
+                before.activity != activity || activity.is_quiet() && before.marks != marks
+            });
+        self.is_published &= !is_news;
+        self.is_current = false;
+        if is_news && activity.is_quiet() {
+            self.still_since = self.shared.time.now();
+            self.next_look = self.still_since;
+        }
         self.marks = marks.clone();
-        self.is_published = false;
         self.status = Some(Status {
             partition: self.partition.number,
             epoch: self.epoch,
@@ -272,13 +304,15 @@ impl Worker {
         let (now, own) = (self.shared.time.now(), (self.partition.number, self.epoch));
         let needs_clock =
             !self.addresses.is_empty() && self.clock.is_none_or(|clock| clock.age(now) >= CLOCK_EVERY);
-        if (!self.is_published || needs_clock || now >= self.published_at + CLOCK_EVERY)
+        let every = if self.is_current { CLOCK_EVERY } else { PROGRESS_EVERY };
+        if (!self.is_published || needs_clock || now >= self.published_at + every)
             && let Some(status) = self.status.clone()
         {
             self.hold(LEASE / 2).await?;
             self.trials += 1;
             self.clock = self.shared.publish(&status, self.trials).await?.or(self.clock);
-            (self.is_published, self.published_at) = (true, now);
+            (self.is_published, self.is_current, self.published_at) = (true, true, now);
+            self.reported = status.marks;
             // A node that lists the folder while this is written may see only the previous one.
             let before = mem::replace(&mut self.published, self.trials);
             self.shared.forget_statuses(own, before).await?;
@@ -315,7 +349,7 @@ impl Worker {
                 continue;
             }
             let durable = self.marks.received_from(from);
-            for (&old, _) in stored.range(..=durable) {
+            for (&old, _) in stored.range(..=self.reported.received_from(from)) {
                 self.hold(LEASE / 2).await?;
                 self.shared.delete(&self.route(from, own, old).name()).await?;
             }
@@ -337,6 +371,7 @@ impl Worker {
                     break;
                 };
                 self.handed.insert(from, next);
+                self.still_since = self.shared.time.now();
                 self.say(Event::Received(Box::new(batch), bytes)).await;
             }
         }

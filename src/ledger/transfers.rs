@@ -5,6 +5,7 @@
 //! number and the account without the cash are committed together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use archive_storage::address::{site_of, url_hash};
 use archive_storage::{HostId, Page, State, StateError, UrlId};
@@ -26,6 +27,13 @@ const MARKS: &str = "cluster.marks";
 const EPOCH: &str = "cluster.epoch";
 const OUTBOX: &str = "cluster.outbox.";
 
+/// Setting that names the pages of which something is to be said later, by their ids: a rebuild, which gives other ids, says everything again.
+const HELD: &str = "exchange.held";
+
+/// A batch of fewer pages waits for more, but not longer than this: its head and its checksum are as long as some six pages, and as much work.
+const BATCH_PAGES_MIN: usize = 32;
+const HELD_MAX: Duration = Duration::from_secs(30);
+
 /// What is common to the names of these settings.
 pub const CLUSTER_SETTINGS: &str = "cluster.";
 
@@ -36,12 +44,14 @@ pub(super) struct Transfers {
     marks: Marks,
     /// The partition of every host, by its id.
     owners: Vec<u16>,
-    /// Pages of other partitions that something is to be said of.
-    leaving: BTreeSet<UrlId>,
+    /// Pages that something is to be said of, by the partition that they belong to.
+    leaving: BTreeMap<u16, BTreeSet<UrlId>>,
     /// Those of which everything was said since this process began, a bit for each URL: only their cash is to be said.
     told: Vec<u64>,
-    /// The partitions that they belong to.
-    bound_for: BTreeSet<u16>,
+    /// The next checkpoint holds back what is little, but not for these partitions, which have nothing else to do.
+    holds_back: Option<BTreeSet<u16>>,
+    /// When nothing was held back.
+    all_said: Instant,
     /// Whether pages of other partitions are handed out to be fetched.
     is_crossing: bool,
 }
@@ -80,9 +90,14 @@ impl Transfers {
             owners.push(partition.of_site(site_of(host_name(&host?.1))));
         }
         let marks = read_setting(state, MARKS)?.unwrap_or_default();
-        let (leaving, bound_for) = (BTreeSet::new(), BTreeSet::new());
-        let (told, is_crossing) = (Vec::new(), false);
-        Ok(Some(Self { partition, marks, owners, leaving, told, bound_for, is_crossing }))
+        let (leaving, told, holds_back, is_crossing) = (BTreeMap::new(), Vec::new(), None, false);
+        let all_said = Instant::now();
+        let mut transfers =
+            Self { partition, marks, owners, leaving, told, holds_back, all_said, is_crossing };
+        for id in read_setting::<Vec<u32>>(state, HELD)?.unwrap_or_default().into_iter().map(UrlId) {
+            transfers.note(id, &state.page(id)?);
+        }
+        Ok(Some(transfers))
     }
 
     /// What all cash of an archive with these marks adds up to.
@@ -91,6 +106,12 @@ impl Transfers {
     }
 
     pub(super) fn save(&self, state: &mut State) -> Result<(), CreditError> {
+        let held: Vec<u32> = self.leaving.values().flatten().map(|id| id.0).collect();
+        if held.is_empty() {
+            state.set_setting(HELD, None)?;
+        } else {
+            write_setting(state, HELD, &held)?;
+        }
         write_setting(state, MARKS, &self.marks)
     }
 
@@ -131,8 +152,23 @@ impl Transfers {
     /// Notes that something is to be said of a page, if it belongs to another partition and was asked for.
     pub(super) fn note(&mut self, id: UrlId, page: &Page) {
         if self.partition.mode == Mode::Exchange && self.is_foreign(page.host) && may_leave(page) {
-            self.leaving.insert(id);
-            self.bound_for.insert(self.owner(page.host));
+            self.leaving.entry(self.owner(page.host)).or_default().insert(id);
+        }
+    }
+
+    /// Takes out what is to be said now.
+    fn take_due(&mut self) -> BTreeMap<u16, BTreeSet<UrlId>> {
+        match self.holds_back.take() {
+            Some(hungry) if self.all_said.elapsed() < HELD_MAX => {
+                let is_due = |to: &u16, pages: &mut BTreeSet<UrlId>| {
+                    pages.len() >= BATCH_PAGES_MIN || hungry.contains(to)
+                };
+                self.leaving.extract_if(.., is_due).collect()
+            }
+            _ => {
+                self.all_said = Instant::now();
+                std::mem::take(&mut self.leaving)
+            }
         }
     }
 }
@@ -142,12 +178,6 @@ fn may_leave(page: &Page) -> bool {
     page.flags.has_any(flags::IN_SCOPE | flags::REQUISITE)
         && !page.flags.has_any(flags::READ | flags::ROBOTS)
         && flags::refusal_code(page.flags) == 0
-}
-
-/// A batch that is being made.
-struct Begun {
-    batch: Batch,
-    url_bytes: usize,
 }
 
 impl Credits {
@@ -225,7 +255,9 @@ impl Credits {
     /// Whether something waits to be said to one of these partitions.
     #[must_use]
     pub fn leaves_for(&self, partitions: &BTreeSet<u16>) -> bool {
-        self.transfers.as_ref().is_some_and(|transfers| !transfers.bound_for.is_disjoint(partitions))
+        self.transfers
+            .as_ref()
+            .is_some_and(|transfers| !partitions.iter().any(|to| transfers.leaving.contains_key(to)))
     }
 
     /// Hands out pages of other partitions, too, or no longer.
@@ -258,55 +290,61 @@ impl Credits {
         write_setting(state, EPOCH, &epoch)
     }
 
+    /// Lets the next checkpoint leave what is little for another partition to a later one, unless it is one of the `hungry`.
+    pub fn hold_back(&mut self, hungry: &BTreeSet<u16>) {
+        if let Some(transfers) = &mut self.transfers {
+            transfers.holds_back = Some(hungry.clone());
+        }
+    }
+
     /// Makes batches of what waits for other partitions, and lets them wait in the outbox.
     ///
     /// # Errors
     /// When the store fails.
     pub fn seal(&mut self, state: &mut State) -> Result<(), CreditError> {
         let Some(transfers) = &mut self.transfers else { return Ok(()) };
-        if transfers.leaving.is_empty() {
+        let due = transfers.take_due();
+        if due.is_empty() {
             return Ok(());
         }
         let epoch = Self::epoch(state)?;
-        let mut begun: BTreeMap<u16, Begun> = BTreeMap::new();
-        transfers.bound_for.clear();
-        for id in std::mem::take(&mut transfers.leaving) {
-            let mut page = state.page(id)?;
-            if !may_leave(&page) {
-                continue;
+        for (to, ids) in due {
+            let (mut batch, mut url_bytes) = (transfers.begin(to, epoch), 0);
+            for id in ids {
+                let mut page = state.page(id)?;
+                if !may_leave(&page) {
+                    continue;
+                }
+                let mut cash = 0;
+                if page.flags.has_any(flags::ACCOUNT) {
+                    let base;
+                    (base, cash) = self.pages.send(Base::from_stored(page.cash));
+                    page.cash = base.to_stored();
+                    state.set_page(id, &page)?;
+                }
+                let (is_page, is_told) = (page.flags.has_any(flags::ACCOUNT), transfers.tell(id));
+                if is_told && is_page && cash == 0 {
+                    continue;
+                }
+                let url = state.url(id)?;
+                url_bytes += url.len();
+                if is_told && is_page {
+                    batch.again.push((url, cash));
+                } else {
+                    let via = page.via.map(|via| state.url(via)).transpose()?;
+                    url_bytes += via.as_ref().map_or(0, String::len);
+                    let (depth, hop) = (page.depth, char::from(page.hop));
+                    let part = flags::requisite_depth(page.flags) as u8;
+                    batch.pages.push(Named { url, cash, depth, hop, via, is_page, part });
+                }
+                if batch.is_full(url_bytes) {
+                    transfers.post(state, &batch)?;
+                    (batch, url_bytes) = (transfers.begin(to, epoch), 0);
+                }
             }
-            let mut cash = 0;
-            if page.flags.has_any(flags::ACCOUNT) {
-                let base;
-                (base, cash) = self.pages.send(Base::from_stored(page.cash));
-                page.cash = base.to_stored();
-                state.set_page(id, &page)?;
+            if batch.named() > 0 {
+                transfers.post(state, &batch)?;
             }
-            let (is_page, is_told) = (page.flags.has_any(flags::ACCOUNT), transfers.tell(id));
-            if is_told && is_page && cash == 0 {
-                continue;
-            }
-            let to = transfers.owner(page.host);
-            let own = begun.entry(to).or_insert_with(|| transfers.begin(to, epoch));
-            let url = state.url(id)?;
-            own.url_bytes += url.len();
-            if is_told && is_page {
-                own.batch.again.push((url, cash));
-            } else {
-                let via = page.via.map(|via| state.url(via)).transpose()?;
-                own.url_bytes += via.as_ref().map_or(0, String::len);
-                let (depth, hop) = (page.depth, char::from(page.hop));
-                let part = flags::requisite_depth(page.flags) as u8;
-                own.batch.pages.push(Named { url, cash, depth, hop, via, is_page, part });
-            }
-            if own.batch.is_full(own.url_bytes)
-                && let Some(full) = begun.remove(&to)
-            {
-                transfers.post(state, &full.batch)?;
-            }
-        }
-        for rest in begun.into_values() {
-            transfers.post(state, &rest.batch)?;
         }
         Ok(())
     }
@@ -414,10 +452,10 @@ impl Credits {
 }
 
 impl Transfers {
-    fn begin(&self, to: u16, epoch: u64) -> Begun {
+    fn begin(&self, to: u16, epoch: u64) -> Batch {
         let Partition { cluster, number: from, .. } = &self.partition;
         let route = Route { cluster: cluster.clone(), from: *from, to, number: self.marks.sent_to(to) + 1 };
-        Begun { batch: Batch { route, epoch, pages: Vec::new(), again: Vec::new() }, url_bytes: 0 }
+        Batch { route, epoch, pages: Vec::new(), again: Vec::new() }
     }
 
     /// Lets a batch wait in the outbox.

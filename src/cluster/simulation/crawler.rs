@@ -163,10 +163,11 @@ impl Books {
         }
     }
 
-    /// Makes batches of what is for other partitions.
-    fn seal(&mut self, web: &Web) {
+    /// Makes batches of what is for other partitions, or not yet of what is for one of them.
+    fn seal(&mut self, web: &Web, holds_back: Option<u16>) {
         let mut parts: BTreeMap<u16, Vec<(Option<Named>, String, u64)>> = BTreeMap::new();
-        for (page, cash) in std::mem::take(&mut self.leaving) {
+        let is_due = |page: &PageId, _: &mut u64| holds_back != Some(web.owners[*page]);
+        for (page, cash) in self.leaving.extract_if(.., is_due) {
             let url = web.urls[page].clone();
             let named =
                 || Named { url: url.clone(), cash, depth: 1, hop: 'L', via: None, is_page: true, part: 0 };
@@ -323,7 +324,7 @@ impl Run<'_> {
                 self.note_begin();
                 if self.books.waiting.is_empty() {
                     match self.standing.rest(&self.books.marks, !self.books.leaving.is_empty()) {
-                        Rest::Report => self.checkpoint().await,
+                        Rest::Report => self.checkpoint(None).await,
                         Rest::Wait => is_resting = true,
                         Rest::Over => return self.leave(Activity::Complete, Ended::Complete).await,
                     }
@@ -336,7 +337,7 @@ impl Run<'_> {
                 return Ended::Failed(error);
             }
             if world.now() >= checkpoint_at {
-                self.checkpoint().await;
+                self.checkpoint(Some(world.below(6) as u16)).await;
                 checkpoint_at = world.now() + world.span(500, 8_000);
             }
             world.sleep(if is_resting { world.span(200, 400) } else { world.span(20, 300) }).await;
@@ -413,10 +414,10 @@ impl Run<'_> {
         }
     }
 
-    /// Makes everything durable, then reports it; there may be no time for the second.
-    async fn checkpoint(&mut self) {
+    /// Makes everything durable, then reports it; there may be no time for the second. What is for one partition may be held back.
+    async fn checkpoint(&mut self, holds_back: Option<u16>) {
         let (crawler, world) = (self.crawler, &self.crawler.world);
-        self.books.seal(&crawler.web);
+        self.books.seal(&crawler.web, holds_back);
         {
             let mut disk = crawler.disk.borrow_mut();
             let before = std::mem::replace(&mut disk.durable, self.books.clone());
@@ -426,11 +427,10 @@ impl Run<'_> {
         let outbox = self.books.outbox.iter().map(|(&(to, number), bytes)| (to, number, &bytes[..]));
         let (total, marks) = (self.books.total(), self.books.marks.clone());
         let commit = self.standing.commit(outbox, total, marks, Progress::default());
-        if crawler.board.borrow().copies.is_some() {
-            self.held.push(commit);
-        } else {
+        match crawler.board.borrow().copies {
+            Some(_) => self.held.push(commit),
             // If the worker has ended, its events say why.
-            drop(self.node.commit(commit));
+            None => drop(self.node.commit(commit)),
         }
     }
 
@@ -474,7 +474,7 @@ impl Run<'_> {
 
     async fn leave(mut self, activity: Activity, ended: Ended) -> Ended {
         self.standing.ends(activity);
-        self.checkpoint().await;
+        self.checkpoint(None).await;
         while !self.held.is_empty() || self.copying.is_some() {
             if let Some(error) = self.look_at_copies().await {
                 return Ended::Failed(error);

@@ -355,6 +355,7 @@ impl Run<'_> {
                 self.report(report)?;
             }
             if self.recorder.checkpoint_is_due() {
+                self.hold_back();
                 self.checkpoint()?;
             }
             self.feed_peers(now)?;

@@ -21,8 +21,11 @@ const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
 
 /// A partition that waits gets what is for it after this time; the time doubles as long as it continues to wait, because it got
 /// nothing new.
-const FEED_AFTER: Duration = Duration::from_secs(1);
+const FEED_AFTER: Duration = Duration::from_secs(2);
 const FEED_AFTER_MAX: Duration = Duration::from_secs(30);
+
+/// A partition that has nothing to do again and again, because it gets one page after the other, reports that at most so often.
+const REST_EVERY: Duration = Duration::from_secs(1);
 
 /// The checkpoints that this takes get at most this part of the time.
 const FEED_PART: u32 = 20;
@@ -35,9 +38,9 @@ pub(super) struct Peers {
     trouble: Option<String>,
     /// When addresses were last announced.
     announced_at: Option<Instant>,
-    /// Partitions that have nothing to do; when they were last given something, and how long to wait before the next time.
+    /// Partitions that have nothing to do; when others were last told something, and how long to wait before the next time.
     hungry: BTreeSet<u16>,
-    fed: Instant,
+    told: Option<Instant>,
     feed_after: Duration,
     /// Whether another node is to have the partition.
     is_drained: bool,
@@ -73,7 +76,7 @@ impl Run<'_> {
             trouble: None,
             announced_at: None,
             hungry: BTreeSet::new(),
-            fed: Instant::now(),
+            told: None,
             feed_after: FEED_AFTER,
             is_drained: false,
         });
@@ -190,16 +193,26 @@ impl Run<'_> {
         })
     }
 
+    /// Lets the next checkpoint hold back what would make small batches, unless a partition waits for it.
+    pub(super) fn hold_back(&mut self) {
+        if let Some(peers) = &self.peers {
+            self.recorder.books().0.hold_back(&peers.hungry);
+        }
+    }
+
     /// Makes a checkpoint when others wait for what it would send.
     pub(super) fn feed_peers(&mut self, now: Instant) -> Result<(), CrawlError> {
         let Some(peers) = &self.peers else { return Ok(()) };
-        if now < peers.fed + peers.feed_after || !self.recorder.credits().leaves_for(&peers.hungry) {
+        if peers.told.is_some_and(|told| now < told + peers.feed_after)
+            || !self.recorder.credits().leaves_for(&peers.hungry)
+        {
             return Ok(());
         }
+        let begun = Instant::now();
+        self.hold_back();
         self.checkpoint()?;
         if let Some(peers) = &mut self.peers {
-            peers.fed = Instant::now();
-            let rest = (peers.fed - now) * FEED_PART;
+            let rest = begun.elapsed() * FEED_PART;
             peers.feed_after = (peers.feed_after * 2).min(FEED_AFTER_MAX).max(rest);
         }
         Ok(())
@@ -214,6 +227,7 @@ impl Run<'_> {
     pub(super) fn report_to_peers(&mut self) -> Result<(), CrawlError> {
         let Self { peers, recorder, frontier, status, .. } = self;
         let Some(peers) = peers.as_mut() else { return Ok(()) };
+        peers.told = Some(Instant::now());
         let progress = Progress {
             waiting: frontier.queued(),
             waiting_cash: frontier.waiting_cash(),
@@ -259,6 +273,9 @@ impl Run<'_> {
             Some(Mode::Exchange) => {}
             Some(Mode::Crossover) => return self.cross_over(),
             Some(Mode::Firewall) | None => return Ok(true),
+        }
+        if peers.told.is_some_and(|told| told.elapsed() < REST_EVERY) {
+            return Ok(false);
         }
         let credits = self.recorder.credits();
         match peers.standing.rest(&credits.marks(), credits.has_leaving()) {

@@ -90,3 +90,32 @@ fn everything_is_said_of_a_page_once_and_again_when_it_has_changed_or_is_forgott
     hear(&mut again, &Batch { route, epoch: 1, pages: Vec::new(), again: unknown });
     assert!(!again.flags(first).has_any(page_flags::ACCOUNT));
 }
+
+#[test]
+fn little_waits_for_more_unless_a_partition_is_hungry_and_a_restart_forgets_none_of_it() {
+    let (mut one, own) = (books(1), home(1));
+    one.credits.add_seeds(&mut one.state, std::slice::from_ref(&own)).unwrap();
+    let batches = |one: &mut Books, hungry: &[u16]| {
+        one.credits.hold_back(&hungry.iter().copied().collect());
+        one.credits.seal(&mut one.state).unwrap();
+        one.credits.audit(&one.state).unwrap();
+        one.credits.save(&mut one.state).unwrap();
+        Credits::outbox(&one.state).count()
+    };
+    let links = |from: usize, count: usize| -> Vec<OutLink> {
+        (from..from + count).map(|page| anchor(&format!("{}{page}", home(2)))).collect()
+    };
+    one.capture(&own, 200, 0, &links(0, 31));
+    assert_eq!((batches(&mut one, &[]), batches(&mut one, &[3])), (0, 0));
+    assert_eq!(batches(&mut one, &[2]), 1, "the other one has nothing to do");
+    one.capture(&own, 200, 0, &links(31, 31));
+    assert_eq!(batches(&mut one, &[]), 1);
+    one.credits = Credits::open(&one.state).unwrap();
+    assert!(one.credits.has_leaving());
+    one.capture(&own, 200, 0, &links(62, 1));
+    assert_eq!(batches(&mut one, &[]), 2, "there are enough");
+    one.credits = Credits::open(&one.state).unwrap();
+    assert!(!one.credits.has_leaving());
+    one.capture(&own, 200, 0, &links(63, 1));
+    assert_eq!((batches(&mut one, &[]), said(&mut one).named()), (2, 1), "nothing is held back at an end");
+}

@@ -255,9 +255,8 @@ impl Credits {
     /// Whether something waits to be said to one of these partitions.
     #[must_use]
     pub fn leaves_for(&self, partitions: &BTreeSet<u16>) -> bool {
-        self.transfers
-            .as_ref()
-            .is_some_and(|transfers| !partitions.iter().any(|to| transfers.leaving.contains_key(to)))
+        let leaving = self.transfers.as_ref().map(|transfers| &transfers.leaving);
+        leaving.is_some_and(|leaving| partitions.iter().any(|to| leaving.contains_key(to)))
     }
 
     /// Hands out pages of other partitions, too, or no longer.

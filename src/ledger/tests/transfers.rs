@@ -106,6 +106,8 @@ fn little_waits_for_more_unless_a_partition_is_hungry_and_a_restart_forgets_none
         (from..from + count).map(|page| anchor(&format!("{}{page}", home(2)))).collect()
     };
     one.capture(&own, 200, 0, &links(0, 31));
+    let leaves_for = |hungry: &[u16]| one.credits.leaves_for(&hungry.iter().copied().collect());
+    assert_eq!([leaves_for(&[2, 3]), leaves_for(&[3]), leaves_for(&[])], [true, false, false]);
     assert_eq!((batches(&mut one, &[]), batches(&mut one, &[3])), (0, 0));
     assert_eq!(batches(&mut one, &[2]), 1, "the other one has nothing to do");
     one.capture(&own, 200, 0, &links(31, 31));

@@ -89,12 +89,12 @@ pub struct ArchiveRows<'a> {
     pub(super) prepared: Option<Prepared>,
     /// Those of captures, opened when first asked for.
     pub(super) captures: OnceLock<Option<Prepared>>,
-    /// The column of newest captures in the block of pages that was asked for last.
-    newest: RefCell<Option<(u32, Vec<u64>)>>,
     /// What answers said, likewise.
     answers: OnceLock<Option<Answers>>,
     /// The pages of each site, likewise.
     pub(super) by_site: OnceLock<Option<BySite>>,
+    /// The column of newest captures in the block of pages that was asked for last.
+    newest: RefCell<Option<(u32, Vec<u64>)>>,
     /// Texts are mostly read row by row.
     pub(super) texts: RefCell<Texts<'a>>,
     /// The current batch of pages: fields of a row are mostly needed before the next row is read.

@@ -25,13 +25,6 @@ const CAPTURES: usize = 1 << 15;
 
 type Found<T> = Result<T, RowsError>;
 
-/// Pages that links lead to.
-enum Targets {
-    One(UrlId),
-    /// Whether it is one, for each URL.
-    Flags(Vec<bool>),
-}
-
 impl ArchiveRows<'_> {
     /// The pages that links relate to some pages: those to a page are found by a pass over all links, on all processors.
     pub(super) fn pages_linked(
@@ -45,14 +38,16 @@ impl ArchiveRows<'_> {
             Relation::LinkedFrom => self.linked_from(others).map(Some),
             Relation::LinksTo | Relation::RedirectsTo => {
                 let kinds = LinkKinds::new(|kind| LinkCode::from_byte(kind).kind().is_some_and(is_hop));
-                let targets = match others.iter().next().filter(|_| others.len() == 1) {
-                    Some(only) => Targets::One(*only),
+                let linking = match others.iter().next().filter(|_| others.len() == 1) {
+                    Some(&only) => self.linking_to(|target| target == only, &kinds)?,
                     None => {
                         let others = others.iter().map(|target| target.0);
-                        Targets::Flags(flags(others, self.state.url_count() as usize))
+                        // Faster than asking a set for each link.
+                        let are = flags(others, self.state.url_count() as usize);
+                        self.linking_to(|target| are.get(target.index()) == Some(&true), &kinds)?
                     }
                 };
-                Ok(Some(self.linking_to(&targets, &kinds)?.into_iter().collect()))
+                Ok(Some(linking.into_iter().collect()))
             }
         }
     }
@@ -74,13 +69,8 @@ impl ArchiveRows<'_> {
     }
 
     /// The pages that link to some others by links of some kinds, by rising number.
-    fn linking_to(&self, targets: &Targets, kinds: &LinkKinds) -> Found<Vec<UrlId>> {
+    fn linking_to(&self, counts: impl Fn(UrlId) -> bool + Sync, kinds: &LinkKinds) -> Found<Vec<UrlId>> {
         let (state, running) = (self.state, &self.running);
-        let counts = &|target: UrlId| match targets {
-            Targets::One(only) => *only == target,
-            // Faster than asking a set for each link.
-            Targets::Flags(are) => are.get(target.index()) == Some(&true),
-        };
         let mut are_linking = vec![false; state.url_count() as usize];
         let check = || running.check().map_err(RowsError::from);
         // Older versions had other links.

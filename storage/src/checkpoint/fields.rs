@@ -120,19 +120,33 @@ pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
+/// The highest bit of each byte, which the last one of a number lacks.
+const GOES_ON: u64 = 0x8080_8080_8080_8080;
+
+/// The numbers whose bytes, at most four each, are the halves of a word.
+#[inline]
+fn join_halves(word: u64) -> u64 {
+    let groups = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+    groups & 0x0000_3fff_0000_3fff | (groups & 0x3fff_0000_3fff_0000) >> 2
+}
+
+/// The bits up to the lowest that is set.
+#[inline]
+fn up_to_lowest(bits: u64) -> u64 {
+    bits ^ bits.wrapping_sub(1)
+}
+
 /// Takes a number off the front; `None` when the bytes end or the number is longer than 64 bits.
 #[inline]
 pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    // Most are short, and lists of links are millions of them: the groups of eight bytes are put together in three steps.
+    // Most are short, and lists of links are millions of them.
     if let Some(eight) = bytes.first_chunk() {
         let word = u64::from_le_bytes(*eight);
-        let length = (!word & 0x8080_8080_8080_8080).trailing_zeros() / 8 + 1;
-        if length <= 8 {
-            let groups = word & (0x7f7f_7f7f_7f7f_7f7f >> (64 - 8 * length));
-            let groups = groups & 0x007f_007f_007f_007f | (groups & 0x7f00_7f00_7f00_7f00) >> 1;
-            let groups = groups & 0x0000_3fff_0000_3fff | (groups & 0x3fff_0000_3fff_0000) >> 2;
-            *bytes = &bytes[length as usize..];
-            return Some(groups & 0x0fff_ffff | groups >> 32 << 28);
+        let ends = !word & GOES_ON;
+        if ends != 0 {
+            *bytes = &bytes[ends.trailing_zeros() as usize / 8 + 1..];
+            let halves = join_halves(word & up_to_lowest(ends));
+            return Some(halves & 0x0fff_ffff | halves >> 32 << 28);
         }
     }
     let mut value = 0;
@@ -147,12 +161,39 @@ pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// Takes `count` numbers off the front, and says each; `None` as for one.
+#[inline]
+pub(crate) fn take_varints(bytes: &mut &[u8], count: usize, mut visit: impl FnMut(u64)) -> Option<()> {
+    let mut left = count;
+    while left > 0 {
+        // Most have four bytes at most, and two such are put together at once.
+        if let Some(eight) = bytes.first_chunk().filter(|_| left > 1) {
+            let word = u64::from_le_bytes(*eight);
+            let ends = !word & GOES_ON;
+            let second_end = ends & ends.wrapping_sub(1);
+            let first_bits = ends.trailing_zeros() + 1;
+            let second = (word & up_to_lowest(second_end)).wrapping_shr(first_bits);
+            if second_end != 0 && first_bits <= 32 && second <= u64::from(u32::MAX) {
+                let halves = join_halves(word & up_to_lowest(ends) | second << 32);
+                visit(halves & 0x0fff_ffff);
+                visit(halves >> 32);
+                *bytes = &bytes[second_end.trailing_zeros() as usize / 8 + 1..];
+                left -= 2;
+                continue;
+            }
+        }
+        visit(take_varint(bytes)?);
+        left -= 1;
+    }
+    Some(())
+}
+
 /// Bytes of the first `count` varints; nothing if there are fewer.
 pub(crate) fn length_of_varints(bytes: &[u8], mut count: usize) -> Option<usize> {
     let (words, rest) = bytes.as_chunks::<8>();
     for (place, word) in words.iter().enumerate() {
         // Each varint ends with a byte below 128.
-        let mut ends = !u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
+        let mut ends = !u64::from_le_bytes(*word) & GOES_ON;
         let ending = ends.count_ones() as usize;
         if count <= ending {
             if count == 0 {
@@ -188,7 +229,7 @@ pub(crate) fn unzigzag(value: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{push_varint, take_varint};
+    use super::{push_varint, take_varint, take_varints};
 
     #[test]
     fn numbers_come_back_whatever_follows() {
@@ -203,6 +244,23 @@ mod tests {
                 assert_eq!(take_varint(&mut rest), Some(number));
                 assert_eq!(rest.len(), following);
                 assert_eq!(take_varint(&mut &bytes[..length - 1]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_in_a_row_are_those_taken_one_by_one() {
+        let numbers: Vec<u64> = (0..64).flat_map(|bit| [1 << bit, 5, (1_u64 << bit) - 1]).collect();
+        for count in 0..numbers.len() {
+            for from in 0..=3 {
+                let numbers = &numbers[from.min(count)..count];
+                let mut bytes = Vec::new();
+                numbers.iter().for_each(|number| push_varint(&mut bytes, *number));
+                bytes.push(7);
+                let (mut rest, mut taken) = (bytes.as_slice(), Vec::new());
+                assert_eq!(take_varints(&mut rest, numbers.len(), |number| taken.push(number)), Some(()));
+                assert_eq!((taken.as_slice(), rest), (numbers, &[7][..]));
+                assert_eq!(take_varints(&mut bytes.as_slice(), numbers.len() + 2, |_| {}), None);
             }
         }
     }

@@ -25,7 +25,8 @@ mod table;
 pub(crate) use error::Result;
 pub use error::StateError;
 pub(crate) use fields::{
-    FieldReader, FieldWriter, Record, length_of_varints, push_varint, take_varint, unzigzag, zigzag,
+    FieldReader, FieldWriter, Record, length_of_varints, push_varint, take_varint, take_varints, unzigzag,
+    zigzag,
 };
 pub(crate) use journal::Journal;
 pub use lock::Owner;

@@ -14,7 +14,7 @@ use std::path::Path;
 use crate::backend::{Disk, OpenMode};
 use crate::checkpoint::{
     BlockLog, Position, RecordCursor, RecordLog, Result, StateError, length_of_varints, push_varint,
-    take_varint, unzigzag, zigzag,
+    take_varint, take_varints, unzigzag, zigzag,
 };
 use crate::ids::UrlId;
 use crate::pages::LinksPosition;
@@ -150,16 +150,26 @@ fn decode(bytes: &[u8], list: &mut LinkList) -> Option<usize> {
     list.source = Some(UrlId(source));
     list.links.clear();
     list.links.reserve(count);
-    let mut before = i64::from(source);
-    for _ in 0..count {
-        before = before.checked_add(unzigzag(take_varint(&mut rest)?))?;
-        list.links.push(LinkTarget { target: UrlId(u32::try_from(before).ok()?), kind: 0 });
-    }
+    let links = &mut list.links;
+    take_targets(&mut rest, UrlId(source), count, |target| links.push(LinkTarget { target, kind: 0 }))?;
     let kinds = rest.get(..count)?;
     for (link, &kind) in list.links.iter_mut().zip(kinds) {
         link.kind = kind;
     }
     Some(bytes.len() - rest.len() + count)
+}
+
+/// Takes the targets of `count` links off the front, and says each; `None` when they are none.
+#[inline]
+fn take_targets(bytes: &mut &[u8], source: UrlId, count: usize, mut visit: impl FnMut(UrlId)) -> Option<()> {
+    // Whether all are ids is looked at once: millions of links are read in a row.
+    let (mut before, mut high_bits) = (i64::from(source.0), 0);
+    take_varints(bytes, count, |step| {
+        before = before.wrapping_add(unzigzag(step));
+        high_bits |= before >> u32::BITS;
+        visit(UrlId(before as u32));
+    })?;
+    (high_bits == 0).then_some(())
 }
 
 /// Reads lists by their positions; cheap when these lie near each other.
@@ -234,6 +244,7 @@ impl LinkKinds {
         Self { are_wanted, are_few: wanted <= KINDS_FEW }
     }
 
+    #[inline]
     fn has(&self, kind: u8) -> bool {
         self.are_wanted[usize::from(kind)]
     }
@@ -259,18 +270,14 @@ fn search(
             return Some((source, None, bytes.len() - after.len()));
         }
     }
-    let (mut before, mut places) = (i64::from(source.0), Vec::new());
-    // Whether all targets are ids is looked at once: millions of links are read in a row.
-    let mut high_bits = 0;
-    for place in 0..count {
-        before = before.wrapping_add(unzigzag(take_varint(&mut rest)?));
-        high_bits |= before >> u32::BITS;
-        let target = UrlId(before as u32);
+    let (mut place, mut places) = (0, Vec::new());
+    take_targets(&mut rest, source, count, |target| {
         if counts(target) {
             places.push((place, target));
         }
-    }
-    let (own, after) = rest.split_at_checked(count).filter(|_| high_bits == 0)?;
+        place += 1;
+    })?;
+    let (own, after) = rest.split_at_checked(count)?;
     let first = places.iter().find(|(place, _)| kinds.has(own[*place])).map(|(_, target)| *target);
     Some((source, first, bytes.len() - after.len()))
 }

@@ -346,6 +346,7 @@ fn explains_what_does_not_fit() {
         "page year(title) = 2026",
         "page yaer(changed) = 2026",
         "page header(server) = x",
+        "page header() = x",
         "site header(\"server\") = x",
         "page url matches \"(\"",
         "page url matches \"\\w{999}\"",

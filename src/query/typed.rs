@@ -9,6 +9,7 @@ use super::columns::{Column, ColumnKind, Path, TEXT, Via, shown};
 use super::expr::{Expr, Function};
 use super::fields::Columns;
 use super::groups::{Aggregate, Gather};
+use super::help;
 use super::plan::Context;
 use super::times;
 use super::value::Value;
@@ -194,9 +195,9 @@ impl Typing<'_> {
         if let Some(argument) = argument.filter(|_| name == "topic") {
             return self.topic(argument, span);
         }
-        let is_known = Function::NAMES.iter().chain(&Gather::NAMES).any(|(known, _)| *known == name);
-        if is_known && (distinct || argument.is_none()) {
-            return Err(self.mistake(&span, format!("`{name}` is asked of one value, as in {name}(x)")));
+        if (distinct || argument.is_none()) && help::functions().any(|(known, _)| known == name) {
+            let value = if name == "header" { "\"server\"" } else { "x" };
+            return Err(self.mistake(&span, format!("`{name}` is asked of one value, as in {name}({value})")));
         }
         let Some((function, argument)) = Function::named(name, self.context.zone).zip(argument) else {
             return Err(self.unknown_function(name, &span));
@@ -320,12 +321,12 @@ impl Typing<'_> {
     }
 
     fn unknown_function(&self, name: &str, span: &Range<usize>) -> ParseError {
-        let names = || {
-            Function::NAMES.into_iter().chain(Gather::NAMES).map(|(name, _)| name).chain(["header", "topic"])
-        };
-        let suggestion = match nearest(name, names()) {
+        let suggestion = match nearest(name, help::functions().map(|(name, _)| name)) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("the functions are {}", names().collect::<Vec<_>>().join(", ")),
+            None => {
+                let names: Vec<&str> = help::functions().map(|(name, _)| name).collect();
+                format!("the functions are {}", names.join(", "))
+            }
         };
         self.mistake(span, format!("there is no function `{name}`")).with_suggestion(Some(suggestion))
     }

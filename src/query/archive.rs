@@ -462,8 +462,13 @@ impl Rows for ArchiveRows<'_> {
         Ok(structure(self.store, &self.state.capture(capture)?)?)
     }
 
-    fn validity(&self, capture: CaptureId) -> Result<Option<Validity>, RowsError> {
-        let found = validate(self.store, &self.access, &self.state.capture(capture)?)?;
-        Ok(found.map(|found| found.validity()))
+    fn validities(&self, captures: &[CaptureId]) -> Result<Vec<Option<Validity>>, RowsError> {
+        let (state, store, access, running) = (self.state, self.store, &self.access, &self.running);
+        let validity = |capture: &CaptureId| -> Result<Option<Validity>, RowsError> {
+            running.check()?;
+            let found = validate(store, access, &state.capture(*capture)?)?;
+            Ok(found.map(|found| found.validity()))
+        };
+        captures.par_iter().with_min_len(RECORDS_OF_PART).map(validity).collect()
     }
 }

@@ -211,8 +211,8 @@ impl Rows for AsOf<'_> {
         self.rows.structure(capture)
     }
 
-    fn validity(&self, capture: CaptureId) -> Result<Option<Validity>, RowsError> {
-        self.rows.validity(capture)
+    fn validities(&self, captures: &[CaptureId]) -> Result<Vec<Option<Validity>>, RowsError> {
+        self.rows.validities(captures)
     }
 
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {

@@ -174,10 +174,12 @@ impl Expr {
     }
 
     /// Whether the records of a capture say it, or those of a page's newest one.
-    pub(super) fn is_of_record(&self) -> bool {
+    pub(super) fn is_read_ahead(&self) -> bool {
         match self {
             Self::Header(_) => true,
-            Self::Field(path) => path.via.is_none() && path.column.is_of_record(),
+            Self::Field(path) => {
+                path.via.is_none() && (path.column.is_of_record() || path.column == Column::Valid)
+            }
             _ => false,
         }
     }

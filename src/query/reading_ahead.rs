@@ -1,4 +1,9 @@
-//! Rows on which records decide: those of many rows are read ahead, side by side.
+//! Rows on which records or whole documents decide: those of many rows are read ahead, side by side.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use archive_storage::CaptureId;
 
 use super::Error;
 use super::expr::Expr;
@@ -7,12 +12,53 @@ use super::plan::Plan;
 use super::rows::{Row, RowsError};
 use super::subject::World;
 
-/// Rows whose records are read side by side.
-const RECORDS_TOGETHER: usize = 1024;
+/// Rows whose records are read side by side at first: a few may be all that is asked for.
+const ROWS_TOGETHER: usize = 32;
+/// Rows whose records are read side by side at most.
+const ROWS_TOGETHER_MAX: usize = 1024;
+
+/// What is read of captures ahead.
+pub(super) struct Ahead<T> {
+    read: RefCell<HashMap<CaptureId, T>>,
+    /// While it is found out what to read: the captures that were asked for.
+    asked: RefCell<Option<Vec<CaptureId>>>,
+}
+
+impl<T> Default for Ahead<T> {
+    fn default() -> Self {
+        Self { read: RefCell::default(), asked: RefCell::default() }
+    }
+}
+
+impl<T: Clone + Default> Ahead<T> {
+    /// What was read of a capture, if it was; while it is found out what to read, nothing in particular.
+    pub(super) fn get(&self, capture: CaptureId) -> Option<T> {
+        if let Some(asked) = self.asked.borrow_mut().as_mut() {
+            asked.push(capture);
+            return Some(T::default());
+        }
+        self.read.borrow().get(&capture).cloned()
+    }
+
+    /// From now on, it is found out what to read.
+    pub(super) fn ask(&self) {
+        *self.asked.borrow_mut() = Some(Vec::new());
+    }
+
+    /// The captures that were asked for.
+    pub(super) fn asked(&self) -> Vec<CaptureId> {
+        self.asked.take().unwrap_or_default()
+    }
+
+    /// Keeps what was read of some captures in place of what was read before.
+    pub(super) fn keep(&self, captures: Vec<CaptureId>, read: impl IntoIterator<Item = T>) {
+        *self.read.borrow_mut() = captures.into_iter().zip(read).collect();
+    }
+}
 
 impl Plan {
-    /// Passes rows to a function. Where records decide which of them match, or in which group they are, those of many rows are read side
-    /// by side: not of rows that something cheaper rules out.
+    /// Passes rows to a function. Where records, or whether documents are valid, decide which of them match, or in which group they are,
+    /// those of many rows are read side by side: not of rows that something cheaper rules out.
     pub(super) fn with_records(
         &self,
         world: &World<'_>,
@@ -21,14 +67,15 @@ impl Plan {
     ) -> Result<(), Error> {
         let parts = self.filter.as_ref().map_or(&[][..], Filter::parts);
         let (read, cheap): (Vec<&Filter>, Vec<&Filter>) =
-            parts.iter().partition(|part| part.has(Expr::is_of_record));
+            parts.iter().partition(|part| part.has(Expr::is_read_ahead));
         let keys = self.groups.iter().flat_map(|groups| &groups.keys);
-        let keys: Vec<&Expr> = keys.filter(|key| key.has(Expr::is_of_record)).collect();
+        let keys: Vec<&Expr> = keys.filter(|key| key.has(Expr::is_read_ahead)).collect();
         if read.is_empty() && keys.is_empty() {
             return rows.try_for_each(|row| look(row?));
         }
+        let mut count = ROWS_TOGETHER;
         loop {
-            let together: Vec<Row> = rows.by_ref().take(RECORDS_TOGETHER).collect::<Result<_, _>>()?;
+            let together: Vec<Row> = rows.by_ref().take(count).collect::<Result<_, _>>()?;
             if together.is_empty() {
                 return Ok(());
             }
@@ -42,11 +89,11 @@ impl Plan {
                     are_read.push(row);
                 }
             }
-            world.read_records(|| {
+            world.read_ahead(|| {
                 are_read.iter().map(|row| world.subject(row)).try_for_each(|subject| {
                     let mut asked = Ok(());
                     let mut ask = |part: &Expr| {
-                        if part.is_of_record() {
+                        if part.is_read_ahead() {
                             asked = part.value(&subject).map(drop);
                         }
                         asked.is_err()
@@ -57,6 +104,7 @@ impl Plan {
                 })
             })?;
             together.into_iter().try_for_each(&mut *look)?;
+            count = ROWS_TOGETHER_MAX.min(2 * count);
         }
     }
 }

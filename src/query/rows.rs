@@ -342,13 +342,12 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// Whether the XML document that a capture brought is valid by its document type; none for other captures.
+    /// Whether the XML documents that some captures brought are valid by their document types; none for other captures.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn validity(&self, capture: CaptureId) -> Result<Option<Validity>, RowsError> {
-        let _ = capture;
-        Ok(None)
+    fn validities(&self, captures: &[CaptureId]) -> Result<Vec<Option<Validity>>, RowsError> {
+        Ok(vec![None; captures.len()])
     }
 
     /// No page is more important than this. Used to stop early; infinity, the default, never does.

@@ -16,6 +16,7 @@ use super::explain::{Seen, Tally};
 use super::expr::{self, Subject};
 use super::filter::Filter;
 use super::hits::Hits;
+use super::reading_ahead::Ahead;
 use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
 use super::running::Running;
 use super::value::Value;
@@ -37,10 +38,8 @@ pub(crate) struct World<'a> {
     hosts: RefCell<HashMap<HostId, Option<Rc<HostRow>>>>,
     /// The record that was read last: several fields come from one record.
     record: RefCell<Option<(CaptureId, Rc<Record>)>>,
-    /// Those that were read ahead.
-    records: RefCell<HashMap<CaptureId, Rc<Record>>>,
-    /// While it is found out which to read ahead: the captures whose records were asked for.
-    missing: RefCell<Option<Vec<CaptureId>>>,
+    records: Ahead<Rc<Record>>,
+    validities: Ahead<Option<Validity>>,
     /// The same of the structure of a document.
     structure: RefCell<Option<(CaptureId, Option<Rc<Structure>>)>>,
     pub(super) running: &'a Running,
@@ -83,7 +82,7 @@ impl<'a> World<'a> {
     pub(crate) fn new(rows: &'a dyn Rows, hits: &'a Hits<'a>) -> Self {
         let (record, structure, running) = (RefCell::default(), RefCell::default(), rows.running());
         let tally = running.is_explained().then(RefCell::default);
-        let (records, missing, hosts) = (RefCell::default(), RefCell::default(), RefCell::default());
+        let (records, validities, hosts) = (Ahead::default(), Ahead::default(), RefCell::default());
         Self {
             rows,
             hits,
@@ -91,7 +90,7 @@ impl<'a> World<'a> {
             hosts,
             record,
             records,
-            missing,
+            validities,
             structure,
             running,
             tally,
@@ -124,15 +123,21 @@ impl<'a> World<'a> {
         Ok(host)
     }
 
-    /// Reads the records that something asks for side by side, in place of those that were read ahead before.
-    pub(super) fn read_records(&self, asks: impl FnOnce() -> Found<()>) -> Found<()> {
-        *self.missing.borrow_mut() = Some(Vec::new());
+    /// Reads the records and checks the documents that something asks for side by side, in place of those that were read ahead before.
+    pub(super) fn read_ahead(&self, asks: impl FnOnce() -> Found<()>) -> Found<()> {
+        self.records.ask();
+        self.validities.ask();
         let asked = asks();
-        let ids = self.missing.take().unwrap_or_default();
+        let (records, validities) = (self.records.asked(), self.validities.asked());
         asked?;
-        self.running.note(|seen| seen.records_read += ids.len() as u64);
-        let records = self.rows.records(&ids)?;
-        *self.records.borrow_mut() = ids.into_iter().zip(records.into_iter().map(Rc::new)).collect();
+        self.running.note(|seen| {
+            seen.records_read += records.len() as u64;
+            seen.documents_parsed += validities.len() as u64;
+        });
+        let read = self.rows.records(&records)?;
+        self.records.keep(records, read.into_iter().map(Rc::new));
+        let checked = self.rows.validities(&validities)?;
+        self.validities.keep(validities, checked);
         Ok(())
     }
 
@@ -154,12 +159,8 @@ impl<'a> World<'a> {
     }
 
     fn record(&self, capture: CaptureId) -> Found<Rc<Record>> {
-        if let Some(missing) = self.missing.borrow_mut().as_mut() {
-            missing.push(capture);
-            return Ok(Rc::default());
-        }
-        if let Some(record) = self.records.borrow().get(&capture) {
-            return Ok(Rc::clone(record));
+        if let Some(record) = self.records.get(capture) {
+            return Ok(record);
         }
         if let Some((known, record)) = self.record.borrow().as_ref()
             && *known == capture
@@ -185,10 +186,17 @@ impl<'a> World<'a> {
             return Ok(Value::Empty);
         }
         if column == Column::Valid {
-            self.reads(|seen| &mut seen.documents_parsed)?;
-            return Ok(self.rows.validity(capture.id)?.map(Validity::name).into());
+            return Ok(self.validity(capture.id)?.map(Validity::name).into());
         }
         Ok(self.structure(capture)?.map_or(Value::Empty, |structure| structured::value(&structure, column)))
+    }
+
+    fn validity(&self, capture: CaptureId) -> Found<Option<Validity>> {
+        if let Some(validity) = self.validities.get(capture) {
+            return Ok(validity);
+        }
+        self.reads(|seen| &mut seen.documents_parsed)?;
+        Ok(self.rows.validities(&[capture])?.pop().flatten())
     }
 
     fn structure(&self, capture: &CaptureRow) -> Found<Option<Rc<Structure>>> {

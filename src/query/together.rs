@@ -193,6 +193,21 @@ impl<'a> Together<'a> {
         (&part.rows, CaptureId(capture.0 - part.first.capture))
     }
 
+    /// What each archive says of its own of some captures, which stand together.
+    fn of_captures<T>(
+        &self,
+        captures: &[CaptureId],
+        read: impl Fn(&ArchiveRows<'a>, &[CaptureId]) -> Found<Vec<T>>,
+    ) -> Found<Vec<T>> {
+        let archive = |capture: &CaptureId| std::ptr::from_ref(self.of_capture(*capture).0);
+        let mut all = Vec::with_capacity(captures.len());
+        for run in captures.chunk_by(|left, right| archive(left) == archive(right)) {
+            let own: Vec<CaptureId> = run.iter().map(|capture| self.of_capture(*capture).1).collect();
+            all.append(&mut read(self.of_capture(run[0]).0, &own)?);
+        }
+        Ok(all)
+    }
+
     fn only(&self) -> Option<&ArchiveRows<'a>> {
         if let [only] = self.parts.as_slice() {
             Some(&only.rows).filter(|_| self.place.is_none())
@@ -358,9 +373,8 @@ impl Rows for Together<'_> {
         rows.structure(capture)
     }
 
-    fn validity(&self, capture: CaptureId) -> Found<Option<Validity>> {
-        let (rows, capture) = self.of_capture(capture);
-        rows.validity(capture)
+    fn validities(&self, captures: &[CaptureId]) -> Found<Vec<Option<Validity>>> {
+        self.of_captures(captures, ArchiveRows::validities)
     }
 
     fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Found<Option<Value>> {
@@ -464,12 +478,6 @@ impl Rows for Together<'_> {
     }
 
     fn records(&self, captures: &[CaptureId]) -> Found<Vec<Record>> {
-        let archive = |capture: &CaptureId| std::ptr::from_ref(self.of_capture(*capture).0);
-        let mut records = Vec::with_capacity(captures.len());
-        for run in captures.chunk_by(|left, right| archive(left) == archive(right)) {
-            let own: Vec<CaptureId> = run.iter().map(|capture| self.of_capture(*capture).1).collect();
-            records.append(&mut self.of_capture(run[0]).0.records(&own)?);
-        }
-        Ok(records)
+        self.of_captures(captures, ArchiveRows::records)
     }
 }

@@ -119,6 +119,7 @@ const CANONICAL: &[(&str, &str)] = &[
     ),
     ("captures / 2 > 1 order by //dc:* desc", "page captures / 2 > 1 order by //dc:* desc"),
     ("e +  and-=   a", "page e + and- = a"),
+    ("in.a =b", "page in.a = b"),
 ];
 
 #[test]

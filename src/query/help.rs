@@ -26,7 +26,7 @@ pub fn fields() -> impl Iterator<Item = (&'static str, Vec<FieldHelp>)> {
     targets.into_iter().map(|target| {
         let own = KNOWN.iter().filter(move |known| known.of.contains(&target));
         let rows = own.map(|known| {
-            let costs = if known.cost == Cost::Record { " (reads records)" } else { "" };
+            let costs = if known.cost == Cost::Record { " (may read records)" } else { "" };
             let choices = known.column.choices();
             let listed = if known.column == Column::Type || choices.is_empty() {
                 String::new()
@@ -43,7 +43,7 @@ pub fn fields() -> impl Iterator<Item = (&'static str, Vec<FieldHelp>)> {
 /// Every function with its meaning.
 pub fn functions() -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_records = [
-        ("header", "a header of the answer, as in header(\"server\") (reads records)"),
+        ("header", "a header of the answer, as in header(\"server\") (may read records)"),
         ("topic", "how probably a page is of a topic, 0 to 1, as in topic(maps) (reads records)"),
     ];
     Function::NAMES.into_iter().chain(of_records).chain(Gather::NAMES)

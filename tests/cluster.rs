@@ -209,6 +209,17 @@ fn one_two_and_four_nodes_find_what_one_finds_each_thing_once() {
 }
 
 #[test]
+fn nodes_end_however_often_they_make_checkpoints() {
+    let served = TestWeb::start(still(402, 100, 0));
+    let nodes = Nodes::new(&served, 2);
+    let often = |node| start(nodes.crawl(node).args(["--checkpoint-every", "200ms"]));
+    for running in [often(0), often(1)] {
+        running.wait().succeeded();
+    }
+    nodes.balances();
+}
+
+#[test]
 fn nodes_killed_again_and_again_lose_nothing_and_repeat_nothing() {
     let kills = kills(KILLS);
     let mut dice = Dice::new("cluster");

@@ -42,6 +42,8 @@ pub(super) struct Peers {
     hungry: BTreeSet<u16>,
     told: Option<Instant>,
     feed_after: Duration,
+    /// When a checkpoint last reported that nothing waits here.
+    rested: Option<Instant>,
     /// Whether another node is to have the partition.
     is_drained: bool,
 }
@@ -78,6 +80,7 @@ impl Run<'_> {
             hungry: BTreeSet::new(),
             told: None,
             feed_after: FEED_AFTER,
+            rested: None,
             is_drained: false,
         });
         Ok(())
@@ -274,12 +277,15 @@ impl Run<'_> {
             Some(Mode::Crossover) => return self.cross_over(),
             Some(Mode::Firewall) | None => return Ok(true),
         }
-        if peers.told.is_some_and(|told| told.elapsed() < REST_EVERY) {
+        if peers.rested.is_some_and(|rested| rested.elapsed() < REST_EVERY) {
             return Ok(false);
         }
         let credits = self.recorder.credits();
         match peers.standing.rest(&credits.marks(), credits.has_leaving()) {
-            Rest::Report => self.checkpoint().map(|_| false),
+            Rest::Report => {
+                peers.rested = Some(Instant::now());
+                self.checkpoint().map(|_| false)
+            }
             Rest::Wait => Ok(false),
             Rest::Over => Ok(true),
         }

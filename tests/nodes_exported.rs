@@ -185,18 +185,16 @@ fn a_node_that_ends_in_the_middle_of_an_export_leaves_the_file_as_it_was() {
     broken("warc", &format!("{HEAD}{}{END}", rows(record)), "", "a capture has no end");
     let capture = |records: usize| {
         let last = record.replace("response", "metadata");
-        format!("{HEAD}{}{END}", rows(&(record.repeat(records - 1) + &last)))
+        rows(&(record.repeat(records - 1) + &last))
     };
-    broken("warc", &capture(1001), "", "a capture has no end");
-    let last = record.replace("response", "metadata");
-    let capture_there = rows(&(record.to_owned() + &last));
-    let begun = format!("{HEAD}{capture_there}{}{END}", place(5));
+    let all = |capture: &str| format!("{HEAD}{capture}{END}");
+    broken("warc", &all(&capture(1001)), "", "a capture has no end");
+    let begun = all(&(capture(2) + &place(5)));
     for format in ["warc", "wacz"] {
-        broken(format, &begun, &format!("{HEAD}{capture_there}"), "was cut off");
+        broken(format, &begun, &format!("{HEAD}{}", capture(2)), "was cut off");
         broken(format, &begun, "HTTP/1.1 503 No\r\nConnection: close\r\n\r\n", "HTTP 503");
     }
-    for (format, said) in [("warc", capture(1000)), ("cdxj", format!("{HEAD}{}{END}", rows(&names(1 << 16))))]
-    {
+    for (format, said) in [("warc", all(&capture(1000))), ("cdxj", all(&rows(&names(1 << 16))))] {
         let sites = ("\"sites\"", sites.clone().into_bytes());
         let fake = Fake::new(vec![sites, ("\"export\"", said.into_bytes())]);
         export(&[there, &fake.url()], format, &file, &[]).succeeded();

@@ -173,7 +173,7 @@ impl Expr {
         self.column() == Some(Column::Score)
     }
 
-    /// Whether the records of a capture say it, or those of a page's newest one.
+    /// Whether the records of a capture, or of a page's newest one, may have to be read for it, or its document checked.
     pub(super) fn is_read_ahead(&self) -> bool {
         match self {
             Self::Header(_) => true,

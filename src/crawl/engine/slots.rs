@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::never;
+use crossbeam::channel::RecvTimeoutError;
 use crossbeam::select;
 
 use super::super::process::Done;
@@ -25,12 +25,17 @@ impl Run<'_> {
 
     /// The next thing that is done, unless something else is to be done first.
     pub(super) fn next_done(&mut self, wait: Duration) -> Result<Option<Done>, CrawlError> {
-        let none = never();
-        let slots = self.slots.as_ref().filter(|slots| !slots.is_over());
-        let granted = slots.map_or(&none, |slots| &slots.granted);
+        let Some(slots) = self.slots.as_ref().filter(|slots| !slots.is_over()) else {
+            // Far cheaper than to wait for two things: a thread that is done need not wake this one at once.
+            return match self.done.recv_timeout(wait) {
+                Ok(done) => Ok(Some(done)),
+                Err(RecvTimeoutError::Timeout) => Ok(None),
+                Err(RecvTimeoutError::Disconnected) => Err(CrawlError::ThreadEnded),
+            };
+        };
         select! {
             recv(self.done) -> done => done.map(Some).map_err(|_| CrawlError::ThreadEnded),
-            recv(granted) -> granted => {
+            recv(slots.granted) -> granted => {
                 self.slots.iter_mut().for_each(|slots| slots.heard(granted.is_ok()));
                 Ok(None)
             }

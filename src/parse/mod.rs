@@ -44,6 +44,7 @@ pub use self::directives::RobotsDirectives;
 use self::document::Document;
 pub use self::kind::DocumentKind;
 pub use self::link::{Link, LinkKind};
+pub(crate) use self::outlinks::HashedAlready;
 use self::outlinks::Outlinks;
 pub use self::signature::{NEAR_BITS_MAX, is_near};
 pub use self::xml::readable::{Element, Item, Place, Readable, Unreadable, readable};

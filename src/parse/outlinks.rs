@@ -16,9 +16,12 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 use super::resolve::Resolver;
 use super::{Limits, Link, LinkKind, Problem};
 
-/// Keys are hashes already.
-#[derive(Default)]
-struct Identity(u64);
+/// For tables whose keys are hashes already.
+pub(crate) type HashedAlready = BuildHasherDefault<Identity>;
+
+/// See [`HashedAlready`].
+#[derive(Debug, Default)]
+pub(crate) struct Identity(u64);
 
 impl Hasher for Identity {
     fn finish(&self) -> u64 {
@@ -34,7 +37,7 @@ impl Hasher for Identity {
     }
 }
 
-type ByHash<V> = HashMap<u64, V, BuildHasherDefault<Identity>>;
+type ByHash<V> = HashMap<u64, V, HashedAlready>;
 
 /// The links found so far.
 pub(crate) struct Outlinks {

@@ -95,8 +95,9 @@ const READING_BYTES: usize = 128 << 20;
 /// A larger segment of the index gains nothing.
 const INDEX_BYTES_MAX: usize = 512 << 20;
 
-/// Texts that wait for the index, at most.
-const INDEX_BACKLOG_BYTES_MAX: usize = 32 << 20;
+/// Texts that wait for the index, at most. With more of them they have left the processor's cache when their turn comes, and more is left to
+/// do at the end, when one processor has nothing else to do.
+const INDEX_BACKLOG_BYTES_MAX: usize = 4 << 20;
 
 impl Default for Memory {
     fn default() -> Self {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use archive_storage::{State, StateError, UrlId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::parse::{Parsed, Structure};
+use crate::parse::{HashedAlready, Parsed, Structure};
 use crate::search::{Document, TEXT_BYTES_MAX, elements};
 
 /// What a document can be found by, and what it says of others.
@@ -81,7 +81,7 @@ impl Text {
 /// What links have said, by hashes: a menu says the same on every page, and once is enough. With a document that is replaced
 /// goes what it alone said, until the index is rebuilt. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said(Arc<Mutex<HashSet<u64>>>);
+pub(crate) struct Said(Arc<Mutex<HashSet<u64, HashedAlready>>>);
 
 impl Said {
     /// Link texts that are remembered; with more, all are forgotten, and some are indexed again.

@@ -31,49 +31,64 @@ impl Label {
 #[derive(Clone)]
 pub(crate) struct Labels {
     words: TextAnalyzer,
+    token: Token,
+    /// All words of a text, one after the other; of each its position and where it ends.
+    text: String,
+    ends: Vec<(usize, usize)>,
 }
 
 impl Default for Labels {
     fn default() -> Self {
-        Self { words: words::analyzer() }
+        Self { words: words::analyzer(), token: Token::default(), text: String::new(), ends: Vec::new() }
     }
 }
 
 /// The words of all labels.
-pub(crate) struct LabelStream {
-    words: std::vec::IntoIter<(usize, String)>,
-    token: Token,
+pub(crate) struct LabelStream<'a> {
+    text: &'a str,
+    ends: std::slice::Iter<'a, (usize, usize)>,
+    /// Where the next word begins.
+    start: usize,
+    token: &'a mut Token,
 }
 
 impl Tokenizer for Labels {
-    type TokenStream<'a> = LabelStream;
+    type TokenStream<'a> = LabelStream<'a>;
 
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> LabelStream {
-        let mut all = Vec::new();
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> LabelStream<'a> {
+        let Self { words, token, text: all, ends } = self;
+        all.clear();
+        ends.clear();
         for (line, label) in text.lines().enumerate() {
-            let start = all.len();
-            let mut stream = self.words.token_stream(label);
-            stream.process(&mut |token| all.push((line << LENGTH_BITS, token.text.clone())));
-            let length = (all.len() - start).min(WORDS_MAX);
-            all[start..].iter_mut().for_each(|(position, _)| *position += length);
+            let first = ends.len();
+            words.token_stream(label).process(&mut |token| {
+                all.push_str(&token.text);
+                ends.push((line << LENGTH_BITS, all.len()));
+            });
+            let length = (ends.len() - first).min(WORDS_MAX);
+            ends[first..].iter_mut().for_each(|(position, _)| *position += length);
         }
-        LabelStream { words: all.into_iter(), token: Token::default() }
+        token.reset();
+        LabelStream { text: all, ends: ends.iter(), start: 0, token }
     }
 }
 
-impl TokenStream for LabelStream {
+impl TokenStream for LabelStream<'_> {
     fn advance(&mut self) -> bool {
-        let Some((position, word)) = self.words.next() else { return false };
-        (self.token.position, self.token.text) = (position, word);
+        let Some(&(position, end)) = self.ends.next() else { return false };
+        self.token.position = position;
+        self.token.text.clear();
+        self.token.text.push_str(&self.text[self.start..end]);
+        self.start = end;
         true
     }
 
     fn token(&self) -> &Token {
-        &self.token
+        self.token
     }
 
     fn token_mut(&mut self) -> &mut Token {
-        &mut self.token
+        self.token
     }
 }
 

@@ -359,11 +359,11 @@ fn batches_that_are_not_what_they_should_be_are_refused() {
     fs::write(name(last + 1), &bytes).unwrap();
     let missing = format!("is missing, while number {} is there", last + 1);
     start(&mut nodes.crawl(1)).wait().refused(1, &["batch 1 from partition 1 to 2", &missing]);
-    // One from the future: its name has the next number, but its content says that it is another batch.
+    // One from the future: its name has the next number, which its checksum does not count.
     fs::write(&first, &bytes).unwrap();
     start(&mut nodes.crawl(1))
         .wait()
-        .refused(1, &["says of itself that it is batch 1 from partition 1 to 2"]);
+        .refused(1, &["batch 2 from partition 1 to 2 is damaged, or is another batch than its name says"]);
     fs::remove_file(name(last + 1)).unwrap();
 
     // All is as it was sent: the crawl continues. A batch that comes twice is taken once.

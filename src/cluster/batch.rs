@@ -1,8 +1,9 @@
 //! Links and cash on their way from one partition to another.
 //!
-//! A batch is a line that says so, the SHA-256 of the rest, and the rest: JSON, compressed by zstd. Pages are in the order of those that
-//! led to them, which are named once; of a page that was named before, only cash is said. A batch was written by another machine, so all of
-//! it is checked before any of it is taken, and everything has a limit. Those of the first version are read, too.
+//! A batch is a line that says so, a checksum of its name and of the rest, and the rest: JSON, compressed by zstd. Most batches name a few
+//! pages, so everything else in them is short. Pages are in the order of those that led to them, which are named once; of a page that was
+//! named before, only cash is said. A batch was written by another machine, so all of it is checked before any of it is taken, and
+//! everything has a limit.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -16,13 +17,13 @@ use super::Partition;
 use crate::importance::Cash;
 
 /// The first line of a batch.
-const HEAD: &[u8] = b"archive batch 2\n";
+const HEAD: &[u8] = b"batch 3\n";
 
-/// The first line of those of the first version: the digest is a line, and each page says everything.
-const HEAD_1: &[u8] = b"archive batch 1\n";
+/// Bytes of the checksum: the first ones of a SHA-256.
+const CHECKSUM_BYTES: usize = 16;
 
-/// Bytes of a digest.
-const DIGEST_BYTES: usize = 32;
+/// What zstd finds the usual parts of a batch in, the most usual ones last.
+const DICTIONARY: &[u8] = br#".html",1000000,3,"L",true,0],["https://www.",[["http://www.",[1,[["https://",[["https://",100000,2,"L",true,0]]]],[]][1,[["http://",[["http://",10000,1,"L",true,0]]]],[]]"#;
 
 /// Bytes of a batch, at most.
 pub const BATCH_BYTES_MAX: usize = 32 << 20;
@@ -59,8 +60,7 @@ pub struct Route {
 }
 
 /// Links and cash from one partition for another.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// From where to where.
     pub route: Route,
@@ -69,37 +69,32 @@ pub struct Batch {
     /// The URLs that it names.
     pub pages: Vec<Named>,
     /// Cash for URLs of which an earlier batch has said the same, in units.
-    #[serde(skip)]
     pub again: Vec<(String, u64)>,
 }
 
-/// A batch as it is written, without names of fields, which would be a fifth of it: the route and the epoch, pages by those that led to
-/// them, and cash for others.
-type Written<T> = (T, u16, u16, u64, u64, Vec<(Option<T>, Vec<Row<T>>)>, Vec<(T, u64)>);
+/// A batch as it is written, without names of fields, which would be a fifth of it: the epoch, pages by those that led to them, and cash
+/// for others.
+type Written<T> = (u64, Vec<(Option<T>, Vec<Row<T>>)>, Vec<(T, u64)>);
 
 /// What it says of a page, in the order of the fields of [`Named`], without the page that led to it.
 type Row<T> = (T, u64, u8, char, bool, u8);
 
 /// A URL that pages of another partition lead to.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The URL in canonical form.
     pub url: String,
     /// What its account there was paid since the last time, in units.
-    #[serde(default)]
     pub cash: u64,
     /// Links from the nearest seed.
     pub depth: u8,
     /// The kind of link, as a letter.
     pub hop: char,
     /// The page with the link.
-    #[serde(default)]
     pub via: Option<String>,
     /// Whether it is linked to as a page.
     pub is_page: bool,
     /// How many links from a page it is a part of; 0 if of none.
-    #[serde(default)]
     pub part: u8,
 }
 
@@ -126,7 +121,9 @@ pub enum Fault {
     #[error("does not begin as a batch does")]
     Head,
     /// Other bytes than were written.
-    #[error("is damaged: its checksum is that of other bytes")]
+    #[error(
+        "is damaged, or is another batch than its name says: its checksum is not that of its name and its bytes"
+    )]
     Checksum,
     /// It cannot be unpacked within the limit.
     #[error("cannot be unpacked to at most {PLAIN_BYTES_MAX} bytes")]
@@ -134,20 +131,6 @@ pub enum Fault {
     /// It is not the JSON that it should be.
     #[error("cannot be read: {0}")]
     Json(String),
-    /// It is another batch than its name says.
-    #[error(
-        "says of itself that it is batch {number} from partition {from} to {to} of the cluster {cluster}"
-    )]
-    Route {
-        /// Its cluster.
-        cluster: String,
-        /// Its sender.
-        from: u16,
-        /// Its receiver.
-        to: u16,
-        /// Its number.
-        number: u64,
-    },
     /// It names too many pages.
     #[error("names {0} pages, more than the {BATCH_PAGES_MAX} that a batch may name")]
     TooMany(usize),
@@ -178,6 +161,12 @@ impl Route {
     #[must_use]
     pub fn name(&self) -> String {
         format!("exchange/{}/{}/{:010}", self.to, self.from, self.number)
+    }
+
+    /// The checksum of the batch of this route.
+    fn checksum(&self, packed: &[u8]) -> [u8; CHECKSUM_BYTES] {
+        let digest = Digest::sha256(&[self.cluster.as_bytes(), self.name().as_bytes(), packed].concat());
+        std::array::from_fn(|at| digest.as_bytes()[at])
     }
 
     /// Says what is wrong with the batch of this route.
@@ -215,8 +204,9 @@ impl Batch {
     /// # Errors
     /// When there is no memory to compress it.
     pub fn write(&self) -> std::io::Result<Vec<u8>> {
-        let packed = zstd::bulk::compress(&serde_json::to_vec(&self.written())?, LEVEL)?;
-        Ok([HEAD, Digest::sha256(&packed).as_bytes(), &packed].concat())
+        let plain = serde_json::to_vec(&self.written())?;
+        let packed = zstd::bulk::Compressor::with_dictionary(LEVEL, DICTIONARY)?.compress(&plain)?;
+        Ok([HEAD, &self.route.checksum(&packed), &packed].concat())
     }
 
     fn written(&self) -> Written<&str> {
@@ -228,8 +218,7 @@ impl Batch {
         pages.values_mut().for_each(|rows| rows.sort_unstable());
         let mut again: Vec<_> = self.again.iter().map(|(url, cash)| (url.as_str(), *cash)).collect();
         again.sort_unstable();
-        let Route { cluster, from, to, number } = &self.route;
-        (cluster, *from, *to, *number, self.epoch, pages.into_iter().collect(), again)
+        (self.epoch, pages.into_iter().collect(), again)
     }
 
     /// Reads the batch of this route, which is for `partition`.
@@ -250,28 +239,19 @@ impl Batch {
         if bytes.len() > BATCH_BYTES_MAX {
             return Err(Fault::TooLong);
         }
-        let is_first = bytes.starts_with(HEAD_1);
-        let (stated, packed) = split(bytes).ok_or(Fault::Head)?;
-        let digest = Digest::sha256(packed);
-        if stated != digest.as_bytes() && !(is_first && stated == digest.to_string().as_bytes()) {
+        let rest = bytes.strip_prefix(HEAD).and_then(|rest| rest.split_at_checked(CHECKSUM_BYTES));
+        let (checksum, packed) = rest.ok_or(Fault::Head)?;
+        if checksum != route.checksum(packed) {
             return Err(Fault::Checksum);
         }
         let mut plain = Vec::new();
-        let unpacked = zstd::stream::read::Decoder::new(packed)
+        let unpacked = zstd::stream::read::Decoder::with_dictionary(packed, DICTIONARY)
             .and_then(|decoder| decoder.take(PLAIN_BYTES_MAX as u64 + 1).read_to_end(&mut plain));
         if unpacked.is_err() || plain.len() > PLAIN_BYTES_MAX {
             return Err(Fault::Packing);
         }
-        let batch = if is_first {
-            serde_json::from_slice(&plain)
-        } else {
-            serde_json::from_slice::<Written<String>>(&plain).map(batch_of)
-        };
-        let batch: Self = batch.map_err(|error| Fault::Json(error.to_string()))?;
-        if batch.route != *route {
-            let Route { cluster, from, to, number } = batch.route;
-            return Err(Fault::Route { cluster, from, to, number });
-        }
+        let written = serde_json::from_slice::<Written<String>>(&plain);
+        let batch = batch_of(route, written.map_err(|error| Fault::Json(error.to_string()))?);
         if batch.named() > BATCH_PAGES_MAX {
             return Err(Fault::TooMany(batch.named()));
         }
@@ -307,7 +287,7 @@ impl Batch {
 }
 
 /// The batch that was written.
-fn batch_of((cluster, from, to, number, epoch, by_via, again): Written<String>) -> Batch {
+fn batch_of(route: &Route, (epoch, by_via, again): Written<String>) -> Batch {
     let mut pages = Vec::new();
     for (via, rows) in by_via {
         pages.extend(rows.into_iter().map(|(url, cash, depth, hop, is_page, part)| {
@@ -315,19 +295,7 @@ fn batch_of((cluster, from, to, number, epoch, by_via, again): Written<String>) 
             Named { url, cash, depth, hop, via, is_page, part }
         }));
     }
-    Batch { route: Route { cluster, from, to, number }, epoch, pages, again }
-}
-
-/// The digest that a batch states, and what it is of.
-fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    match (bytes.strip_prefix(HEAD), bytes.strip_prefix(HEAD_1)) {
-        (Some(rest), _) => rest.split_at_checked(DIGEST_BYTES),
-        (None, Some(rest)) => {
-            let end = rest.iter().position(|byte| *byte == b'\n')?;
-            Some((&rest[..end], &rest[end + 1..]))
-        }
-        (None, None) => None,
-    }
+    Batch { route: route.clone(), epoch, pages, again }
 }
 
 fn host(url: &str) -> Option<String> {
@@ -392,7 +360,7 @@ mod tests {
             assert!(Batch::read(&damaged, &route(7), &partition()).is_err(), "{place}");
         }
         let error = Batch::read(&bytes, &route(8), &partition()).unwrap_err().to_string();
-        assert!(error.contains("batch 8 from partition 2 to 1 says of itself that it is batch 7"), "{error}");
+        assert!(error.contains("batch 8 from partition 2 to 1 is damaged, or is another batch"), "{error}");
     }
 
     #[test]
@@ -410,7 +378,7 @@ mod tests {
         assert_eq!(Batch::read(&bytes, &route(7), &partition()).unwrap_err().why, Fault::TooLong);
         assert_eq!(Batch::read(&bytes[1..], &route(7), &partition()).unwrap_err().why, Fault::Head);
         let packed = zstd::bulk::compress(&vec![b' '; PLAIN_BYTES_MAX + 1], 1).unwrap();
-        let bomb = [HEAD, Digest::sha256(&packed).as_bytes(), &packed].concat();
+        let bomb = [HEAD, &route(7).checksum(&packed), &packed].concat();
         assert_eq!(Batch::read(&bomb, &route(7), &partition()).unwrap_err().why, Fault::Packing);
     }
 
@@ -452,18 +420,8 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_of_the_first_version_is_read() {
-        let plain = r#"{"route":{"cluster":"c","from":2,"to":1,"number":7},"epoch":3,"pages":[
-            {"url":"http://a.test/","cash":5,"depth":1,"hop":"L","via":"http://b.test/","is_page":true},
-            {"url":"http://a.test/b","depth":1,"hop":"E","is_page":false,"part":6}]}"#;
-        let packed = zstd::bulk::compress(plain.as_bytes(), 3).unwrap();
-        let digest = Digest::sha256(&packed).to_string();
-        let read = |digest: &str| {
-            let bytes = [HEAD_1, digest.as_bytes(), b"\n", &packed].concat();
-            Batch::read(&bytes, &route(7), &partition())
-        };
-        let part = Named { cash: 0, hop: 'E', via: None, is_page: false, part: 6, ..page("http://a.test/b") };
-        assert_eq!(read(&digest).unwrap(), batch(vec![page("http://a.test/"), part]));
-        assert_eq!(read("sha256:0").unwrap_err().why, Fault::Checksum);
+    fn a_batch_of_one_page_is_short() {
+        let bytes = batch(vec![page("http://a.test/")]).write().unwrap();
+        assert!(bytes.len() <= 80, "{}", bytes.len());
     }
 }

@@ -28,9 +28,6 @@ const AHEAD_MAX: u64 = 4;
 /// the store's time.
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
 
-/// A status that brings only how far a node is that goes on: all others read each.
-const PROGRESS_EVERY: Duration = Duration::from_secs(10);
-
 /// How long partitions that had ended as complete and have something to do since are waited for, if only they have.
 const LEFT_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -304,8 +301,7 @@ impl Worker {
         let (now, own) = (self.shared.time.now(), (self.partition.number, self.epoch));
         let needs_clock =
             !self.addresses.is_empty() && self.clock.is_none_or(|clock| clock.age(now) >= CLOCK_EVERY);
-        let every = if self.is_current { CLOCK_EVERY } else { PROGRESS_EVERY };
-        if (!self.is_published || needs_clock || now >= self.published_at + every)
+        if (!self.is_published || needs_clock || now >= self.published_at + CLOCK_EVERY)
             && let Some(status) = self.status.clone()
         {
             self.hold(LEASE / 2).await?;

@@ -1,16 +1,14 @@
 //! How far a run had come when: whether a crawl slows down as it grows.
 
-use std::fs;
 use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Moments kept; with more of them, every second one goes.
 const MOMENTS_MAX: usize = 2000;
 
 /// Parts of a run that are measured.
 const PARTS: usize = 10;
-
-/// Ticks of the kernel's process accounting in a second (`USER_HZ`, the same on all Linux systems of today).
-const TICKS_PER_SECOND: u64 = 100;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Moment {
@@ -99,14 +97,10 @@ impl Pace {
     }
 }
 
-/// Processor time of the process, with threads that have ended (proc(5), `stat`, fields 14 and 15).
+/// Processor time of the process, with threads that have ended.
 pub(super) fn process_time() -> Duration {
-    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The second field is a name in parentheses, which may hold anything.
-    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks: u64 =
-        fields.split_ascii_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
+    // A time since the process began is not negative.
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
 #[cfg(test)]

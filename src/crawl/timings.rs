@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use archive_storage::segment::Packing;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::pace::{Pace, process_time};
 
@@ -188,7 +189,7 @@ impl Timings {
 
 /// Processor time of the calling thread.
 fn own_time() -> Duration {
-    scheduled(&fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default())
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// The first number of a `schedstat` file: nanoseconds on a processor (Linux, Documentation/scheduler/sched-stats).

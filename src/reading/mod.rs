@@ -33,7 +33,7 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 const NOTED_AFTER: Duration = Duration::from_secs(1);
 
 /// How often the watch looks at the threads.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Threads that are given up and still at work. With more, nothing is read until one of them ends.
 const GIVEN_UP_MAX: usize = 8;

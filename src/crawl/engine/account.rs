@@ -11,8 +11,10 @@ use super::{CrawlError, Run};
 use crate::ledger::Refusal;
 use crate::runs::{self, Limits, NOT_TO_BE_KEPT, Writer};
 
-/// How often the account is written.
+/// How often the account is written; by each of several crawls of a machine less often, because a new file a second costs them as much as
+/// a page.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
+const WRITE_EVERY_OF_SEVERAL: Duration = Duration::from_secs(5);
 
 /// The span over which the current pace is measured.
 const PACE_SPAN: Duration = Duration::from_secs(10);
@@ -55,7 +57,8 @@ impl Run<'_> {
 
     /// Writes the account, unless it was written a moment ago.
     pub(super) fn refresh_account(&mut self, now: Instant) {
-        let is_new = |at: Instant| now.saturating_duration_since(at) < WRITE_EVERY;
+        let every = if self.slots.is_some() { WRITE_EVERY_OF_SEVERAL } else { WRITE_EVERY };
+        let is_new = |at: Instant| now.saturating_duration_since(at) < every;
         if self.account.writer.is_some() && !self.account.written.is_some_and(is_new) {
             self.account.written = Some(now);
             self.write_account(now, false);

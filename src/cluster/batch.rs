@@ -22,7 +22,7 @@ const HEAD: &[u8] = b"batch 3\n";
 /// Bytes of the checksum: the first ones of a SHA-256.
 const CHECKSUM_BYTES: usize = 16;
 
-/// What zstd finds the usual parts of a batch in, the most usual ones last.
+/// What zstd finds the usual parts of a batch in, the most usual ones last. It belongs to the version that the head states.
 const DICTIONARY: &[u8] = br#".html",1000000,3,"L",true,0],["https://www.",[["http://www.",[1,[["https://",[["https://",100000,2,"L",true,0]]]],[]][1,[["http://",[["http://",10000,1,"L",true,0]]]],[]]"#;
 
 /// Bytes of a batch, at most.

@@ -1,6 +1,6 @@
 //! Reports of past and current runs: a file for each crawl and refresh in the archive's folder.
 //!
-//! `runs/N.json` is written every second during run N, and once more at its end. The archive's safety does not depend on it: readers
+//! `runs/N.json` is written every second during run N (every five if it is one of several crawls of a machine), and once more at its end. The archive's safety does not depend on it: readers
 //! skip a file that a power failure left unfinished. Like watches, these files lie beside the state, because the state can be rebuilt
 //! and they cannot. A run holds a lock on `runs/lock`, so that readers can distinguish a current run from one whose program was
 //! killed.

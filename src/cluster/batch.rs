@@ -10,7 +10,6 @@ use std::io::Read as _;
 
 use archive_storage::Digest;
 use archive_storage::address::{canonical, is_url_in_bounds, site_of};
-use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::Partition;
@@ -47,7 +46,7 @@ pub const PART_MAX: u8 = 6;
 const LEVEL: i32 = 9;
 
 /// From where to where a batch goes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The cluster.
     pub cluster: String,
@@ -165,8 +164,7 @@ impl Route {
 
     /// The checksum of the batch of this route.
     fn checksum(&self, packed: &[u8]) -> [u8; CHECKSUM_BYTES] {
-        let digest = Digest::sha256(&[self.cluster.as_bytes(), self.name().as_bytes(), packed].concat());
-        std::array::from_fn(|at| digest.as_bytes()[at])
+        Digest::sha256(&[self.cluster.as_bytes(), self.name().as_bytes(), packed].concat()).prefix()
     }
 
     /// Says what is wrong with the batch of this route.

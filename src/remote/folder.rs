@@ -90,25 +90,25 @@ impl Folder {
 
     fn walk(&self, prefix: &ObjectPath) -> io::Result<Vec<ObjectMeta>> {
         let first = self.root.join(prefix.as_ref());
-        without_links(&self.root, &first)?;
         let (mut found, mut open) = (Vec::new(), vec![first]);
         while let Some(folder) = open.pop() {
             let entries = match fs::read_dir(&folder) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 entries => entries?,
             };
+            without_links(&self.root, &folder)?;
             for entry in entries {
-                let entry = entry?;
-                let (path, kind) = (entry.path(), entry.file_type()?);
-                if kind.is_dir() {
+                let path = entry?.path();
+                let metadata = match fs::symlink_metadata(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    metadata => metadata?,
+                };
+                if metadata.is_dir() {
                     open.push(path);
-                } else if !kind.is_file() {
+                } else if !metadata.is_file() {
                     return Err(refused(&path, "a link or a device"));
-                } else {
-                    match entry.metadata() {
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                        metadata => found.extend(self.describe(&path, &metadata?)?),
-                    }
+                } else if !is_being_written(&path, &metadata) {
+                    found.push(self.describe(&path, &metadata)?);
                 }
                 if found.len() + open.len() > LIST_MAX {
                     return Ok(found);
@@ -118,20 +118,16 @@ impl Folder {
         Ok(found)
     }
 
-    /// What is listed of a file, unless it is being written.
-    fn describe(&self, path: &Path, metadata: &fs::Metadata) -> io::Result<Option<ObjectMeta>> {
-        if is_being_written(path, metadata) {
-            return Ok(None);
-        }
+    fn describe(&self, path: &Path, metadata: &fs::Metadata) -> io::Result<ObjectMeta> {
         let name = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
         let location = name.and_then(|name| ObjectPath::parse(name).ok());
-        Ok(Some(ObjectMeta {
+        Ok(ObjectMeta {
             location: location.ok_or_else(|| refused(path, "a strange name"))?,
             last_modified: metadata.modified()?.into(),
             size: metadata.len(),
             e_tag: None,
             version: None,
-        }))
+        })
     }
 }
 

@@ -3,16 +3,22 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archive::parse::{Limits, validate};
+use archive::prepared::ANSWERS_FILE;
+use chrono::{SecondsFormat, TimeDelta, Utc};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
 
+use crate::prepared::prepare_in_blocks;
+use crate::support::answers::{Answers, html, nothing, plain, whole};
 use crate::support::pages::PageServer;
 use crate::support::program::start;
-use crate::support::{Archive, skip};
+use crate::support::{Archive, files_with, skip};
 
 /// What is wrong with a document that stands for itself.
 fn mistakes(xml: &str) -> Vec<String> {
@@ -336,4 +342,113 @@ fn agrees_with_the_field(archive: &Archive) {
     assert_eq!(asked("page", "and well-formed = yes and valid = no").len(), 1);
     let refused = start(archive.command("query").arg("valid = maybe")).wait();
     assert!(refused.code == Some(2) && refused.errors.contains("unknown"), "{}", refused.errors);
+}
+
+/// Documents with a definition that the second round changes, one that is missing at first, and one that has not changed (304).
+fn defined(path: &str, round: usize) -> Vec<u8> {
+    let dtd =
+        |inner: &str| whole(200, "Content-Type: application/xml-dtd\r\nETag: \"a\"\r\n", inner.as_bytes());
+    let xml = |dtd: &str, inner: &str| {
+        let text = format!("<!DOCTYPE a SYSTEM '{dtd}'><a>{inner}</a>");
+        whole(200, "Content-Type: text/xml\r\n", text.as_bytes())
+    };
+    match path {
+        "/robots.txt" => plain("User-agent: *\nAllow: /\n"),
+        "/" => {
+            let names = (0..9).map(|number| format!("{number}.xml"));
+            let names = names.chain(["changed.dtd", "same.dtd"].map(str::to_owned));
+            html(&names.map(|name| format!("<a href={name}>{name}</a> ")).collect::<String>())
+        }
+        "/changed.dtd" => dtd(["<!ELEMENT a (b)><!ELEMENT b EMPTY>", "<!ELEMENT a EMPTY>"][round.min(1)]),
+        "/late.dtd" => dtd("<!ELEMENT a EMPTY>"),
+        "/same.dtd" if round > 0 => b"HTTP/1.1 304 -\r\nETag: \"a\"\r\n\r\n".to_vec(),
+        "/same.dtd" => dtd("<!ELEMENT a (#PCDATA)>"),
+        path => match path[1..].strip_suffix(".xml").and_then(|number| number.parse::<usize>().ok()) {
+            Some(number) => {
+                let inner = match number % 2 {
+                    0 => "",
+                    _ if number > 5 => "text",
+                    _ => "<b/>",
+                };
+                xml(["changed.dtd", "http://late.test/late.dtd", "same.dtd"][number / 3], inner)
+            }
+            None => whole(404, "", b""),
+        },
+    }
+}
+
+/// Which documents are valid by what was found when the archive was closed, and how many had to be checked for that; the same as if
+/// all of them are checked, with and without columns.
+fn found_when_closed(archive: &Archive) -> (Vec<(String, String)>, u64) {
+    let valid = || {
+        let asked = [
+            "page status = 200 and url ends with xml select url, valid order by url",
+            "page valid = yes select url order by url",
+        ];
+        let asked = asked.into_iter().chain([
+            "page valid is empty select url order by url",
+            "page valid = no or root = b select url, valid order by url",
+            "capture url ends with xml select url, time, valid order by url, time",
+        ]);
+        asked.map(|query| archive.json("query", &[query])).collect::<Vec<_>>()
+    };
+    let file = archive.path.join(ANSWERS_FILE);
+    let noted = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    let expected = valid();
+    fs::write(&file, noted).unwrap();
+    assert_eq!(valid(), expected);
+    if !archive.path.join("access.toml").exists() {
+        prepare_in_blocks(archive, 7);
+        assert_eq!(valid(), expected);
+    }
+    let seen = archive.json("query", &["page valid = yes", "--explain"]).remove(0);
+    let text = |row: &serde_json::Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    let pages = expected[0].iter().map(|row| (text(row, "url"), text(row, "valid")));
+    (pages.collect(), seen["documents_parsed"].as_u64().unwrap())
+}
+
+#[test]
+fn documents_are_checked_once_for_each_definition() {
+    let round = Arc::new(AtomicUsize::new(0));
+    let now = Arc::clone(&round);
+    let served = Answers::start(move |host, path| match now.load(Ordering::Relaxed) {
+        0 if host == "late.test" => nothing(),
+        round => defined(path, round),
+    });
+    let archive = Archive::new();
+    let valid = |pages: &[(String, String)]| pages.iter().map(|(_, valid)| valid.clone()).collect::<Vec<_>>();
+    let options: Vec<String> =
+        ["--delay", "0"].map(str::to_owned).into_iter().chain(served.connection()).collect();
+    start(&mut archive.crawl(&["http://h.test/ scope=host".to_owned()], &options)).wait().succeeded();
+    let (pages, checked) = found_when_closed(&archive);
+    let [yes, no, unknown] = ["yes", "no", "unknown"];
+    assert_eq!(valid(&pages), [no, yes, no, unknown, unknown, unknown, yes, yes, yes]);
+    assert_eq!(checked, 0, "all were checked when the archive was closed");
+
+    // Documents stay what they were by the definition of their time; what is asked is the newest capture of each.
+    round.store(1, Ordering::Relaxed);
+    let mut refresh = archive.command("refresh");
+    let clock = (Utc::now() + TimeDelta::days(40)).to_rfc3339_opts(SecondsFormat::Secs, true);
+    refresh.args(["--budget", "100", "--clock", &clock, "--delay", "0"]).args(served.connection());
+    start(&mut refresh).wait().succeeded();
+    let other = Archive::new();
+    let late = ["http://late.test/late.dtd".to_owned()];
+    start(&mut other.crawl(&late, &options)).wait().succeeded();
+    let files = files_with(&other.path.join("segments"), &[".warc.zst"]);
+    start(archive.command("import").args(files)).wait().succeeded();
+    let (pages, checked) = found_when_closed(&archive);
+    assert_eq!(valid(&pages), [yes, no, yes, no, yes, no, yes, yes, yes]);
+    assert_eq!(checked, 0);
+
+    // A definition that is hidden is as good as missing, and what was found by it counts no more.
+    let rules = "[[rule]]\nprefix = \"test,late\"\n[[rule]]\nprefix = \"test,h)/changed.dtd\"\n";
+    fs::write(archive.path.join("access.toml"), rules).unwrap();
+    let (pages, checked) = found_when_closed(&archive);
+    assert_eq!(valid(&pages), [unknown, unknown, unknown, unknown, unknown, unknown, yes, yes, yes]);
+    assert_eq!(checked, 6);
+    fs::remove_file(archive.path.join("access.toml")).unwrap();
+    assert_eq!(found_when_closed(&archive).1, 0);
+    start(&mut archive.command("rebuild")).wait().succeeded();
+    assert_eq!(found_when_closed(&archive).1, 0);
 }

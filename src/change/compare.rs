@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use archive_storage::address::canonical;
 use archive_storage::warc::HttpHead;
-use archive_storage::{Capture, StateError, Store, StoreError, UrlId};
+use archive_storage::{Capture, CaptureId, CaptureKind, StateError, Store, StoreError, UrlId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::checked::Part;
 use super::text::{Passage, passages};
 use super::xml::{Delta, Tree};
 use crate::access::Access;
@@ -17,6 +18,7 @@ use crate::parse::{
     self, Limits, Parsed, Readable, Selected, Source, Structure, Unreadable, Validation, XPathError,
     decode_content, parse, with_elements, with_xml_tree,
 };
+use crate::prepared::PreparedError;
 use crate::reading;
 
 /// Bytes that a payload may decode to.
@@ -41,6 +43,9 @@ pub enum VersionError {
     /// The state cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
+    /// What was prepared of the archive is damaged.
+    #[error(transparent)]
+    Prepared(#[from] PreparedError),
     /// A revisit whose original is in another archive.
     #[error("the capture that this one refers to is not in the archive")]
     NoOriginal,
@@ -156,17 +161,17 @@ pub fn version_near(
     access: &Access,
     id: UrlId,
     time: i64,
-) -> Result<Option<Capture>, VersionError> {
-    let mut nearest: Option<Capture> = None;
+) -> Result<Option<(CaptureId, Capture)>, VersionError> {
+    let mut nearest: Option<(CaptureId, Capture)> = None;
     for capture in access.history(store.state(), id)? {
-        let (_, capture) = capture?;
+        let (number, capture) = capture?;
         let is_nearer =
-            nearest.is_none_or(|nearest| capture.time.abs_diff(time) < nearest.time.abs_diff(time));
+            nearest.is_none_or(|(_, nearest)| capture.time.abs_diff(time) < nearest.time.abs_diff(time));
         if is_version(&capture) {
             if !is_nearer {
                 break;
             }
-            nearest = Some(capture);
+            nearest = Some((number, capture));
         }
     }
     Ok(nearest)
@@ -185,7 +190,9 @@ pub fn versions_meant(
     (from, to): (Option<i64>, Option<i64>),
 ) -> Result<Option<(Capture, Capture)>, VersionError> {
     let near = |time: Option<i64>| match time {
-        Some(time) => version_near(store, access, id, time),
+        Some(time) => {
+            Ok::<_, VersionError>(version_near(store, access, id, time)?.map(|(_, capture)| capture))
+        }
         None => Ok(None),
     };
     let until = near(to)?.map_or(i64::MAX, |new| new.time);
@@ -282,28 +289,33 @@ pub fn validate(
     access: &Access,
     capture: &Capture,
 ) -> Result<Option<Validation>, VersionError> {
+    Ok(validated(store, access, capture)?.map(|(validation, _)| validation))
+}
+
+/// The same, and the parts of the definition that were looked for.
+pub(super) fn validated(
+    store: &Store,
+    access: &Access,
+    capture: &Capture,
+) -> Result<Option<(Validation, Vec<Part>)>, VersionError> {
     let stored = match Stored::read(store, capture) {
         Err(VersionError::NoOriginal) => return Ok(None),
         stored => stored?,
     };
-    let mut failed = None;
-    let mut fetch = |base: Option<&str>, system: &str| match part(
-        store,
-        access,
-        capture.time,
-        base.unwrap_or(&stored.url),
-        system,
-    ) {
-        Ok(part) => part,
-        Err(VersionError::NoOriginal) => None,
-        Err(error) => {
-            failed = Some(error);
-            None
+    let (mut parts, mut failed) = (Vec::new(), None);
+    let mut fetch = |base: Option<&str>, system: &str| {
+        let base = base.unwrap_or(&stored.url);
+        match part((store, access), capture.time, (base, system), &mut parts) {
+            Ok(part) => part,
+            Err(error) => {
+                failed = Some(error);
+                None
+            }
         }
     };
     let content_type = stored.head.get("Content-Type");
     let validation = parse::validate(&stored.body(), content_type, &Limits::default(), &mut fetch);
-    failed.map_or(Ok(validation), Err)
+    failed.map_or(Ok(validation.map(|validation| (validation, parts))), Err)
 }
 
 /// What an XPath expression gives of the XML document of a capture; none of other documents, and of a revisit whose original is
@@ -341,21 +353,33 @@ pub fn xpath_mistake(expression: &str) -> Option<String> {
 
 /// The URL and the text of what a system identifier names.
 fn part(
-    store: &Store,
-    access: &Access,
+    (store, access): (&Store, &Access),
     time: i64,
-    base: &str,
-    system: &str,
+    (base, system): (&str, &str),
+    parts: &mut Vec<Part>,
 ) -> Result<Option<(String, String)>, VersionError> {
     let Some(url) = Url::parse(base).and_then(|base| base.join(system)).ok() else { return Ok(None) };
     let url = canonical(&url);
-    let Some(id) = store.state().find(&url)? else { return Ok(None) };
-    let Some(capture) = version_near(store, access, id, time)?.filter(|found| found.status == 200) else {
-        return Ok(None);
+    let near = match store.state().find(&url)? {
+        Some(id) => version_near(store, access, id, time)?.filter(|(_, capture)| definition_part(capture)),
+        None => None,
     };
-    let stored = Stored::read(store, &capture)?;
+    let read = near.map(|(id, capture)| (id, Stored::read(store, &capture)));
+    let (id, stored) = match read {
+        None | Some((_, Err(VersionError::NoOriginal))) => {
+            parts.push(Part::Missing(url));
+            return Ok(None);
+        }
+        Some((id, stored)) => (id, stored?),
+    };
+    parts.push(Part::Captured(id));
     let text = parse::external_text(&stored.body(), stored.head.get("Content-Type"));
     Ok(Some((url, text)))
+}
+
+/// Whether a capture may be a part of a definition.
+pub(super) fn definition_part(capture: &Capture) -> bool {
+    capture.status == 200 || capture.kind == CaptureKind::NotModified
 }
 
 /// How two captures of a page differ. Of versions that take too long to compare, only that they do is known.

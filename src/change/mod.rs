@@ -4,11 +4,13 @@
 //! sentences of its own text ([`text`]), the same that its signature is made of; the rest only by its bytes.
 //! [`compare`] takes versions out of the archive.
 
+mod checked;
 mod compare;
 mod lines;
 pub mod text;
 pub mod xml;
 
+pub use checked::{Checked, Checks, Holds};
 pub use compare::{
     Comparison, Cut, Difference, VersionError, compare, is_version, latest_versions, parsed, parsed_in_time,
     readable, structure, text_of, validate, version_near, version_until, versions_meant, with_tree, xpath,

@@ -10,8 +10,8 @@ use archive::crawl::{
     self, CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Purpose, Seed, Timings, read_seeds, scope_of,
 };
 use archive::ledger::{Credits, Refusal, ScopeKind, page_flags};
-use archive::prepared;
 use archive::publish::KEYS_MAX;
+use archive::recorder;
 use archive::selection::{Budgets, CrawlOrder, CrawlPolicy, FocusMode, FocusPolicy};
 use archive::topics;
 use archive_storage::Store;
@@ -216,7 +216,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         })?;
     let mut failed = failed_seeds(&store, &urls)?;
     let none_gave = failed.len() == urls.len();
-    prepared::close(store)?;
+    recorder::close(store)?;
     progress.finish(end, ALL_FETCHED, &status, &args.archive.path);
     if args.timings {
         output::print(&timings_table(&status.timings))?;

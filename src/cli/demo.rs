@@ -11,7 +11,7 @@ use archive::access::Access;
 use archive::crawl::{self, End, Options, Politeness, Purpose, read_seeds, scope_of};
 use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
-use archive::prepared;
+use archive::recorder;
 use archive::recorder::Control;
 use archive::selection::{Choice, most_obsolete};
 use archive_storage::{Clock as RecordClock, Store};
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     print_sites(&store, &web)?;
 
     heading("3. Ask the archive")?;
-    prepared::close(store)?;
+    recorder::close(store)?;
     for text in [
         "page type = xml order by importance desc limit 5 select importance, url, title",
         "page text contains \"library\" order by score limit 5 select score, importance, url",
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     let changed = changed_page(&store)?;
-    prepared::close(store)?;
+    recorder::close(store)?;
 
     heading("5. The history of a page")?;
     if let Some(url) = changed {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use archive::exchange::import::{self, Listener, Note, Options, Status};
-use archive::prepared;
+use archive::recorder;
 use archive::recorder::{CHECKPOINT_EVERY, Control, Memory};
 use archive::remote;
 use archive_storage::SegmentId;
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let outcome = import::run(&mut store, &options, &stop, &mut display);
     progress::end();
     let (complete, status) = outcome?;
-    prepared::close(store)?;
+    recorder::close(store)?;
     if let Some(error) = display.failure {
         return Err(error);
     }

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use archive::fetch;
 use archive::ledger::Credits;
-use archive::prepared;
 use archive::publish::{self, Announcement, BYTES_MAX, PublishError};
+use archive::recorder;
 use archive_storage::Store;
 
 use super::open::SegmentArgs;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let outcome =
         publish::publish(store.state_mut(), &mut credits, &announced, args.cluster.as_deref(), clock.now())
             .map_err(usage)?;
-    prepared::close(store)?;
+    recorder::close(store)?;
     if args.json {
         output::json_line(&outcome)?;
         return Ok(ExitCode::SUCCESS);

@@ -9,9 +9,9 @@ use archive::access::Access;
 use archive::cluster;
 use archive::crawl::{self, End, Options, Purpose, Status};
 use archive::ledger::Credits;
-use archive::prepared;
 use archive::publish::hubs::{self, Asked};
 use archive::query;
+use archive::recorder;
 use archive::recorder::Control;
 use archive::runs::Tallies;
 use archive::search;
@@ -322,7 +322,7 @@ impl Run<'_> {
             let has_run = !is_stopped && subscribe(args, &mut store, hubs, begun, stop)?;
             // Where nothing was changed there is nothing to make durable.
             if is_changed || has_run || store.state().dirty_bytes() > 0 {
-                prepared::close(store)?;
+                recorder::close(store)?;
             }
             let end = if is_stopped { End::Stopped } else { End::Complete };
             return Ok((Sum { end, ..Sum::default() }, None));
@@ -343,7 +343,7 @@ impl Run<'_> {
             let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
             reports = deliveries::print(&path, &deliveries, args.json)?;
         }
-        prepared::close(store)?;
+        recorder::close(store)?;
         let done = Sum { end, status, reports };
         if !self.are_several || self.is_idle {
             return Ok((done, Some(progress)));

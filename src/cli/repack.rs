@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use archive::exchange::repack::{self, Batch, Done, Listener, Options};
 use archive::memory::parse_bytes;
-use archive::prepared;
+use archive::recorder;
 use archive::recorder::{Control, Memory};
 use archive_storage::segment::{SegmentError, SegmentInfo};
 use archive_storage::{Store, StoreError};
@@ -154,7 +154,7 @@ fn carry_out(
     let outcome = repack::run(&mut store, &batches, options, stop, &mut display);
     progress::end();
     let complete = outcome.map_err(advised)?;
-    prepared::close(store)?;
+    recorder::close(store)?;
     let Display { done, batches, failure, .. } = display;
     failure.map_or(Ok((complete, left, done, batches)), Err)
 }

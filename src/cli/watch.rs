@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use archive::crawl::{self, End, Purpose};
 use archive::duration::read_duration;
-use archive::prepared;
+use archive::recorder;
 use archive::watch::{self, Format, Output, Watch, WatchError};
 use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
@@ -287,7 +287,7 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
             .collect();
         deliveries::print(&args.archive.path, &others, false)?;
     }
-    prepared::close(store)?;
+    recorder::close(store)?;
     progress.finish(end, ALL_FETCHED, &status, &args.archive.path);
     Ok(end)
 }

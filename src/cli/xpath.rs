@@ -134,7 +134,7 @@ fn ask(
     report: &mut dyn FnMut(Row<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
     let at = at.unwrap_or(DateTime::<Utc>::MAX_UTC).timestamp_micros();
-    let Some(capture) = version_near(store, access, id, at)? else { return Ok(false) };
+    let Some((_, capture)) = version_near(store, access, id, at)? else { return Ok(false) };
     let url = store.state().url(id)?;
     let selected = xpath(store, &capture, expression).with_context(|| format!("cannot read {url}"))?;
     let Some(selected) = selected else { return Ok(false) };

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use archive_storage::segment::{self, SegmentInfo, SegmentOptions};
 use archive_storage::warc::Broken;
@@ -134,6 +135,7 @@ pub(super) fn remake(
     if path.join(search::FOLDER).is_dir() {
         let index = rebuild.folder().join(search::FOLDER);
         recorder::index_all(rebuild.store(), &index)?;
+        recorder::check(rebuild.store(), &index, Duration::MAX)?;
     }
     if versions.unwrap_or_else(|| path.join(search::VERSIONS_FOLDER).is_dir()) {
         let index = rebuild.folder().join(search::VERSIONS_FOLDER);

@@ -189,6 +189,11 @@ fn is_office_name(name: &str) -> bool {
     BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
+/// Whether a media type is that of document type definitions, which are read as XML is, and are no documents.
+pub(crate) fn is_definition(media_type: &str) -> bool {
+    media_type == "application/xml-dtd"
+}
+
 /// Feeds and sitemaps are often served as HTML; nothing else that begins with an XML declaration is taken from it.
 fn html_or_xml(body: &[u8]) -> DocumentKind {
     let head = beginning(body);

@@ -43,6 +43,7 @@ pub use self::dates::{http_date, parse_date};
 pub use self::directives::RobotsDirectives;
 use self::document::Document;
 pub use self::kind::DocumentKind;
+pub(crate) use self::kind::is_definition;
 pub use self::link::{Link, LinkKind};
 pub(crate) use self::outlinks::HashedAlready;
 use self::outlinks::Outlinks;
@@ -391,7 +392,8 @@ pub fn external_text(body: &[u8], content_type: Option<&str>) -> String {
 /// The text of an XML document, and whether not all bytes were text; none of anything else.
 fn xml_text<'b>(body: &'b [u8], content_type: Option<&str>) -> Option<(Cow<'b, str>, bool)> {
     let media_type = content_type.and_then(|value| value.split([';', ',']).next()).unwrap_or_default();
-    if DocumentKind::of(&media_type.trim().to_ascii_lowercase(), body) != DocumentKind::Xml {
+    let media_type = media_type.trim().to_ascii_lowercase();
+    if is_definition(&media_type) || DocumentKind::of(&media_type, body) != DocumentKind::Xml {
         return None;
     }
     let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);

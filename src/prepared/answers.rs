@@ -1,5 +1,5 @@
 //! What the answers of servers said of themselves: Server, charset, other headers and response time, how they were found, and why
-//! nothing answered, by codes, a row for each capture.
+//! nothing answered, by codes, a row for each capture; and what checking documents found.
 //!
 //! Whoever records a capture has this at hand, so it is noted in memory then ([`note`]) and written when the archive is closed, and by a
 //! checkpoint once that is much ([`write_much`]); reading the records again would take minutes. Of older captures the file from before has it: captures keep their numbers as long as the state
@@ -44,13 +44,14 @@ impl Most {
     }
 }
 
-/// Of servers, charsets, chains of hops, failures and heads.
+/// Of servers, charsets, chains of hops, failures, heads, and what checking found.
 const MOST: [Most; NAMES] = [
     Most::of(1 << 12, 128),
     Most::of(1 << 8, 128),
     Most::of(1 << 10, 128),
     Most::of(1 << 10, 128),
     Most { count: 1 << 15, bytes: HEAD_BYTES_MAX, all_bytes: 6 << 20 },
+    Most { count: 1 << 15, bytes: 1 << 12, all_bytes: 1 << 20 },
 ];
 const _: () = {
     let (mut bytes, mut column) = (0, 0);
@@ -69,11 +70,18 @@ const ABSENT: u16 = 1;
 const FIRST: u16 = 2;
 
 /// The columns; those of names come first.
-const COLUMNS: [Column; 6] =
-    [Column::Server, Column::Charset, Column::Hops, Column::Failure, Column::Head, Column::ResponseTime];
-const NAMES: usize = 5;
-/// The last of names.
-const HEADS: usize = NAMES - 1;
+const COLUMNS: [Column; 7] = [
+    Column::Server,
+    Column::Charset,
+    Column::Hops,
+    Column::Failure,
+    Column::Head,
+    Column::Checked,
+    Column::ResponseTime,
+];
+const NAMES: usize = 6;
+const HEADS: usize = Column::Head as usize - Column::Server as usize;
+const CHECKED: usize = Column::Checked as usize - Column::Server as usize;
 
 /// What is known of a capture, a code a column.
 type Row = [u16; COLUMNS.len()];
@@ -125,6 +133,8 @@ struct Noted {
     count: u64,
     names: [Names; NAMES],
     values: Values,
+    /// What checking documents found, of any captures.
+    checked: BTreeMap<u32, u16>,
 }
 
 impl Noted {
@@ -133,7 +143,7 @@ impl Noted {
         let [hops, failure] = [FIELD_HOPS, FIELD_ERROR].map(|name| field(metadata, name));
         let kept = self.values.kept(head);
         let names = [head.get("server"), charset.as_deref(), hops, failure, kept.as_deref()];
-        let mut row = [UNKNOWN; COLUMNS.len()];
+        let mut row = Row::default();
         let codes = self.names.iter_mut().zip(MOST).zip(names);
         for (code, ((known, most), name)) in row.iter_mut().zip(codes) {
             *code = known.code(name, most);
@@ -146,17 +156,23 @@ impl Noted {
             ms.checked_add(FIRST.into()).and_then(|code| u16::try_from(code).ok()).unwrap_or(UNKNOWN)
         });
         self.count += 1;
-        let nothing = || vec![[UNKNOWN; COLUMNS.len()]; BLOCK_ROWS as usize];
+        let nothing = || vec![Row::default(); BLOCK_ROWS as usize];
         let rows = self.blocks.entry(id.0 / BLOCK_ROWS).or_insert_with(nothing);
         rows.get_mut((id.0 % BLOCK_ROWS) as usize).into_iter().for_each(|place| *place = row);
     }
 
-    fn row(&self, id: u32) -> Option<&Row> {
-        self.blocks.get(&(id / BLOCK_ROWS))?.get((id % BLOCK_ROWS) as usize)
+    /// The row of a capture, with what checking it found.
+    fn row(&self, id: u32) -> Row {
+        let block = self.blocks.get(&(id / BLOCK_ROWS));
+        let mut row =
+            block.and_then(|rows| rows.get((id % BLOCK_ROWS) as usize)).copied().unwrap_or_default();
+        self.checked.get(&id).into_iter().for_each(|code| row[CHECKED] = *code);
+        row
     }
 
     fn has_any(&self, ids: &Range<u32>) -> bool {
-        self.blocks.range(ids.start / BLOCK_ROWS..ids.end.div_ceil(BLOCK_ROWS)).next().is_some()
+        let blocks = ids.start / BLOCK_ROWS..ids.end.div_ceil(BLOCK_ROWS);
+        self.blocks.range(blocks).next().is_some() || self.checked.range(ids.clone()).next().is_some()
     }
 }
 
@@ -180,6 +196,13 @@ pub(crate) fn note_replayed(state: &mut State, id: CaptureId, capture: &Replayed
     let is_erased = field(&capture.metadata, FIELD_ERASED).is_some();
     if let Some(noted) = state.kept_mut::<Noted>().filter(|_| !is_erased) {
         noted.add(id, capture.kind, head, &capture.metadata);
+    }
+}
+
+/// Notes what checking the document of a capture found.
+pub(crate) fn note_checked(state: &mut State, id: CaptureId, found: &str) {
+    if let Some(Noted { names, checked, .. }) = state.kept_mut::<Noted>() {
+        checked.insert(id.0, names[CHECKED].code(Some(found), MOST[CHECKED]));
     }
 }
 
@@ -294,11 +317,9 @@ pub(super) fn write(state: &State, folder: &Path, block_rows: u32) -> Result<(),
         let nothing = || COLUMNS.map(|_| vec![u64::from(UNKNOWN); rows.len()]);
         let mut columns = old.as_ref().map_or_else(nothing, |old| codes_at(old, &rows));
         for (place, id) in rows.clone().enumerate() {
-            let Some(row) = noted.and_then(|noted| noted.row(id)).filter(|row| **row != Row::default())
-            else {
-                continue;
-            };
-            for (column, (values, code)) in columns.iter_mut().zip(row).enumerate() {
+            let row = noted.map(|noted| noted.row(id)).unwrap_or_default();
+            let known = columns.iter_mut().zip(&row).enumerate().filter(|(_, (_, code))| **code != UNKNOWN);
+            for (column, (values, code)) in known {
                 let code = codes.get(column).map_or(Some(code), |codes| codes.get(*code as usize));
                 let value = code.copied().unwrap_or(UNKNOWN);
                 values.get_mut(place).into_iter().for_each(|place| *place = value.into());

@@ -25,7 +25,7 @@ use archive_storage::{
 use rayon::prelude::*;
 
 pub use answers::{ANSWERS_FILE, Answers, Said};
-pub(crate) use answers::{note, note_replayed, write_much, write_without};
+pub(crate) use answers::{note, note_checked, note_replayed, write_much, write_without};
 use by_site::SiteWriter;
 pub use by_site::{BY_SITE_FILE, BySite};
 pub use captures::{capture_kind, size};
@@ -123,6 +123,8 @@ pub enum Column {
     Failure,
     /// See [`Answers::header`].
     Head,
+    /// Whether a document is valid: what checking it found, as [`note_checked`] was given it.
+    Checked,
     ResponseTime,
 }
 
@@ -186,7 +188,8 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
     // Whole blocks; with what else is kept of them, they take some 100 MB.
     let together = PAGES_TOGETHER as u32 / block_rows * block_rows;
     for first in (0..state.url_count()).step_by(together as usize) {
-        let rows = Row::read(state, first..first.saturating_add(together).min(state.url_count()))?;
+        let ids = first..first.saturating_add(together).min(state.url_count());
+        let rows = Row::read(state, &ids.map(UrlId).collect::<Vec<_>>())?;
         let blocks =
             rows.par_chunks(block_rows as usize).map(|rows| Block::of((&pages, &redirects), &writer, rows));
         for mut block in blocks.collect::<Result<Vec<_>, _>>()? {
@@ -278,10 +281,9 @@ struct Row {
 }
 
 impl Row {
-    /// Reads those of a range of pages.
-    fn read(state: &State, ids: Range<u32>) -> Result<Vec<Self>, StateError> {
-        let ids: Vec<UrlId> = ids.map(UrlId).collect();
-        let known = state.known_of(&ids)?.into_iter();
+    /// Reads those of some pages.
+    fn read(state: &State, ids: &[UrlId]) -> Result<Vec<Self>, StateError> {
+        let known = state.known_of(ids)?.into_iter();
         let mut rows: Vec<_> =
             known.map(|(id, page, visit)| Self { id, page, visit, newest: None, content: None }).collect();
         let with_capture = rows.iter_mut().filter_map(|row| Some((row.visit.as_ref()?.last_capture?, row)));
@@ -296,6 +298,14 @@ impl Row {
         }
         Ok(rows)
     }
+}
+
+/// The newest capture of each of some pages that says what the content is, of those that have one.
+pub(crate) fn newest_contents(
+    state: &State,
+    pages: &[UrlId],
+) -> Result<Vec<(CaptureId, Capture)>, StateError> {
+    Ok(Row::read(state, pages)?.into_iter().filter_map(|row| row.content).collect())
 }
 
 /// The columns of some pages, and the facts of those that are pages.

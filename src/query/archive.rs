@@ -30,7 +30,7 @@ use super::running::Running;
 use super::topics::Topics;
 use super::value::Value;
 use crate::access::Access;
-use crate::change::{structure, validate, with_tree};
+use crate::change::{Checks, structure, validate, with_tree};
 use crate::columns::{self, Column, ColumnError, RowKind};
 use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, language};
@@ -90,7 +90,9 @@ pub struct ArchiveRows<'a> {
     /// Those of captures, opened when first asked for.
     pub(super) captures: OnceLock<Option<Prepared>>,
     /// What answers said, likewise.
-    answers: OnceLock<Option<Answers>>,
+    pub(super) answers: OnceLock<Option<Answers>>,
+    /// What checking documents found, likewise.
+    pub(super) checks: OnceLock<Option<Checks>>,
     /// The pages of each site, likewise.
     pub(super) by_site: OnceLock<Option<BySite>>,
     /// The column of newest captures in the block of pages that was asked for last.
@@ -173,6 +175,7 @@ impl<'a> ArchiveRows<'a> {
             captures: OnceLock::new(),
             newest: RefCell::default(),
             answers: OnceLock::new(),
+            checks: OnceLock::new(),
             by_site: OnceLock::new(),
             texts: RefCell::new(Texts {
                 urls: state.url_cache(NAMES_KEPT),
@@ -219,8 +222,8 @@ impl Rows for ArchiveRows<'_> {
         Box::new(self.facts(Test::All(Vec::new())).map(|page| page.map(|(id, facts)| row(id, &facts))))
     }
 
-    fn pages_for(&self, plan: &Plan) -> Result<Chosen<'_, PageRow>, RowsError> {
-        let (test, are_selected) = match self.tested(plan, &Hits::default())? {
+    fn pages_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Chosen<'_, PageRow>, RowsError> {
+        let (test, are_selected) = match self.tested(plan, hits)? {
             Some((mut columnar, is_exact)) => {
                 columnar.test.prepare()?;
                 (columnar.test, is_exact)
@@ -426,14 +429,8 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Result<Option<Value>, RowsError> {
-        let answers = match self.answers.get() {
-            Some(answers) => answers,
-            None => {
-                let answers = Answers::open(self.store)?;
-                self.answers.get_or_init(|| answers)
-            }
-        };
-        answers.as_ref().map_or(Ok(None), |answers| answered::noted(answers, capture, asked))
+        let answers = self.answers()?;
+        answers.map_or(Ok(None), |answers| answered::noted(answers, capture, asked))
     }
 
     fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {
@@ -464,8 +461,15 @@ impl Rows for ArchiveRows<'_> {
 
     fn validities(&self, captures: &[CaptureId]) -> Result<Vec<Option<Validity>>, RowsError> {
         let (state, store, access, running) = (self.state, self.store, &self.access, &self.running);
+        let known = self.checks()?;
         let validity = |capture: &CaptureId| -> Result<Option<Validity>, RowsError> {
             running.check()?;
+            if let Some((answers, checks)) = known
+                && let Some(validity) = checks.found(answers, state, *capture)?
+            {
+                return Ok(Some(validity));
+            }
+            running.note(|seen| seen.documents_parsed += 1);
             let found = validate(store, access, &state.capture(*capture)?)?;
             Ok(found.map(|found| found.validity()))
         };

@@ -15,8 +15,9 @@ use super::page_facts;
 use super::prefilter::{self, Known, Test};
 use super::rows::{PageRow, PageType, Row, RowsError};
 use super::subject::World;
+use crate::change::Checks;
 use crate::parse::DocumentKind;
-use crate::prepared::{BySite, Facts, Prepared, PreparedError};
+use crate::prepared::{Answers, BySite, Facts, Prepared, PreparedError};
 
 /// Where searches found fewer pages than this in a block of columns, on average, each page is looked up.
 const FOUND_PER_BLOCK_MIN: usize = 16;
@@ -54,6 +55,25 @@ impl ArchiveRows<'_> {
         }
         let opened = if self.access.is_unlimited() { BySite::open(self.store)? } else { None };
         Ok(self.by_site.get_or_init(|| opened).as_ref())
+    }
+
+    /// What answers said, where that was noted.
+    pub(super) fn answers(&self) -> Result<Option<&Answers>, PreparedError> {
+        if let Some(answers) = self.answers.get() {
+            return Ok(answers.as_ref());
+        }
+        let opened = Answers::open(self.store)?;
+        Ok(self.answers.get_or_init(|| opened).as_ref())
+    }
+
+    /// That, and what checking documents found.
+    pub(super) fn checks(&self) -> Result<Option<(&Answers, &Checks)>, RowsError> {
+        let answers = self.answers()?;
+        if let Some(checks) = self.checks.get() {
+            return Ok(answers.zip(checks.as_ref()));
+        }
+        let read = answers.map(|answers| Checks::of(answers, self.store, &self.access)).transpose()?;
+        Ok(answers.zip(self.checks.get_or_init(|| read).as_ref()))
     }
 
     /// The columns of the rows that a plan selects from, if there are some, a test that holds for all that it selects, and whether it

@@ -350,7 +350,7 @@ impl Plan {
                 self.with_records(world, pages.map(|row| row.map(Row::Page)), &mut look)
             }
             (Target::Pages, None) => {
-                let Chosen { rows: mut pages, are_selected } = rows.pages_for(self)?;
+                let Chosen { rows: mut pages, are_selected } = rows.pages_for(self, world.hits)?;
                 if are_selected {
                     return pages.try_for_each(|row| take(Row::Page(row?)));
                 }

@@ -233,12 +233,12 @@ pub trait Rows {
     /// An item is an error when the store cannot be read; callers stop there.
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_>;
 
-    /// All pages, without those of which the store knows at once that a plan does not select them.
+    /// All pages, without those of which the store knows at once that a plan does not select them when its searches found `hits`.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn pages_for(&self, plan: &Plan) -> Result<Chosen<'_, PageRow>, RowsError> {
-        let _ = plan;
+    fn pages_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Chosen<'_, PageRow>, RowsError> {
+        let _ = (plan, hits);
         Ok(Chosen { rows: self.pages(), are_selected: false })
     }
 

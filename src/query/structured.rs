@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use archive_storage::MimeId;
+use archive_storage::{CaptureId, MimeId};
 use rayon::prelude::*;
 
 use super::archive::ArchiveRows;
@@ -14,7 +14,7 @@ use super::filter::Filter;
 use super::hits::Hits;
 use super::rows::{PageType, RowsError};
 use super::value::Value;
-use crate::parse::{Structure, Validity};
+use crate::parse::{Structure, Validity, is_definition};
 use crate::prepared::{self, Column as Stored};
 use crate::search::Structures;
 
@@ -44,19 +44,36 @@ pub(super) fn known_value(structure: &Structure, column: Column) -> Option<Value
 
 /// Whether a document can be XML by its content type or its kind.
 pub(super) fn can_be_xml(content_type: &str, kind: Option<PageType>) -> bool {
-    content_type.ends_with("xml") || kind.is_some_and(|kind| kind.is(PageType::Xml))
+    let is_xml = content_type.ends_with("xml") || kind.is_some_and(|kind| kind.is(PageType::Xml));
+    is_xml && !is_definition(content_type)
 }
 
-/// Whether a condition on such fields holds for each structure that differs; none where documents have to be read for that.
-fn decided(filter: &Filter, fields: &[Path], structures: &Structures) -> Found<Vec<Option<bool>>> {
-    let holds = |structure: &Structure| {
-        if fields.iter().any(|path| known_value(structure, path.column).is_none()) {
+/// Whether a condition on such fields holds for each structure that differs: as such, and with each validity. None where documents
+/// have to be read for that.
+fn decided(
+    filter: &Filter,
+    fields: &[Path],
+    structures: &Structures,
+) -> Found<Vec<[Option<bool>; 1 + Validity::EACH.len()]>> {
+    let holds = |structure: &Structure, validity: Option<Validity>| {
+        let known = |column| match (known_value(structure, column), validity) {
+            (None, Some(validity)) => Some(validity.name().into()),
+            (known, _) => known,
+        };
+        if fields.iter().any(|path| known(path.column).is_none()) {
             return Ok(None);
         }
-        let value = |path: Path| known_value(structure, path.column).unwrap_or(Value::Empty);
-        filter.holds(&Given(value)).map(Some)
+        filter.holds(&Given(|path: Path| known(path.column).unwrap_or(Value::Empty))).map(Some)
     };
-    structures.different().iter().map(holds).collect()
+    let of_each = |structure| {
+        let mut of_each = [None; 1 + Validity::EACH.len()];
+        let validities = std::iter::once(None).chain(Validity::EACH.into_iter().map(Some));
+        for (place, validity) in of_each.iter_mut().zip(validities) {
+            *place = holds(structure, validity)?;
+        }
+        Ok(of_each)
+    };
+    structures.different().iter().map(of_each).collect()
 }
 
 impl ArchiveRows<'_> {
@@ -79,32 +96,50 @@ impl ArchiveRows<'_> {
             of_page.get_mut(page.index()).into_iter().for_each(|of_page| *of_page = Some(structure as u32));
         }
         let kinds = (0..prepared::KINDS_END).map(|value| prepared::kind(value).map(page_type));
-        let kinds: Vec<bool> = kinds.map(|kind| can_be_xml("", kind)).collect();
+        let kinds: Vec<Option<PageType>> = kinds.collect();
         let can_be_xml = |kind: u64, mime: u64| {
             let mime = MimeId(u16::try_from(mime).unwrap_or_default());
-            kinds.get(kind as usize) == Some(&true) || can_be_xml(self.state.mime(mime), None)
+            can_be_xml(self.state.mime(mime), kinds.get(kind as usize).copied().flatten())
         };
+        let checks = match fields.iter().any(|path| path.column == Column::Valid) {
+            true => self.checks()?,
+            false => None,
+        };
+        // What holds for a structure with what checking the newest capture found.
+        let with_check =
+            |each: &[Option<bool>; 1 + Validity::EACH.len()], newest: u64| -> Found<Option<bool>> {
+                let (None, Some((answers, checks)), Some(newest)) = (each[0], checks, newest.checked_sub(1))
+                else {
+                    return Ok(each[0]);
+                };
+                let found = checks.found(answers, self.state, CaptureId(newest as u32))?;
+                Ok(found.and_then(|found| each.get(1 + found as usize).copied().flatten()))
+            };
         let of_block = |block: u32| -> Found<(Vec<bool>, bool)> {
             running.check()?;
+            let newest = if checks.is_some() { prepared.values(block, Stored::Newest)? } else { Vec::new() };
             let values = |column| prepared.values(block, column);
             let statuses = values(Stored::Status)?.into_iter().zip(values(Stored::Captures)?);
             let types = values(Stored::Kind)?.into_iter().zip(values(Stored::Mime)?);
             let mut are_known = true;
-            let pages = prepared.ids(block).zip(statuses).zip(types);
-            let each = pages.map(|((page, (status, captures)), (kind, mime))| {
+            let pages = prepared.ids(block).zip(statuses).zip(types).enumerate();
+            let each = pages.map(|(place, ((page, (status, captures)), (kind, mime)))| {
                 let structure = of_page.get(page as usize).copied().flatten().filter(|_| status == 200);
-                let known = structure.map(|structure| decided.get(structure as usize).copied().flatten());
-                match known {
+                let newest =
+                    newest.get(place).filter(|_| can_be_xml(kind, mime)).copied().unwrap_or_default();
+                let each = structure.and_then(|structure| decided.get(structure as usize));
+                let known = each.map(|each| with_check(each, newest)).transpose()?;
+                Ok(match known {
                     _ if status != 200 && status != 0 => for_none,
                     Some(Some(holds)) => holds,
-                    None if captures == 0 || !can_be_xml(kind, mime) => for_none,
+                    _ if captures == 0 || !can_be_xml(kind, mime) => for_none,
                     _ => {
                         are_known = false;
                         true
                     }
-                }
+                })
             });
-            Ok((each.collect(), are_known))
+            Ok((each.collect::<Found<_>>()?, are_known))
         };
         let blocks = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?;
         let are_known = blocks.iter().all(|(_, are_known)| *are_known);

@@ -130,10 +130,7 @@ impl<'a> World<'a> {
         let asked = asks();
         let (records, validities) = (self.records.asked(), self.validities.asked());
         asked?;
-        self.running.note(|seen| {
-            seen.records_read += records.len() as u64;
-            seen.documents_parsed += validities.len() as u64;
-        });
+        self.running.note(|seen| seen.records_read += records.len() as u64);
         let read = self.rows.records(&records)?;
         self.records.keep(records, read.into_iter().map(Rc::new));
         let checked = self.rows.validities(&validities)?;
@@ -195,7 +192,6 @@ impl<'a> World<'a> {
         if let Some(validity) = self.validities.get(capture) {
             return Ok(validity);
         }
-        self.reads(|seen| &mut seen.documents_parsed)?;
         Ok(self.rows.validities(&[capture])?.pop().flatten())
     }
 

@@ -284,13 +284,15 @@ impl Rows for Together<'_> {
         }
     }
 
-    fn pages_for(&self, plan: &Plan) -> Found<Chosen<'_, PageRow>> {
+    fn pages_for(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Chosen<'_, PageRow>> {
         if let Some(only) = self.only() {
-            return only.pages_for(plan);
+            return only.pages_for(plan, hits);
         }
+        // What was found has other numbers in each of them.
+        let hits = Hits::default();
         let (mut all, mut are_selected): (Vec<Each<'_, PageRow>>, _) = (Vec::new(), true);
         for (index, part) in self.parts.iter().enumerate() {
-            let chosen = part.rows.pages_for(plan)?;
+            let chosen = part.rows.pages_for(plan, &hits)?;
             are_selected &= chosen.are_selected;
             let own = chosen
                 .rows

@@ -5,6 +5,7 @@ use std::io;
 use archive_storage::segment::SegmentError;
 use archive_storage::{StateError, StoreError};
 
+use crate::change::VersionError;
 use crate::decisions::DecisionsError;
 use crate::erased::ErasedError;
 use crate::ledger::CreditError;
@@ -37,6 +38,9 @@ pub enum RecorderError {
     /// What was prepared of the archive is damaged.
     #[error(transparent)]
     Prepared(#[from] PreparedError),
+    /// A document cannot be checked.
+    #[error(transparent)]
+    Version(#[from] VersionError),
     /// There are no threads.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

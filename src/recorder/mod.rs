@@ -10,12 +10,13 @@
 //! 3. `Recorder::checkpoint`, when it is due, makes everything durable: records, then the state with its watermarks, then
 //!    (less often) the index. The books balance before. A crawl lets a thread make records durable in between.
 //! 4. `Recorder::settle` ends a run with rounds over the stored links, `Recorder::conclude` with a last checkpoint, and
-//!    `Recorder::close_index` with the rest of the texts.
+//!    `Recorder::close_index` with the rest of the texts. Then [`close`] checks XML documents and prepares columns.
 //!
 //! The books are audited over all accounts when the captures since the last time, of all runs, are a thirtieth of the URLs, so that it costs a
 //! bounded share of recording, and whenever accounts were changed other than by captures that have just come in: after a
 //! replay and after settling.
 
+mod checking;
 mod checkpoint_timer;
 mod control;
 mod error;
@@ -39,6 +40,8 @@ use crate::originals;
 use crate::prepared;
 use crate::search::newest_searched;
 
+pub(crate) use checking::check;
+pub use checking::close;
 pub use control::Control;
 pub use error::RecorderError;
 pub(crate) use indexer::{index_all, index_all_versions, index_versions_again};

@@ -1,0 +1,72 @@
+//! XML documents with a definition are checked once, when an archive is closed, so that queries for valid documents need not do so.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use archive_storage::{Capture, CaptureId, Store, UrlId};
+use rayon::prelude::*;
+
+use super::error::RecorderError;
+use crate::access::Access;
+use crate::change::{Checked, Checks};
+use crate::prepared::{self, Answers};
+use crate::search::{self, Reader};
+
+/// How long closing an archive may take longer by it. Documents that are left then are checked by the next closing, or by queries.
+const TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Pages that are looked at together.
+const PAGES_TOGETHER: usize = 1 << 12;
+
+/// Closes an archive that was written to, after checking documents that were not, and prepares its columns.
+///
+/// # Errors
+/// When the disk refuses, or the archive cannot be read. It is closed all the same.
+pub fn close(mut store: Store) -> Result<(), prepared::Error> {
+    let index = store.path().join(search::FOLDER);
+    // It is only thrift: queries check what was not checked.
+    if let Err(error) = check(&mut store, &index, TIME_MAX) {
+        tracing::warn!(%error, "documents are not checked against their definitions");
+    }
+    prepared::close(store)
+}
+
+/// Checks the newest version of each page with a definition that the index knows, if that was not done against this definition.
+pub(crate) fn check(store: &mut Store, index: &Path, time_max: Duration) -> Result<(), RecorderError> {
+    let begun = Instant::now();
+    let structures = match Reader::open(index) {
+        Err(search::Error::Missing { .. }) => return Ok(()),
+        reader => reader?.structures()?,
+    };
+    let has_definition: Vec<bool> =
+        structures.different().iter().map(|structure| !structure.doctype.is_empty()).collect();
+    let each = structures.each().filter(|(_, structure)| has_definition.get(*structure) == Some(&true));
+    let mut pages: Vec<UrlId> = each.map(|(page, _)| page).collect();
+    pages.sort_unstable();
+    let access = Access::unlimited();
+    let answers = Answers::open(store)?;
+    let checks = answers.as_ref().map(|answers| Checks::of(answers, store, &access)).transpose()?;
+    let known = answers.as_ref().zip(checks.as_ref());
+    for pages in pages.chunks(PAGES_TOGETHER) {
+        let contents = prepared::newest_contents(store.state(), pages)?;
+        let of_content = |(id, capture): &(CaptureId, Capture)| {
+            let is_known = match known {
+                Some((answers, checks)) => checks.found(answers, store.state(), *id)?.is_some(),
+                None => false,
+            };
+            if is_known || begun.elapsed() >= time_max {
+                return Ok(None);
+            }
+            let checked = Checked::of(store, &access, capture)?;
+            Ok::<_, RecorderError>(checked.map(|checked| (*id, checked.to_text())))
+        };
+        let checked = contents.par_iter().map(of_content);
+        for (id, checked) in checked.collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
+            prepared::note_checked(store.state_mut(), id, &checked);
+        }
+        if begun.elapsed() >= time_max {
+            break;
+        }
+    }
+    Ok(())
+}

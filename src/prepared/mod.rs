@@ -123,7 +123,7 @@ pub enum Column {
     Failure,
     /// See [`Answers::header`].
     Head,
-    /// Whether a document is valid: what checking it found, as [`note_checked`] was given it.
+    /// Whether a document is valid: what checking it found.
     Checked,
     ResponseTime,
 }

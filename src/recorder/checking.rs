@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use archive_storage::{Capture, CaptureId, Store, UrlId};
+use archive_storage::{Capture, CaptureId, Store};
 use rayon::prelude::*;
 
 use super::error::RecorderError;
@@ -34,15 +34,13 @@ pub fn close(mut store: Store) -> Result<(), prepared::Error> {
 /// Checks the newest version of each page with a definition that the index knows, if that was not done against this definition.
 pub(crate) fn check(store: &mut Store, index: &Path, time_max: Duration) -> Result<(), RecorderError> {
     let begun = Instant::now();
-    let structures = match Reader::open(index) {
+    let pages = match Reader::open(index) {
         Err(search::Error::Missing { .. }) => return Ok(()),
-        reader => reader?.structures()?,
+        reader => reader?.pages_with_doctype()?,
     };
-    let has_definition: Vec<bool> =
-        structures.different().iter().map(|structure| !structure.doctype.is_empty()).collect();
-    let each = structures.each().filter(|(_, structure)| has_definition.get(*structure) == Some(&true));
-    let mut pages: Vec<UrlId> = each.map(|(page, _)| page).collect();
-    pages.sort_unstable();
+    if pages.is_empty() {
+        return Ok(());
+    }
     let access = Access::unlimited();
     let answers = Answers::open(store)?;
     let checks = answers.as_ref().map(|answers| Checks::of(answers, store, &access)).transpose()?;

@@ -17,7 +17,7 @@ use tantivy::{
 use super::elements::{self, ElementQuery};
 use super::error::{Error, guarded};
 use super::schema::{self, Fields};
-use super::structures::Structures;
+use super::structures::{self, Structures};
 use super::{TextQuery, collect, terms, writer};
 
 /// Times an index is opened that was exchanged for another while it was.
@@ -227,6 +227,14 @@ impl Reader {
     /// When the index cannot be read.
     pub fn structures(&self) -> Result<Structures, Error> {
         self.collected(Structures::read)
+    }
+
+    /// The pages of XML documents with a document type, by rising number.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn pages_with_doctype(&self) -> Result<Vec<UrlId>, Error> {
+        self.collected(structures::with_doctype)
     }
 }
 

@@ -48,28 +48,53 @@ impl Structures {
 
     /// Reads the column of every part of an index.
     pub(super) fn read(searcher: &Searcher) -> tantivy::Result<Self> {
-        let mut structures = Self::default();
-        for segment in searcher.segment_readers() {
-            let columns = segment.fast_fields();
-            let (pages, Some(texts)) = (columns.u64("page")?, columns.str(COLUMN)?) else { continue };
-            let first = structures.different.len();
-            let mut text = String::new();
-            for ordinal in 0..texts.num_terms() as u64 {
-                text.clear();
-                texts.ord_to_str(ordinal, &mut text)?;
-                structures.different.push(from_text(&text));
-            }
-            for document in segment.doc_ids_alive() {
-                let page = pages.first(document).and_then(|page| u32::try_from(page).ok());
-                let ordinal =
-                    texts.term_ords(document).next().and_then(|ordinal| usize::try_from(ordinal).ok());
-                structures
-                    .pages
-                    .extend(page.zip(ordinal).map(|(page, ordinal)| (UrlId(page), first + ordinal)));
-            }
-        }
-        Ok(structures)
+        let Self { mut pages, mut different } = Self::default();
+        let is_wanted = |structure| {
+            different.push(structure);
+            true
+        };
+        each_document(searcher, is_wanted, |page, structure| pages.extend([(page, structure)]))?;
+        Ok(Self { pages, different })
     }
+}
+
+/// The pages of documents with a document type, by rising number.
+pub(super) fn with_doctype(searcher: &Searcher) -> tantivy::Result<Vec<UrlId>> {
+    let mut pages = Vec::new();
+    each_document(searcher, |structure| !structure.doctype.is_empty(), |page, _| pages.push(page))?;
+    pages.sort_unstable();
+    Ok(pages)
+}
+
+/// Passes each structure that differs in every part of an index to `is_wanted`, and the pages with a wanted one to `take`, with the
+/// number of the structure.
+fn each_document(
+    searcher: &Searcher,
+    mut is_wanted: impl FnMut(Structure) -> bool,
+    mut take: impl FnMut(UrlId, usize),
+) -> tantivy::Result<()> {
+    let mut first = 0;
+    for segment in searcher.segment_readers() {
+        let columns = segment.fast_fields();
+        let (pages, Some(texts)) = (columns.u64("page")?, columns.str(COLUMN)?) else { continue };
+        let (mut wanted, mut text) = (Vec::new(), String::new());
+        for ordinal in 0..texts.num_terms() as u64 {
+            text.clear();
+            texts.ord_to_str(ordinal, &mut text)?;
+            wanted.push(is_wanted(from_text(&text)));
+        }
+        let documents = wanted.contains(&true).then(|| segment.doc_ids_alive());
+        for document in documents.into_iter().flatten() {
+            let ordinal = texts.term_ords(document).next().and_then(|ordinal| usize::try_from(ordinal).ok());
+            let Some(ordinal) = ordinal.filter(|ordinal| wanted.get(*ordinal) == Some(&true)) else {
+                continue;
+            };
+            let page = pages.first(document).and_then(|page| u32::try_from(page).ok());
+            page.into_iter().for_each(|page| take(UrlId(page), first + ordinal));
+        }
+        first += wanted.len();
+    }
+    Ok(())
 }
 
 /// As the column has it.

@@ -295,8 +295,7 @@ fn what_several_nodes_cost_and_find() {
         );
         if mode.starts_with("exchange") {
             assert_eq!((distinct.len() as u64, distinct == expected), (of.fetched.len() as u64, true));
-            // With many partitions it differs from web to web by an eighth: see below.
-            assert!(mode == SHARED || quality >= QUALITY_MIN, "{quality}");
+            assert!(quality >= QUALITY_MIN, "{quality}");
             assert!(bytes / of.count() <= BYTES_A_PAGE_MAX);
         }
     };

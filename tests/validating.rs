@@ -384,13 +384,11 @@ fn found_when_closed(archive: &Archive) -> (Vec<(String, String)>, u64) {
         let asked = [
             "page status = 200 and url ends with xml select url, valid order by url",
             "page valid = yes select url order by url",
-        ];
-        let asked = asked.into_iter().chain([
             "page valid is empty select url order by url",
             "page valid = no or root = b select url, valid order by url",
             "capture url ends with xml select url, time, valid order by url, time",
-        ]);
-        asked.map(|query| archive.json("query", &[query])).collect::<Vec<_>>()
+        ];
+        asked.map(|query| archive.json("query", &[query]))
     };
     let file = archive.path.join(ANSWERS_FILE);
     let noted = fs::read(&file).unwrap();

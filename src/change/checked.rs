@@ -22,15 +22,15 @@ pub(super) enum Part {
 
 /// What checking a document found, and the parts of its definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub(crate) struct Checked {
     /// Whether it is valid.
-    pub validity: Validity,
+    validity: Validity,
     parts: Vec<Part>,
 }
 
 /// For documents of which times something counts that was found by checking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holds {
+struct Holds {
     /// Of each part whose captures differ: their times in microseconds since 1970, newest first, and whether they have what was
     /// checked against.
     differing: Vec<Vec<(i64, bool)>>,
@@ -38,14 +38,12 @@ pub struct Holds {
 
 impl Holds {
     /// Whether it counts for documents of all times.
-    #[must_use]
-    pub fn always(&self) -> bool {
+    fn always(&self) -> bool {
         self.differing.is_empty()
     }
 
     /// Whether it counts for a document of a time in microseconds since 1970.
-    #[must_use]
-    pub fn at(&self, time: i64) -> bool {
+    fn at(&self, time: i64) -> bool {
         // Of two that are equally near the newer one counts, as in [`super::version_near`].
         let nearest = |part: &Vec<(i64, bool)>| {
             part.iter().min_by_key(|(captured, _)| captured.abs_diff(time)).is_some_and(|(_, same)| *same)
@@ -59,14 +57,17 @@ impl Checked {
     ///
     /// # Errors
     /// When records cannot be read.
-    pub fn of(store: &Store, access: &Access, capture: &Capture) -> Result<Option<Self>, VersionError> {
+    pub(crate) fn of(
+        store: &Store,
+        access: &Access,
+        capture: &Capture,
+    ) -> Result<Option<Self>, VersionError> {
         let found = validated(store, access, capture)?;
         Ok(found.map(|(validation, parts)| Self { validity: validation.validity(), parts }))
     }
 
     /// As it is kept: what was found, then the numbers of captures, and URLs of which there were none.
-    #[must_use]
-    pub fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let parts = self.parts.iter().map(|part| match part {
             Part::Captured(id) => format!(" {}", id.0),
             Part::Missing(url) => format!(" {url}"),
@@ -75,8 +76,7 @@ impl Checked {
     }
 
     /// The same read back; none if that is not what the text is.
-    #[must_use]
-    pub fn from_text(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let name = words.next()?;
         let validity = Validity::EACH.into_iter().find(|validity| validity.name() == name)?;
@@ -91,7 +91,7 @@ impl Checked {
     ///
     /// # Errors
     /// When the state cannot be read.
-    pub fn holds(&self, store: &Store, access: &Access) -> Result<Option<Holds>, StateError> {
+    fn holds(&self, store: &Store, access: &Access) -> Result<Option<Holds>, StateError> {
         let mut differing = Vec::new();
         for part in &self.parts {
             let (url, checked) = match part {
@@ -143,14 +143,14 @@ fn compared(
 
 /// What checking found of the documents of an archive, as far as it counts.
 #[derive(Debug)]
-pub struct Checks(Vec<Option<(Validity, Holds)>>);
+pub(crate) struct Checks(Vec<Option<(Validity, Holds)>>);
 
 impl Checks {
     /// That of what answers said, by what is shown of the archive.
     ///
     /// # Errors
     /// When the state cannot be read.
-    pub fn of(answers: &Answers, store: &Store, access: &Access) -> Result<Self, StateError> {
+    pub(crate) fn of(answers: &Answers, store: &Store, access: &Access) -> Result<Self, StateError> {
         let of_code = |code| {
             let checked = match answers.said(Column::Checked, code) {
                 Said::Name(text) => Checked::from_text(text),
@@ -166,7 +166,7 @@ impl Checks {
     ///
     /// # Errors
     /// When the columns or the state cannot be read.
-    pub fn found(
+    pub(crate) fn found(
         &self,
         answers: &Answers,
         state: &State,

@@ -189,11 +189,9 @@ pub fn versions_meant(
     id: UrlId,
     (from, to): (Option<i64>, Option<i64>),
 ) -> Result<Option<(Capture, Capture)>, VersionError> {
-    let near = |time: Option<i64>| match time {
-        Some(time) => {
-            Ok::<_, VersionError>(version_near(store, access, id, time)?.map(|(_, capture)| capture))
-        }
-        None => Ok(None),
+    let near = |time: Option<i64>| -> Result<Option<Capture>, VersionError> {
+        let near = time.map(|time| version_near(store, access, id, time)).transpose()?;
+        Ok(near.flatten().map(|(_, capture)| capture))
     };
     let until = near(to)?.map_or(i64::MAX, |new| new.time);
     let Some((new, before)) = latest_versions(store, access, id, until)? else { return Ok(None) };

@@ -10,7 +10,7 @@ mod lines;
 pub mod text;
 pub mod xml;
 
-pub use checked::{Checked, Checks, Holds};
+pub(crate) use checked::{Checked, Checks};
 pub use compare::{
     Comparison, Cut, Difference, VersionError, compare, is_version, latest_versions, parsed, parsed_in_time,
     readable, structure, text_of, validate, version_near, version_until, versions_meant, with_tree, xpath,

@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use archive::exchange::import::{self, Listener, Note, Options, Status};
-use archive::recorder;
-use archive::recorder::{CHECKPOINT_EVERY, Control, Memory};
+use archive::recorder::{self, CHECKPOINT_EVERY, Control, Memory};
 use archive::remote;
 use archive_storage::SegmentId;
 use archive_storage::segment::SegmentInfo;

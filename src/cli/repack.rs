@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use archive::exchange::repack::{self, Batch, Done, Listener, Options};
 use archive::memory::parse_bytes;
-use archive::recorder;
-use archive::recorder::{Control, Memory};
+use archive::recorder::{self, Control, Memory};
 use archive_storage::segment::{SegmentError, SegmentInfo};
 use archive_storage::{Store, StoreError};
 use indicatif::{HumanBytes, ProgressBar};

@@ -461,7 +461,8 @@ impl Rows for ArchiveRows<'_> {
 
     fn validities(&self, captures: &[CaptureId]) -> Result<Vec<Option<Validity>>, RowsError> {
         let (state, store, access, running) = (self.state, self.store, &self.access, &self.running);
-        let known = self.checks()?;
+        // Records are read ahead without documents, too.
+        let known = if captures.is_empty() { None } else { self.checks()? };
         let validity = |capture: &CaptureId| -> Result<Option<Validity>, RowsError> {
             running.check()?;
             if let Some((answers, checks)) = known

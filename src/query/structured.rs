@@ -48,13 +48,11 @@ pub(super) fn can_be_xml(content_type: &str, kind: Option<PageType>) -> bool {
     is_xml && !is_definition(content_type)
 }
 
-/// Whether a condition on such fields holds for each structure that differs: as such, and with each validity. None where documents
-/// have to be read for that.
-fn decided(
-    filter: &Filter,
-    fields: &[Path],
-    structures: &Structures,
-) -> Found<Vec<[Option<bool>; 1 + Validity::EACH.len()]>> {
+/// Whether a condition holds for a structure, as such and with each validity; none where the document has to be read for that.
+type Decided = [Option<bool>; 1 + Validity::EACH.len()];
+
+/// That of a condition on such fields, for each structure that differs.
+fn decided(filter: &Filter, fields: &[Path], structures: &Structures) -> Found<Vec<Decided>> {
     let holds = |structure: &Structure, validity: Option<Validity>| {
         let known = |column| match (known_value(structure, column), validity) {
             (None, Some(validity)) => Some(validity.name().into()),
@@ -66,7 +64,7 @@ fn decided(
         filter.holds(&Given(|path: Path| known(path.column).unwrap_or(Value::Empty))).map(Some)
     };
     let of_each = |structure| {
-        let mut of_each = [None; 1 + Validity::EACH.len()];
+        let mut of_each = Decided::default();
         let validities = std::iter::once(None).chain(Validity::EACH.into_iter().map(Some));
         for (place, validity) in of_each.iter_mut().zip(validities) {
             *place = holds(structure, validity)?;
@@ -106,15 +104,14 @@ impl ArchiveRows<'_> {
             false => None,
         };
         // What holds for a structure with what checking the newest capture found.
-        let with_check =
-            |each: &[Option<bool>; 1 + Validity::EACH.len()], newest: u64| -> Found<Option<bool>> {
-                let (None, Some((answers, checks)), Some(newest)) = (each[0], checks, newest.checked_sub(1))
-                else {
-                    return Ok(each[0]);
-                };
-                let found = checks.found(answers, self.state, CaptureId(newest as u32))?;
-                Ok(found.and_then(|found| each.get(1 + found as usize).copied().flatten()))
+        let with_check = |each: &Decided, newest: u64| -> Found<Option<bool>> {
+            let (None, Some((answers, checks)), Some(newest)) = (each[0], checks, newest.checked_sub(1))
+            else {
+                return Ok(each[0]);
             };
+            let found = checks.found(answers, self.state, CaptureId(newest as u32))?;
+            Ok(found.and_then(|found| each.get(1 + found as usize).copied().flatten()))
+        };
         let of_block = |block: u32| -> Found<(Vec<bool>, bool)> {
             running.check()?;
             let newest = if checks.is_some() { prepared.values(block, Stored::Newest)? } else { Vec::new() };

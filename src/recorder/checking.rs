@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use archive_storage::{Capture, CaptureId, Store};
+use archive_storage::{Capture, CaptureId, ROWS_TOGETHER, Store};
 use rayon::prelude::*;
 
 use super::error::RecorderError;
@@ -14,9 +14,6 @@ use crate::search::{self, Reader};
 
 /// How long closing an archive may take longer by it. Documents that are left then are checked by the next closing, or by queries.
 const TIME_MAX: Duration = Duration::from_secs(10);
-
-/// Pages that are looked at together.
-const PAGES_TOGETHER: usize = 1 << 12;
 
 /// Closes an archive that was written to, after checking documents that were not, and prepares its columns.
 ///
@@ -45,7 +42,7 @@ pub(crate) fn check(store: &mut Store, index: &Path, time_max: Duration) -> Resu
     let answers = Answers::open(store)?;
     let checks = answers.as_ref().map(|answers| Checks::of(answers, store, &access)).transpose()?;
     let known = answers.as_ref().zip(checks.as_ref());
-    for pages in pages.chunks(PAGES_TOGETHER) {
+    for pages in pages.chunks(ROWS_TOGETHER) {
         let contents = prepared::newest_contents(store.state(), pages)?;
         let of_content = |(id, capture): &(CaptureId, Capture)| {
             let is_known = match known {

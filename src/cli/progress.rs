@@ -112,6 +112,9 @@ impl Progress {
             self.rate = (status.captures - self.before.1) as f64 / span.as_secs_f64();
             self.before = (now, status.captures);
         }
+        if self.bar.is_none() && now - self.last_line < LINE_EVERY {
+            return;
+        }
         let rate = if status.elapsed < RATE_SPAN { status.rate() } else { self.rate };
         let found = status.topic.as_ref().map_or(String::new(), |topic| format!(", {}", harvest(topic)));
         let line = format!(
@@ -132,7 +135,7 @@ impl Progress {
             bar.set_position(status.pages);
             bar.set_message(format!("{line}{heading}{}", top.concat()));
             bar.tick();
-        } else if now - self.last_line >= LINE_EVERY {
+        } else {
             self.last_line = now;
             note(format_args!("{line}"));
         }

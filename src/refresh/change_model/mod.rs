@@ -28,7 +28,7 @@ use relatives::Relatives;
 pub use relatives::{DIRECTORY, RELATIONS, Relations, relations};
 use timeline::Timelines;
 
-use super::rule::Rule;
+use super::budget::Rule;
 
 /// Bytes that the model keeps of a page; what it keeps of sites, directories and groups is bounded for each of them.
 pub const PAGE_BYTES: usize = 132;

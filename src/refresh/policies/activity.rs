@@ -3,7 +3,7 @@
 use super::estimates::{Estimates, Estimator};
 use super::ranked::estimates;
 use super::{Known, Policy, Sighting};
-use crate::refresh::rule::Rule;
+use crate::refresh::budget::Rule;
 
 /// Pseudo changes, observed and expected, that keep the multiplier near 1.
 const CAUTION: f64 = 3.0;

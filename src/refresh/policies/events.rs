@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::estimates::{Estimates, Estimator};
 use super::ranked::estimates;
 use super::{Known, Policy, Sighting};
-use crate::refresh::rule::Rule;
+use crate::refresh::budget::Rule;
 
 /// Which pages share events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::estimates::Estimator;
 use super::events::{Events, Sharing};
 use super::ranked::{Allocated, Greedy, Uniform};
 use super::{Known, Policy, SharedModel};
-use crate::refresh::rule::Rule;
+use crate::refresh::budget::Rule;
 
 /// A policy that learns on line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use super::estimates::{Estimates, Estimator};
 use super::{Known, Policy, Sighting};
-use crate::refresh::rule::Rule;
+use crate::refresh::budget::Rule;
 
 /// Oldest copy first.
 pub(super) struct Uniform;

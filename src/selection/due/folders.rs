@@ -19,7 +19,7 @@ use super::{Best, Candidate, RefreshRules, SECONDS_PER_DAY, Survey};
 use crate::files::WholeFile;
 use crate::ledger::CreditError;
 use crate::prepared::is_signal;
-use crate::refresh::rule::Rule;
+use crate::refresh::budget::Rule;
 
 /// Days that folders reach ahead.
 const DAYS: f64 = 7.0;

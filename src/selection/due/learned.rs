@@ -16,10 +16,10 @@ use super::folders::numbers;
 use super::{Best, Candidate, SECONDS_PER_DAY, SIGNAL_RULE, Survey};
 use crate::change::is_version;
 use crate::ledger::{CreditError, capture_flags, page_flags};
+use crate::refresh::budget::Rule;
 use crate::refresh::change_model::{DIRECTORY, Relations, relations};
 use crate::refresh::policies::{Known, Policy, Sighting};
 use crate::refresh::rate::{ChangeObservations, days_before_change};
-use crate::refresh::rule::Rule;
 
 /// Pages of all archives that are considered for each one that is fetched a day, within these bounds unless the budget is larger; a
 /// page takes some 700 bytes.

@@ -26,8 +26,8 @@ use crate::ledger::{
     AliasImportance, CreditError, Credits, announcement_trust, page_flags as flags, part_of,
 };
 use crate::prepared::{archive_prior, is_signal};
+use crate::refresh::budget::Rule;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
-use crate::refresh::rule::Rule;
 
 pub use idle::Idle;
 pub use rules::{RefreshRules, Weighing, WeightError, Weights};

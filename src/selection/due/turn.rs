@@ -7,8 +7,8 @@ use super::{Best, Choice, SECONDS_PER_DAY, Source, learned};
 use crate::ledger::{AliasImportance, Credits};
 use crate::prepared::{self, rates_of_others};
 use crate::recorder::RecorderError;
+use crate::refresh::budget::Rule;
 use crate::refresh::rate::RatePrior;
-use crate::refresh::rule::Rule;
 
 /// Pages among whom the budget is shared.
 const SHARING: usize = 1 << 10;

@@ -3,7 +3,7 @@
 use super::Policy;
 use crate::refresh::draws::Draws;
 use crate::refresh::world::World;
-use archive::refresh::rule::Rule;
+use archive::refresh::budget::Rule;
 
 /// Fixed frequencies from the rates in hindsight.
 pub(super) struct Fixed {

@@ -7,8 +7,8 @@ use super::hindsight::{Clairvoyant, Fixed, Informed};
 use super::{Policy, UnknownPolicy};
 use crate::refresh::draws::Draws;
 use crate::refresh::world::World;
+use archive::refresh::budget::Rule;
 use archive::refresh::policies;
-use archive::refresh::rule::Rule;
 
 /// A policy that can be replayed.
 #[derive(Clone, Debug, PartialEq)]

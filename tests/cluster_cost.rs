@@ -333,9 +333,9 @@ fn several_nodes_find_importance_as_soon_as_one() {
         let again = crawl(&served, &archives(1), "", &["--checkpoint-every", "1s"]);
         let mut row =
             vec![quality(&again.order()), quality(&at_one_pace(&order, &dealt(&order, &importance, 2)))];
-        for every in ["4s", "1s", "250ms"] {
-            let two = crawl(&served, &archives(2), "exchange", &["--checkpoint-every", every]);
-            row.push(quality(&two.order()));
+        for (nodes, every) in [(2, "4s"), (2, "1s"), (2, "250ms"), (4, "1s")] {
+            let several = crawl(&served, &archives(nodes), "exchange", &["--checkpoint-every", every]);
+            row.push(quality(&several.order()));
         }
         for every in ["1s", "250ms"] {
             let two = crawl_on_machines(
@@ -363,6 +363,7 @@ fn several_nodes_find_importance_as_soon_as_one() {
         "two, 4 s",
         "two, 1 s",
         "two, 250 ms",
+        "four, 1 s",
         "machines, 1 s",
         "machines, 250 ms",
     ];

@@ -37,6 +37,8 @@ const QUICK_LEVEL: i32 = 3;
 const WELL_SHARE: f64 = 0.82;
 /// log2 of the window within which a dictionary is packed: all of it.
 const PACKING_WINDOW_LOG: u32 = 23;
+/// log2 of the entries of its table of matches. By itself zstd takes twice as many: 85 MB in place of 51, for .3 % of the bytes.
+const PACKING_CHAIN_LOG: u32 = 23;
 
 /// The entropy tables and first offsets of every dictionary.
 ///
@@ -278,6 +280,9 @@ fn pack(bytes: &[u8], level: i32) -> Result<Vec<u8>, SegmentError> {
         CParameter::ChecksumFlag(true),
     ] {
         context.set_parameter(parameter).map_err(explain)?;
+    }
+    if level == PACKING_LEVEL {
+        context.set_parameter(CParameter::ChainLog(PACKING_CHAIN_LOG)).map_err(explain)?;
     }
     let mut packed = Vec::with_capacity(zstd_safe::compress_bound(bytes.len()));
     context.compress2(&mut packed, bytes).map_err(explain)?;

@@ -32,7 +32,7 @@ const HELD: &str = "exchange.held";
 
 /// A batch of fewer pages waits for more, but not longer than this: its head and its checksum are as long as some six pages, and as much work.
 const BATCH_PAGES_MIN: usize = 32;
-const HELD_MAX: Duration = Duration::from_secs(30);
+const HELD_MAX: Duration = Duration::from_secs(60);
 
 /// What is common to the names of these settings.
 pub const CLUSTER_SETTINGS: &str = "cluster.";

@@ -127,7 +127,7 @@ fn decode_one(body: &[u8], coding: Coding, limit: usize) -> (Vec<u8>, Option<Cod
         Coding::Deflate => decode_deflate(body, limit),
         Coding::Brotli => {
             const BUFFER_BYTES: usize = 4096;
-            read_all(brotli_decompressor::Decompressor::new(body, BUFFER_BYTES), coding, body.len(), limit)
+            read_all(brotli::Decompressor::new(body, BUFFER_BYTES), coding, body.len(), limit)
         }
         Coding::Zstd => match zstd::stream::read::Decoder::with_buffer(body) {
             Ok(mut decoder) => {

@@ -24,15 +24,16 @@ impl Reader<'_> {
     /// Reads the rule `query` or `subquery`.
     pub(crate) fn query(&self, pair: Pair<'_, Rule>) -> Parsed<Query> {
         let mut query = Query::default();
-        let mut counted = false;
+        let (mut counted, mut totals) = (false, Vec::new());
         for part in pair.into_inner() {
             let span = span(&part);
             match part.as_rule() {
                 Rule::COUNTED => counted = true,
+                Rule::totals => totals = self.each(part, Rule::selection, Self::selection)?,
                 Rule::target => query.target = target(part),
                 Rule::condition => query.condition = Some(self.condition(part)?),
                 Rule::select_clause => {
-                    self.once(query.select.is_empty(), &span, "select")?;
+                    self.once(query.select.is_empty() && totals.is_empty(), &span, "select")?;
                     query.select = self.each(part, Rule::selection, Self::selection)?;
                 }
                 Rule::group_clause => {
@@ -76,6 +77,11 @@ impl Reader<'_> {
         if counted && query.select.is_empty() && query.group.is_empty() {
             let expr = Spanned::from(Expr::Field(Field::new("count")));
             query.select.push(Selection { expr, name: None });
+        }
+        // Totals of groups stand beside what they are totals of.
+        if !totals.is_empty() {
+            query.select.extend(query.group.iter().cloned().map(|expr| Selection { expr, name: None }));
+            query.select.append(&mut totals);
         }
         Ok(query)
     }

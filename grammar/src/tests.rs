@@ -55,6 +55,12 @@ const CANONICAL: &[(&str, &str)] = &[
     ("count(*) = 1", "page count() = 1"),
     ("COUNT hosts", "host select count"),
     ("count pages group by host", "page group by host"),
+    ("sum(size) captures status = 200", "capture status = 200 select sum(size)"),
+    (
+        "min(size), max(size) as most pages group by host order by most",
+        "page select host, min(size), max(size) as most group by host order by most",
+    ),
+    ("length(title) > 3", "page length(title) > 3"),
     (
         "select host, count, sum(size) as bytes from captures where size > 1 MB group by host having count > 3",
         "capture size > 1000000 select host, count, sum(size) as bytes group by host having count > 3",

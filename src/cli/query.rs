@@ -54,7 +54,8 @@ Values: numbers (10k, 2.5M), sizes (1MB, 64KiB), \"text\", words, dates (2026-01
 Clauses: select FIELD [as NAME], …   group by FIELD, …   having CONDITION
   order by FIELD [asc|desc], …   limit N   offset N   sample N [seed S]   as of TIME
 Without an order, what was captured comes first, then what is only linked to; groups with
-the largest number come first. `count pages …` is short for `page … select count`.";
+the largest number come first. `count pages …` is short for `page … select count`,
+`sum(size) captures …` for `capture … select sum(size)`.";
 
 /// Columns of the terminal that help is written for.
 const HELP_COLUMNS: usize = 92;

@@ -24,16 +24,19 @@ impl Reader<'_> {
     /// Reads the rule `query` or `subquery`.
     pub(crate) fn query(&self, pair: Pair<'_, Rule>) -> Parsed<Query> {
         let mut query = Query::default();
-        let (mut counted, mut totals) = (false, Vec::new());
+        let (mut counted, mut totalled) = (false, false);
         for part in pair.into_inner() {
             let span = span(&part);
             match part.as_rule() {
                 Rule::COUNTED => counted = true,
-                Rule::totals => totals = self.each(part, Rule::selection, Self::selection)?,
+                Rule::totals => {
+                    totalled = true;
+                    query.select = self.each(part, Rule::selection, Self::selection)?;
+                }
                 Rule::target => query.target = target(part),
                 Rule::condition => query.condition = Some(self.condition(part)?),
                 Rule::select_clause => {
-                    self.once(query.select.is_empty() && totals.is_empty(), &span, "select")?;
+                    self.once(query.select.is_empty(), &span, "select")?;
                     query.select = self.each(part, Rule::selection, Self::selection)?;
                 }
                 Rule::group_clause => {
@@ -79,9 +82,9 @@ impl Reader<'_> {
             query.select.push(Selection { expr, name: None });
         }
         // Totals of groups stand beside what they are totals of.
-        if !totals.is_empty() {
-            query.select.extend(query.group.iter().cloned().map(|expr| Selection { expr, name: None }));
-            query.select.append(&mut totals);
+        if totalled {
+            let groups = query.group.iter().cloned().map(|expr| Selection { expr, name: None });
+            query.select.splice(0..0, groups);
         }
         Ok(query)
     }

@@ -47,7 +47,7 @@ const URL_BYTES_MAX: usize = 16 << 10;
 /// Links in a row from a page to a part of it, at most.
 pub const PART_MAX: u8 = 6;
 
-/// The quality of brotli, and log2 of its window. Most batches are small: they become 6 % shorter in 2 ms in place of .1.
+/// The quality of brotli, and log2 of its window. Most batches are small; a better quality makes them 6 % shorter, in 2 ms in place of .1.
 const QUALITY: i32 = 5;
 const SMALL_QUALITY: i32 = 10;
 const SMALL_BYTES_MAX: usize = 8 << 10;
@@ -170,10 +170,9 @@ impl Route {
 
     /// The checksum of the batch of this route.
     fn checksum(&self, packed: &[u8]) -> [u8; CHECKSUM_BYTES] {
-        let digest = Digest::sha256(&[self.cluster.as_bytes(), self.name().as_bytes(), packed].concat());
-        let mut checksum = [0; CHECKSUM_BYTES];
-        checksum.copy_from_slice(digest.as_bytes().split_at(CHECKSUM_BYTES).0);
-        checksum
+        let named = [self.cluster.as_bytes(), self.name().as_bytes(), packed].concat();
+        let prefix = Digest::sha256(&named).prefix();
+        std::array::from_fn(|place| prefix[place])
     }
 
     /// Says what is wrong with the batch of this route.
@@ -501,10 +500,11 @@ mod tests {
             ["http://a.test", "http://A.test/", "ftp://a.test/", "/a", "", "http://a.test/#x", "data:,x"]
         {
             assert!(matches!(fault(&batch(vec![page(url)])), Fault::Url(_)), "{url}");
-            let via = Some(url.to_owned()).filter(|url| !url.is_empty());
-            let is_refused = via.is_some();
-            let found = batch(vec![Named { via, ..page("http://a.test/") }]);
-            assert!(!is_refused || matches!(fault(&found), Fault::Url(_)), "{url}");
+            // No batch can name an empty one.
+            if !url.is_empty() {
+                let found = Named { via: Some(url.to_owned()), ..page("http://a.test/") };
+                assert!(matches!(fault(&batch(vec![found])), Fault::Url(_)), "{url}");
+            }
             let again = vec![(url.to_owned(), 1)];
             assert!(matches!(fault(&Batch { again, ..batch(Vec::new()) }), Fault::Url(_)), "{url}");
         }

@@ -175,6 +175,15 @@ impl Route {
         std::array::from_fn(|place| prefix[place])
     }
 
+    /// The bytes of the batch of this route that has these lines, whether or not they make sense.
+    ///
+    /// # Errors
+    /// When there is no memory to compress them.
+    pub fn seal(&self, lines: &str) -> std::io::Result<Vec<u8>> {
+        let packed = pack(lines)?;
+        Ok([HEAD, &self.checksum(&packed), &packed].concat())
+    }
+
     /// Says what is wrong with the batch of this route.
     #[must_use]
     pub fn refuse(&self, why: Fault) -> BatchError {
@@ -210,8 +219,7 @@ impl Batch {
     /// # Errors
     /// When there is no memory to compress it.
     pub fn write(&self) -> std::io::Result<Vec<u8>> {
-        let packed = pack(&self.lines())?;
-        Ok([HEAD, &self.route.checksum(&packed), &packed].concat())
+        self.route.seal(&self.lines())
     }
 
     fn lines(&self) -> String {
@@ -422,9 +430,7 @@ mod tests {
 
     /// What is wrong with lines that a batch does not have.
     fn fault_of(lines: &str) -> Fault {
-        let packed = pack(lines).unwrap();
-        let bytes = [HEAD, &route(7).checksum(&packed), &packed].concat();
-        Batch::read(&bytes, &route(7), &partition()).unwrap_err().why
+        Batch::read(&route(7).seal(lines).unwrap(), &route(7), &partition()).unwrap_err().why
     }
 
     #[test]

@@ -1,0 +1,16 @@
+//! The lines of a batch are refused, or are a batch that is written and read as the same.
+#![no_main]
+
+use archive::cluster::{Batch, Mode, Partition, Route};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|lines: &str| {
+    let partition = Partition { cluster: "c".to_owned(), number: 1, count: 1, mode: Mode::Exchange };
+    let route = Route { cluster: "c".to_owned(), from: 2, to: 1, number: 7 };
+    let bytes = route.seal(lines).expect("there is memory");
+    let Ok(batch) = Batch::read(&bytes, &route, &partition) else { return };
+    let written = batch.write().expect("there is memory");
+    let again = Batch::read(&written, &route, &partition).expect("it was written by a batch");
+    assert_eq!((again.epoch, again.named(), again.cash()), (batch.epoch, batch.named(), batch.cash()));
+    assert_eq!(again.write().expect("there is memory"), written);
+});

@@ -129,10 +129,10 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The fields of the `metadata` record. Names that Heritrix uses have its meaning.
+    /// The fields of the `metadata` record, all links as one of as many lines. Names that Heritrix uses have its meaning.
     #[must_use]
     pub fn to_fields(&self) -> Vec<(String, String)> {
-        let mut fields = Vec::with_capacity(8 + self.links.len());
+        let mut fields = Vec::with_capacity(FIELDS.len());
         let mut put = |name: &str, value: String| fields.push((name.to_owned(), value));
         if let Some(via) = &self.via {
             put("via", via.clone());
@@ -184,8 +184,8 @@ impl Facts {
         for problem in self.problems.iter().take(PROBLEMS_MAX) {
             put(PROBLEM, one_line(problem, TITLE_CHARACTERS_MAX));
         }
-        for link in &self.links {
-            put(OUTLINK, link_field(link));
+        if !self.links.is_empty() {
+            put(OUTLINK, link_lines(&self.links));
         }
         fields
     }
@@ -226,7 +226,7 @@ impl Facts {
                 FIELD_IMPORTED => facts.imported = Some(value.clone()),
                 FIELD_ERASED => facts.erased = Erasure::from_field(value),
                 PROBLEM => facts.problems.push(value.clone()),
-                OUTLINK => facts.links.extend(read_link(value)),
+                OUTLINK => facts.links.extend(value.lines().filter_map(read_link)),
                 _ => {}
             }
         }
@@ -266,25 +266,30 @@ impl Erasure {
 }
 
 /// A page has a hundred of these: no formatting machinery.
-fn link_field(link: &OutLink) -> String {
-    let context = link.kind.context();
-    let mut value =
-        String::with_capacity(link.url.len() + 3 + context.len() + 2 + NOFOLLOW.len() + TEMPLATE.len());
-    value.push_str(&link.url);
-    value.push(' ');
-    value.push(link.kind.hop());
-    value.push(' ');
-    value.push_str(context);
-    for (is_said, word) in [(link.nofollow, NOFOLLOW), (link.template, TEMPLATE)] {
-        if is_said {
-            value.push(' ');
-            value.push_str(word);
+fn link_lines(links: &[OutLink]) -> String {
+    /// What usually follows a URL.
+    const BESIDE_BYTES: usize = 24;
+    let mut lines = String::with_capacity(links.iter().map(|link| link.url.len() + BESIDE_BYTES).sum());
+    for link in links {
+        if !lines.is_empty() {
+            lines.push('\n');
+        }
+        lines.push_str(&link.url);
+        lines.push(' ');
+        lines.push(link.kind.hop());
+        lines.push(' ');
+        lines.push_str(link.kind.context());
+        for (is_said, word) in [(link.nofollow, NOFOLLOW), (link.template, TEMPLATE)] {
+            if is_said {
+                lines.push(' ');
+                lines.push_str(word);
+            }
+        }
+        if let Some(seconds) = link.modified {
+            lines.push_str(&format!(" {MODIFIED}{seconds}"));
         }
     }
-    if let Some(seconds) = link.modified {
-        value.push_str(&format!(" {MODIFIED}{seconds}"));
-    }
-    value
+    lines
 }
 
 fn read_link(value: &str) -> Option<OutLink> {
@@ -330,6 +335,14 @@ mod tests {
     #[test]
     fn facts_are_read_back_as_they_were_written() {
         let url = "http://a.test/b".to_owned();
+        let link = OutLink {
+            hash: url_hash(&url),
+            url,
+            kind: LinkKind::all().next().unwrap(),
+            nofollow: true,
+            modified: Some(1_700_000_000),
+            template: true,
+        };
         let facts = Facts {
             via: Some("http://a.test/".to_owned()),
             hops: "LLE".to_owned(),
@@ -353,14 +366,7 @@ mod tests {
             }),
             imported: Some("old.warc.gz".to_owned()),
             problems: vec!["cut".to_owned(), "odd".to_owned()],
-            links: vec![OutLink {
-                hash: url_hash(&url),
-                url,
-                kind: LinkKind::all().next().unwrap(),
-                nofollow: true,
-                modified: Some(1_700_000_000),
-                template: true,
-            }],
+            links: vec![link.clone(), OutLink { nofollow: false, modified: None, ..link }],
         };
         let fields = facts.to_fields();
         assert_eq!(Facts::from_fields(&fields), facts);

@@ -50,7 +50,8 @@ pub struct CaptureGroup {
     pub payload_digest: Option<Digest>,
     /// Values of `WARC-Protocol`, such as `http/1.1` and `tls/1.3`.
     pub protocols: Vec<String>,
-    /// Fields of the metadata record in their order, names may repeat: `via`, `hopsFromSeed`, `outlink`, …
+    /// Fields of the metadata record in their order, names may repeat: `via`, `hopsFromSeed`, `outlink`, … A value of several
+    /// lines becomes as many fields.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -335,19 +336,21 @@ fn metadata_fields(group: &CaptureGroup) -> Vec<u8> {
     let mut line = |name: &str, value: &str| {
         text.push_str(name);
         text.push_str(": ");
-        if memchr::memchr2(b'\r', b'\n', value.as_bytes()).is_none() {
-            text.push_str(value);
-        } else {
-            value.split(['\r', '\n']).for_each(|part| text.push_str(part));
-        }
+        text.push_str(value);
         text.push_str("\r\n");
     };
     for (name, value) in &group.metadata {
-        line(name, value);
+        let mut start = 0;
+        for end in memchr::memchr2_iter(b'\r', b'\n', value.as_bytes()).chain([value.len()]) {
+            if end > start || value.is_empty() {
+                line(name, &value[start..end]);
+            }
+            start = end + 1;
+        }
     }
     if let CaptureBody::NotModified { head, .. } = &group.body {
         for http_line in crate::warc::text(head).lines().filter(|line| !line.is_empty()) {
-            line(FIELD_HTTP_HEAD, http_line);
+            line(FIELD_HTTP_HEAD, &http_line.replace('\r', ""));
         }
     }
     text.into_bytes()

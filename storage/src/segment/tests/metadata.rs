@@ -39,3 +39,17 @@ fn what_was_noted_is_found_after_main_records_and_from_the_start() {
         }
     }
 }
+
+#[test]
+fn a_value_of_several_lines_is_a_field_for_each() {
+    let archive = Archive::new(Codec::Zstd);
+    let (mut segments, _) = archive.open();
+    let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let metadata = vec![field("via", ""), field("outlink", "a\nb\r\nvia: c\n"), field("hopsFromSeed", "L")];
+    let appended = append(&mut segments, vec![CaptureGroup { metadata, ..response(1, b"x") }]);
+    segments.sync().expect("sync");
+    let found = segments.reader().metadata(appended[0].main).expect("read");
+    let expected =
+        [("via", ""), ("outlink", "a"), ("outlink", "b"), ("outlink", "via: c"), ("hopsFromSeed", "L")];
+    assert_eq!(found, expected.map(|(name, value)| field(name, value)));
+}

@@ -282,6 +282,9 @@ fn merge_segments(path: &[u8]) -> Vec<u8> {
 
 /// ASP.NET sessions in the path: `/(S(24 characters))/` and `/(24 characters)/` before a name with `.aspx`.
 fn without_path_session(path: Vec<u8>) -> Vec<u8> {
+    if memchr::memmem::find(&path, b".aspx").is_none() {
+        return path;
+    }
     let ends: Vec<usize> = (0..path.len()).filter(|&at| path[at] == b'/').collect();
     for pair in ends.windows(2).rev() {
         let (start, end) = (pair[0] + 1, pair[1]);
@@ -402,6 +405,7 @@ fn unescape_repeatedly(text: &[u8]) -> Vec<u8> {
 
 /// Decodes each escape once; none when there is none.
 fn unescape(text: &[u8]) -> Option<Vec<u8>> {
+    memchr::memchr(b'%', text)?;
     let hex = |at: usize| text.get(at).and_then(|&byte| char::from(byte).to_digit(16));
     let mut decoded = Vec::with_capacity(text.len());
     let mut changed = false;

@@ -59,12 +59,15 @@ pub(crate) struct Outlinks {
 
 impl Outlinks {
     pub(crate) fn new(base: &Url, encoding: &'static Encoding, limits: &Limits) -> Self {
+        /// Links that are expected: a usual page has some more.
+        const EXPECTED: usize = 64;
+        let expected = limits.links_max.min(EXPECTED);
         Self {
             resolver: Resolver::new(base.clone(), encoding),
-            seen: HashMap::default(),
+            seen: HashMap::with_capacity_and_hasher(expected, HashedAlready::default()),
             salt: 0,
-            places: HashMap::default(),
-            links: Vec::new(),
+            places: HashMap::with_capacity_and_hasher(expected, HashedAlready::default()),
+            links: Vec::with_capacity(expected),
             in_template: false,
             buffer: String::with_capacity(128),
             links_max: limits.links_max,

@@ -84,6 +84,7 @@ impl<'a> Markup<'a> {
     }
 
     /// The next text or tag; none at the end, or when the last tag is cut.
+    #[inline]
     pub(crate) fn next_token(&mut self) -> Option<Token<'a, '_>> {
         loop {
             let start = self.at;
@@ -182,11 +183,13 @@ impl<'a> Markup<'a> {
         &self.text[start..]
     }
 
+    #[inline]
     fn rest(&self) -> &'a [u8] {
         &self.text.as_bytes()[self.at..]
     }
 
     /// Moves to the `<` of a tag, comment or declaration, or to the end and says so.
+    #[inline]
     fn skip_text(&mut self) -> Option<()> {
         while let Some(found) = memchr::memchr(b'<', self.rest()) {
             self.at += found;
@@ -202,6 +205,7 @@ impl<'a> Markup<'a> {
         None
     }
 
+    #[inline]
     fn is_at_tag(&self) -> bool {
         let rest = self.rest();
         let name = 1 + usize::from(rest.get(1) == Some(&b'/'));
@@ -230,6 +234,7 @@ impl<'a> Markup<'a> {
         Some(())
     }
 
+    #[inline]
     fn tag(&mut self) -> Option<Tag<'a, '_>> {
         self.attributes.clear();
         let text = self.text;

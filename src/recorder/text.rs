@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_storage::{State, StateError, UrlId};
@@ -81,18 +82,45 @@ impl Text {
 /// What links have said, by hashes: a menu says the same on every page, and once is enough. With a document that is replaced
 /// goes what it alone said, until the index is rebuilt. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said(Arc<Mutex<HashSet<u64, HashedAlready>>>);
+pub(crate) struct Said(Arc<Remembered>);
+
+#[derive(Debug)]
+struct Remembered {
+    all: Mutex<HashSet<u64, HashedAlready>>,
+    /// Some of the newest, each at a place of its own: menus are found here, close by.
+    newest: Box<[AtomicU64]>,
+}
+
+impl Default for Remembered {
+    fn default() -> Self {
+        let newest = (0..Said::NEWEST).map(|_| AtomicU64::new(0)).collect();
+        Self { all: Mutex::default(), newest }
+    }
+}
 
 impl Said {
     /// Link texts that are remembered; with more, all are forgotten, and some are indexed again.
     const MAX: usize = 1 << 20;
 
+    /// As many as fit into a processor's own memory.
+    const NEWEST: usize = 1 << 12;
+
     fn leave_new<T>(&self, links: &mut Vec<T>, hash: impl Fn(&T) -> u64) {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.len() >= Self::MAX {
-            said.clear();
+        let Remembered { all, newest } = &*self.0;
+        links.retain(|link| {
+            let hash = hash(link);
+            let place = &newest[hash as usize % Self::NEWEST];
+            let is_new = place.load(Ordering::Relaxed) != hash;
+            if is_new {
+                place.store(hash, Ordering::Relaxed);
+            }
+            is_new
+        });
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= Self::MAX {
+            all.clear();
         }
-        links.retain(|link| said.insert(hash(link)));
+        links.retain(|link| all.insert(hash(link)));
     }
 }
 

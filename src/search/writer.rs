@@ -26,6 +26,9 @@ pub const TEXT_BYTES_MAX: usize = 512 * 1024;
 /// Documents whose merged segment would be larger than this many are not merged any more.
 const MERGED_DOCUMENTS_MAX: usize = 5_000_000;
 
+/// Bytes that a number takes in the engine's queue.
+const NUMBER_BYTES: usize = 8;
+
 /// How much the writer may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -155,13 +158,26 @@ impl Writer {
         if document.replaces {
             self.remove(document.page);
         }
-        let mut entry = TantivyDocument::new();
+        let labels = format!("{}\n{}", cut(&document.title), document.headings);
+        let mut links = String::with_capacity(document.links.iter().map(|(_, text)| text.len() + 1).sum());
+        for (_, text) in &document.links {
+            links.push_str(text);
+            links.push('\n');
+        }
+        let texts = [
+            (self.fields.url, document.url.as_str()),
+            (self.fields.title, cut(&document.title)),
+            (self.fields.body, cut(&document.text)),
+            (self.fields.elements, &document.elements),
+            (self.fields.places, &document.elements),
+            (self.fields.labels, &labels),
+            (self.fields.links, &links),
+        ];
+        let bytes = texts.iter().map(|(_, text)| text.len()).sum::<usize>();
+        let mut entry = TantivyDocument::with_capacity(bytes + NUMBER_BYTES * (document.links.len() + 1));
+        texts.iter().for_each(|(field, text)| entry.add_text(*field, text));
         entry.add_u64(self.fields.page, u64::from(document.page.0));
-        entry.add_text(self.fields.url, &document.url);
-        entry.add_text(self.fields.title, cut(&document.title));
-        entry.add_text(self.fields.body, cut(&document.text));
-        entry.add_text(self.fields.elements, &document.elements);
-        entry.add_text(self.fields.places, &document.elements);
+        document.links.iter().for_each(|(target, _)| entry.add_u64(self.fields.targets, target.0.into()));
         if let Some(structure) = &document.structure {
             entry.add_text(self.fields.structure, structures::to_text(structure));
         }
@@ -169,18 +185,6 @@ impl Writer {
             let column = self.writer.index().schema().get_field(schema::VERSION);
             entry.add_u64(column.map_err(|source| Error::of(&self.folder, source))?, version);
         }
-        let labels = format!("{}\n{}", cut(&document.title), document.headings);
-        entry.add_text(self.fields.labels, &labels);
-        let mut links = String::new();
-        for (target, text) in &document.links {
-            entry.add_u64(self.fields.targets, u64::from(target.0));
-            links.push_str(text);
-            links.push('\n');
-        }
-        entry.add_text(self.fields.links, &links);
-        let texts =
-            [document.url.len(), document.title.len(), labels.len(), document.elements.len(), links.len()];
-        let bytes = texts.iter().sum::<usize>() + document.text.len().min(TEXT_BYTES_MAX);
         let held = Backlog::hold(&self.backlog, bytes, self.backlog_bytes_max);
         let added = self.writer.add_document(Waiting { entry, _held: held });
         added.map(drop).map_err(|source| Error::of(&self.folder, source))

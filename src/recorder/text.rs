@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_storage::{State, StateError, UrlId};
@@ -82,20 +81,13 @@ impl Text {
 /// What links have said, by hashes: a menu says the same on every page, and once is enough. With a document that is replaced
 /// goes what it alone said, until the index is rebuilt. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said(Arc<Remembered>);
+pub(crate) struct Said(Arc<Mutex<Remembered>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Remembered {
-    all: Mutex<HashSet<u64, HashedAlready>>,
+    all: HashSet<u64, HashedAlready>,
     /// Some of the newest, each at a place of its own: menus are found here, close by.
-    newest: Box<[AtomicU64]>,
-}
-
-impl Default for Remembered {
-    fn default() -> Self {
-        let newest = (0..Said::NEWEST).map(|_| AtomicU64::new(0)).collect();
-        Self { all: Mutex::default(), newest }
-    }
+    newest: Vec<u64>,
 }
 
 impl Said {
@@ -106,21 +98,17 @@ impl Said {
     const NEWEST: usize = 1 << 12;
 
     fn leave_new<T>(&self, links: &mut Vec<T>, hash: impl Fn(&T) -> u64) {
-        let Remembered { all, newest } = &*self.0;
-        links.retain(|link| {
-            let hash = hash(link);
-            let place = &newest[hash as usize % Self::NEWEST];
-            let is_new = place.load(Ordering::Relaxed) != hash;
-            if is_new {
-                place.store(hash, Ordering::Relaxed);
-            }
-            is_new
-        });
-        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Remembered { all, newest } = &mut *remembered;
         if all.len() >= Self::MAX {
             all.clear();
         }
-        links.retain(|link| all.insert(hash(link)));
+        newest.resize(Self::NEWEST, 0);
+        links.retain(|link| {
+            let hash = hash(link);
+            let before = std::mem::replace(&mut newest[hash as usize % Self::NEWEST], hash);
+            before != hash && all.insert(hash)
+        });
     }
 }
 

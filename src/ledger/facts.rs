@@ -129,7 +129,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The fields of the `metadata` record, all links as one of as many lines. Names that Heritrix uses have its meaning.
+    /// The fields of the `metadata` record; links are the lines of one. Names that Heritrix uses have its meaning.
     #[must_use]
     pub fn to_fields(&self) -> Vec<(String, String)> {
         let mut fields = Vec::with_capacity(FIELDS.len());
@@ -271,9 +271,6 @@ fn link_lines(links: &[OutLink]) -> String {
     const BESIDE_BYTES: usize = 24;
     let mut lines = String::with_capacity(links.iter().map(|link| link.url.len() + BESIDE_BYTES).sum());
     for link in links {
-        if !lines.is_empty() {
-            lines.push('\n');
-        }
         lines.push_str(&link.url);
         lines.push(' ');
         lines.push(link.kind.hop());
@@ -288,6 +285,7 @@ fn link_lines(links: &[OutLink]) -> String {
         if let Some(seconds) = link.modified {
             lines.push_str(&format!(" {MODIFIED}{seconds}"));
         }
+        lines.push('\n');
     }
     lines
 }

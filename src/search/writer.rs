@@ -26,7 +26,7 @@ pub const TEXT_BYTES_MAX: usize = 512 * 1024;
 /// Documents whose merged segment would be larger than this many are not merged any more.
 const MERGED_DOCUMENTS_MAX: usize = 5_000_000;
 
-/// Bytes that a number takes in the engine's queue.
+/// Bytes that a number, or the length of a text, takes in the engine's queue, at most.
 const NUMBER_BYTES: usize = 8;
 
 /// How much the writer may use.
@@ -174,7 +174,9 @@ impl Writer {
             (self.fields.links, &links),
         ];
         let bytes = texts.iter().map(|(_, text)| text.len()).sum::<usize>();
-        let mut entry = TantivyDocument::with_capacity(bytes + NUMBER_BYTES * (document.links.len() + 1));
+        // With the numbers of the page and its version.
+        let numbers = texts.len() + document.links.len() + 2;
+        let mut entry = TantivyDocument::with_capacity(bytes + NUMBER_BYTES * numbers);
         texts.iter().for_each(|(field, text)| entry.add_text(*field, text));
         entry.add_u64(self.fields.page, u64::from(document.page.0));
         document.links.iter().for_each(|(target, _)| entry.add_u64(self.fields.targets, target.0.into()));

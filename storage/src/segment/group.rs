@@ -331,7 +331,11 @@ fn imported_block<'a>(group: &CaptureGroup, record: &'a ImportedRecord, id: &str
 
 /// The metadata record's content: `name: value` lines (WARC/1.1 annex A, application/warc-fields).
 fn metadata_fields(group: &CaptureGroup) -> Vec<u8> {
-    let length = group.metadata.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+    let lengths = group.metadata.iter().map(|(name, value)| {
+        let lines = 1 + memchr::memchr_iter(b'\n', value.as_bytes()).count();
+        lines * (name.len() + 4) + value.len()
+    });
+    let length = lengths.sum();
     let mut text = String::with_capacity(length);
     let mut line = |name: &str, value: &str| {
         text.push_str(name);

@@ -33,6 +33,6 @@ macro_rules! targets {
 }
 
 targets! {
-    answers batch catalogue cdxj css dictionary_frame feed graph html http_message query robots segment_recovery sitemap state topic
-    wacz warc_file warc_head xml
+    answers batch catalogue cdxj css dictionary_frame feed graph html http_message query robots segment_recovery sitemap
+    state topic wacz warc_file warc_head xml
 }

@@ -27,8 +27,6 @@ const WAY_MAX: usize = 32;
 /// Parts that add less to the log-odds of a page are not listed.
 const PART_MIN: f64 = 0.05;
 
-const SECONDS_PER_DAY: f64 = 86_400.0;
-
 /// What is known of a URL; times are UTC.
 #[derive(Debug, Clone, Serialize)]
 pub struct Why {
@@ -372,10 +370,7 @@ fn next_visit(
     let state = store.state();
     let choice = Choice::new(RefreshRules::kept(state)?, weights);
     let Some(turn) = due::turn(store, credits, &choice, id, fetches_per_day, now)? else { return Ok(None) };
-    let last = state.visit(id)?.and_then(|visit| DateTime::from_timestamp(i64::from(visit.last_seen), 0));
-    let wait =
-        chrono::TimeDelta::try_milliseconds((turn.interval * SECONDS_PER_DAY * 1000.0).min(1e17) as i64);
-    let due = wait.filter(|_| turn.interval.is_finite()).and_then(|wait| last?.checked_add_signed(wait));
+    let due = state.visit(id)?.and_then(|visit| due::due(&visit, turn.interval));
     Ok(Some(NextVisit {
         policy: turn.policy,
         changes_per_day: turn.changes_per_day,

@@ -17,6 +17,7 @@ mod unread;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use archive_storage::{Page, ROWS_TOGETHER, State, UrlId, Visit};
 use chrono::{DateTime, Utc};
@@ -31,7 +32,8 @@ use crate::refresh::rate::{ChangeObservations, RatePrior};
 
 pub use idle::Idle;
 pub use rules::{RefreshRules, Weighing, WeightError, Weights};
-pub(super) use turn::turn;
+pub use turn::{Timetable, TimetableError};
+pub(super) use turn::{due, turn};
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;
 
@@ -110,7 +112,7 @@ impl<'a> Source<'a> {
 
     fn survey(self, prior: RatePrior, now: DateTime<Utc>) -> Survey<'a> {
         let Self { state, credits, choice, .. } = self;
-        Survey { state, credits, aliases: AliasImportance::default(), choice, prior, now }
+        Survey { state, credits, aliases: Arc::default(), choice, prior, now }
     }
 
     /// Whether the archive at this place answers for a page's site.
@@ -223,7 +225,7 @@ impl Candidate {
 struct Survey<'a> {
     state: &'a State,
     credits: &'a Credits,
-    aliases: AliasImportance,
+    aliases: Arc<AliasImportance>,
     choice: &'a Choice,
     prior: RatePrior,
     now: DateTime<Utc>,

@@ -1,10 +1,15 @@
-//! When the turn of one page comes: what the refresh's policy says of it now, and how long it lets it wait in the long run.
+//! When the turn of a page comes: what the refresh's policy says of it now, and how long it lets it wait in the long run.
 
-use archive_storage::{Page, Store, UrlId, Visit};
-use chrono::{DateTime, Utc};
+use std::sync::Arc;
 
-use super::{Best, Choice, SECONDS_PER_DAY, Source, learned};
-use crate::ledger::{AliasImportance, Credits};
+use archive_storage::{Page, State, Store, UrlId, Visit};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{
+    Best, Candidate, Choice, RefreshRules, SECONDS_PER_DAY, Source, Survey, WeightError, Weights, learned,
+};
+use crate::decisions::Decisions;
+use crate::ledger::{AliasImportance, CreditError, Credits};
 use crate::prepared::{self, rates_of_others};
 use crate::recorder::RecorderError;
 use crate::refresh::budget::Rule;
@@ -52,62 +57,176 @@ pub(in crate::selection) fn turn(
 ) -> Result<Option<Turn>, RecorderError> {
     let state = store.state();
     let Some(visit) = state.visit(page)? else { return Ok(None) };
-    let (step, visits, aliases) = compared(store)?;
-    let observed: Vec<_> =
-        visits.iter().filter_map(|(_, page, visit)| rates_of_others(page, visit)).collect();
-    let prior = RatePrior::learned(&observed);
-    let mut survey = Source::alone(state, credits, choice, &[]).survey(prior, now);
+    let compared = compared(store)?;
+    let mut survey = Source::alone(state, credits, choice, &[]).survey(compared.prior(), now);
     let Some(own) = survey.candidate(page, &state.page(page)?, &visit)? else { return Ok(None) };
-    survey.aliases = aliases;
-    let rules = &choice.rules;
-    // Policies that go by due dates of their own have no rule; the oldest refresh there is stands for them.
-    let by = rules.policy.rule().unwrap_or(Rule::Xyleme);
-    let own_value = own.value(by);
-    let (mut pages, mut oldest, mut ahead) = (Vec::new(), now.timestamp(), 0);
-    for (page, record, visit) in &visits {
-        let Some(candidate) = survey.candidate(*page, record, visit)? else { continue };
-        pages.push((candidate.weight, candidate.rate));
-        ahead += usize::from(candidate.value(by) > own_value);
-        oldest = oldest.min(i64::from(visit.first_seen));
-    }
-    let of = pages.len();
-    let days = ((now.timestamp() - oldest) as f64 / SECONDS_PER_DAY).max(1.0);
-    let per_day = fetches_per_day.unwrap_or(state.totals().captures as f64 / days);
-    let sharing: Vec<(f64, f64)> = pages.into_iter().step_by(of.div_ceil(SHARING).max(1)).collect();
-    let budget = per_day * sharing.len() as f64 / (of * step).max(1) as f64;
-    let shortest = rules.shortest_days();
-    let price = by.price(&sharing, budget.max(f64::MIN_POSITIVE), shortest, 1.0);
+    let (market, others) = Market::of(&mut survey, &compared, fetches_per_day)?;
+    let (rules, step, of) = (&choice.rules, compared.step, others.len());
     let before = match rules.policy.simple() {
         None if step == 1 => {
             let order = Best::of_all(learned::best(&[survey], of)?, of);
             order.iter().position(|(_, other)| *other == page).unwrap_or(order.len())
         }
-        _ => ahead * step,
+        _ => {
+            let own_value = own.value(market.rule);
+            others.iter().filter(|other| other.value(market.rule) > own_value).count() * step
+        }
     };
     Ok(Some(Turn {
         policy: rules.policy.to_string(),
         changes_per_day: own.rate,
-        fetches_per_day: per_day,
-        interval: own.rule(by).interval(own.weight, own.rate, price).max(shortest),
+        fetches_per_day: market.fetches_per_day,
+        interval: market.interval(&own),
         before: before as u64,
         of: (of * step) as u64,
         is_estimate: step > 1,
     }))
 }
 
-/// The visits that a page's own is compared with, of how many each stands, and what is known of their aliases: of an archive that
-/// was closed, a sample is ready.
+/// What a fetch costs where all pages share a budget.
+#[derive(Clone, Copy, Debug)]
+struct Market {
+    rule: Rule,
+    fetches_per_day: f64,
+    price: f64,
+    /// Days that pass before any page is fetched again.
+    shortest: f64,
+}
+
+impl Market {
+    /// That of the pages that are compared, and these pages.
+    fn of(
+        survey: &mut Survey<'_>,
+        compared: &Compared,
+        fetches_per_day: Option<f64>,
+    ) -> Result<(Self, Vec<Candidate>), CreditError> {
+        survey.aliases = Arc::clone(&compared.aliases);
+        let (now, rules) = (survey.now.timestamp(), &survey.choice.rules);
+        let (mut others, mut oldest) = (Vec::new(), now);
+        for (page, record, visit) in &compared.visits {
+            let Some(candidate) = survey.candidate(*page, record, visit)? else { continue };
+            others.push(candidate);
+            oldest = oldest.min(i64::from(visit.first_seen));
+        }
+        let of = others.len();
+        let days = ((now - oldest) as f64 / SECONDS_PER_DAY).max(1.0);
+        let fetches_per_day = fetches_per_day.unwrap_or(survey.state.totals().captures as f64 / days);
+        let sharing: Vec<(f64, f64)> = others
+            .iter()
+            .step_by(of.div_ceil(SHARING).max(1))
+            .map(|candidate| (candidate.weight, candidate.rate))
+            .collect();
+        let budget = fetches_per_day * sharing.len() as f64 / (of * compared.step).max(1) as f64;
+        // Policies that go by due dates of their own have no rule; the oldest refresh there is stands for them.
+        let rule = rules.policy.rule().unwrap_or(Rule::Xyleme);
+        let shortest = rules.shortest_days();
+        let price = rule.price(&sharing, budget.max(f64::MIN_POSITIVE), shortest, 1.0);
+        Ok((Self { rule, fetches_per_day, price, shortest }, others))
+    }
+
+    /// Days from one fetch of a page to the next; infinite for one that is given up.
+    fn interval(&self, page: &Candidate) -> f64 {
+        let interval = page.rule(self.rule).interval(page.weight, page.rate, self.price);
+        interval.max(self.shortest)
+    }
+}
+
+/// Why it is not known when pages are due.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimetableError {
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Recorder(#[from] RecorderError),
+    /// The books cannot be read.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// What pages weigh cannot be read.
+    #[error(transparent)]
+    Weight(#[from] WeightError),
+}
+
+/// When each page is due, if refreshes go on as the archive has been fetched so far.
+#[derive(Debug)]
+pub struct Timetable {
+    credits: Credits,
+    choice: Choice,
+    aliases: Arc<AliasImportance>,
+    prior: RatePrior,
+    market: Market,
+    now: DateTime<Utc>,
+}
+
+impl Timetable {
+    /// That of an archive, by its own rules and by what people decided.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn of(store: &Store, now: DateTime<Utc>) -> Result<Self, TimetableError> {
+        let state = store.state();
+        let rules = RefreshRules::kept(state)?;
+        let weights = Weights::read(store.path(), &rules.weight)?
+            .with_decisions(state, Decisions::read(store.path()).map_err(RecorderError::from)?)?;
+        let (credits, choice) = (Credits::open(state)?, Choice::new(rules, weights));
+        let compared = compared(store)?;
+        let prior = compared.prior();
+        let mut survey = Source::alone(state, &credits, &choice, &[]).survey(prior, now);
+        let (market, _) = Market::of(&mut survey, &compared, None)?;
+        Ok(Self { aliases: Arc::default(), prior, market, now, credits, choice })
+    }
+
+    /// When a page is due; nothing for what cannot be refreshed, and for a page that is given up.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn due(
+        &self,
+        state: &State,
+        (page, record): (UrlId, &Page),
+        visit: &Visit,
+    ) -> Result<Option<DateTime<Utc>>, CreditError> {
+        let Self { credits, choice, prior, now, .. } = self;
+        let aliases = Arc::clone(&self.aliases);
+        let survey = Survey { state, credits, aliases, choice, prior: *prior, now: *now };
+        let candidate = survey.candidate(page, record, visit)?;
+        Ok(candidate.and_then(|candidate| due(visit, self.market.interval(&candidate))))
+    }
+}
+
+/// When a page is due whose turn comes every so many days; nothing for one that is given up.
+pub(in crate::selection) fn due(visit: &Visit, interval: f64) -> Option<DateTime<Utc>> {
+    let last = DateTime::from_timestamp(i64::from(visit.last_seen), 0)?;
+    let wait = TimeDelta::try_milliseconds((interval * SECONDS_PER_DAY * 1000.0).min(1e17) as i64)?;
+    interval.is_finite().then(|| last.checked_add_signed(wait))?
+}
+
+/// The visits that a page's own is compared with.
+struct Compared {
+    /// Of how many each stands.
+    step: usize,
+    visits: Vec<(UrlId, Page, Visit)>,
+    /// What is known of their aliases.
+    aliases: Arc<AliasImportance>,
+}
+
+impl Compared {
+    fn prior(&self) -> RatePrior {
+        let observed = self.visits.iter().filter_map(|(_, page, visit)| rates_of_others(page, visit));
+        RatePrior::learned(&observed.collect::<Vec<_>>())
+    }
+}
+
+/// Of an archive that was closed, a sample is ready.
 fn compared(store: &Store) -> Result<Compared, RecorderError> {
     let state = store.state();
     let is_large = state.visit_count() > WHOLE_MAX;
     let step = if is_large { prepared::sample_step(state) as usize } else { 1 };
     if is_large && let Some(sample) = prepared::sample(store)? {
         let aliases = sample.iter().filter_map(|row| row.alias.map(|importance| (row.url, importance)));
-        let aliases = AliasImportance::known(aliases.collect());
-        return Ok((step, sample.into_iter().map(|row| (row.url, row.page, row.visit)).collect(), aliases));
+        let aliases = Arc::new(AliasImportance::known(aliases.collect()));
+        let visits = sample.into_iter().map(|row| (row.url, row.page, row.visit)).collect();
+        return Ok(Compared { step, visits, aliases });
     }
     let visits = state.visits_with_pages((0..).step_by(step)).collect::<Result<_, _>>()?;
-    Ok((step, visits, AliasImportance::default()))
+    Ok(Compared { step, visits, aliases: Arc::default() })
 }
-
-type Compared = (usize, Vec<(UrlId, Page, Visit)>, AliasImportance);

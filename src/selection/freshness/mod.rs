@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::due::{RefreshRules, WeightError, Weights};
 use crate::ledger::{AliasImportance, CreditError, Credits, announcement_trust};
 use crate::prepared::archive_prior;
-use crate::refresh::rate::ChangeObservations;
+use crate::refresh::rate::{ChangeObservations, RatePrior};
 
 pub use belief::Belief;
 pub use observed::{Observed, observe};
@@ -52,6 +52,47 @@ impl PageModel {
     pub fn announced_days(&self) -> f64 {
         -(1.0 - self.announced).ln() / self.belief.per_day
     }
+}
+
+/// What is believed of a copy, apart from what its page is worth.
+struct CopyModel {
+    belief: Belief,
+    age: f64,
+    announced: f64,
+}
+
+impl CopyModel {
+    /// Of a page's copy; nothing without one, and after an answer that was an error.
+    fn of(
+        state: &State,
+        prior: &RatePrior,
+        (id, visit): (UrlId, &Visit),
+        now: DateTime<Utc>,
+    ) -> Result<Option<Self>, CreditError> {
+        if visit.versions == 0 || visit.status >= 400 {
+            return Ok(None);
+        }
+        let since = current_at(state, id, visit)?;
+        Ok(Some(Self {
+            belief: ChangeObservations::from_bytes(&visit.extension).rate(prior).into(),
+            age: ((now.timestamp() as f64 - since) / SECONDS_PER_DAY).max(0.0),
+            announced: if visit.announced == 0 { 0.0 } else { announcement_trust(visit) },
+        }))
+    }
+}
+
+/// The probability that the copy of a page is unchanged; nothing without one, and after an answer that was an error.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn fresh(
+    state: &State,
+    prior: &RatePrior,
+    copy: (UrlId, &Visit),
+    now: DateTime<Utc>,
+) -> Result<Option<f64>, CreditError> {
+    let copy = CopyModel::of(state, prior, copy, now)?;
+    Ok(copy.map(|copy| copy.belief.fresh(copy.age) * (1.0 - copy.announced)))
 }
 
 /// Why copies cannot be read.
@@ -120,19 +161,13 @@ fn copies_among(
     let (mut copies, aliases) = (Vec::new(), AliasImportance::default());
     for visit in state.visits_with_pages((0..).step_by(step)) {
         let (id, page, visit) = visit?;
-        if !is_meant(id) || visit.versions == 0 || visit.status >= 400 {
+        let Some(importance) = credits.importance(&page, Some(&visit)).filter(|_| is_meant(id)) else {
             continue;
-        }
-        let Some(importance) = credits.importance(&page, Some(&visit)) else { continue };
-        let since = current_at(state, id, &visit)?;
-        copies.push(PageModel {
-            id,
-            importance,
-            weight: weights.of(state, credits, &aliases, (id, &page), &visit)?.unwrap_or(importance),
-            belief: ChangeObservations::from_bytes(&visit.extension).rate(&prior).into(),
-            age: ((now.timestamp() as f64 - since) / SECONDS_PER_DAY).max(0.0),
-            announced: if visit.announced == 0 { 0.0 } else { announcement_trust(&visit) },
-        });
+        };
+        let Some(copy) = CopyModel::of(state, &prior, (id, &visit), now)? else { continue };
+        let CopyModel { belief, age, announced } = copy;
+        let weight = weights.of(state, credits, &aliases, (id, &page), &visit)?.unwrap_or(importance);
+        copies.push(PageModel { id, importance, weight, belief, age, announced });
     }
     Ok(copies)
 }

@@ -18,7 +18,7 @@ use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
 /// Conditions of every sort on what columns have, and some on what they have not.
-const CONDITIONS: [&str; 135] = [
+const CONDITIONS: [&str; 140] = [
     "importance > 1.5",
     "importance <= 0.7",
     "importance between 0.2 and 0.9",
@@ -96,6 +96,11 @@ const CONDITIONS: [&str; 135] = [
     "changed since 2020-01-01 until MIDDLE",
     "change_rate > 0.02",
     "change_rate between 0.004 and 0.04",
+    "freshness > 0.5",
+    "freshness is empty or not freshness < 0.9",
+    "next_visit > 2020-01-01 and depth > 1",
+    "next_visit is not empty",
+    "next_visit is empty and captures > 0",
     "duplicates",
     "links to (page depth = 1)",
     "via contains \"1\"",

@@ -395,7 +395,9 @@ fn what_several_archives_cannot_answer_as_one_is_refused_and_what_is_missing_is_
     let overlapping = [both[0], again[0].path.as_path()];
     ask(&overlapping, "count pages").refused(1, &["have both captured pages of s0.test", "ask each alone"]);
     start(command("search", &overlapping).arg("archive")).wait().refused(1, &["captured pages of s0.test"]);
-    for own in ["rating", "verdict", "tags", "collections", "rated by", "change rate"] {
+    for own in
+        ["rating", "verdict", "tags", "collections", "rated by", "change rate", "freshness", "next visit"]
+    {
         let query = format!("page select url, {own}");
         ask(&both, &query).refused(2, &["is each archive's own: ask one archive for it"]);
         ask(&both[..1], &query).succeeded();

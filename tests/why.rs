@@ -1,6 +1,7 @@
 //! `archive why` knows of every URL how it was found and what became of it, also of those that were never asked for.
 
 use archive_testweb::Config;
+use chrono::DateTime;
 use serde_json::Value;
 
 use crate::support::program::start;
@@ -101,6 +102,45 @@ fn every_visit_is_listed_with_the_rules_of_its_time() {
         assert!(visit["robots"]["time"].as_str() <= visit["time"].as_str(), "{visit}");
     }
     assert_eq!(archive.json("why", &["--visits", "1", child]), visits[..1]);
+}
+
+#[test]
+fn queries_say_what_is_expected_of_pages() {
+    let served = TestWeb::start(Config::plain(94, 2, 40));
+    let archive = Archive::new();
+    start(&mut archive.crawl(&served.web.seeds(2), &served.at_once())).wait().succeeded();
+    let refresh = ["--budget", "20", "--shortest", "0s"];
+    start(archive.command("refresh").args(refresh).args(served.at_once())).wait().succeeded();
+
+    let rows = archive.json("query", &["page captures > 0 select url, freshness, next visit limit 1000"]);
+    let due: Vec<&Value> = rows.iter().filter(|row| !row["next_visit"].is_null()).collect();
+    assert!(due.len() > 20, "{rows:?}");
+    for row in due.iter().step_by(9) {
+        let (data, _) = why(&archive, row["url"].as_str().unwrap());
+        let time = |value: &Value| DateTime::parse_from_rfc3339(value.as_str().unwrap()).unwrap();
+        let apart = (time(&row["next_visit"]) - time(&data["next_visit"]["due"])).num_seconds();
+        assert!(apart.abs() < 60, "{row} {data}");
+    }
+
+    let copies: Vec<f64> = rows.iter().filter_map(|row| row["freshness"].as_f64()).collect();
+    assert!(copies.iter().all(|fresh| (0.9..=1.0).contains(fresh)), "{rows:?}");
+    let reported = archive.json::<&str>("freshness", &[]).remove(0)["expected"].clone();
+    // What has no importance has a copy, too, and is not counted there.
+    assert!(copies.len() as u64 >= reported["pages"].as_u64().unwrap(), "{reported}");
+
+    for (condition, expected) in [
+        ("next visit is not empty", due.len()),
+        ("next visit > 2020-01-01", due.len()),
+        ("next visit < 2020-01-01", 0),
+        ("freshness <= 1", copies.len()),
+        ("freshness < 0.5", 0),
+    ] {
+        let found = archive.json("query", &[&format!("count pages {condition}")]);
+        assert_eq!(found[0]["count"], expected, "{condition}");
+    }
+    archive
+        .run("query", &["page select freshness as of 2020-01-01"])
+        .refused(2, &["not known as of another time"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use archive_grammar::{Relation, Target};
 use archive_storage::{
     CaptureId, HostId, Page, SiteId, State, StateError, Store, TextCache, TitleCursor, UrlId, Visit,
 };
+use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use super::Plan;
@@ -37,6 +38,7 @@ use crate::ledger::{CreditError, language};
 use crate::parse::{Structure, Validity};
 use crate::prepared::{Answers, BySite, Column as Stored, Pages, Prepared, PreparedError, SiteSums};
 use crate::refresh::rate::RatePrior;
+use crate::selection::Timetable;
 use crate::topics::TopicError;
 
 /// Why an archive has no rows.
@@ -110,6 +112,10 @@ pub struct ArchiveRows<'a> {
     pub(super) topics: Topics,
     /// The change rate that all visits suggest; computed when first asked for.
     pub(super) prior: OnceLock<RatePrior>,
+    /// When pages are due, likewise.
+    pub(super) timetable: OnceLock<Timetable>,
+    /// The time as of which something is expected.
+    pub(super) now: DateTime<Utc>,
     /// The query that runs over them.
     pub(super) running: Arc<Running>,
     /// Whether other archives are asked with it: then one of these may answer for a site.
@@ -190,6 +196,8 @@ impl<'a> ArchiveRows<'a> {
             topics: Topics::of(store.path())?,
             site_sums: OnceLock::new(),
             prior: OnceLock::new(),
+            timetable: OnceLock::new(),
+            now: Utc::now(),
             running: Arc::default(),
             has_others: false,
         })

@@ -20,6 +20,8 @@ use crate::ledger::{FIELD_FETCH_MS, Facts, LinkCode, Refusal, capture_flags, pag
 use crate::parse::{DocumentKind, LinkKind};
 use crate::prepared::{self, Prepared, archive_prior};
 use crate::refresh::rate::{ChangeObservations, RatePrior};
+use crate::selection::Timetable;
+use crate::selection::freshness::fresh;
 
 /// Pages of which it is remembered whether their captures are shown, while all captures are read.
 const PAGES_REMEMBERED: usize = 1 << 16;
@@ -45,11 +47,14 @@ impl ArchiveRows<'_> {
                 let target = links.iter().find(|link| is_redirect(link.kind)).map(|link| link.target);
                 self.shown_url(target)?.into()
             }
-            PageDetail::ChangeRate => {
-                let Some(visit) = self.known(page.id)?.1.filter(|_| page.captures > 0) else {
-                    return Ok(Value::Empty);
-                };
-                ChangeObservations::from_bytes(&visit.extension).rate(self.prior()?).per_day.into()
+            PageDetail::ChangeRate | PageDetail::Freshness | PageDetail::NextVisit => {
+                let (known, visit) = self.known(page.id)?;
+                let Some(visit) = visit.filter(|_| page.captures > 0) else { return Ok(Value::Empty) };
+                match detail {
+                    PageDetail::Freshness => fresh(state, self.prior()?, (page.id, &visit), self.now)?.into(),
+                    PageDetail::NextVisit => self.timetable()?.due(state, (page.id, &known), &visit)?.into(),
+                    _ => ChangeObservations::from_bytes(&visit.extension).rate(self.prior()?).per_day.into(),
+                }
             }
         })
     }
@@ -64,6 +69,15 @@ impl ArchiveRows<'_> {
             None => archive_prior(&[self.state])?,
         };
         Ok(self.prior.get_or_init(|| prior))
+    }
+
+    /// When pages are due.
+    pub(super) fn timetable(&self) -> Found<&Timetable> {
+        if let Some(timetable) = self.timetable.get() {
+            return Ok(timetable);
+        }
+        let timetable = Timetable::of(self.store, self.now)?;
+        Ok(self.timetable.get_or_init(|| timetable))
     }
 
     /// The URL of a page, unless it is hidden.

@@ -37,6 +37,8 @@ pub(crate) enum Column {
     Refusal,
     Redirect,
     ChangeRate,
+    Freshness,
+    NextVisit,
     Rating,
     Verdict,
     Tags,
@@ -131,7 +133,7 @@ const fn known(
 }
 
 /// Every field but the named ones.
-pub(crate) const KNOWN: [Known; 55] = {
+pub(crate) const KNOWN: [Known; 57] = {
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
     [
@@ -177,6 +179,22 @@ pub(crate) const KNOWN: [Known; 55] = {
         known(Column::Refusal, "refusal", P, Choice, Look, "why it is not fetched"),
         known(Column::Redirect, "redirect", P, Text, Look, "the URL to which it redirects"),
         known(Column::ChangeRate, "change_rate", P, Number, Look, "expected changes a day"),
+        known(
+            Column::Freshness,
+            "freshness",
+            P,
+            Number,
+            Look,
+            "how probably its page has not changed since, from 0 to 1",
+        ),
+        known(
+            Column::NextVisit,
+            "next_visit",
+            P,
+            Time,
+            Look,
+            "when a refresh is due, if as much is fetched a day as so far",
+        ),
         known(Column::Rating, "rating", PSH, Number, Look, "the mean of people's ratings, 1 to 4"),
         known(Column::Verdict, "verdict", PSH, Choice, Look, "what people decided on it"),
         known(Column::Tags, "tags", PSH, Text, Look, "its tags, in order, as in `law, open data`"),
@@ -388,6 +406,11 @@ impl Column {
         matches!(self, Self::Root | Self::Namespace | Self::Doctype | Self::WellFormed | Self::Valid)
     }
 
+    /// Whether it is expected of a page by what its fetches, and those of other pages, have shown.
+    pub(crate) fn is_expected(self) -> bool {
+        matches!(self, Self::ChangeRate | Self::Freshness | Self::NextVisit)
+    }
+
     /// Whether people decide it.
     pub(crate) fn is_decided(self) -> bool {
         matches!(self, Self::Rating | Self::Verdict | Self::Tags | Self::Collections | Self::RatedBy)
@@ -396,12 +419,12 @@ impl Column {
     /// Whether archives that are asked together may each have another value for the same page: what people decided in each, and
     /// what its other pages make likely.
     pub(crate) fn is_of_one_archive(self) -> bool {
-        self.is_decided() || self == Self::ChangeRate
+        self.is_decided() || self.is_expected()
     }
 
     /// Whether only today's value is known, so that it cannot be asked for as of another time.
     pub(crate) fn is_of_today(self) -> bool {
-        self.is_decided() || matches!(self, Self::Refusal | Self::Redirect | Self::ChangeRate)
+        self.is_decided() || self.is_expected() || matches!(self, Self::Refusal | Self::Redirect)
     }
 }
 

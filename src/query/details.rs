@@ -145,4 +145,8 @@ pub enum PageDetail {
     Redirect,
     /// Expected changes a day.
     ChangeRate,
+    /// How probably the copy is unchanged.
+    Freshness,
+    /// When a refresh is due.
+    NextVisit,
 }

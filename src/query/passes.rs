@@ -12,13 +12,13 @@ use super::archive_related::each_of;
 use super::calculated::{Apart, Given, Table};
 use super::columns::{Column, Path, Via};
 use super::expr::Subject as _;
-use super::filter::{Filter, Ranges, TextTest, TextTestKind};
+use super::filter::{Filter, TextTest, TextTestKind};
 use super::hits::Hits;
 use super::prefilter::{Passes, Test};
 use super::rows::{Row, Rows as _, RowsError};
 use super::subject::World;
 use super::text_tests::OnText;
-use super::visit_tests;
+use super::visit_tests::Expected;
 use crate::decisions::Subject;
 use crate::ledger::SiteRule;
 use crate::prepared::{Column as Stored, Facts};
@@ -41,10 +41,10 @@ impl ArchiveRows<'_> {
 }
 
 impl Passes for ArchiveRows<'_> {
-    fn rated(&self, ranges: &Ranges<f64>) -> Found<Vec<UrlId>> {
+    fn expected(&self, test: Expected<'_>) -> Found<Vec<UrlId>> {
         let began = Instant::now();
-        let found = visit_tests::rated(self.state, &self.running, self.prior()?, ranges)?;
-        self.running.note(|seen| seen.passed("all visits: change_rate", found.len() as u64, began.elapsed()));
+        let found = self.pages_expected(test)?;
+        self.running.note(|seen| seen.passed(test.name(), found.len() as u64, began.elapsed()));
         Ok(found)
     }
 

@@ -22,7 +22,7 @@ use super::numbers::{Number, number, times};
 use super::rows::RowsError;
 use super::running::Running;
 use super::text_tests::{OnText, Titles, Urls};
-use super::visit_tests::Changes;
+use super::visit_tests::{Changes, Expected};
 use crate::ledger::{SiteRule, capture_flags};
 use crate::prepared::{BySite, Column as Stored, Pages, Prepared};
 
@@ -41,8 +41,8 @@ pub(super) struct Known<'a, 'h> {
 
 /// What takes more than columns: passes over all pages, sites or the like.
 pub(super) trait Passes {
-    /// The pages whose change rates are in some ranges, by rising number.
-    fn rated(&self, ranges: &Ranges<f64>) -> Result<Vec<UrlId>, RowsError>;
+    /// The pages of which something is expected that a test holds for, by rising number.
+    fn expected(&self, test: Expected<'_>) -> Result<Vec<UrlId>, RowsError>;
     /// Whether a condition on a field that is a URL of a page holds for each page, if that is known.
     fn led(&self, field: Column, test: &TextTest) -> Result<Option<Vec<bool>>, RowsError>;
     /// Whether a condition on the structure of documents alone holds or may hold for each page, and whether all of them are known.
@@ -189,6 +189,11 @@ impl<'a> Test<'a> {
 
     /// The test that is equivalent to a filter.
     fn exact(filter: &Filter, known: Known<'a, '_>) -> Result<Option<Self>, RowsError> {
+        if known.target == Target::Pages
+            && let Some(test) = Expected::of(filter)
+        {
+            return Ok(Some(Self::Passed(known.passes.expected(test)?)));
+        }
         let each = |parts: &[Filter]| -> Result<Option<Vec<Self>>, RowsError> {
             parts.iter().map(|part| Self::exact(part, known)).collect()
         };
@@ -199,11 +204,6 @@ impl<'a> Test<'a> {
             },
             Filter::Any(parts) => each(parts)?.map(Self::Any),
             Filter::Not(part) => Self::exact(part, known)?.map(|test| Self::Not(Box::new(test))),
-            Filter::Number(expr, ranges)
-                if known.target == Target::Pages && plain(expr) == Some(Column::ChangeRate) =>
-            {
-                Some(Self::Passed(known.passes.rated(ranges)?))
-            }
             Filter::Number(expr, ranges) => plain(expr)
                 .and_then(|column| number(column, known.target))
                 .map(|number| Self::Between(number, ranges.0.clone())),

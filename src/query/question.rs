@@ -43,7 +43,8 @@ impl<'a> Question<'a> {
     /// # Errors
     /// As [`Question::new`], and when two of them have captured pages of one site.
     pub fn of(archives: Vec<(&'a Store, Access)>, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
-        let rows = Together::new(archives).map_err(|error| Error::Rows(error.into()))?;
+        let mut rows = Together::new(archives).map_err(|error| Error::Rows(error.into()))?;
+        rows.expect_at(now);
         let of_several = rows.are_several();
         let plan = Plan::parse(text, &Context { now, of_several, ..Context::of(&rows) })?;
         Ok(Self { rows, plan, of_all: None })
@@ -65,7 +66,8 @@ impl<'a> Question<'a> {
     /// # Errors
     /// As [`Question::new`], and [`Error::NotOfEach`].
     pub fn of_each(store: &'a Store, access: Access, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
-        let rows = Together::new(vec![(store, access)]).map_err(|error| Error::Rows(error.into()))?;
+        let mut rows = Together::new(vec![(store, access)]).map_err(|error| Error::Rows(error.into()))?;
+        rows.expect_at(now);
         let plan = Plan::parse(text, &Context { now, zone: Zone::Utc, ..Context::of(&rows) })?;
         plan.expect_of_each()?;
         Ok(Self { rows, plan, of_all: None })

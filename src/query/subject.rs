@@ -235,6 +235,8 @@ impl<'a> World<'a> {
             Column::Refusal => detail(PageDetail::Refusal)?,
             Column::Redirect => detail(PageDetail::Redirect)?,
             Column::ChangeRate => detail(PageDetail::ChangeRate)?,
+            Column::Freshness => detail(PageDetail::Freshness)?,
+            Column::NextVisit => detail(PageDetail::NextVisit)?,
             column if column.is_of_structure() => {
                 if page.status.is_some_and(|status| status != 200) {
                     return Ok(Value::Empty);

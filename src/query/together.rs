@@ -100,6 +100,11 @@ impl<'a> Together<'a> {
         self.parts.iter_mut().for_each(|part| part.rows.running = Arc::clone(&self.running));
     }
 
+    /// Lets what is expected of pages be as of this time, in place of that when they were opened.
+    pub(super) fn expect_at(&mut self, now: DateTime<Utc>) {
+        self.parts.iter_mut().for_each(|part| part.rows.now = now);
+    }
+
     /// Whether these are several archives, or one of several.
     #[must_use]
     pub fn are_several(&self) -> bool {

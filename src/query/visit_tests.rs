@@ -6,31 +6,117 @@ use chrono::DateTime;
 use rayon::prelude::*;
 
 use super::Instant;
+use super::archive::ArchiveRows;
 use super::block_rows::Rows;
-use super::filter::Ranges;
-use super::prefilter::Test;
+use super::columns::Column;
+use super::filter::{Filter, Ranges};
+use super::prefilter::{Test, plain};
 use super::rows::RowsError;
 use super::running::Running;
 use crate::ledger::capture_flags;
 use crate::prepared::Prepared;
-use crate::refresh::rate::{ChangeObservations, RatePrior};
+use crate::refresh::rate::ChangeObservations;
+use crate::selection::freshness::fresh;
 
 type Found<T> = Result<T, RowsError>;
 
-/// The pages whose change rates are in some ranges: one pass over all visits, on all processors.
-pub(super) fn rated(
+/// A condition on what is expected of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Expected<'a> {
+    /// Its change rate is in some ranges.
+    Rate(&'a Ranges<f64>),
+    /// Its freshness is.
+    Freshness(&'a Ranges<f64>),
+    /// It is due within some times.
+    Due(&'a Ranges<Instant>),
+    /// It is due at some time.
+    EverDue,
+}
+
+impl<'a> Expected<'a> {
+    /// What a filter asks, if it is one of these.
+    pub(super) fn of(filter: &'a Filter) -> Option<Self> {
+        match filter {
+            Filter::Number(expr, ranges) => match plain(expr)? {
+                Column::ChangeRate => Some(Self::Rate(ranges)),
+                Column::Freshness => Some(Self::Freshness(ranges)),
+                _ => None,
+            },
+            Filter::Time(expr, ranges) if plain(expr)? == Column::NextVisit => Some(Self::Due(ranges)),
+            Filter::Known(expr) if plain(expr)? == Column::NextVisit => Some(Self::EverDue),
+            _ => None,
+        }
+    }
+
+    /// The pass, as a query is explained.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Rate(_) => "all visits: change_rate",
+            Self::Freshness(_) => "all visits: freshness",
+            Self::Due(_) | Self::EverDue => "all visits: next_visit",
+        }
+    }
+}
+
+impl ArchiveRows<'_> {
+    /// The pages that a condition holds for: one pass over all visits, on all processors.
+    pub(super) fn pages_expected(&self, test: Expected<'_>) -> Found<Vec<UrlId>> {
+        match test {
+            Expected::Rate(ranges) => {
+                let prior = self.prior()?;
+                self.pages_by_visit(|_, visit| {
+                    Ok(ranges.has(&ChangeObservations::from_bytes(&visit.extension).rate(prior).per_day))
+                })
+            }
+            Expected::Freshness(ranges) => {
+                let (state, prior, now) = (self.state, self.prior()?, self.now);
+                self.pages_by_visit(|page, visit| {
+                    Ok(fresh(state, prior, (page, visit), now)?.is_some_and(|fresh| ranges.has(&fresh)))
+                })
+            }
+            Expected::Due(ranges) => self.pages_due(|due| ranges.has(&due)),
+            Expected::EverDue => self.pages_due(|_| true),
+        }
+    }
+
+    fn pages_by_visit(&self, holds: impl Fn(UrlId, &Visit) -> Found<bool> + Sync) -> Found<Vec<UrlId>> {
+        let state = self.state;
+        pages_of_parts(state, &self.running, |first| {
+            let mut found = Vec::new();
+            for visit in state.visits(first).take(ROWS_TOGETHER) {
+                let (page, visit) = visit?;
+                if visit.captures > 0 && holds(page, &visit)? {
+                    found.push(page);
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    fn pages_due(&self, holds: impl Fn(Instant) -> bool + Sync) -> Found<Vec<UrlId>> {
+        let (state, timetable) = (self.state, self.timetable()?);
+        pages_of_parts(state, &self.running, |first| {
+            let mut found = Vec::new();
+            for visit in state.visits_with_pages(first..).take(ROWS_TOGETHER) {
+                let (page, record, visit) = visit?;
+                if timetable.due(state, (page, &record), &visit)?.is_some_and(&holds) {
+                    found.push(page);
+                }
+            }
+            Ok(found)
+        })
+    }
+}
+
+/// What is found in each part of all visits, by rising number.
+fn pages_of_parts(
     state: &State,
     running: &Running,
-    prior: &RatePrior,
-    ranges: &Ranges<f64>,
+    of_part: impl Fn(u32) -> Found<Vec<UrlId>> + Sync,
 ) -> Found<Vec<UrlId>> {
-    let rate = |visit: &Visit| ChangeObservations::from_bytes(&visit.extension).rate(prior).per_day;
-    let of_part = |first: u32| -> Found<Vec<UrlId>> {
+    let of_part = |first: u32| {
         running.check()?;
-        let visits = state.visits(first).take(ROWS_TOGETHER).filter(|visit| {
-            visit.as_ref().map_or(true, |(_, visit)| visit.captures > 0 && ranges.has(&rate(visit)))
-        });
-        Ok(visits.map(|visit| visit.map(|(page, _)| page)).collect::<Result<_, _>>()?)
+        of_part(first)
     };
     let mut pages = state.visit_parts().into_par_iter().map(of_part).collect::<Found<Vec<_>>>()?.concat();
     pages.par_sort_unstable();

@@ -216,7 +216,8 @@ impl Compared {
     }
 }
 
-/// Of an archive that was closed, a sample is ready.
+/// What pages of an archive are compared with: all of its visits, or of a large archive a sample, which is ready if the archive was
+/// closed.
 fn compared(store: &Store) -> Result<Compared, RecorderError> {
     let state = store.state();
     let is_large = state.visit_count() > WHOLE_MAX;

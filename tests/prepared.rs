@@ -4,7 +4,7 @@ use std::fs;
 
 use archive::access::Access;
 use archive::ledger::{Credits, capture_flags, page_flags};
-use archive::prepared::{self, Sampled};
+use archive::prepared::{self, KnownPages, Sampled};
 use archive::query::{Answer, ArchiveRows, Context, Plan, Question};
 use archive::recorder;
 use archive::refresh::rate::RatePrior;
@@ -474,6 +474,9 @@ fn explanations_name_the_columns_that_decide() {
         let what = format!("pages by prepared columns, which decide: {columns}");
         assert_eq!(seen["steps"][0]["what"], what, "{condition}: {seen}");
     }
+    // What is calculated once for all rows is a value.
+    let seen = archive.json("query", &["count pages next_visit < today + 7 days", "--explain"]).remove(0);
+    assert_eq!(seen["steps"][0]["what"], "all visits: next_visit", "{seen}");
 }
 
 /// Whatever searches find is counted, grouped and put first by columns, too.
@@ -565,6 +568,32 @@ fn the_sample_says_what_the_tables_say() {
         };
         assert_eq!(row, Sampled { url, page, visit, alias });
     }
+}
+
+#[test]
+fn pages_are_weighed_by_columns_as_by_tables() {
+    let (_served, archive) = crawled();
+    let known = |store: &Store| KnownPages::read(store.state(), store.path()).unwrap();
+    assert!(known(&Store::read_only(&archive.path).unwrap()).is_none(), "small archives have no columns");
+    prepare(&archive);
+    let mut store = Store::open(&archive.path).unwrap();
+    let pages = known(&store).unwrap();
+    let credits = Credits::open(store.state()).unwrap();
+    let visits: Vec<_> = store.state().visits_with_pages(0..).map(Result::unwrap).collect();
+    let (mut aliases, mut others) = (0, 0);
+    for (url, page, visit) in &visits {
+        let own = pages.page(*url).unwrap();
+        assert_eq!((own.flags, own.host), (page.flags, page.host));
+        let importance = match page.flags.has_any(page_flags::ALIAS) {
+            true => credits.importance_of(store.state(), *url).unwrap(),
+            false => credits.importance(page, Some(visit)),
+        };
+        assert_eq!(pages.importance(*url), importance);
+        *if page.flags.has_any(page_flags::ALIAS) { &mut aliases } else { &mut others } += 1;
+    }
+    assert!(aliases > 0 && others > 0, "{aliases} aliases, {others} other pages");
+    store.state_mut().update_page(visits[0].0, |page| page.depth += 1).unwrap();
+    assert!(known(&store).is_none(), "the columns are of the checkpoint, not of what was changed since");
 }
 
 /// Blocks of captures in which nothing changed are taken over from the file before; it is as if it were made anew.

@@ -2,10 +2,7 @@
 
 use std::process::ExitCode;
 
-use archive::decisions::Decisions;
-use archive::selection::{
-    self, FocusReport, NextVisit, RefreshRules, RobotsAnswer, StoredVisit, Weights, Why,
-};
+use archive::selection::{self, FocusReport, NextVisit, RobotsAnswer, StoredVisit, Weights, Why};
 use archive::texts::Language;
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
@@ -62,10 +59,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let weights = Weights::read(&args.archive.path, &RefreshRules::kept(store.state())?.weight)?
-        .with_decisions(store.state(), Decisions::read(&args.archive.path)?)?;
-    let why =
-        selection::why(&store, &access, id, weights, args.fetches_per_day, Utc::now(), Language::English)?;
+    let (weights, now) = (Weights::kept(&store)?, Utc::now());
+    let why = selection::why(&store, &access, id, weights, args.fetches_per_day, now, Language::English)?;
     if args.json {
         output::json_line(&why)?;
     } else {

@@ -12,7 +12,7 @@ use super::{AskError, NodeError};
 use crate::access::Access;
 use crate::query::{Limits, Plan};
 use crate::selection::RefreshRules;
-use crate::selection::freshness::{Belief, PageModel, copies_of};
+use crate::selection::freshness::{Belief, CopyModel, PageModel, copies_of};
 use crate::selection::plan::{SAMPLE_MAX, Sample};
 
 /// Which copies are asked for.
@@ -60,7 +60,7 @@ pub(super) fn copies(
     let all = copies_of(store, pages.as_ref(), instant(*now)?)?;
     let chosen = every.map(|(left_out, step)| all.iter().skip(left_out).step_by(step.max(1)));
     let copies = chosen.into_iter().flatten().take(SAMPLE_MAX).map(|copy| {
-        let PageModel { id, importance, weight, belief, age, announced } = *copy;
+        let PageModel { id, importance, weight, copy: CopyModel { belief, age, announced } } = *copy;
         let numbers = [importance, weight, belief.per_day, belief.shape, age, announced].map(f64::to_bits);
         let [a, b, c, d, e, f] = numbers;
         [u64::from(id.0), a, b, c, d, e, f]
@@ -80,7 +80,8 @@ fn checked([id, numbers @ ..]: [u64; COLUMNS]) -> Option<PageModel> {
     let is_sound = numbers.iter().all(|number| number.is_finite() && *number >= 0.0);
     let is_copy = is_sound && per_day > 0.0 && shape > 0.0 && announced < 1.0;
     let id = UrlId(u32::try_from(id).ok()?);
-    is_copy.then_some(PageModel { id, importance, weight, belief: Belief { per_day, shape }, age, announced })
+    let copy = CopyModel { belief: Belief { per_day, shape }, age, announced };
+    is_copy.then_some(PageModel { id, importance, weight, copy })
 }
 
 impl Asked<'_> {

@@ -10,6 +10,7 @@ mod by_site;
 mod captures;
 mod facts;
 mod file;
+mod known;
 mod prior;
 mod redirects;
 mod sample;
@@ -32,6 +33,7 @@ pub use captures::{capture_kind, size};
 pub use facts::{Facts, KINDS_END, Pages, is_page, kind, seen};
 pub use file::{BLOCK_ROWS, PreparedError};
 use file::{Packed, Reader, Stamp, Writer};
+pub use known::KnownPages;
 pub use prior::{PRIOR_FILE, archive_prior, is_signal, prior, rates_of_others};
 use redirects::Redirects;
 pub(crate) use redirects::each_list;
@@ -368,7 +370,11 @@ fn stamp(state: &State, rows: u32, columns: usize) -> Stamp {
 
 /// A file of an archive, if it is of the checkpoint that is read.
 fn open(store: &Store, file: &str, of: Stamp) -> Result<Option<Reader>, PreparedError> {
-    let reader = Reader::open(&store.path().join(file))?;
+    open_in(store.path(), file, of)
+}
+
+fn open_in(archive: &Path, file: &str, of: Stamp) -> Result<Option<Reader>, PreparedError> {
+    let reader = Reader::open(&archive.join(file))?;
     Ok(reader.filter(|reader| reader.stamp() == of))
 }
 
@@ -405,7 +411,12 @@ impl Prepared {
     /// # Errors
     /// When the file is damaged.
     pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
-        Ok(open(store, FILE, of_pages(store.state()))?.map(|file| Self { file, order: None }))
+        Self::open_of(store.state(), store.path())
+    }
+
+    /// The same of the archive in a folder, by its state.
+    fn open_of(state: &State, archive: &Path) -> Result<Option<Self>, PreparedError> {
+        Ok(open_in(archive, FILE, of_pages(state))?.map(|file| Self { file, order: None }))
     }
 
     /// Those of its captures.

@@ -52,7 +52,9 @@ impl ArchiveRows<'_> {
                 let Some(visit) = visit.filter(|_| page.captures > 0) else { return Ok(Value::Empty) };
                 match detail {
                     PageDetail::Freshness => fresh(state, self.prior()?, (page.id, &visit), self.now)?.into(),
-                    PageDetail::NextVisit => self.timetable()?.due(state, (page.id, &known), &visit)?.into(),
+                    PageDetail::NextVisit => {
+                        self.timetable()?.turns(state).due((page.id, &known), &visit)?.into()
+                    }
                     _ => ChangeObservations::from_bytes(&visit.extension).rate(self.prior()?).per_day.into(),
                 }
             }

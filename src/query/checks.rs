@@ -32,6 +32,23 @@ enum Other<T> {
     Expr(Typed),
 }
 
+/// A value with an order that may come out of a calculation.
+trait Calculated: Clone + PartialOrd {
+    fn of(value: &Value) -> Option<Self>;
+}
+
+impl Calculated for f64 {
+    fn of(value: &Value) -> Option<Self> {
+        value.as_number()
+    }
+}
+
+impl Calculated for Instant {
+    fn of(value: &Value) -> Option<Self> {
+        if let Value::Time(time) = value { Some(*time) } else { None }
+    }
+}
+
 impl<'a> Checker<'a> {
     pub(crate) fn new(text: &'a str, columns: Columns<'a>, context: &'a Context<'a>, is_past: bool) -> Self {
         let typing = Typing {
@@ -111,8 +128,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A check of values that have an order. A value may itself be a range (a day); with `closed` its end belongs to it.
-    fn ordered<T: Clone + PartialOrd>(
+    /// A check of values that have an order. A value may itself be a range (a day); with `closed` its end belongs to it. They are
+    /// read as they are written, or from the result of a calculation that is the same for all rows.
+    fn ordered<T: Calculated>(
         &mut self,
         left: &Typed,
         check: &Spanned<Check>,
@@ -204,7 +222,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The right side of a comparison: a value, or something that each row has.
-    fn other<T>(
+    fn other<T: Calculated>(
         &mut self,
         left: &Typed,
         other: &Spanned<Written>,
@@ -229,7 +247,10 @@ impl<'a> Checker<'a> {
         if !same_sort(left.kind, right.kind) {
             return Err(unsuitable(&self.typing, left, &other.span, sort(right.kind)));
         }
-        Ok(Other::Expr(right))
+        Ok(match right.expr.constant().as_ref().and_then(T::of) {
+            Some(value) => Other::Range(value.clone()..value),
+            None => Other::Expr(right),
+        })
     }
 
     /// `changed since …`, which says that something changed, and not when it was seen first; of another time, that it is in it.
@@ -243,12 +264,9 @@ impl<'a> Checker<'a> {
             let read = |typing: &Typing<'_>, other: &Spanned<Written>| time(typing, left, other);
             match self.other(left, written, read)? {
                 Other::Range(range) => Ok(range),
-                Other::Expr(right) => match right.expr.constant() {
-                    Some(Value::Time(time)) => Ok(time..time),
-                    _ => Err(self
-                        .typing
-                        .mistake(&right.span, "since and until take times that are the same for all rows")),
-                },
+                Other::Expr(right) => Err(self
+                    .typing
+                    .mistake(&right.span, "since and until take times that are the same for all rows")),
             }
         };
         let from = limit(from)?;

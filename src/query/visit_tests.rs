@@ -94,12 +94,14 @@ impl ArchiveRows<'_> {
     }
 
     fn pages_due(&self, holds: impl Fn(Instant) -> bool + Sync) -> Found<Vec<UrlId>> {
-        let (state, timetable) = (self.state, self.timetable()?);
+        let state = self.state;
+        let turns = self.timetable()?.turns(state);
+        turns.expect_all()?;
         pages_of_parts(state, &self.running, |first| {
             let mut found = Vec::new();
-            for visit in state.visits_with_pages(first..).take(ROWS_TOGETHER) {
+            for visit in turns.visits(first) {
                 let (page, record, visit) = visit?;
-                if timetable.due(state, (page, &record), &visit)?.is_some_and(&holds) {
+                if turns.due((page, &record), &visit)?.is_some_and(&holds) {
                     found.push(page);
                 }
             }

@@ -21,8 +21,8 @@ pub use agenda::agenda;
 pub use budget::Budgets;
 pub(crate) use budget::UnderWay;
 pub use due::{
-    Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Source, Timetable, TimetableError, Weighing,
-    WeightError, Weights, most_obsolete, refreshable,
+    Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Source, Timetable, TimetableError, Turns, Weighing,
+    WeightError, Weights, most_obsolete,
 };
 pub use focus::{FocusMode, FocusPolicy, UnknownMode};
 pub(crate) use focus::{Focused, is_redirect};

@@ -107,9 +107,9 @@ impl<'a> Sample<'a> {
     /// What runs by `ranking` will buy.
     #[must_use]
     pub fn forecast(&self, ranking: &Ranking, runs: &Runs) -> Forecast {
-        let mut ages: Vec<f64> = self.pages.iter().map(|page| page.age).collect();
+        let mut ages: Vec<f64> = self.pages.iter().map(|page| page.copy.age).collect();
         // What an announcement adds to an age, until the page is fetched.
-        let mut announced: Vec<f64> = self.pages.iter().map(|page| page.announced_days()).collect();
+        let mut announced: Vec<f64> = self.pages.iter().map(|page| page.copy.announced_days()).collect();
         let mut scores: Vec<(f64, usize)> = Vec::with_capacity(self.pages.len());
         let weight: f64 = self.pages.iter().map(|page| page.importance).sum();
         let (mut fresh, mut fresh_alike, mut outdated, mut fetched, mut owed) = (0.0, 0.0, 0.0, 0, 0.0);
@@ -125,7 +125,7 @@ impl<'a> Sample<'a> {
                     self.pages.iter().enumerate().filter(|(place, _)| ages[*place] >= ranking.shortest);
                 scores.extend(ripe.map(|(place, page)| {
                     let age = ages[place] + announced[place];
-                    (ranking.by.value(page.weight, page.belief.per_day, age), place)
+                    (ranking.by.value(page.weight, page.copy.belief.per_day, age), place)
                 }));
                 let budget = budget.min(scores.len());
                 if budget < scores.len() {
@@ -138,11 +138,11 @@ impl<'a> Sample<'a> {
             }
             for (place, page) in self.pages.iter().enumerate() {
                 let (from, to) = (ages[place], ages[place] + span);
-                let is_true = (-announced[place] * page.belief.per_day).exp();
-                let mean = page.belief.fresh_between(from, to) * is_true;
+                let is_true = (-announced[place] * page.copy.belief.per_day).exp();
+                let mean = page.copy.belief.fresh_between(from, to) * is_true;
                 fresh += page.importance * mean;
                 fresh_alike += mean;
-                outdated += page.importance * page.belief.outdated_days(f64::midpoint(from, to));
+                outdated += page.importance * page.copy.belief.outdated_days(f64::midpoint(from, to));
                 ages[place] = to;
             }
         }
@@ -185,16 +185,14 @@ mod tests {
 
     use super::{Ranking, Runs, Sample};
     use crate::refresh::budget::Rule;
-    use crate::selection::freshness::{Belief, PageModel};
+    use crate::selection::freshness::{Belief, CopyModel, PageModel};
 
     fn pages(count: u32, rate: f64) -> Vec<PageModel> {
         let page = |number: u32| PageModel {
             id: UrlId(number),
             importance: 1.0,
             weight: 1.0,
-            belief: Belief::sure(rate),
-            age: f64::from(number % 10),
-            announced: 0.0,
+            copy: CopyModel { belief: Belief::sure(rate), age: f64::from(number % 10), announced: 0.0 },
         };
         (0..count).map(page).collect()
     }
@@ -219,7 +217,7 @@ mod tests {
         for (number, page) in pages.iter_mut().enumerate() {
             page.importance = 1.0 + (number % 7) as f64;
             page.weight = page.importance;
-            page.belief = Belief { per_day: 0.01 * (1 + number % 13) as f64, shape: 2.0 };
+            page.copy.belief = Belief { per_day: 0.01 * (1 + number % 13) as f64, shape: 2.0 };
         }
         let sample = Sample::of(&pages);
         let runs = Runs { budget: 0.0, every: 1.0, days: 30.0 };

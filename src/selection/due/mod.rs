@@ -10,6 +10,7 @@ mod decided;
 mod folders;
 mod idle;
 mod learned;
+mod lookup;
 mod rules;
 mod turn;
 mod unread;
@@ -19,20 +20,19 @@ use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive_storage::{Page, ROWS_TOGETHER, State, UrlId, Visit};
+use archive_storage::{Page, PageFlags, ROWS_TOGETHER, State, StateError, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
-use crate::ledger::{
-    AliasImportance, CreditError, Credits, announcement_trust, page_flags as flags, part_of,
-};
+use crate::ledger::{CreditError, Credits, announcement_trust, page_flags as flags, part_of};
 use crate::prepared::{archive_prior, is_signal};
 use crate::refresh::budget::Rule;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 
 pub use idle::Idle;
+use lookup::Lookup;
 pub use rules::{RefreshRules, Weighing, WeightError, Weights};
-pub use turn::{Timetable, TimetableError};
+pub use turn::{Timetable, TimetableError, Turns};
 pub(super) use turn::{due, turn};
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;
@@ -69,21 +69,22 @@ pub struct Choice {
     pub rules: RefreshRules,
     /// What pages weigh.
     pub weights: Weights,
-    /// Where due folders are kept, and from how many fetched pages on; without it each choice looks at all pages.
-    folders: Option<(PathBuf, u64)>,
+    /// The folder of the archive, and from how many fetched pages on due folders are kept there; without it each choice looks at
+    /// all pages.
+    archive: Option<(PathBuf, u64)>,
 }
 
 impl Choice {
     /// By these rules and weights, with a pass over all pages.
     #[must_use]
     pub fn new(rules: RefreshRules, weights: Weights) -> Self {
-        Self { rules, weights, folders: None }
+        Self { rules, weights, archive: None }
     }
 
     /// For the archive in this folder, which keeps due folders from so many fetched pages on, usually [`FOLDERS_FROM`].
     #[must_use]
     pub fn with_folders(self, archive: &Path, from: u64) -> Self {
-        Self { folders: Some((archive.join(FOLDERS_FILE), from)), ..self }
+        Self { archive: Some((archive.to_owned(), from)), ..self }
     }
 }
 
@@ -112,7 +113,7 @@ impl<'a> Source<'a> {
 
     fn survey(self, prior: RatePrior, now: DateTime<Utc>) -> Survey<'a> {
         let Self { state, credits, choice, .. } = self;
-        Survey { state, credits, aliases: Arc::default(), choice, prior, now }
+        Survey { state, credits, lookup: Arc::default(), choice, prior, now }
     }
 
     /// Whether the archive at this place answers for a page's site.
@@ -225,7 +226,7 @@ impl Candidate {
 struct Survey<'a> {
     state: &'a State,
     credits: &'a Credits,
-    aliases: Arc<AliasImportance>,
+    lookup: Arc<Lookup>,
     choice: &'a Choice,
     prior: RatePrior,
     now: DateTime<Utc>,
@@ -237,9 +238,8 @@ impl Survey<'_> {
         if visit.captures == 0 {
             return Ok(None);
         }
-        let weighed =
-            self.choice.weights.of(self.state, self.credits, &self.aliases, (page, record), visit)?;
-        let Some(weight) = weighed else {
+        let importance = self.lookup.importance(self.state, self.credits, (page, record), visit)?;
+        let Some(weight) = self.choice.weights.of(self.state, (page, record), importance, visit)? else {
             return Ok(None);
         };
         Ok(Some(Candidate {
@@ -257,12 +257,28 @@ impl Survey<'_> {
         (self.now.timestamp() - i64::from(visit.last_seen)).max(0)
     }
 
+    /// Prepares for weighing all pages.
+    fn expect_all(&self) -> Result<(), StateError> {
+        let archive = self.choice.archive.as_ref().map(|(archive, _)| archive.as_path());
+        self.lookup.expect_all(self.state, self.credits, archive)
+    }
+
+    /// The visits of a part of all ([`State::visit_parts`]), with what weighing takes of their pages.
+    fn visits(&self, first: u32) -> Box<dyn Iterator<Item = Result<(UrlId, Page, Visit), StateError>> + '_> {
+        let Some(known) = self.lookup.known() else {
+            return Box::new(self.state.visits_with_pages(first..).take(ROWS_TOGETHER));
+        };
+        let with_page =
+            |(page, visit)| Ok((page, known.page(page).map_or_else(|| self.state.page(page), Ok)?, visit));
+        Box::new(self.state.visits(first).take(ROWS_TOGETHER).map(move |visit| visit.and_then(with_page)))
+    }
+
     /// Calls `each` for all candidates, ripe or not, in the order of their first fetches.
     fn all(&self, mut each: impl FnMut(&Candidate, &Visit)) -> Result<(), CreditError> {
-        self.aliases.read_all(self.state, self.credits)?;
+        self.expect_all()?;
         let of_part = |first: &u32| -> Result<Vec<(Candidate, Visit)>, CreditError> {
             let mut found = Vec::new();
-            for visit in self.state.visits_with_pages(*first..).take(ROWS_TOGETHER) {
+            for visit in self.visits(*first) {
                 let (page, record, visit) = visit?;
                 found.extend(self.candidate(page, &record, &visit)?.map(|candidate| (candidate, visit)));
             }
@@ -281,7 +297,7 @@ impl Survey<'_> {
         pages: &[UrlId],
         make: impl Fn(UrlId, &Page, &Visit) -> Result<Option<T>, CreditError> + Sync,
     ) -> Result<Vec<T>, CreditError> {
-        self.aliases.read_all(self.state, self.credits)?;
+        self.expect_all()?;
         let of_part = |known: &[(UrlId, Page, Option<Visit>)]| -> Result<Vec<T>, CreditError> {
             let visits =
                 known.iter().filter_map(|(page, record, visit)| Some((page, record, visit.as_ref()?)));
@@ -317,8 +333,9 @@ impl Survey<'_> {
     /// The best by a rule of single pages, and whether others were left out: from due folders where they are kept.
     fn best(&self, rule: Rule, room: usize) -> Result<(Best, bool), CreditError> {
         let large = |from: &u64| self.state.totals().fetched >= *from;
-        let folders = self.choice.folders.as_ref().filter(|(_, from)| large(from)).map(|(path, _)| path);
-        if let Some(path) = folders
+        let archive = self.choice.archive.as_ref().filter(|(_, from)| large(from));
+        let folders = archive.map(|(archive, _)| archive.join(FOLDERS_FILE));
+        if let Some(path) = &folders
             && let Some(best) = self.best_of_folders(path, rule, room)?
         {
             return Ok((best, true));
@@ -333,7 +350,7 @@ impl Survey<'_> {
             }
             count += 1;
         })?;
-        if let Some(path) = folders {
+        if let Some(path) = &folders {
             self.fill_folders(path, rule, &best, (count <= KEPT_MAX).then_some(kept))?;
         }
         let is_part = count > room;
@@ -387,28 +404,17 @@ pub(super) fn most_obsolete_of(
     Ok(Best::of_all(best, budget))
 }
 
-/// The importance of what can be refreshed; nothing for what comes with its page, and for robots.txt.
+/// What a page counts in a refresh whose importance, or that of the page that it stands for, is known; nothing for what comes with
+/// its page, and for robots.txt.
 ///
 /// Sitemaps and feeds are polled for what they say of other pages: they count as much as a mean page at least.
-///
-/// # Errors
-/// When the store fails.
-pub fn refreshable(
-    state: &State,
-    credits: &Credits,
-    aliases: &AliasImportance,
-    (id, page): (UrlId, &Page),
-    visit: &Visit,
-) -> Result<Option<f64>, CreditError> {
-    let is_alias = page.flags.has_any(flags::ALIAS);
-    let share = if is_alias { ALIAS_SHARE } else { 1.0 };
+fn refreshable(page: PageFlags, importance: Option<f64>, visit: &Visit) -> Option<f64> {
+    let share = if page.has_any(flags::ALIAS) { ALIAS_SHARE } else { 1.0 };
     // A seed that is not there is worth a look now and then, like an average page: somebody asked for it.
-    let missed = page.flags.has_any(flags::VANISHED) && page.flags.has_any(flags::SEED);
-    let importance =
-        if is_alias { aliases.of(state, credits, id)? } else { credits.importance(page, Some(visit)) };
+    let missed = page.has_any(flags::VANISHED) && page.has_any(flags::SEED);
     let own = importance.map(|importance| importance * share).or(missed.then_some(1.0));
-    if !is_signal(visit) || page.flags.has_any(flags::ROBOTS) {
-        return Ok(own);
+    if !is_signal(visit) || page.has_any(flags::ROBOTS) {
+        return own;
     }
-    Ok(Some(own.unwrap_or(0.0).max(1.0)))
+    Some(own.unwrap_or(0.0).max(1.0))
 }

@@ -12,7 +12,7 @@ use super::decided::Decided;
 use super::{Discovery, refreshable};
 use crate::columns::{self, Column, ColumnError, RowKind};
 use crate::decisions::{CurrentDecisions, Decisions};
-use crate::ledger::{AliasImportance, CreditError, Credits, REFRESH_SETTING};
+use crate::ledger::{CreditError, REFRESH_SETTING};
 use crate::parse::DocumentKind;
 use crate::refresh::policies::PolicyName;
 
@@ -212,20 +212,19 @@ impl Weights {
         self.decided.count()
     }
 
-    /// The weight of what can be refreshed; nothing for what comes with its page, for robots.txt, and for what people decided
-    /// against.
+    /// The weight of what can be refreshed, by the importance of the page, or of that which it stands for; nothing for what comes
+    /// with its page, for robots.txt, and for what people decided against.
     ///
     /// # Errors
     /// When the store fails.
     pub fn of(
         &self,
         state: &State,
-        credits: &Credits,
-        aliases: &AliasImportance,
         page: (UrlId, &Page),
+        importance: Option<f64>,
         visit: &Visit,
     ) -> Result<Option<f64>, CreditError> {
-        let Some(importance) = refreshable(state, credits, aliases, page, visit)? else { return Ok(None) };
+        let Some(importance) = refreshable(page.1.flags, importance, visit) else { return Ok(None) };
         let decided = self.decided.weight(state, page.0, page.1.host)?;
         if decided == 0.0 {
             return Ok(None);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use archive_storage::{Page, State, Store, UrlId, Visit};
+use archive_storage::{Page, State, StateError, Store, UrlId, Visit};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
-    Best, Candidate, Choice, RefreshRules, SECONDS_PER_DAY, Source, Survey, WeightError, Weights, learned,
+    Best, Candidate, Choice, Lookup, RefreshRules, SECONDS_PER_DAY, Source, Survey, WeightError, Weights,
+    learned,
 };
 use crate::decisions::Decisions;
 use crate::ledger::{AliasImportance, CreditError, Credits};
@@ -100,7 +101,7 @@ impl Market {
         compared: &Compared,
         fetches_per_day: Option<f64>,
     ) -> Result<(Self, Vec<Candidate>), CreditError> {
-        survey.aliases = Arc::clone(&compared.aliases);
+        survey.lookup = Arc::clone(&compared.lookup);
         let (now, rules) = (survey.now.timestamp(), &survey.choice.rules);
         let (mut others, mut oldest) = (Vec::new(), now);
         for (page, record, visit) in &compared.visits {
@@ -146,12 +147,24 @@ pub enum TimetableError {
     Weight(#[from] WeightError),
 }
 
+impl Weights {
+    /// As an archive's last refresh weighed pages, and by what people decided until now.
+    ///
+    /// # Errors
+    /// When any of it cannot be read.
+    pub fn kept(store: &Store) -> Result<Self, TimetableError> {
+        let weights = Self::read(store.path(), &RefreshRules::kept(store.state())?.weight)?;
+        let decisions = Decisions::read(store.path()).map_err(RecorderError::from)?;
+        Ok(weights.with_decisions(store.state(), decisions)?)
+    }
+}
+
 /// When each page is due, if refreshes go on as the archive has been fetched so far.
 #[derive(Debug)]
 pub struct Timetable {
     credits: Credits,
     choice: Choice,
-    aliases: Arc<AliasImportance>,
+    lookup: Arc<Lookup>,
     prior: RatePrior,
     market: Market,
     now: DateTime<Utc>,
@@ -164,32 +177,60 @@ impl Timetable {
     /// When the archive cannot be read.
     pub fn of(store: &Store, now: DateTime<Utc>) -> Result<Self, TimetableError> {
         let state = store.state();
-        let rules = RefreshRules::kept(state)?;
-        let weights = Weights::read(store.path(), &rules.weight)?
-            .with_decisions(state, Decisions::read(store.path()).map_err(RecorderError::from)?)?;
-        let (credits, choice) = (Credits::open(state)?, Choice::new(rules, weights));
+        // Due folders are for choosing; no archive is too small to be read without them.
+        let choice = Choice::new(RefreshRules::kept(state)?, Weights::kept(store)?)
+            .with_folders(store.path(), u64::MAX);
+        let credits = Credits::open(state)?;
         let compared = compared(store)?;
         let prior = compared.prior();
         let mut survey = Source::alone(state, &credits, &choice, &[]).survey(prior, now);
         let (market, _) = Market::of(&mut survey, &compared, None)?;
-        Ok(Self { aliases: Arc::default(), prior, market, now, credits, choice })
+        Ok(Self { lookup: Arc::default(), prior, market, now, credits, choice })
     }
 
+    /// Looks up the pages of its archive.
+    #[must_use]
+    pub fn turns<'a>(&'a self, state: &'a State) -> Turns<'a> {
+        let Self { credits, choice, prior, now, .. } = self;
+        let lookup = Arc::clone(&self.lookup);
+        Turns {
+            survey: Survey { state, credits, lookup, choice, prior: *prior, now: *now },
+            market: self.market,
+        }
+    }
+}
+
+/// When the pages of an archive are due.
+pub struct Turns<'a> {
+    survey: Survey<'a>,
+    market: Market,
+}
+
+impl Turns<'_> {
     /// When a page is due; nothing for what cannot be refreshed, and for a page that is given up.
     ///
     /// # Errors
     /// When the store fails.
     pub fn due(
         &self,
-        state: &State,
         (page, record): (UrlId, &Page),
         visit: &Visit,
     ) -> Result<Option<DateTime<Utc>>, CreditError> {
-        let Self { credits, choice, prior, now, .. } = self;
-        let aliases = Arc::clone(&self.aliases);
-        let survey = Survey { state, credits, aliases, choice, prior: *prior, now: *now };
-        let candidate = survey.candidate(page, record, visit)?;
+        let candidate = self.survey.candidate(page, record, visit)?;
         Ok(candidate.and_then(|candidate| due(visit, self.market.interval(&candidate))))
+    }
+
+    /// Prepares for reading all visits.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn expect_all(&self) -> Result<(), StateError> {
+        self.survey.expect_all()
+    }
+
+    /// The visits of a part of all ([`State::visit_parts`]), of whose pages what [`Turns::due`] takes is known.
+    pub fn visits(&self, first: u32) -> impl Iterator<Item = Result<(UrlId, Page, Visit), StateError>> + '_ {
+        self.survey.visits(first)
     }
 }
 
@@ -206,7 +247,7 @@ struct Compared {
     step: usize,
     visits: Vec<(UrlId, Page, Visit)>,
     /// What is known of their aliases.
-    aliases: Arc<AliasImportance>,
+    lookup: Arc<Lookup>,
 }
 
 impl Compared {
@@ -224,10 +265,10 @@ fn compared(store: &Store) -> Result<Compared, RecorderError> {
     let step = if is_large { prepared::sample_step(state) as usize } else { 1 };
     if is_large && let Some(sample) = prepared::sample(store)? {
         let aliases = sample.iter().filter_map(|row| row.alias.map(|importance| (row.url, importance)));
-        let aliases = Arc::new(AliasImportance::known(aliases.collect()));
+        let lookup = Arc::new(Lookup::of_aliases(AliasImportance::known(aliases.collect())));
         let visits = sample.into_iter().map(|row| (row.url, row.page, row.visit)).collect();
-        return Ok(Compared { step, visits, aliases });
+        return Ok(Compared { step, visits, lookup });
     }
     let visits = state.visits_with_pages((0..).step_by(step)).collect::<Result<_, _>>()?;
-    Ok(Compared { step, visits, aliases: Arc::default() })
+    Ok(Compared { step, visits, lookup: Arc::default() })
 }

@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::due::{RefreshRules, WeightError, Weights};
-use crate::ledger::{AliasImportance, CreditError, Credits, announcement_trust};
+use crate::ledger::{CreditError, Credits, announcement_trust};
 use crate::prepared::archive_prior;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 
@@ -32,7 +32,14 @@ pub struct PageModel {
     pub importance: f64,
     /// What it weighs when a refresh chooses.
     pub weight: f64,
-    /// Its change rate.
+    /// What is believed of the copy.
+    pub copy: CopyModel,
+}
+
+/// What is believed of a copy, apart from what its page is worth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CopyModel {
+    /// Its page's change rate.
     pub belief: Belief,
     /// Days since the copy was known to be current.
     pub age: f64,
@@ -40,7 +47,7 @@ pub struct PageModel {
     pub announced: f64,
 }
 
-impl PageModel {
+impl CopyModel {
     /// The probability that the copy is unchanged.
     #[must_use]
     pub fn fresh(&self) -> f64 {
@@ -52,16 +59,7 @@ impl PageModel {
     pub fn announced_days(&self) -> f64 {
         -(1.0 - self.announced).ln() / self.belief.per_day
     }
-}
 
-/// What is believed of a copy, apart from what its page is worth.
-struct CopyModel {
-    belief: Belief,
-    age: f64,
-    announced: f64,
-}
-
-impl CopyModel {
     /// Of a page's copy; nothing without one, and after an answer that was an error.
     fn of(
         state: &State,
@@ -91,8 +89,7 @@ pub fn fresh(
     copy: (UrlId, &Visit),
     now: DateTime<Utc>,
 ) -> Result<Option<f64>, CreditError> {
-    let copy = CopyModel::of(state, prior, copy, now)?;
-    Ok(copy.map(|copy| copy.belief.fresh(copy.age) * (1.0 - copy.announced)))
+    Ok(CopyModel::of(state, prior, copy, now)?.map(|copy| copy.fresh()))
 }
 
 /// Why copies cannot be read.
@@ -158,16 +155,15 @@ fn copies_among(
     now: DateTime<Utc>,
 ) -> Result<Vec<PageModel>, CreditError> {
     let prior = archive_prior(&[state])?;
-    let (mut copies, aliases) = (Vec::new(), AliasImportance::default());
+    let mut copies = Vec::new();
     for visit in state.visits_with_pages((0..).step_by(step)) {
         let (id, page, visit) = visit?;
         let Some(importance) = credits.importance(&page, Some(&visit)).filter(|_| is_meant(id)) else {
             continue;
         };
         let Some(copy) = CopyModel::of(state, &prior, (id, &visit), now)? else { continue };
-        let CopyModel { belief, age, announced } = copy;
-        let weight = weights.of(state, credits, &aliases, (id, &page), &visit)?.unwrap_or(importance);
-        copies.push(PageModel { id, importance, weight, belief, age, announced });
+        let weight = weights.of(state, (id, &page), Some(importance), &visit)?.unwrap_or(importance);
+        copies.push(PageModel { id, importance, weight, copy });
     }
     Ok(copies)
 }
@@ -222,7 +218,7 @@ pub fn expect(copies: &[PageModel], alpha: f64, betas: &[f64]) -> Expected {
         let sum: f64 = copies.iter().map(|copy| copy.importance * value(copy)).sum();
         if weight > 0.0 { sum / weight } else { 0.0 }
     };
-    let current = |copy: &PageModel, beta: f64| {
+    let current = |PageModel { copy, .. }: &PageModel, beta: f64| {
         // The age of an announced change is unknown: within the grace it is forgiven.
         let announced = if beta >= copy.age { 0.0 } else { copy.announced };
         copy.belief.current(copy.age, beta) * (1.0 - announced)
@@ -234,10 +230,11 @@ pub fn expect(copies: &[PageModel], alpha: f64, betas: &[f64]) -> Expected {
     });
     Expected {
         pages: copies.len(),
-        freshness: mean(&PageModel::fresh),
-        freshness_unweighted: copies.iter().map(PageModel::fresh).sum::<f64>() / copies.len().max(1) as f64,
-        age_days: mean(&|copy| copy.belief.outdated_days(copy.age)),
-        copy_age_days: mean(&|copy| copy.age),
+        freshness: mean(&|page| page.copy.fresh()),
+        freshness_unweighted: copies.iter().map(|page| page.copy.fresh()).sum::<f64>()
+            / copies.len().max(1) as f64,
+        age_days: mean(&|page| page.copy.belief.outdated_days(page.copy.age)),
+        copy_age_days: mean(&|page| page.copy.age),
         currency: currency.collect(),
     }
 }

@@ -91,7 +91,7 @@ impl Sums {
         self.changed += u64::from(changed);
         self.days += length - skipped;
         self.weight += copy.importance * (length - skipped);
-        let unchanged = if changed { days_before_change(copy.belief.per_day, length) } else { length };
+        let unchanged = if changed { days_before_change(copy.copy.belief.per_day, length) } else { length };
         let within = |end: f64| (end.min(length) - skipped).max(0.0);
         self.fresh += copy.importance * within(unchanged);
         // The age grows from 0 at the change to its end.
@@ -107,7 +107,7 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::Sums;
-    use crate::selection::freshness::{Belief, PageModel};
+    use crate::selection::freshness::{Belief, CopyModel, PageModel};
     use archive_storage::UrlId;
 
     #[test]
@@ -116,9 +116,7 @@ mod tests {
             id: UrlId(0),
             importance: 2.0,
             weight: 2.0,
-            belief: Belief::sure(1e-9),
-            age: 0.0,
-            announced: 0.0,
+            copy: CopyModel { belief: Belief::sure(1e-9), age: 0.0, announced: 0.0 },
         };
         let mut sums = Sums { current: vec![0.0; 2], ..Sums::default() };
         sums.add(&copy, 10.0, 0.0, false, &[0.0, 2.0]);

@@ -13,9 +13,8 @@ use url::Url;
 use super::compare::name_of;
 use super::{Asked, Problem, Reply, Speech, utc};
 use crate::change::is_version;
-use crate::decisions::Decisions;
 use crate::query::{ArchiveRows, CaptureRow, PageType, Rows};
-use crate::selection::{self, RefreshRules, Weights, Why};
+use crate::selection::{self, Weights, Why};
 
 /// Captures that are listed.
 const CAPTURES_MAX: usize = 500;
@@ -82,8 +81,6 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             captures.push(row(asked, &url, capture)?);
         }
     }
-    let weights = Weights::read(store.path(), &RefreshRules::kept(state)?.weight)?
-        .with_decisions(state, Decisions::read(store.path())?)?;
     let (links, linked) = links(asked, id)?;
     let visit = state.visit(id)?;
     let data = Page {
@@ -97,7 +94,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             .map_err(|error| Problem::of(&error))?
             .and_then(|page| page.kind)
             .map(PageType::name),
-        why: selection::why(store, access, id, weights, None, Utc::now(), *asked.speech)?,
+        why: selection::why(store, access, id, Weights::kept(store)?, None, Utc::now(), *asked.speech)?,
         links,
         linked,
         url,

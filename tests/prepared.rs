@@ -576,7 +576,7 @@ fn pages_are_weighed_by_columns_as_by_tables() {
     let known = |store: &Store| KnownPages::read(store.state(), store.path()).unwrap();
     assert!(known(&Store::read_only(&archive.path).unwrap()).is_none(), "small archives have no columns");
     prepare(&archive);
-    let mut store = Store::open(&archive.path).unwrap();
+    let mut store = Store::own(&archive.path, SegmentOptions::default()).unwrap();
     let pages = known(&store).unwrap();
     let credits = Credits::open(store.state()).unwrap();
     let visits: Vec<_> = store.state().visits_with_pages(0..).map(Result::unwrap).collect();

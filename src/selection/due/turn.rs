@@ -177,7 +177,7 @@ impl Timetable {
     /// When the archive cannot be read.
     pub fn of(store: &Store, now: DateTime<Utc>) -> Result<Self, TimetableError> {
         let state = store.state();
-        // Due folders are for choosing; no archive is too small to be read without them.
+        // The folder is for prepared columns. Due folders are of no use here: all pages are looked at.
         let choice = Choice::new(RefreshRules::kept(state)?, Weights::kept(store)?)
             .with_folders(store.path(), u64::MAX);
         let credits = Credits::open(state)?;

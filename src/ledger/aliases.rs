@@ -174,6 +174,23 @@ impl AliasImportance {
         Ok(self.read_all(state, credits)?.get(&id).copied())
     }
 
+    /// That of a page, or of the one that it stands for; nothing of what is no page.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn of_page(
+        &self,
+        state: &State,
+        credits: &Credits,
+        (id, page): (UrlId, &Page),
+        visit: Option<&Visit>,
+    ) -> Result<Option<f64>, StateError> {
+        if page.flags.has_any(flags::ALIAS) {
+            return self.of(state, credits, id);
+        }
+        Ok(credits.importance(page, visit))
+    }
+
     fn all(state: &State, credits: &Credits) -> Result<HashMap<UrlId, f64>, StateError> {
         let of_some = |pairs: &[(UrlId, UrlId)]| -> Result<Vec<(UrlId, f64)>, StateError> {
             let pages: Vec<UrlId> = pairs.iter().map(|(page, _)| *page).collect();

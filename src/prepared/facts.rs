@@ -131,11 +131,7 @@ impl<'a> Pages<'a> {
     /// When the state cannot be read.
     pub fn facts(&self, id: UrlId, page: &Page, visit: Option<&Visit>) -> Result<Option<Facts>, StateError> {
         let Some(facts) = self.facts_unweighed(id, page, visit)? else { return Ok(None) };
-        let importance = if page.flags.has_any(flags::ALIAS) {
-            self.importance_of_alias(id)?
-        } else {
-            self.credits.importance(page, visit)
-        };
+        let importance = self.aliases.of_page(self.state, &self.credits, (id, page), visit)?;
         Ok(Some(Facts { importance: importance.unwrap_or(0.0), ..facts }))
     }
 

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use archive_storage::{Page, State, StateError, UrlId, Visit};
 
-use crate::ledger::{AliasImportance, Credits, page_flags as flags};
+use crate::ledger::{AliasImportance, Credits};
 use crate::prepared::KnownPages;
 
 /// Looks up the importance of pages, as of one checkpoint.
@@ -54,8 +54,7 @@ impl Lookup {
     ) -> Result<Option<f64>, StateError> {
         match self.known() {
             Some(known) => Ok(known.importance(id)),
-            None if page.flags.has_any(flags::ALIAS) => self.aliases.of(state, credits, id),
-            None => Ok(credits.importance(page, Some(visit))),
+            None => self.aliases.of_page(state, credits, (id, page), Some(visit)),
         }
     }
 }

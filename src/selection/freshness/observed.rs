@@ -86,20 +86,20 @@ struct Sums {
 
 impl Sums {
     /// An interval of `length` days, of which the first `skipped` do not count.
-    fn add(&mut self, copy: &PageModel, length: f64, skipped: f64, changed: bool, betas: &[f64]) {
+    fn add(&mut self, page: &PageModel, length: f64, skipped: f64, changed: bool, betas: &[f64]) {
         self.checks += 1;
         self.changed += u64::from(changed);
         self.days += length - skipped;
-        self.weight += copy.importance * (length - skipped);
-        let unchanged = if changed { days_before_change(copy.copy.belief.per_day, length) } else { length };
+        self.weight += page.importance * (length - skipped);
+        let unchanged = if changed { days_before_change(page.copy.belief.per_day, length) } else { length };
         let within = |end: f64| (end.min(length) - skipped).max(0.0);
-        self.fresh += copy.importance * within(unchanged);
+        self.fresh += page.importance * within(unchanged);
         // The age grows from 0 at the change to its end.
         let stale_from = unchanged.max(skipped);
         let (first, last) = (stale_from - unchanged, length - unchanged);
-        self.outdated += copy.importance * (last * last - first * first) / 2.0;
+        self.outdated += page.importance * (last * last - first * first) / 2.0;
         for (sum, beta) in self.current.iter_mut().zip(betas) {
-            *sum += copy.importance * within(unchanged + beta);
+            *sum += page.importance * within(unchanged + beta);
         }
     }
 }

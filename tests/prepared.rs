@@ -3,13 +3,14 @@
 use std::fs;
 
 use archive::access::Access;
+use archive::crawl::{self, Purpose};
 use archive::ledger::{Credits, capture_flags, page_flags};
 use archive::prepared::{self, KnownPages, Sampled};
 use archive::query::{Answer, ArchiveRows, Context, Plan, Question};
-use archive::recorder;
+use archive::recorder::{self, Control};
 use archive::refresh::rate::RatePrior;
 use archive_storage::segment::SegmentOptions;
-use archive_storage::{Capture, Page, Store, Visit};
+use archive_storage::{Capture, Clock, Page, Store, Visit};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use crate::change;
@@ -18,7 +19,7 @@ use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
 /// Conditions of every sort on what columns have, and some on what they have not.
-const CONDITIONS: [&str; 140] = [
+const CONDITIONS: [&str; 148] = [
     "importance > 1.5",
     "importance <= 0.7",
     "importance between 0.2 and 0.9",
@@ -101,6 +102,14 @@ const CONDITIONS: [&str; 140] = [
     "next_visit > 2020-01-01 and depth > 1",
     "next_visit is not empty",
     "next_visit is empty and captures > 0",
+    "next_visit < 2100-01-01 and freshness < 0.5 and depth > 1",
+    "next_visit - last_seen > 10 days",
+    "freshness * importance > 0.3 or status = 404",
+    "change_rate > freshness and type = html",
+    "year(next_visit) > 2020 and not depth = 2",
+    "software starts with \"archive/\"",
+    "software = another and status = 200",
+    "software is empty or depth = 2",
     "duplicates",
     "links to (page depth = 1)",
     "via contains \"1\"",
@@ -162,7 +171,7 @@ const CONDITIONS: [&str; 140] = [
 ];
 
 /// Other questions about pages and sites.
-const QUESTIONS: [&str; 52] = [
+const QUESTIONS: [&str; 56] = [
     "site site = \"S1.test\"",
     "site site in (\"s2.test\", \"nowhere.test\", \"s2.test\") and captures >= 0 select site, pages, importance",
     "site site = \"s1.test\" or site = \"s3.test\" order by site",
@@ -213,6 +222,10 @@ const QUESTIONS: [&str; 52] = [
     "page order by site.importance, importance limit 9",
     "page order by type, title limit 5",
     "page order by rating, url limit 9",
+    "page order by freshness, url limit 9",
+    "page order by freshness asc, url limit 400 select url",
+    "page status = 200 order by next_visit asc, change_rate, url limit 40 offset 3 select url",
+    "page order by change_rate * importance, url limit 9",
     "captures order by size / stored, time limit 9",
     "versions order by host, time asc limit 9 offset 1",
 ];
@@ -236,7 +249,7 @@ const SORTS: [&str; 14] = [
 ];
 
 /// Conditions on captures.
-const OF_CAPTURES: [&str; 40] = [
+const OF_CAPTURES: [&str; 43] = [
     "status = 200",
     "status is empty",
     "status between 300 and 404",
@@ -266,6 +279,9 @@ const OF_CAPTURES: [&str; 40] = [
     "url contains \"1\"",
     "url matches \"[2-4]\\\\.html$\"",
     "server is not empty",
+    "software = another",
+    "software != another and status = 404",
+    "page.software contains arch",
     "digest = \"DIGEST\"",
     "digest starts with \"a\" or size > stored * 2",
     "page.captures > 1",
@@ -395,9 +411,26 @@ fn refreshed() -> (TestWeb, Archive) {
     (served, archive)
 }
 
+/// A refresh of some pages by another program.
+fn refresh_with_another(served: &TestWeb, archive: &Archive) {
+    served.web.clock().advance(TimeDelta::days(20));
+    let mut options = served.options();
+    options.fetch.clock = Clock::set_to(served.web.clock().now());
+    let info = vec![("software".to_owned(), "another".to_owned())];
+    let segments = SegmentOptions { info, ..SegmentOptions::default() };
+    let mut store = recorder::open(&archive.path, segments).unwrap().store;
+    let pages = store.state().visits(0).map(|visit| visit.unwrap().0).take(60).collect();
+    crawl::run(&mut store, Purpose::Refresh { pages }, &options, &Control::default(), &mut |_| ()).unwrap();
+    store.close().unwrap();
+    let found = archive.json("query", &["captures software = another select url"]).len();
+    let others = archive.json("query", &["captures not software starts with \"archive/\" select url"]).len();
+    assert!(found > 30 && found == others, "{found} and {others}");
+}
+
 #[test]
 fn queries_answer_the_same_with_prepared_columns() {
-    let (_served, archive) = refreshed();
+    let (served, archive) = refreshed();
+    refresh_with_another(&served, &archive);
     decide(&archive);
     let mut dice = Dice::new("prepared columns");
     let drawn: Vec<String> = (0..400)

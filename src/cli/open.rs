@@ -60,14 +60,7 @@ enum GuardName {
 
 /// How segments are written: what every `warcinfo` record says, and what was asked for of new ones.
 pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> SegmentOptions {
-    let mut info = vec![
-        ("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned()),
-        ("format".to_owned(), "WARC File Format 1.1".to_owned()),
-        (
-            "conformsTo".to_owned(),
-            "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/".to_owned(),
-        ),
-    ];
+    let mut info = vec![("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned())];
     let mut options =
         SegmentOptions { codec: asked.codec(), guard: asked.guard(), ..SegmentOptions::default() };
     // A command that fetches nothing has no crawl settings to record, and can wait for dictionaries.

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use archive_grammar::{Relation, Target};
 use archive_storage::{
-    CaptureId, HostId, Page, SiteId, State, StateError, Store, TextCache, TitleCursor, UrlId, Visit,
+    CaptureId, HostId, Page, SegmentId, SiteId, State, StateError, Store, TextCache, TitleCursor, UrlId,
+    Visit,
 };
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
@@ -99,6 +100,8 @@ pub struct ArchiveRows<'a> {
     pub(super) by_site: OnceLock<Option<BySite>>,
     /// The column of newest captures in the block of pages that was asked for last.
     newest: RefCell<Option<(u32, Vec<u64>)>>,
+    /// The programs that wrote the segments that were asked for.
+    pub(super) software: RefCell<HashMap<SegmentId, Option<String>>>,
     /// Texts are mostly read row by row.
     pub(super) texts: RefCell<Texts<'a>>,
     /// The current batch of pages: fields of a row are mostly needed before the next row is read.
@@ -180,6 +183,7 @@ impl<'a> ArchiveRows<'a> {
             prepared,
             captures: OnceLock::new(),
             newest: RefCell::default(),
+            software: RefCell::default(),
             answers: OnceLock::new(),
             checks: OnceLock::new(),
             by_site: OnceLock::new(),
@@ -439,6 +443,10 @@ impl Rows for ArchiveRows<'_> {
     fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Result<Option<Value>, RowsError> {
         let answers = self.answers()?;
         answers.map_or(Ok(None), |answers| answered::noted(answers, capture, asked))
+    }
+
+    fn software(&self, capture: CaptureId) -> Result<Option<String>, RowsError> {
+        self.software_of(self.state.capture(capture)?.location.segment)
     }
 
     fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {

@@ -116,7 +116,7 @@ impl ArchiveRows<'_> {
     ) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
         let Some(keyed) = Keyed::of(plan, self.to_test(plan.target, hits)?)? else { return Ok(None) };
         let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
-        let Some((ids, count)) = keyed.first(&columnar)? else { return Ok(None) };
+        let Some((ids, count)) = keyed.first(&columnar, self)? else { return Ok(None) };
         columnar.note(plan, keyed.columns());
         Ok(Some((self.rows_of(plan, ids)?, count)))
     }

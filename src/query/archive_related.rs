@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use archive_grammar::Relation;
-use archive_storage::{CaptureId, LinkKinds, LinkList, LinksPosition, UrlId};
+use archive_storage::{Capture, CaptureId, LinkKinds, LinkList, LinksPosition, UrlId};
 use rayon::prelude::*;
 
 use super::archive::ArchiveRows;
@@ -175,7 +175,15 @@ impl ArchiveRows<'_> {
                 Test::Passed(pages)
             }
             None => {
-                Test::Each(self.pages_with_newest(prepared, for_none, &self.captures_with_digests(test)?)?)
+                let each = self.each_capture(|| {
+                    // Two threads would wait for each other to use one regular expression.
+                    let test = test.clone();
+                    move |capture| {
+                        let digest = Some(hexadecimal(&capture.digest)).filter(|digest| !digest.is_empty());
+                        test.holds(digest.as_deref())
+                    }
+                })?;
+                Test::Each(self.pages_with_newest(prepared, for_none, &each)?)
             }
         };
         self.running.note(|seen| {
@@ -189,34 +197,36 @@ impl ArchiveRows<'_> {
         Ok(Some(found))
     }
 
-    /// Whether a condition on digests holds for each capture.
-    fn captures_with_digests(&self, test: &OnText) -> Found<Vec<bool>> {
+    /// Whether something holds for each capture, on all processors; each asks for itself what holds.
+    pub(super) fn each_capture<H: Fn(&Capture) -> bool>(
+        &self,
+        holds: impl Fn() -> H + Sync,
+    ) -> Found<Vec<bool>> {
         let (state, running) = (self.state, &self.running);
         let of_part = |part: usize| -> Found<Vec<bool>> {
             running.check()?;
-            // Two threads would wait for each other to use one regular expression.
-            let test = test.clone();
+            let holds = holds();
             let captures = state.captures_from(CaptureId((part * CAPTURES) as u32)).take(CAPTURES);
-            let holds = captures
-                .map(|found| found.map(|(_, capture)| test.holds(Some(&hexadecimal(&capture.digest)))));
-            Ok(holds.collect::<Result<_, _>>()?)
+            let each = captures.map(|found| found.map(|(_, capture)| holds(&capture)));
+            Ok(each.collect::<Result<_, _>>()?)
         };
         let parts = 0..(state.totals().captures as usize).div_ceil(CAPTURES);
         Ok(parts.into_par_iter().map(of_part).collect::<Found<Vec<_>>>()?.concat())
     }
 
-    /// What something says of the newest content of each page, or of pages without one.
-    fn pages_with_newest(&self, prepared: &Prepared, for_none: bool, are: &[bool]) -> Found<Vec<bool>> {
+    /// What something says of the newest capture of each page that is no 304, or of pages without one.
+    pub(super) fn pages_with_newest(
+        &self,
+        prepared: &Prepared,
+        for_none: bool,
+        are: &[bool],
+    ) -> Found<Vec<bool>> {
         let running = &self.running;
         each_of(prepared, |_, block| {
             running.check()?;
-            let digests = prepared.values(block, Column::Digest)?.into_iter();
-            let newest = digests.zip(prepared.values(block, Column::Newest)?);
-            let holds = newest.map(|(digest, newest)| match newest.checked_sub(1).filter(|_| digest != 0) {
-                Some(capture) => are.get(capture as usize).copied().unwrap_or(for_none),
-                None => for_none,
-            });
-            Ok(holds.collect())
+            let newest = prepared.values(block, Column::Newest)?.into_iter();
+            let capture = |newest: u64| are.get(newest.checked_sub(1)? as usize).copied();
+            Ok(newest.map(|newest| capture(newest).unwrap_or(for_none)).collect())
         })
     }
 

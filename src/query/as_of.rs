@@ -223,6 +223,10 @@ impl Rows for AsOf<'_> {
         self.rows.noted(capture, asked)
     }
 
+    fn software(&self, capture: CaptureId) -> Result<Option<String>, RowsError> {
+        self.rows.software(capture)
+    }
+
     fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {
         self.rows.records(captures)
     }

@@ -1,6 +1,8 @@
 //! Conditions on calculations, on several fields, and on fields of other rows, without rows: each value comes from a column, from a
 //! table of what the numbers in a column stand for, or from a pass over texts.
 
+use std::sync::OnceLock;
+
 use archive_grammar::Target;
 use archive_storage::UrlId;
 
@@ -13,10 +15,11 @@ use super::columns::{Column, Path, Via};
 use super::expr::Subject;
 use super::filter::Filter;
 use super::numbers::Number;
-use super::prefilter::{Known, Test};
+use super::prefilter::{Known, Passes, Test};
 use super::rows::RowsError;
 use super::text_tests::{OnText, Titles, Urls};
 use super::value::Value;
+use super::visit_tests::ExpectedValues;
 use crate::prepared::{Column as Stored, Prepared};
 
 type Found<T> = Result<T, RowsError>;
@@ -32,7 +35,12 @@ pub(super) type Apart = (Vec<UrlId>, Vec<UrlId>);
 enum Source {
     Number(Number),
     Table(Table),
+    /// A pass over all visits, once that was made.
+    Expected(Column, OnceLock<ExpectedValues>),
 }
+
+/// Of more pages it is not kept what is expected, in eight bytes each.
+const EXPECTED_MAX: u32 = 1 << 24;
 
 impl Source {
     fn of(path: Path, known: Known<'_, '_>) -> Found<Option<Self>> {
@@ -42,6 +50,10 @@ impl Source {
         if let Some(number) = compared(column, known.target) {
             return Ok(Some(Self::Number(number)));
         }
+        if column.is_expected() && known.target == Target::Pages {
+            let are_few = known.pages.state().url_count() <= EXPECTED_MAX;
+            return Ok(are_few.then(|| Self::Expected(column, OnceLock::new())));
+        }
         if column.is_decided() && known.target == Target::Pages {
             // What was decided on pages themselves is left to the caller.
             let of_host = Path { via: Some(Via::Host), column };
@@ -50,11 +62,23 @@ impl Source {
         Ok(coded(column, known, |name| Value::from(name))?.map(Self::Table))
     }
 
-    fn column(&self) -> Stored {
+    fn column(&self) -> Option<Stored> {
         match self {
-            Self::Number(number) => number.column,
-            Self::Table((column, _)) => *column,
+            Self::Number(number) => Some(number.column),
+            Self::Table((column, _)) => Some(*column),
+            Self::Expected(..) => None,
         }
+    }
+
+    /// What is stored of some rows of a block.
+    fn stored(&self, prepared: &Prepared, block: u32, rows: &Rows) -> Found<Vec<u64>> {
+        let ids = prepared.ids(block);
+        let Some(column) = self.column() else {
+            let Self::Expected(_, values) = self else { return Ok(Vec::new()) };
+            let of = |row: u32| values.get().map_or(f64::NAN, |values| values.of(UrlId(ids.start + row)));
+            return Ok(rows.places(ids.len()).map(|row| row.map_or(f64::NAN, of).to_bits()).collect());
+        };
+        Ok(rows.values(prepared, block, column)?)
     }
 
     /// The value of a row, from the stored one.
@@ -63,6 +87,9 @@ impl Source {
             Self::Number(number) if number.zero_is_unknown && stored == 0 => Value::Empty,
             Self::Number(number) => number.shown(stored),
             Self::Table((_, values)) => values.get(stored as usize).cloned().unwrap_or(Value::Empty),
+            Self::Expected(_, values) => {
+                values.get().map_or(Value::Empty, |values| values.shown(f64::from_bits(stored)))
+            }
         }
     }
 }
@@ -78,15 +105,28 @@ impl Sources {
         Ok(fields.iter().map(source).collect::<Found<Option<_>>>()?.map(Self))
     }
 
+    /// Makes the passes that some of them take.
+    pub(super) fn prepare(&self, passes: &dyn Passes) -> Found<()> {
+        for (_, source) in &self.0 {
+            if let Source::Expected(column, values) = source
+                && values.get().is_none()
+            {
+                let found = passes.all_expected(*column)?;
+                values.get_or_init(|| found);
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn columns(&self) -> impl Iterator<Item = Stored> + '_ {
-        self.0.iter().map(|(_, source)| source.column())
+        self.0.iter().filter_map(|(_, source)| source.column())
     }
 
     /// The values of some rows of a block.
     pub(super) fn read(&self, prepared: &Prepared, block: u32, rows: &Rows) -> Found<BlockValues<'_>> {
         let mut values = Vec::with_capacity(self.0.len());
         for (path, source) in &self.0 {
-            values.push((*path, source, rows.values(prepared, block, source.column())?));
+            values.push((*path, source, source.stored(prepared, block, rows)?));
         }
         Ok(BlockValues(values))
     }
@@ -168,6 +208,7 @@ pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_>) -> Found<Option<Te
 fn by_columns<'a>(filter: &Filter, fields: &[Path], known: Known<'a, '_>) -> Found<Option<Test<'a>>> {
     let Some(sources) = Sources::of(fields, known)? else { return Ok(None) };
     let Some((column, all)) = sources.table() else {
+        sources.prepare(known.passes)?;
         return Ok(Some(Test::Calculated(Calculated { filter: filter.clone(), sources })));
     };
     // Decided once for each host, for example.

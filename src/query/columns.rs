@@ -52,6 +52,7 @@ pub(crate) enum Column {
     Digest,
     Server,
     Charset,
+    Software,
     ResponseTime,
     Failure,
     Path,
@@ -133,7 +134,7 @@ const fn known(
 }
 
 /// Every field but the named ones.
-pub(crate) const KNOWN: [Known; 57] = {
+pub(crate) const KNOWN: [Known; 58] = {
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
     [
@@ -215,6 +216,7 @@ pub(crate) const KNOWN: [Known; 57] = {
         ),
         known(Column::Server, "server", PC, Text, Record, "the header Server"),
         known(Column::Charset, "charset", PC, Text, Record, "the charset that the header Content-Type names"),
+        known(Column::Software, "software", PC, Text, Look, "the program that wrote the WARC file it is in"),
         known(Column::ResponseTime, "response_time", PC, Span, Record, "from the request to the last byte"),
         known(Column::Failure, "failure", PC, Text, Record, "why nothing answered"),
         known(Column::Path, "hops", PC, Text, Record, "the kinds of links from a seed, a letter each"),

@@ -14,7 +14,7 @@ use super::columns::{Column, Path};
 use super::expr::{Expr, Subject};
 use super::filter::Filter;
 use super::plan::Plan;
-use super::prefilter::Known;
+use super::prefilter::{Known, Passes};
 use super::rows::RowsError;
 use super::text_tests::{BLOCKS_TOGETHER, split};
 use super::top::Top;
@@ -86,10 +86,15 @@ impl<'p, 'a> Keyed<'p, 'a> {
     }
 
     /// The numbers of these rows, and how many rows there are in all; none if titles take more than the memory of the query.
-    pub(super) fn first(&self, columnar: &Columnar<'_>) -> Found<Option<(Vec<u32>, u64)>> {
-        let found = match self.values {
+    pub(super) fn first(
+        &self,
+        columnar: &Columnar<'_>,
+        passes: &dyn Passes,
+    ) -> Found<Option<(Vec<u32>, u64)>> {
+        let found = match &self.values {
             Values::Titles => self.by_titles(columnar)?,
-            _ => {
+            Values::Columns(sources) | Values::Urls(sources) => {
+                sources.prepare(passes)?;
                 let blocks = (0..columnar.prepared.blocks()).into_par_iter();
                 let each = blocks.try_fold(|| self.none(), |first, block| self.add(first, columnar, block));
                 Some(each.try_reduce(|| self.none(), |left, right| Ok(joined(left, right)))?)

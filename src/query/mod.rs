@@ -69,6 +69,7 @@ mod running;
 pub mod score;
 mod searched;
 mod sent;
+mod software;
 mod spill;
 mod structured;
 mod subject;

@@ -18,7 +18,7 @@ use super::prefilter::{Passes, Test};
 use super::rows::{Row, Rows as _, RowsError};
 use super::subject::World;
 use super::text_tests::OnText;
-use super::visit_tests::Expected;
+use super::visit_tests::{Expected, ExpectedValues};
 use crate::decisions::Subject;
 use crate::ledger::SiteRule;
 use crate::prepared::{Column as Stored, Facts};
@@ -44,8 +44,15 @@ impl Passes for ArchiveRows<'_> {
     fn expected(&self, test: Expected<'_>) -> Found<Vec<UrlId>> {
         let began = Instant::now();
         let found = self.pages_expected(test)?;
-        self.running.note(|seen| seen.passed(test.name(), found.len() as u64, began.elapsed()));
+        self.running.note(|seen| seen.passed(name(test.column()), found.len() as u64, began.elapsed()));
         Ok(found)
+    }
+
+    fn all_expected(&self, column: Column) -> Found<ExpectedValues> {
+        let (began, all) = (Instant::now(), self.state.totals().fetched);
+        let values = self.all_expected(column)?;
+        self.running.note(|seen| seen.passed(name(column), all, began.elapsed()));
+        Ok(values)
     }
 
     fn led(&self, field: Column, test: &TextTest) -> Found<Option<Vec<bool>>> {
@@ -68,6 +75,10 @@ impl Passes for ArchiveRows<'_> {
         let found = each.iter().flatten().filter(|holds| **holds).count() as u64;
         self.running.note(|seen| seen.passed("all pages: those of captures", found, began.elapsed()));
         Ok(each)
+    }
+
+    fn written_by(&self, target: Target, test: &TextTest) -> Found<Option<Test<'static>>> {
+        self.rows_written_by(target, test)
     }
 
     fn pages_with_digests(&self, test: &OnText) -> Found<Option<Test<'static>>> {
@@ -131,5 +142,14 @@ impl Passes for ArchiveRows<'_> {
             }
         }
         Ok(Some((apart, holding)))
+    }
+}
+
+/// A pass over what is expected, as a query is explained.
+fn name(column: Column) -> &'static str {
+    match column {
+        Column::Freshness => "all visits: freshness",
+        Column::NextVisit => "all visits: next_visit",
+        _ => "all visits: change_rate",
     }
 }

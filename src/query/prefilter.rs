@@ -22,7 +22,7 @@ use super::numbers::{Number, number, times};
 use super::rows::RowsError;
 use super::running::Running;
 use super::text_tests::{OnText, Titles, Urls};
-use super::visit_tests::{Changes, Expected};
+use super::visit_tests::{Changes, Expected, ExpectedValues};
 use crate::ledger::{SiteRule, capture_flags};
 use crate::prepared::{BySite, Column as Stored, Pages, Prepared};
 
@@ -43,12 +43,16 @@ pub(super) struct Known<'a, 'h> {
 pub(super) trait Passes {
     /// The pages of which something is expected that a test holds for, by rising number.
     fn expected(&self, test: Expected<'_>) -> Result<Vec<UrlId>, RowsError>;
+    /// What is expected of each page.
+    fn all_expected(&self, column: Column) -> Result<ExpectedValues, RowsError>;
     /// Whether a condition on a field that is a URL of a page holds for each page, if that is known.
     fn led(&self, field: Column, test: &TextTest) -> Result<Option<Vec<bool>>, RowsError>;
     /// Whether a condition on the structure of documents alone holds or may hold for each page, and whether all of them are known.
     fn structured(&self, filter: &Filter, hits: &Hits<'_>) -> Result<Option<(Vec<bool>, bool)>, RowsError>;
     /// Whether a condition holds for each page, if columns decide it.
     fn pages_that(&self, filter: &Filter) -> Result<Option<Vec<bool>>, RowsError>;
+    /// The test of rows that is equivalent to a condition on the programs that wrote their segments, if there are columns.
+    fn written_by(&self, target: Target, test: &TextTest) -> Result<Option<Test<'static>>, RowsError>;
     /// The test of pages that is equivalent to a condition on digests alone, if columns decide it.
     fn pages_with_digests(&self, test: &OnText) -> Result<Option<Test<'static>>, RowsError>;
     /// Whether a condition on a further number of pages alone holds for each page.
@@ -60,9 +64,9 @@ pub(super) trait Passes {
     fn decided_apart(&self, filter: &Filter) -> Result<Option<Apart>, RowsError>;
 }
 
-/// The pages of a site are looked up if they are at most one in so many of all, or at most so many.
-const BY_SITE_SHARE: usize = 16;
-const BY_SITE_MIN: usize = 1 << 12;
+/// Pages are looked at one by one if they are at most one in so many of all, or at most so many.
+const FEW_SHARE: usize = 16;
+const FEW_MIN: usize = 1 << 12;
 /// Sites whose pages are looked up; those of more are found by the column of sites.
 const SITES_MAX: usize = 64;
 
@@ -84,7 +88,7 @@ pub(super) enum Test<'a> {
     Among(Vec<UrlId>, Option<Stored>),
     /// One of these pages, by rising number, which took a pass over all of them.
     Passed(Vec<UrlId>),
-    /// Whether it holds for each page, which took a pass over all of them.
+    /// Whether it holds for each row, which took a pass over all of them.
     Each(Vec<bool>),
     /// A condition on the digests of captures.
     Digests(&'a State, OnText),
@@ -110,15 +114,21 @@ impl<'a> Test<'a> {
             let is_exact = test.is_some();
             return Ok((test, is_exact));
         };
-        // A pass over all pages is for nothing where others leave only a few.
-        let (late, soon): (Vec<&Filter>, Vec<&Filter>) = parts.iter().partition(|part| part.has(needs_pass));
-        let mut tests = soon.iter().map(|part| Self::of(part, known)).collect::<Result<Vec<_>, _>>()?;
-        let are_few = tests.iter().flat_map(|(test, _)| test).any(|test| test.turn() == 0);
-        if !are_few {
-            tests.extend(late.iter().map(|part| Self::of(part, known)).collect::<Result<Vec<_>, _>>()?);
+        // A pass over all pages is for nothing where others leave only a few, so the longest come last.
+        let mut parts: Vec<(u8, &Filter)> =
+            parts.iter().map(|part| (pass(part, known.target), part)).collect();
+        parts.sort_by_key(|(pass, _)| *pass);
+        let few = Self::few(known.pages.state());
+        let (mut tests, mut is_exact) = (Vec::new(), true);
+        for (pass, part) in parts {
+            if pass > 0 && tests.iter().any(|test: &Self| test.leaves(few)) {
+                is_exact = false;
+                break;
+            }
+            let (test, is_exact_of_part) = Self::of(part, known)?;
+            tests.extend(test);
+            is_exact &= is_exact_of_part;
         }
-        let is_exact = tests.iter().all(|(_, is_exact)| *is_exact) && tests.len() == parts.len();
-        let mut tests: Vec<_> = tests.into_iter().filter_map(|(test, _)| test).collect();
         tests.sort_by_key(Self::turn);
         let holds_for_none = tests.first().is_some_and(Self::holds_for_none);
         Ok((Some(tests).filter(|tests| !tests.is_empty()).map(Self::All), is_exact || holds_for_none))
@@ -185,6 +195,22 @@ impl<'a> Test<'a> {
             Self::Found(pages) => Some(pages.len()),
             _ => None,
         }
+    }
+
+    /// Whether it is known, without reading columns, that it holds for a few pages alone.
+    fn leaves(&self, few: usize) -> bool {
+        match self {
+            Self::All(tests) => tests.iter().any(|test| test.leaves(few)),
+            Self::Any(tests) => tests.iter().all(|test| test.leaves(few)),
+            Self::Found(pages) => pages.len() <= few,
+            Self::Among(pages, _) | Self::Passed(pages) => pages.len() <= few,
+            _ => false,
+        }
+    }
+
+    /// How many pages are few beside all others.
+    fn few(state: &State) -> usize {
+        (state.url_count() as usize / FEW_SHARE).max(FEW_MIN)
     }
 
     /// The test that is equivalent to a filter.
@@ -266,6 +292,7 @@ impl<'a> Test<'a> {
             Column::Via | Column::Redirect if of_pages => {
                 return Ok(known.passes.led(column, test)?.map(Self::Each));
             }
+            Column::Software => return known.passes.written_by(known.target, test),
             Column::Url if !of_pages => {
                 return Ok(known.passes.led(column, test)?.map(|are| Self::OfPages(state, are)));
             }
@@ -348,7 +375,7 @@ impl<'a> Test<'a> {
         };
         sites.sort_unstable();
         sites.dedup();
-        let most = (state.url_count() as usize / BY_SITE_SHARE).max(BY_SITE_MIN);
+        let most = Self::few(state);
         let mut among = Vec::new();
         for site in sites {
             let Some(mut pages) = by_site.pages(site, most - among.len())? else { return Ok(None) };
@@ -448,14 +475,24 @@ fn captures_that(
     Ok(Rows::of(flags(holding.map(|(row, _)| *row), ids.len())))
 }
 
+/// How long the pass over all pages is that a condition takes, beside those of others; 0 if it takes none.
+fn pass(filter: &Filter, target: Target) -> u8 {
+    match Expected::of(filter).filter(|_| target == Target::Pages) {
+        Some(Expected::Rate(_) | Expected::Freshness(_)) => 1,
+        Some(Expected::Due(_) | Expected::EverDue) => 3,
+        None if filter.has(needs_pass) => 2,
+        None => 0,
+    }
+}
+
 /// Whether a condition on it takes a pass over all pages.
 fn needs_pass(expr: &Expr) -> bool {
     match expr {
-        Expr::Field(Path { via, column }) => {
-            let of_page = via.is_none();
-            *via == Some(Via::Page)
-                || of_page && matches!(column, Column::Via | Column::Redirect | Column::Digest)
-                || of_page && column.is_of_structure()
+        Expr::Field(Path { via: Some(via), .. }) => *via == Via::Page,
+        Expr::Field(Path { via: None, column }) => {
+            matches!(column, Column::Via | Column::Redirect | Column::Digest | Column::Software)
+                || column.is_of_structure()
+                || column.is_expected()
         }
         _ => false,
     }

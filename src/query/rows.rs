@@ -488,6 +488,15 @@ pub trait Rows {
         Ok(None)
     }
 
+    /// The program that wrote the segment of a capture; none if nothing is known of it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn software(&self, capture: CaptureId) -> Result<Option<String>, RowsError> {
+        let _ = capture;
+        Ok(None)
+    }
+
     /// What the records of some captures say: costs reading them.
     fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {
         Ok(vec![Record::default(); captures.len()])

@@ -313,6 +313,7 @@ impl<'a> World<'a> {
             Column::Size => capture.size.into(),
             Column::Stored => capture.stored.into(),
             Column::Digest => hexadecimal(&capture.digest).into(),
+            Column::Software => self.rows.software(capture.id)?.into(),
             Column::Change => match (capture.content_changed, capture.bytes_changed) {
                 (true, _) => CHANGES.first().copied().into(),
                 (false, true) => CHANGES.last().copied().into(),

@@ -389,6 +389,11 @@ impl Rows for Together<'_> {
         rows.noted(capture, asked)
     }
 
+    fn software(&self, capture: CaptureId) -> Found<Option<String>> {
+        let (rows, capture) = self.of_capture(capture);
+        rows.software(capture)
+    }
+
     fn page_columns(&self) -> &[String] {
         self.only().map_or(&[], |only| only.page_columns())
     }

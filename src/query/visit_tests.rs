@@ -1,7 +1,10 @@
 //! Conditions on the fetches of pages. No column has what they need: change rates are worked out in a pass over all visits, and of
 //! changes the histories are read of the pages that columns leave.
 
-use archive_storage::{ROWS_TOGETHER, State, UrlId, Visit};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use archive_storage::{ROWS_TOGETHER, State, UrlId};
 use chrono::DateTime;
 use rayon::prelude::*;
 
@@ -12,7 +15,7 @@ use super::columns::Column;
 use super::filter::{Filter, Ranges};
 use super::prefilter::{Test, plain};
 use super::rows::RowsError;
-use super::running::Running;
+use super::value::Value;
 use crate::ledger::capture_flags;
 use crate::prepared::Prepared;
 use crate::refresh::rate::ChangeObservations;
@@ -48,81 +51,113 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// The pass, as a query is explained.
-    pub(super) fn name(self) -> &'static str {
+    /// What is expected.
+    pub(super) fn column(self) -> Column {
         match self {
-            Self::Rate(_) => "all visits: change_rate",
-            Self::Freshness(_) => "all visits: freshness",
-            Self::Due(_) | Self::EverDue => "all visits: next_visit",
+            Self::Rate(_) => Column::ChangeRate,
+            Self::Freshness(_) => Column::Freshness,
+            Self::Due(_) | Self::EverDue => Column::NextVisit,
+        }
+    }
+
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Self::Rate(ranges) | Self::Freshness(ranges) => ranges.has(&value),
+            Self::Due(ranges) => time(value).is_some_and(|due| ranges.has(&due)),
+            Self::EverDue => true,
+        }
+    }
+}
+
+/// A time that is expected, from its milliseconds.
+fn time(milliseconds: f64) -> Option<Instant> {
+    DateTime::from_timestamp_millis(milliseconds as i64)
+}
+
+/// What is expected of each page, by number; times in milliseconds, and NaN where nothing is expected.
+#[derive(Debug)]
+pub(super) struct ExpectedValues(Column, Vec<AtomicU64>);
+
+impl ExpectedValues {
+    pub(super) fn of(&self, page: UrlId) -> f64 {
+        self.1.get(page.index()).map_or(f64::NAN, |value| f64::from_bits(value.load(Relaxed)))
+    }
+
+    /// The value that is shown.
+    pub(super) fn shown(&self, value: f64) -> Value {
+        match self.0 {
+            _ if value.is_nan() => Value::Empty,
+            Column::NextVisit => time(value).into(),
+            _ => value.into(),
         }
     }
 }
 
 impl ArchiveRows<'_> {
-    /// The pages that a condition holds for: one pass over all visits, on all processors.
+    /// The pages that a condition holds for.
     pub(super) fn pages_expected(&self, test: Expected<'_>) -> Found<Vec<UrlId>> {
-        match test {
-            Expected::Rate(ranges) => {
-                let prior = self.prior()?;
-                self.pages_by_visit(|_, visit| {
-                    Ok(ranges.has(&ChangeObservations::from_bytes(&visit.extension).rate(prior).per_day))
-                })
-            }
-            Expected::Freshness(ranges) => {
-                let (state, prior, now) = (self.state, self.prior()?, self.now);
-                self.pages_by_visit(|page, visit| {
-                    Ok(fresh(state, prior, (page, visit), now)?.is_some_and(|fresh| ranges.has(&fresh)))
-                })
-            }
-            Expected::Due(ranges) => self.pages_due(|due| ranges.has(&due)),
-            Expected::EverDue => self.pages_due(|_| true),
-        }
+        let mut pages = self.each_expected(test.column(), |page, value| test.holds(value).then_some(page))?;
+        pages.par_sort_unstable();
+        Ok(pages)
     }
 
-    fn pages_by_visit(&self, holds: impl Fn(UrlId, &Visit) -> Found<bool> + Sync) -> Found<Vec<UrlId>> {
+    /// What is expected of all pages.
+    pub(super) fn all_expected(&self, column: Column) -> Found<ExpectedValues> {
+        let mut values = Vec::new();
+        values.resize_with(self.state.url_count() as usize, || AtomicU64::new(f64::NAN.to_bits()));
+        self.each_expected(column, |page, value| {
+            values.get(page.index()).into_iter().for_each(|place| place.store(value.to_bits(), Relaxed));
+            None::<()>
+        })?;
+        Ok(ExpectedValues(column, values))
+    }
+
+    /// What is made of what is expected of each page: one pass over all visits, on all processors.
+    fn each_expected<T: Send>(
+        &self,
+        column: Column,
+        make: impl Fn(UrlId, f64) -> Option<T> + Sync,
+    ) -> Found<Vec<T>> {
         let state = self.state;
-        pages_of_parts(state, &self.running, |first| {
-            let mut found = Vec::new();
+        if column == Column::NextVisit {
+            let turns = self.timetable()?.turns(state);
+            turns.expect_all()?;
+            return self.each_part(|first, made| {
+                for visit in turns.visits(first) {
+                    let (page, record, visit) = visit?;
+                    let due = turns.due((page, &record), &visit)?;
+                    made.extend(due.and_then(|due| make(page, due.timestamp_millis() as f64)));
+                }
+                Ok(())
+            });
+        }
+        let (prior, now) = (self.prior()?, self.now);
+        self.each_part(|first, made| {
             for visit in state.visits(first).take(ROWS_TOGETHER) {
                 let (page, visit) = visit?;
-                if visit.captures > 0 && holds(page, &visit)? {
-                    found.push(page);
-                }
+                let value = match column {
+                    _ if visit.captures == 0 => None,
+                    Column::Freshness => fresh(state, prior, (page, &visit), now)?,
+                    _ => Some(ChangeObservations::from_bytes(&visit.extension).rate(prior).per_day),
+                };
+                made.extend(value.and_then(|value| make(page, value)));
             }
-            Ok(found)
+            Ok(())
         })
     }
 
-    fn pages_due(&self, holds: impl Fn(Instant) -> bool + Sync) -> Found<Vec<UrlId>> {
-        let state = self.state;
-        let turns = self.timetable()?.turns(state);
-        turns.expect_all()?;
-        pages_of_parts(state, &self.running, |first| {
-            let mut found = Vec::new();
-            for visit in turns.visits(first) {
-                let (page, record, visit) = visit?;
-                if turns.due((page, &record), &visit)?.is_some_and(&holds) {
-                    found.push(page);
-                }
-            }
-            Ok(found)
-        })
+    /// What is made of each part of all visits.
+    fn each_part<T: Send>(&self, make: impl Fn(u32, &mut Vec<T>) -> Found<()> + Sync) -> Found<Vec<T>> {
+        let running = &self.running;
+        let of_part = |first: u32| -> Found<Vec<T>> {
+            running.check()?;
+            let mut made = Vec::new();
+            make(first, &mut made)?;
+            Ok(made)
+        };
+        let parts = self.state.visit_parts().into_par_iter().map(of_part).collect::<Found<Vec<_>>>()?;
+        Ok(parts.into_iter().flatten().collect())
     }
-}
-
-/// What is found in each part of all visits, by rising number.
-fn pages_of_parts(
-    state: &State,
-    running: &Running,
-    of_part: impl Fn(u32) -> Found<Vec<UrlId>> + Sync,
-) -> Found<Vec<UrlId>> {
-    let of_part = |first: u32| {
-        running.check()?;
-        of_part(first)
-    };
-    let mut pages = state.visit_parts().into_par_iter().map(of_part).collect::<Found<Vec<_>>>()?.concat();
-    pages.par_sort_unstable();
-    Ok(pages)
 }
 
 /// Whether content changed between two times, by the captures of a page from the newest on. The oldest version is not a change: a

@@ -453,6 +453,14 @@ impl Store {
         Ok(self.reader.metadata(capture.location)?)
     }
 
+    /// The fields of the `warcinfo` record of a segment.
+    ///
+    /// # Errors
+    /// When the segment cannot be read or is damaged there.
+    pub fn information(&self, segment: SegmentId) -> Result<Vec<(String, String)>, StoreError> {
+        Ok(self.reader.information(segment)?)
+    }
+
     /// The capture whose record holds the payload of `capture`: itself, or for a revisit the one it refers to.
     ///
     /// # Errors

@@ -69,22 +69,29 @@ pub struct Choice {
     pub rules: RefreshRules,
     /// What pages weigh.
     pub weights: Weights,
-    /// The folder of the archive, and from how many fetched pages on due folders are kept there; without it each choice looks at
-    /// all pages.
-    archive: Option<(PathBuf, u64)>,
+    /// The folder of the archive, if what was prepared there may be read.
+    archive: Option<PathBuf>,
+    /// From how many fetched pages on due folders are kept there; without, each choice looks at all pages.
+    folders_from: Option<u64>,
 }
 
 impl Choice {
     /// By these rules and weights, with a pass over all pages.
     #[must_use]
     pub fn new(rules: RefreshRules, weights: Weights) -> Self {
-        Self { rules, weights, archive: None }
+        Self { rules, weights, archive: None, folders_from: None }
     }
 
-    /// For the archive in this folder, which keeps due folders from so many fetched pages on, usually [`FOLDERS_FROM`].
+    /// For the archive in this folder, by what was prepared there.
+    #[must_use]
+    pub fn in_archive(self, archive: &Path) -> Self {
+        Self { archive: Some(archive.to_owned()), ..self }
+    }
+
+    /// The same of an archive that keeps due folders from so many fetched pages on, usually [`FOLDERS_FROM`].
     #[must_use]
     pub fn with_folders(self, archive: &Path, from: u64) -> Self {
-        Self { archive: Some((archive.to_owned(), from)), ..self }
+        Self { folders_from: Some(from), ..self.in_archive(archive) }
     }
 }
 
@@ -259,8 +266,7 @@ impl Survey<'_> {
 
     /// Prepares for weighing all pages.
     fn expect_all(&self) -> Result<(), StateError> {
-        let archive = self.choice.archive.as_ref().map(|(archive, _)| archive.as_path());
-        self.lookup.expect_all(self.state, self.credits, archive)
+        self.lookup.expect_all(self.state, self.credits, self.choice.archive.as_deref())
     }
 
     /// The visits of a part of all ([`State::visit_parts`]), with what weighing takes of their pages.
@@ -332,9 +338,9 @@ impl Survey<'_> {
 
     /// The best by a rule of single pages, and whether others were left out: from due folders where they are kept.
     fn best(&self, rule: Rule, room: usize) -> Result<(Best, bool), CreditError> {
-        let large = |from: &u64| self.state.totals().fetched >= *from;
-        let archive = self.choice.archive.as_ref().filter(|(_, from)| large(from));
-        let folders = archive.map(|(archive, _)| archive.join(FOLDERS_FILE));
+        let keeps_folders = self.choice.folders_from.is_some_and(|from| self.state.totals().fetched >= from);
+        let archive = self.choice.archive.as_ref().filter(|_| keeps_folders);
+        let folders = archive.map(|archive| archive.join(FOLDERS_FILE));
         if let Some(path) = &folders
             && let Some(best) = self.best_of_folders(path, rule, room)?
         {

@@ -177,9 +177,7 @@ impl Timetable {
     /// When the archive cannot be read.
     pub fn of(store: &Store, now: DateTime<Utc>) -> Result<Self, TimetableError> {
         let state = store.state();
-        // The folder is for prepared columns. Due folders are of no use here: all pages are looked at.
-        let choice = Choice::new(RefreshRules::kept(state)?, Weights::kept(store)?)
-            .with_folders(store.path(), u64::MAX);
+        let choice = Choice::new(RefreshRules::kept(state)?, Weights::kept(store)?).in_archive(store.path());
         let credits = Credits::open(state)?;
         let compared = compared(store)?;
         let prior = compared.prior();

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::ids::SegmentId;
+use crate::warc::ReadError;
 
 /// Why a segment could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +69,16 @@ pub enum SegmentError {
 }
 
 impl SegmentError {
+    /// Why a record of a segment's file could not be read.
+    pub(super) fn of_record(error: ReadError, segment: SegmentId, path: &Path) -> Self {
+        match error {
+            ReadError::Io(source) => Self::Io { action: "read", path: path.to_owned(), source },
+            ReadError::Broken(broken) => {
+                Self::Corrupted { segment, offset: broken.offset, what: broken.what }
+            }
+        }
+    }
+
     /// Whether the disk is full: a state that passes, not a fault.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {

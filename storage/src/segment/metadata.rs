@@ -1,17 +1,16 @@
-//! What the crawler noted about a capture, found from the capture's main record.
+//! What the crawler noted about a capture, found from the capture's main record, and about a segment.
 
 use std::io::Read;
 
 use bytes::Bytes;
 use zstd::zstd_safe;
 
-use super::SegmentReader;
 use super::codec::{Codec, cut};
 use super::error::{Context, SegmentError};
+use super::{SegmentReader, order};
 use crate::backend::FileReader;
-use crate::ids::Location;
-use crate::warc::parse_fields;
-use crate::warc::{ReadError, RecordReader, RecordType};
+use crate::ids::{Location, SegmentId, Watermark};
+use crate::warc::{RecordReader, RecordType, parse_fields};
 
 /// Records of one capture: main record, request, metadata.
 const GROUP_RECORDS_MAX: usize = 3;
@@ -20,6 +19,22 @@ const GROUP_RECORDS_MAX: usize = 3;
 pub(super) const AFTER_MAIN_BYTES: usize = 4096;
 
 impl SegmentReader {
+    /// The fields of a segment's `warcinfo` record: the program that wrote it, among others.
+    ///
+    /// # Errors
+    /// When the segment is missing, cannot be read, or is damaged there.
+    pub fn information(&self, segment: SegmentId) -> Result<Vec<(String, String)>, SegmentError> {
+        let (file, path) = self.file(segment)?;
+        let mut records = order::records(file, Watermark { segment, offset: 0 }, &path)?;
+        match records.next() {
+            Some(Ok(record)) if record.header.record_type() == RecordType::Warcinfo => {
+                Ok(parse_fields(&record.content))
+            }
+            Some(Err(error)) => Err(SegmentError::of_record(error, segment, &path)),
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// The fields of the metadata record that ends the group of a capture, by the location of its first record.
     ///
     /// # Errors
@@ -48,11 +63,7 @@ impl SegmentReader {
                     return Ok(parse_fields(&record.content));
                 }
                 Ok(_) => {}
-                Err(ReadError::Io(error)) => return Err(error).context("read", &path),
-                Err(ReadError::Broken(broken)) => {
-                    let (offset, what) = (broken.offset, broken.what);
-                    return Err(SegmentError::Corrupted { segment: capture.segment, offset, what });
-                }
+                Err(error) => return Err(SegmentError::of_record(error, capture.segment, &path)),
             }
         }
         let what = "the capture has no metadata record".to_owned();

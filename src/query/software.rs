@@ -1,0 +1,53 @@
+//! The programs that wrote the segments of captures.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use archive_grammar::Target;
+use archive_storage::SegmentId;
+
+use super::archive::ArchiveRows;
+use super::columns::Column;
+use super::filter::TextTest;
+use super::prefilter::Test;
+use super::rows::RowsError;
+
+/// The field of a segment's `warcinfo` record with its program; there are several where segments of several were rewritten to one.
+const FIELD_SOFTWARE: &str = "software";
+
+type Found<T> = Result<T, RowsError>;
+
+impl ArchiveRows<'_> {
+    /// The program that wrote a segment, if that is known.
+    pub(super) fn software_of(&self, segment: SegmentId) -> Found<Option<String>> {
+        if let Some(known) = self.software.borrow().get(&segment) {
+            return Ok(known.clone());
+        }
+        let fields = self.store.information(segment)?;
+        let programs = fields.iter().filter(|(name, _)| name == FIELD_SOFTWARE);
+        let programs: Vec<&str> = programs.map(|(_, program)| program.as_str()).collect();
+        let software = Some(programs.join(", ")).filter(|programs| !programs.is_empty());
+        self.software.borrow_mut().insert(segment, software.clone());
+        Ok(software)
+    }
+
+    /// A test of rows that is equivalent to a condition on that, which is decided once for each segment; none without columns.
+    pub(super) fn rows_written_by(&self, target: Target, test: &TextTest) -> Found<Option<Test<'static>>> {
+        let Some(prepared) = &self.prepared else { return Ok(None) };
+        let (began, for_none) = (Instant::now(), test.holds_of(None, None));
+        let holds = |segment| -> Found<bool> {
+            Ok(test.holds_of(self.software_of(segment)?.as_deref(), Some(Column::Software)))
+        };
+        let segments = self.state.segments().map(|(segment, _)| Ok((segment, holds(segment)?)));
+        let segments = segments.collect::<Found<HashMap<_, _>>>()?;
+        let mut are = self.each_capture(|| {
+            |capture| segments.get(&capture.location.segment).copied().unwrap_or(for_none)
+        })?;
+        if target == Target::Pages {
+            are = self.pages_with_newest(prepared, for_none, &are)?;
+        }
+        let found = are.iter().filter(|holds| **holds).count() as u64;
+        self.running.note(|seen| seen.passed("all captures: software", found, began.elapsed()));
+        Ok(Some(Test::Each(are)))
+    }
+}

@@ -222,9 +222,10 @@ const QUESTIONS: [&str; 56] = [
     "page order by site.importance, importance limit 9",
     "page order by type, title limit 5",
     "page order by rating, url limit 9",
-    "page order by freshness, url limit 9",
-    "page order by freshness asc, url limit 400 select url",
-    "page status = 200 order by next_visit asc, change_rate, url limit 40 offset 3 select url",
+    // Of what changes from second to second not the value.
+    "page order by freshness * 0 + importance, url limit 9",
+    "page order by freshness * 0 asc, url limit 400 select url",
+    "page status = 200 order by year(next_visit) asc, change_rate, url limit 40 offset 3 select url",
     "page order by change_rate * importance, url limit 9",
     "captures order by size / stored, time limit 9",
     "versions order by host, time asc limit 9 offset 1",

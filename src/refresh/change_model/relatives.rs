@@ -3,7 +3,7 @@
 //! Of each group the last visits are kept. Those that came after a page's own last visit speak for it or against it: how many
 //! found a change since that visit, and how many would have by their own rates.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use rayon::prelude::*;
 
@@ -38,31 +38,33 @@ pub fn relations(site: u64, path: &str) -> Relations {
         let end = name.char_indices().nth(count).map_or(name.len(), |(at, _)| at);
         &name[..end]
     };
-    [
-        hash(site, 0, &[]),
-        hash(site, 1, &[folders(1)]),
-        hash(site, 2, &[folders(2)]),
-        hash(site, 3, &[directory]),
-        hash(site, 4, &[last_folder]),
-        hash(site, 5, &[extension]),
-        hash(site, 6, &[directory, stem]),
-        hash(site, 7, &[file]),
-        hash(site, 8, &[directory, beginning(letters.saturating_sub(1).max(1))]),
-        hash(site, 9, &[directory, beginning(letters.saturating_sub(2).max(1))]),
-        hash(site, 10, &[directory, beginning(1)]),
-        hash(site, 11, &[directory, beginning(3)]),
-    ]
+    let of_site = hash(HASH_OF_NOTHING, &site.to_le_bytes());
+    // No text has this byte: it marks where a part ends.
+    let of = |before: u64, part: &str| hash(hash(before, part.as_bytes()), &[0xFF]);
+    let of_directory = of(of_site, directory);
+    let names = [
+        of_site,
+        of(of_site, folders(1)),
+        of(of_site, folders(2)),
+        of_directory,
+        of(of_site, last_folder),
+        of(of_site, extension),
+        of(of_directory, stem),
+        of(of_site, file),
+        of(of_directory, beginning(letters.saturating_sub(1).max(1))),
+        of(of_directory, beginning(letters.saturating_sub(2).max(1))),
+        of(of_directory, beginning(1)),
+        of(of_directory, beginning(3)),
+    ];
+    std::array::from_fn(|relation| hash(names[relation], &[relation as u8]))
 }
 
-/// A hash that is the same everywhere (FNV-1a).
-fn hash(site: u64, relation: u8, parts: &[&str]) -> u64 {
-    let numbers = site.to_le_bytes().into_iter().chain([relation]);
-    // No text has this byte: it marks where a part ends.
-    let texts = parts.iter().flat_map(|part| part.bytes().chain([0xFF]));
-    numbers.chain(texts).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// FNV-1a, which is the same everywhere, of something that begins as what another hash is of.
+fn hash(before: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(before, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
+
+const HASH_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// A visit of a page of a group.
 #[derive(Clone, Copy, Debug)]
@@ -98,20 +100,14 @@ pub(super) struct Relatives {
 
 /// The group of each page by a relation, and how many groups there are.
 fn groups_of(pages: &[Relations], relation: usize) -> (Vec<u32>, u32) {
+    let mut named: Vec<(u64, u32)> = pages.iter().map(|names| names[relation]).zip(0..).collect();
+    named.sort_unstable();
     let (mut of_pages, mut groups) = (vec![ALONE; pages.len()], 0);
-    // The first page of a group, until a second one makes it one.
-    let mut found: HashMap<u64, (usize, u32)> = HashMap::with_capacity(pages.len().min(1 << 16));
-    for (page, names) in pages.iter().enumerate() {
-        let (first, group) = found.entry(names[relation]).or_insert((page, ALONE));
-        if *first == page {
-            continue;
+    for group in named.chunk_by(|one, other| one.0 == other.0).filter(|group| group.len() > 1) {
+        for (_, page) in group {
+            of_pages[*page as usize] = groups;
         }
-        if *group == ALONE {
-            *group = groups;
-            of_pages[*first] = groups;
-            groups += 1;
-        }
-        of_pages[page] = *group;
+        groups += 1;
     }
     (of_pages, groups)
 }

@@ -129,7 +129,7 @@ impl Survey<'_> {
         &self,
         path: &Path,
         rule: Rule,
-        best: &Best,
+        best: &mut Best,
         all: Option<Vec<Candidate>>,
     ) -> Result<(), CreditError> {
         let Some(lowest) = best.lowest().map(|value| value * SLACK).filter(|value| *value > 0.0) else {
@@ -138,13 +138,13 @@ impl Survey<'_> {
         let unit_days = self.unit() as f64 / SECONDS_PER_DAY;
         let shortest = self.choice.rules.shortest_days();
         let place = |candidate: &Candidate| {
-            let days = candidate.days_until(rule, lowest, shortest);
-            (days < DAYS).then_some(((days / unit_days) as u32, candidate.page.0))
+            let days = candidate.days_until(rule, lowest, shortest).filter(|days| *days < DAYS)?;
+            Some(((days / unit_days) as u32, candidate.page.0))
         };
         let mut folders: Vec<(u32, u32)> = Vec::new();
         match all {
             Some(all) => folders.par_extend(all.par_iter().filter_map(place)),
-            None => self.all(|candidate, _| folders.extend(place(candidate)))?,
+            None => self.all(|candidate, _| place(&candidate), |place| folders.push(place))?,
         }
         folders.par_sort_unstable();
         let mut counts = vec![0; (DAYS / unit_days) as usize + 1];
@@ -169,10 +169,18 @@ impl Survey<'_> {
 }
 
 impl Candidate {
-    /// Days until its value by a rule reaches `lowest`; 0 when it already has.
-    fn days_until(&self, rule: Rule, lowest: f64, shortest: f64) -> f64 {
-        let age = self.rule(rule).interval(self.weight, self.rate, lowest) - self.announced / self.rate;
-        (age.max(shortest) - self.age).max(0.0)
+    /// Days until its value by a rule reaches `lowest`, 0 when it already has; none if it has not when folders end.
+    fn days_until(&self, rule: Rule, lowest: f64, shortest: f64) -> Option<f64> {
+        let value_in = |days: f64| Self { age: self.age + days, ..*self }.value(rule);
+        // Values rise with the age, and finding an age takes many of them.
+        if value_in(DAYS) < lowest {
+            return None;
+        }
+        let age = match value_in(0.0) >= lowest {
+            true => self.age,
+            false => self.rule(rule).interval(self.weight, self.rate, lowest) - self.announced / self.rate,
+        };
+        Some((age.max(shortest) - self.age).max(0.0))
     }
 }
 

@@ -47,7 +47,7 @@ impl Idle {
             return Ok(Self::Until(next));
         }
         let mut pages = 0;
-        surveys.iter().try_for_each(|survey| survey.all(|_, _| pages += 1))?;
+        surveys.iter().try_for_each(|survey| survey.all(|_, _| Some(()), |()| pages += 1))?;
         Ok(Self::NoneWorth(pages))
     }
 }

@@ -16,7 +16,6 @@ mod turn;
 mod unread;
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -161,39 +160,55 @@ impl Ord for Scored {
 /// The pages of the highest scores, at most so many.
 struct Best {
     room: usize,
-    heap: BinaryHeap<Reverse<Scored>>,
+    /// These, and others until there are twice as many.
+    scored: Vec<Scored>,
+    /// The last of them when others were thrown away.
+    last: Option<Scored>,
 }
 
 impl Best {
     fn new(room: usize) -> Self {
-        Self { room, heap: BinaryHeap::with_capacity(room.min(1 << 20) + 1) }
+        Self { room, scored: Vec::new(), last: None }
     }
 
     fn offer(&mut self, score: f64, page: UrlId) {
         let scored = Scored { score, page };
-        if self.heap.len() < self.room {
-            self.heap.push(Reverse(scored));
-        } else if let Some(mut last) = self.heap.peek_mut()
-            && scored > last.0
-        {
-            last.0 = scored;
+        if self.room == 0 || self.last.is_some_and(|last| scored < last) {
+            return;
+        }
+        self.scored.push(scored);
+        if self.scored.len() >= self.room.saturating_mul(2) {
+            self.cut();
+        }
+    }
+
+    /// Throws others away.
+    fn cut(&mut self) {
+        if self.scored.len() > self.room && self.room > 0 {
+            let (_, last, _) = self.scored.select_nth_unstable_by(self.room - 1, |a, b| b.cmp(a));
+            self.last = Some(*last);
+            self.scored.truncate(self.room);
         }
     }
 
     /// The lowest score that is among the best; nothing while there is room for any.
-    fn lowest(&self) -> Option<f64> {
-        self.heap.peek().filter(|_| self.heap.len() == self.room).map(|Reverse(scored)| scored.score)
+    fn lowest(&mut self) -> Option<f64> {
+        self.cut();
+        let last = self.scored.iter().min().filter(|_| self.scored.len() == self.room);
+        last.map(|last| last.score)
     }
 
     /// In no order.
-    fn into_pages(self) -> impl Iterator<Item = UrlId> {
-        self.heap.into_iter().map(|Reverse(scored)| scored.page)
+    fn into_pages(mut self) -> impl Iterator<Item = UrlId> {
+        self.cut();
+        self.scored.into_iter().map(|scored| scored.page)
     }
 
     /// The best of what is best in each source, the highest score first.
     fn of_all(sources: Vec<Self>, room: usize) -> Vec<SourcePage> {
-        let scored = |(place, best): (usize, Self)| {
-            best.heap.into_iter().map(move |Reverse(scored)| (scored, Reverse(place)))
+        let scored = |(place, mut best): (usize, Self)| {
+            best.cut();
+            best.scored.into_iter().map(move |scored| (scored, Reverse(place)))
         };
         let mut pages: Vec<_> = sources.into_iter().enumerate().flat_map(scored).collect();
         pages.sort_by(|a, b| b.cmp(a));
@@ -279,20 +294,25 @@ impl Survey<'_> {
         Box::new(self.state.visits(first).take(ROWS_TOGETHER).map(move |visit| visit.and_then(with_page)))
     }
 
-    /// Calls `each` for all candidates, ripe or not, in the order of their first fetches.
-    fn all(&self, mut each: impl FnMut(&Candidate, &Visit)) -> Result<(), CreditError> {
+    /// Calls `each` for what is made of all candidates, ripe or not, in the order of their first fetches.
+    fn all<T: Send>(
+        &self,
+        make: impl Fn(Candidate, &Visit) -> Option<T> + Sync,
+        mut each: impl FnMut(T),
+    ) -> Result<(), CreditError> {
         self.expect_all()?;
-        let of_part = |first: &u32| -> Result<Vec<(Candidate, Visit)>, CreditError> {
-            let mut found = Vec::new();
+        let of_part = |first: &u32| -> Result<Vec<T>, CreditError> {
+            let mut made = Vec::new();
             for visit in self.visits(*first) {
                 let (page, record, visit) = visit?;
-                found.extend(self.candidate(page, &record, &visit)?.map(|candidate| (candidate, visit)));
+                let candidate = self.candidate(page, &record, &visit)?;
+                made.extend(candidate.and_then(|candidate| make(candidate, &visit)));
             }
-            Ok(found)
+            Ok(made)
         };
         for parts in self.state.visit_parts().chunks(PARTS_PER_PROCESSOR * rayon::current_num_threads()) {
-            let found: Vec<_> = parts.par_iter().map(of_part).collect::<Result<_, _>>()?;
-            found.iter().flatten().for_each(|(candidate, visit)| each(candidate, visit));
+            let made: Vec<_> = parts.par_iter().map(of_part).collect::<Result<_, _>>()?;
+            made.into_iter().flatten().for_each(&mut each);
         }
         Ok(())
     }
@@ -347,17 +367,18 @@ impl Survey<'_> {
             return Ok((best, true));
         }
         let (mut best, mut count, mut kept) = (Best::new(room), 0, Vec::new());
-        self.all(|candidate, visit| {
-            if self.is_ripe(visit) {
-                best.offer(candidate.value(rule), candidate.page);
-            }
+        let valued = |candidate: Candidate, visit: &Visit| {
+            Some((candidate, self.is_ripe(visit).then(|| candidate.value(rule))))
+        };
+        self.all(valued, |(candidate, value)| {
+            value.into_iter().for_each(|value| best.offer(value, candidate.page));
             if folders.is_some() && count < KEPT_MAX {
-                kept.push(*candidate);
+                kept.push(candidate);
             }
             count += 1;
         })?;
         if let Some(path) = &folders {
-            self.fill_folders(path, rule, &best, (count <= KEPT_MAX).then_some(kept))?;
+            self.fill_folders(path, rule, &mut best, (count <= KEPT_MAX).then_some(kept))?;
         }
         let is_part = count > room;
         Ok((best, is_part))

@@ -58,6 +58,10 @@ pub struct Segments {
     pub(super) missing: Closed,
     /// One for each group of hosts; together they hold every host.
     writers: Vec<Writer>,
+    /// The versions in closed segments are still to be recalled: by the first append, for who appends nothing needs none.
+    recalls: bool,
+    /// Versions of pages that will be captured soon, until then.
+    expected: Vec<(String, Location)>,
     /// Captures appended so far: the number of the next one.
     captures: u64,
 }
@@ -88,14 +92,11 @@ impl Segments {
         let encoder = Encoder::new(disk.clone(), folder.clone(), options.algorithm, ids, codec);
         let reader = SegmentReader::new(disk.clone(), archive);
         let guard = ledger::guard(options.guard, &closed);
-        let mut versions = Versions::new(guard);
-        if codec == Codec::Zstd {
-            index::recall(disk.as_ref(), &folder, &closed, &mut versions);
-        }
         let groups = HostGroup::first(if codec == Codec::Zstd { options.host_groups } else { 1 });
         let writer = |hosts| {
             let generation = encoder.generation(options.plain_level(codec), None);
-            Writer { hosts, active: None, versions: versions.split_off(hosts), generation, building: None }
+            let versions = Versions::new(guard).split_off(hosts);
+            Writer { hosts, active: None, versions, generation, building: None }
         };
         let writers = groups.into_iter().map(writer).collect();
         let last = closed.values().chain(missing.values()).map(|info| info.captures_until).max();
@@ -113,6 +114,8 @@ impl Segments {
             closed,
             missing,
             writers,
+            recalls: codec == Codec::Zstd,
+            expected: Vec::new(),
             captures,
         };
         segments.route();
@@ -164,6 +167,7 @@ impl Segments {
     /// When the disk refuses: then nothing of the group is in the archive.
     pub fn append(&mut self, encoded: &Encoded) -> Result<Appended, SegmentError> {
         self.durability.check()?;
+        self.recall();
         for active in self.writers.iter_mut().filter_map(|writer| writer.active.as_mut()) {
             active.repair(&self.durability)?;
         }
@@ -222,6 +226,10 @@ impl Segments {
 
     /// Notes where the newest versions lie of pages that will be captured soon: dictionaries are built of these first.
     pub fn expect<'a>(&mut self, pages: impl IntoIterator<Item = (&'a str, Location)>) {
+        if self.recalls {
+            self.expected.extend(pages.into_iter().map(|(url, location)| (url.to_owned(), location)));
+            return;
+        }
         for (url, location) in pages {
             let place = self.writer_of(url);
             if let Some(writer) = self.writers.get_mut(place) {
@@ -230,8 +238,23 @@ impl Segments {
         }
     }
 
+    /// Notes the newest versions in closed segments and those that are expected, if that is still to be done.
+    fn recall(&mut self) {
+        if !std::mem::take(&mut self.recalls) {
+            return;
+        }
+        let mut versions = Versions::new(self.guard);
+        index::recall(self.disk.as_ref(), &self.folder, &self.closed, &mut versions);
+        self.writers.iter_mut().for_each(|writer| writer.versions = versions.split_off(writer.hosts));
+        let expected = std::mem::take(&mut self.expected);
+        self.expect(expected.iter().map(|(url, location)| (url.as_str(), *location)));
+    }
+
     /// Takes note that captures lie elsewhere from now on; `moved` is in the order of their old places.
     pub(crate) fn relocate(&mut self, moved: &[Moved]) {
+        if !self.expected.is_empty() {
+            self.recall();
+        }
         self.writers.iter_mut().for_each(|writer| writer.versions.relocate(moved));
     }
 

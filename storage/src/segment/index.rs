@@ -3,6 +3,7 @@
 //! Any CDX server can use it: `SURT YYYYMMDDhhmmss {"url": …}`, with the fields and the spelling that cdxj-indexer and
 //! pywb write. Captures that nothing answered are not in it.
 
+use std::borrow::Cow;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
@@ -14,12 +15,12 @@ use zstd::bulk;
 use super::error::{Context, SegmentError};
 use super::ledger::{Closed, SegmentInfo};
 use super::replay::ReplayedCapture;
-use super::versions::{PAGES_MAX, Versions};
+use super::versions::{PAGES_MAX, PageHash, Versions};
 use crate::address::surt;
 use crate::backend::{Disk, read_file, replace_file};
 use crate::capture_kind::CaptureKind;
 use crate::digest::Digest;
-use crate::ids::Location;
+use crate::ids::{Location, SegmentId};
 use crate::warc::{Record, parse_fields};
 
 /// The suffix after the segment's name.
@@ -162,11 +163,15 @@ impl Index {
 
 /// The fields by which versions are found again.
 #[derive(Deserialize)]
-struct Found {
-    url: String,
-    mime: String,
-    length: String,
-    offset: String,
+struct Found<'a> {
+    #[serde(borrow)]
+    url: Cow<'a, str>,
+    #[serde(borrow)]
+    mime: Cow<'a, str>,
+    #[serde(borrow)]
+    length: Cow<'a, str>,
+    #[serde(borrow)]
+    offset: Cow<'a, str>,
 }
 
 /// Notes the versions in the newest closed segments, for the next dictionaries. An index that is missing or damaged only
@@ -196,37 +201,33 @@ pub(super) fn recall(disk: &dyn Disk, folder: &Path, closed: &Closed, versions: 
         // In the order of appending, so that the newest version of a page wins.
         for found in found.into_iter().rev() {
             versions.expect_more(found.len());
-            for (location, url) in found {
-                versions.recall(&url, location);
+            for (location, page) in found {
+                versions.recall(page, location);
             }
         }
     }
 }
 
 /// The versions of pages in a segment, in the order of appending.
-fn versions_in(disk: &dyn Disk, folder: &Path, info: &SegmentInfo) -> Vec<(Location, String)> {
+fn versions_in(disk: &dyn Disk, folder: &Path, info: &SegmentInfo) -> Vec<(Location, PageHash)> {
     let Ok(text) = read_file(disk, &folder.join(file_of(&info.name))) else { return Vec::new() };
-    let json = |line: &[u8]| {
-        let start = memchr::memchr(b'{', line)?;
-        serde_json::from_slice::<Found>(line.get(start..)?).ok()
-    };
-    let lines = text.split(|byte| *byte == b'\n').filter_map(json);
-    let mut found: Vec<(Location, String)> = lines
-        .filter(|line| line.mime != REVISIT_MEDIA_TYPE)
-        .filter_map(|line| {
-            let (offset, length) = (line.offset.parse().ok()?, line.length.parse().ok()?);
-            Some((Location { segment: info.id, offset, length }, line.url))
-        })
-        .collect();
+    let lines = text.split(|byte| *byte == b'\n');
+    let mut found: Vec<_> = lines.filter_map(|line| version_in(line, info.id)).collect();
     found.sort_unstable();
     found
+}
+
+fn version_in(line: &[u8], segment: SegmentId) -> Option<(Location, PageHash)> {
+    let fields = line.get(memchr::memchr(b'{', line)?..)?;
+    let Found { url, mime, length, offset } = serde_json::from_slice(fields).ok()?;
+    let location = Location { segment, offset: offset.parse().ok()?, length: length.parse().ok()? };
+    (mime != REVISIT_MEDIA_TYPE).then(|| (location, PageHash::of(&url)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::backend::SimulatedDisk;
-    use crate::ids::SegmentId;
 
     #[test]
     fn lines_are_sorted_and_spelled_as_other_tools_do() {

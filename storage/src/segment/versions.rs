@@ -45,6 +45,19 @@ const SEGMENT_COST_BYTES: u64 = 32 << 10;
 /// and twice as many in a table that has just grown.
 pub(super) const PAGES_MAX: usize = 1 << 18;
 
+/// The hash of a page's URL, and that of its site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PageHash {
+    url: u64,
+    host: u32,
+}
+
+impl PageHash {
+    pub(super) fn of(url: &str) -> Self {
+        Self { url: url_hash(url), host: host_hash(url) }
+    }
+}
+
 /// A page's newest version.
 #[derive(Clone, Copy, Debug)]
 struct Version {
@@ -138,17 +151,18 @@ impl Versions {
     }
 
     /// Notes a version that an earlier process appended.
-    pub(super) fn recall(&mut self, url: &str, location: Location) {
+    pub(super) fn recall(&mut self, page: PageHash, location: Location) {
         let plain_length = u64::from(location.length) * SHRINKING_ALONE;
-        self.set(url, location, plain_length);
+        self.set(page, location, plain_length);
     }
 
     /// Notes the newest version of a page that will be captured soon.
     pub(super) fn expect(&mut self, url: &str, location: Location) {
-        if !self.pages.contains_key(&url_hash(url)) {
-            self.recall(url, location);
+        let page = PageHash::of(url);
+        if !self.pages.contains_key(&page.url) {
+            self.recall(page, location);
         }
-        if let Some(version) = self.pages.get_mut(&url_hash(url)) {
+        if let Some(version) = self.pages.get_mut(&page.url) {
             version.is_due = true;
         }
     }
@@ -164,13 +178,13 @@ impl Versions {
     }
 
     /// Puts a version in the place of the one before it; a page seen for the first time needs room.
-    fn set(&mut self, url: &str, location: Location, plain_length: u64) {
+    fn set(&mut self, PageHash { url, host }: PageHash, location: Location, plain_length: u64) {
         self.order += 1;
-        let (host, order) = (host_hash(url), self.order);
+        let order = self.order;
         let version =
             Version { location, host, is_due: false, plain_length, captures: 1, least: u64::MAX, order };
-        if self.pages.len() < self.pages_max || self.pages.contains_key(&url_hash(url)) {
-            self.pages.insert(url_hash(url), version);
+        if self.pages.len() < self.pages_max || self.pages.contains_key(&url) {
+            self.pages.insert(url, version);
         }
     }
 
@@ -195,7 +209,7 @@ impl Versions {
             let base = packed_length * 2 / 3;
             self.cost += base + self.guard.length(base);
         }
-        self.set(url, location, plain_length);
+        self.set(PageHash::of(url), location, plain_length);
         packed_length < plain_length / 2
     }
 

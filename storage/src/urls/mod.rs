@@ -77,11 +77,7 @@ impl NameTable {
             return Err(log.corrupted(log.len(), "the open block in the catalogue"));
         };
         let (index, recent) = (OnceLock::new(), Mutex::default());
-        let table = Self { log, open, buffer: Vec::new(), index, hash: name_hash, recent };
-        if mode != OpenMode::Read {
-            table.index()?;
-        }
-        Ok(table)
+        Ok(Self { log, open, buffer: Vec::new(), index, hash: name_hash, recent })
     }
 
     /// Names in the table.

@@ -197,7 +197,7 @@ impl ArchiveRows<'_> {
         Ok(Some(found))
     }
 
-    /// Whether something holds for each capture, on all processors; each asks for itself what holds.
+    /// Whether something holds for each capture, on all processors, each of which makes a test of its own.
     pub(super) fn each_capture<H: Fn(&Capture) -> bool>(
         &self,
         holds: impl Fn() -> H + Sync,

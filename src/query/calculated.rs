@@ -39,9 +39,6 @@ enum Source {
     Expected(Column, OnceLock<ExpectedValues>),
 }
 
-/// Of more pages it is not kept what is expected, in eight bytes each.
-const EXPECTED_MAX: u32 = 1 << 24;
-
 impl Source {
     fn of(path: Path, known: Known<'_, '_>) -> Found<Option<Self>> {
         let Path { via: None, column } = path else {
@@ -51,8 +48,9 @@ impl Source {
             return Ok(Some(Self::Number(number)));
         }
         if column.is_expected() && known.target == Target::Pages {
-            let are_few = known.pages.state().url_count() <= EXPECTED_MAX;
-            return Ok(are_few.then(|| Self::Expected(column, OnceLock::new())));
+            let bytes = known.pages.state().url_count() as usize * size_of::<u64>();
+            let fits = bytes <= known.running.limits.memory;
+            return Ok(fits.then(|| Self::Expected(column, OnceLock::new())));
         }
         if column.is_decided() && known.target == Target::Pages {
             // What was decided on pages themselves is left to the caller.

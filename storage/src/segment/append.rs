@@ -20,7 +20,7 @@ use super::read::{SegmentReader, StoredRecord};
 use super::recover::{self, Recovered};
 use super::replay::ReplayedCapture;
 use super::rewrite::Moved;
-use super::versions::Versions;
+use super::versions::{PAGES_MAX, PageHash, Versions};
 use super::writer::{Active, Durability, SyncHandle, Writer};
 use crate::backend::{Disk, OpenMode};
 use crate::ids::{Location, SegmentId, Watermark, Watermarks};
@@ -60,8 +60,8 @@ pub struct Segments {
     writers: Vec<Writer>,
     /// The versions in closed segments are still to be recalled: by the first append, for who appends nothing needs none.
     recalls: bool,
-    /// Versions of pages that will be captured soon, until then.
-    expected: Vec<(String, Location)>,
+    /// Versions of pages that will be captured soon, until then; at most [`PAGES_MAX`].
+    expected: Vec<(PageHash, Location)>,
     /// Captures appended so far: the number of the next one.
     captures: u64,
 }
@@ -226,15 +226,19 @@ impl Segments {
 
     /// Notes where the newest versions lie of pages that will be captured soon: dictionaries are built of these first.
     pub fn expect<'a>(&mut self, pages: impl IntoIterator<Item = (&'a str, Location)>) {
+        let pages = pages.into_iter().map(|(url, location)| (PageHash::of(url), location));
         if self.recalls {
-            self.expected.extend(pages.into_iter().map(|(url, location)| (url.to_owned(), location)));
+            self.expected.extend(pages.take(PAGES_MAX.saturating_sub(self.expected.len())));
             return;
         }
-        for (url, location) in pages {
-            let place = self.writer_of(url);
-            if let Some(writer) = self.writers.get_mut(place) {
-                writer.versions.expect(url, location);
-            }
+        for (page, location) in pages {
+            self.expect_page(page, location);
+        }
+    }
+
+    fn expect_page(&mut self, page: PageHash, location: Location) {
+        if let Some(writer) = self.writers.iter_mut().find(|writer| writer.hosts.holds(page.host)) {
+            writer.versions.expect(page, location);
         }
     }
 
@@ -246,8 +250,9 @@ impl Segments {
         let mut versions = Versions::new(self.guard);
         index::recall(self.disk.as_ref(), &self.folder, &self.closed, &mut versions);
         self.writers.iter_mut().for_each(|writer| writer.versions = versions.split_off(writer.hosts));
-        let expected = std::mem::take(&mut self.expected);
-        self.expect(expected.iter().map(|(url, location)| (url.as_str(), *location)));
+        for (page, location) in std::mem::take(&mut self.expected) {
+            self.expect_page(page, location);
+        }
     }
 
     /// Takes note that captures lie elsewhere from now on; `moved` is in the order of their old places.

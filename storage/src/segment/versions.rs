@@ -49,7 +49,7 @@ pub(super) const PAGES_MAX: usize = 1 << 18;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PageHash {
     url: u64,
-    host: u32,
+    pub(super) host: u32,
 }
 
 impl PageHash {
@@ -157,8 +157,7 @@ impl Versions {
     }
 
     /// Notes the newest version of a page that will be captured soon.
-    pub(super) fn expect(&mut self, url: &str, location: Location) {
-        let page = PageHash::of(url);
+    pub(super) fn expect(&mut self, page: PageHash, location: Location) {
         if !self.pages.contains_key(&page.url) {
             self.recall(page, location);
         }
@@ -442,7 +441,7 @@ mod tests {
         }
         assert_eq!(versions.locations(HostGroup::ALL), [at(3), at(4), at(2)]);
         // Those that are due come before them, until they are captured.
-        versions.expect("http://d/", at(5));
+        versions.expect(PageHash::of("http://d/"), at(5));
         assert_eq!(versions.locations(HostGroup::ALL), [at(5), at(3), at(4), at(2)]);
         versions.count("http://d/", 1000, at(6));
         assert_eq!(versions.locations(HostGroup::ALL), [at(6), at(3), at(4), at(2)]);

@@ -130,8 +130,8 @@ impl<'a> Test<'a> {
             is_exact &= is_exact_of_part;
         }
         tests.sort_by_key(Self::turn);
-        let holds_for_none = tests.first().is_some_and(Self::holds_for_none);
-        Ok((Some(tests).filter(|tests| !tests.is_empty()).map(Self::All), is_exact || holds_for_none))
+        is_exact |= tests.iter().any(|test| test.leaves(0));
+        Ok((Some(tests).filter(|tests| !tests.is_empty()).map(Self::All), is_exact))
     }
 
     /// Its turn among tests that must all hold: after those of a few pages nothing else is read of most blocks, and texts are read
@@ -157,14 +157,6 @@ impl<'a> Test<'a> {
             Self::Not(test) => test.prepare(),
             Self::Titles(titles) => Ok(titles.read_all()?),
             _ => Ok(()),
-        }
-    }
-
-    fn holds_for_none(&self) -> bool {
-        match self {
-            Self::Found(pages) => pages.is_empty(),
-            Self::Among(pages, _) | Self::Passed(pages) => pages.is_empty(),
-            _ => false,
         }
     }
 
@@ -197,7 +189,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Whether it is known, without reading columns, that it holds for a few pages alone.
+    /// Whether it is known, without reading columns, that it holds for so many pages at most.
     fn leaves(&self, few: usize) -> bool {
         match self {
             Self::All(tests) => tests.iter().any(|test| test.leaves(few)),

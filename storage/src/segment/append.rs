@@ -1,4 +1,4 @@
-//! The one owner of segments: appending by host groups, group commit, replay.
+//! Owner of the segments: appends by host group, group commit, replay.
 
 mod file;
 mod rotation;
@@ -29,18 +29,18 @@ use crate::warc::{Broken, RecordIds};
 pub(super) use file::warcinfo;
 pub use rotation::RotationReason;
 
-/// Where an appended group lies. It is not durable before a sync returned watermarks that include it.
+/// Where an appended group lies. It is durable only once a sync has returned watermarks that include it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The main record.
     pub main: Location,
     /// The position after the group.
     pub end: Watermark,
-    /// Bytes it takes.
+    /// Bytes that the group takes in the segment.
     pub bytes: u64,
 }
 
-/// The segments of an archive and their one owner.
+/// The segments of an archive, owned by their only writer.
 #[derive(Debug)]
 pub struct Segments {
     pub(super) disk: Arc<dyn Disk>,
@@ -54,26 +54,26 @@ pub struct Segments {
     pub(super) reader: SegmentReader,
     pub(super) durability: Arc<Durability>,
     pub(super) closed: Closed,
-    /// Segments that were closed once and are not there: what is known of them is not forgotten.
+    /// Segments that were closed once but whose files are gone; their summaries are kept.
     pub(super) missing: Closed,
-    /// One for each group of hosts; together they hold every host.
+    /// One writer for each host group; together they hold every host.
     writers: Vec<Writer>,
-    /// The versions in closed segments are still to be recalled: by the first append, for who appends nothing needs none.
+    /// Whether the versions in closed segments still have to be recalled. The first append does that, so that readers
+    /// never pay for it.
     recalls: bool,
-    /// Versions of pages that will be captured soon, until then; at most [`PAGES_MAX`].
+    /// Versions of pages that will be captured soon, kept until they are recalled; at most [`PAGES_MAX`].
     expected: Vec<(PageHash, Location)>,
-    /// Captures appended so far: the number of the next one.
+    /// Number of captures appended so far, which is the number of the next one.
     captures: u64,
 }
 
 impl Segments {
-    /// Opens the segments of an archive for writing, and recovers them from a crash.
+    /// Opens the segments of an archive for writing, and recovers them after a crash.
     ///
-    /// The caller must own the archive: no other process may write to it. A new segment starts with the first
-    /// append.
+    /// The caller must own the archive: no other process may write to it. The first append creates a new segment.
     ///
     /// # Errors
-    /// When the disk refuses. Damage within segments is not an error but part of what is returned.
+    /// When the disk refuses. Damage within segments is not an error; it is reported in the returned list.
     pub fn open(
         disk: Arc<dyn Disk>,
         archive: &Path,
@@ -84,7 +84,7 @@ impl Segments {
         disk.sync_dir(archive).context("sync", archive)?;
         let recover::Segmented { closed, missing, recovered } = recover::recover(&disk, archive, &options)?;
         let ids = options.seed.map_or_else(RecordIds::random, |seed| {
-            // Opening again must not give the same ids again.
+            // Reopening must not generate the same ids again.
             RecordIds::seeded(seed ^ ((closed.len() as u64) << 32))
         });
         let newest = closed.values().next_back().and_then(|info| SegmentName::parse(&info.name));
@@ -122,13 +122,13 @@ impl Segments {
         Ok((segments, recovered))
     }
 
-    /// What compresses groups for this archive.
+    /// Returns the encoder that compresses groups for this archive.
     #[must_use]
     pub fn encoder(&self) -> Encoder {
         self.encoder.clone()
     }
 
-    /// What reads records of this archive, on any thread.
+    /// Returns a reader of this archive's records, for use on any thread.
     #[must_use]
     pub fn reader(&self) -> SegmentReader {
         self.reader.clone()
@@ -138,7 +138,7 @@ impl Segments {
         self.writers.iter().filter_map(|writer| writer.active.as_ref())
     }
 
-    /// Up to where everything appended so far reaches.
+    /// Returns the watermarks after everything appended so far.
     #[must_use]
     pub fn watermarks(&self) -> Watermarks {
         let mut open: Vec<Watermark> = self.active().map(Active::end).collect();
@@ -147,7 +147,7 @@ impl Segments {
     }
 
     pub(super) fn next_id(&self) -> SegmentId {
-        // An id that something relies on is not given again, even if its file was taken away.
+        // An id that something relies on is never reused, even if its file was removed.
         let open = self.active().map(|active| active.info.id);
         let closed = self.closed.keys().next_back().into_iter().chain(self.missing.keys().next_back());
         let last = open.chain(closed.copied()).max();
@@ -160,11 +160,11 @@ impl Segments {
         self.writers.iter().position(|writer| writer.hosts.holds(hash)).unwrap_or_default()
     }
 
-    /// Appends a group to the segment of its host's group. It takes the group's bytes by reference, so that the caller can
-    /// try again when the disk was full.
+    /// Appends a group to the segment of its host group. Takes the group by reference, so that the caller can retry
+    /// after the disk was full.
     ///
     /// # Errors
-    /// When the disk refuses: then nothing of the group is in the archive.
+    /// When the disk refuses; then nothing of the group is in the archive.
     pub fn append(&mut self, encoded: &Encoded) -> Result<Appended, SegmentError> {
         self.durability.check()?;
         self.recall();
@@ -176,7 +176,7 @@ impl Segments {
             let active = self.create(place)?;
             self.writers.get_mut(place).map(|writer| writer.active.insert(active));
         }
-        // There is always a writer for a host, and above it was given a segment.
+        // Every host has a writer, and the writer got a segment above.
         let missing = SegmentError::Missing(self.next_id());
         let Some(writer) = self.writers.get_mut(place) else { return Err(missing) };
         let Some(active) = &mut writer.active else { return Err(missing) };
@@ -204,12 +204,12 @@ impl Segments {
     /// Makes everything appended so far durable.
     ///
     /// # Errors
-    /// When the disk fails; then nothing can be appended any more.
+    /// When the disk fails; then nothing more can be appended.
     pub fn sync(&mut self) -> Result<Watermarks, SegmentError> {
         self.sync_handle().sync()
     }
 
-    /// A sync of everything appended so far, to be carried out by another thread.
+    /// Returns a sync of everything appended so far, for another thread to carry out.
     #[must_use]
     pub fn sync_handle(&mut self) -> SyncHandle {
         let files = self.active().filter_map(Active::unsynced).collect();
@@ -224,7 +224,8 @@ impl Segments {
         self.encoder.route(self.writers.iter().map(route).collect());
     }
 
-    /// Notes where the newest versions lie of pages that will be captured soon: dictionaries are built of these first.
+    /// Notes the locations of the newest versions of pages that will be captured soon; dictionaries are built from
+    /// these first.
     pub fn expect<'a>(&mut self, pages: impl IntoIterator<Item = (&'a str, Location)>) {
         let pages = pages.into_iter().map(|(url, location)| (PageHash::of(url), location));
         if self.recalls {
@@ -242,7 +243,7 @@ impl Segments {
         }
     }
 
-    /// Notes the newest versions in closed segments and those that are expected, if that is still to be done.
+    /// Recalls the newest versions in closed segments, then the expected ones, unless that has been done.
     fn recall(&mut self) {
         if !std::mem::take(&mut self.recalls) {
             return;
@@ -255,7 +256,7 @@ impl Segments {
         }
     }
 
-    /// Takes note that captures lie elsewhere from now on; `moved` is in the order of their old places.
+    /// Updates the locations of captures that were moved; `moved` is sorted by their old locations.
     pub(crate) fn relocate(&mut self, moved: &[Moved]) {
         if !self.expected.is_empty() {
             self.recall();
@@ -263,10 +264,10 @@ impl Segments {
         self.writers.iter_mut().for_each(|writer| writer.versions.relocate(moved));
     }
 
-    /// Closes the segments and ends writing.
+    /// Closes all segments and ends writing.
     ///
     /// # Errors
-    /// When the disk refuses; the next opening then recovers.
+    /// When the disk refuses; opening the archive again recovers it.
     pub fn close(mut self) -> Result<(), SegmentError> {
         self.rotate(None)
     }
@@ -274,12 +275,12 @@ impl Segments {
     /// Reads a record.
     ///
     /// # Errors
-    /// When the segment is missing, cannot be read, or holds something else at this place.
+    /// When the segment is missing, cannot be read, or holds something else at this location.
     pub fn read(&self, location: Location) -> Result<StoredRecord, SegmentError> {
         self.reader.read(location)
     }
 
-    /// What is known of every segment, in order.
+    /// Returns the summary of every segment, in the order of their ids.
     #[must_use]
     pub fn list(&self) -> Vec<SegmentInfo> {
         let mut list: Vec<SegmentInfo> = self.closed.values().cloned().collect();
@@ -288,20 +289,20 @@ impl Segments {
         list
     }
 
-    /// Segments that were closed once and whose files are not there any more.
+    /// Returns the segments that were closed once but whose files are gone.
     #[must_use]
     pub fn missing(&self) -> Vec<SegmentInfo> {
         self.missing.values().cloned().collect()
     }
 
-    /// Whether a segment is one of them.
+    /// Whether a segment was closed once but its file is gone.
     #[must_use]
     pub fn is_missing(&self, segment: SegmentId) -> bool {
         self.missing.contains_key(&segment)
     }
 
-    /// Gives back every capture that watermarks do not include, in the order of appending, and says what it had to pass
-    /// over.
+    /// Replays every capture that the watermarks do not include, in append order. Returns the places that could not be
+    /// read.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -313,7 +314,7 @@ impl Segments {
         order::merge(self.sources(&from.into()), |source| self.stream(source), found)
     }
 
-    /// The same, with every segment that is being read decoded ahead on its own thread.
+    /// Like [`Segments::replay`], but decodes each segment being read ahead on its own thread.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -325,7 +326,7 @@ impl Segments {
         order::merge(self.sources(&from.into()), |source| Ok(self.stream(source)?.ahead()), found)
     }
 
-    /// Where reading begins in each segment that holds something which watermarks do not include.
+    /// Returns where to start reading in each segment that holds captures not included in the watermarks.
     fn sources(&self, from: &Watermarks) -> Vec<Source> {
         let source = |info: SegmentInfo| {
             let offset = from.of(info.id)?;

@@ -1,7 +1,7 @@
 //! The segments of a checkpoint; see [`crate::files`].
 //!
-//! Segments that were written to at the checkpoint are copied up to where it reflects them, as segments that are written to,
-//! whatever became of them since: so the copy is what a crash would have left at that moment, and is opened like it.
+//! Segments that were open at the checkpoint are copied up to its watermarks and stay open in the copy, even if they
+//! have been closed since. So the copy equals what a crash at that moment would have left, and is recovered like it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::files::{Change, CheckpointFile, CheckpointFiles};
 use crate::ids::{SegmentId, Watermarks};
 use crate::state::State;
 
-/// What the name of a tail has in it that a recovery has cut off.
+/// Part of the file name of a torn tail that recovery cut off.
 const CUT: &str = ".cut-";
 
-/// Adds the segments of an archive, their indexes and lists, and the tails of recoveries.
+/// Adds the segments of an archive with their indexes and lists, and the tails that recovery cut off.
 pub(crate) fn checkpointed(
     archive: &Path,
     state: &State,
@@ -39,7 +39,7 @@ pub(crate) fn checkpointed(
             Some(0) => {}
             Some(length) => {
                 let open = format!("{name}.open");
-                // It may have been closed since the folder was listed.
+                // The segment may have been closed since the folder was listed.
                 let is_open = disk.exists(&folder.join(&open)).context("open", &folder)?;
                 let source = if is_open { open.as_str() } else { name.as_str() };
                 add(open.clone(), source, length, Change::Grows, None);
@@ -74,7 +74,7 @@ pub(crate) fn checkpointed(
     Ok(())
 }
 
-/// Why a closed segment is not there.
+/// Explains why a closed segment's file is absent.
 fn absent(files: &BTreeMap<&str, u64>, name: &str, id: SegmentId) -> SegmentError {
     if files.contains_key(format!("{name}{REWRITTEN}").as_str()) {
         return SegmentError::Rewriting;
@@ -105,7 +105,7 @@ fn whole_summaries(
     Ok((lines, known))
 }
 
-/// The lines of a list without those of segments that were not closed at the checkpoint.
+/// Returns the lines of a list, without those of segments that were not closed at the checkpoint.
 fn whole_lines(
     disk: &dyn Disk,
     folder: &Path,

@@ -1,8 +1,8 @@
-//! Compresses and decompresses whole records.
+//! Compression and decompression of whole records.
 //!
-//! zstd: every frame carries its content size and a checksum, and the dictionary's number when the segment has one, as
-//! the IIPC proposal demands. A record is one frame; a content over [`FRAME_BYTES_MAX`] goes into several, the head into
-//! one of its own, so that a reader never needs much memory for one frame. gzip: one member a record.
+//! zstd: every frame has its content size and a checksum, and the dictionary id if the segment has a dictionary, as the
+//! IIPC proposal requires. A record is one frame. A record over [`FRAME_BYTES_MAX`] is split into several frames, with
+//! the head in a frame of its own, so that a reader never needs much memory for one frame. gzip: one member per record.
 
 use std::io;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::backend::Spool;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Codec {
-    /// `.warc.zst`: small and fast, with dictionaries; few foreign tools read it yet.
+    /// `.warc.zst`: small and fast, with dictionaries; few other tools read it yet.
     #[default]
     Zstd,
     /// `.warc.gz`: every WARC tool reads it.
@@ -27,7 +27,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The end of a segment's file name.
+    /// Returns the extension of a segment's file name.
     #[must_use]
     pub fn extension(self) -> &'static str {
         match self {
@@ -37,28 +37,29 @@ impl Codec {
     }
 }
 
-/// Bytes of a record above which it is cut into several zstd frames: the window that every reader must support.
+/// Bytes of a record above which it is split into several zstd frames: the window size that every reader must support.
 pub const FRAME_BYTES_MAX: usize = 8 << 20;
-/// Bytes of content in each of those frames.
+/// Bytes of content in each of these frames.
 const FRAME_BYTES: usize = 4 << 20;
 
-/// Bytes that a compressor keeps of each of its buffers: there are several compressors, and long records are rare.
+/// Largest capacity that a compressor keeps for each of its buffers: there are several compressors, and long records
+/// are rare.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// The line ends after a record's content.
+/// Line ends after a record's content.
 pub(super) const RECORD_END: &[u8] = b"\r\n\r\n";
 
-/// The zstd level at which a dictionary needs a larger table, and longer matches: by itself zstd takes 13 bits there, which hold the
-/// places of a fifth of a trained dictionary. Pages of three sites take 1.9 to 2.6 % less with these, in the same time; with 15 bits 1.5
-/// more, but the table is copied for each record.
+/// zstd level at which a dictionary needs a larger hash table and longer matches. By default zstd uses 13 bits, which
+/// hold the positions of a fifth of a trained dictionary. Pages of three sites take 1.9 to 2.6 % less with these
+/// values, in the same time; with 15 bits they take another 1.5 % less, but the table is copied for each record.
 const FASTEST_LEVEL: i32 = 1;
 const TABLE_BITS: u32 = 14;
 const MATCH_BYTES_MIN: u32 = 7;
 
-/// What one thread needs for compressing; kept, because setting it up costs more than a small record.
+/// Compression state of one thread; reused, because setting it up costs more than compressing a small record.
 pub struct Compressor {
     coder: Coder,
-    /// A record in one piece: one-shot compression beats the streaming one, also after the copy.
+    /// The record in one piece: one-shot compression beats streaming, even with the copy.
     plain: Vec<u8>,
     packed: Vec<u8>,
 }
@@ -75,10 +76,10 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// A compressor at a level: 1 to 19 for zstd, 0 to 9 for gzip; others are brought into range.
+    /// Creates a compressor at a level: 1 to 19 for zstd, 0 to 9 for gzip; other values are clamped.
     ///
     /// # Errors
-    /// When there is no memory, or the dictionary is none.
+    /// When there is no memory, or the dictionary is invalid.
     pub fn new(codec: Codec, level: i32, dictionary: Option<&[u8]>) -> Result<Self, SegmentError> {
         let coder = match codec {
             Codec::Zstd => Coder::Zstd(zstd_context(level.clamp(1, 19), dictionary)?),
@@ -87,7 +88,7 @@ impl Compressor {
         Ok(Self { coder, plain: Vec::new(), packed: Vec::new() })
     }
 
-    /// Looks into the tables of its dictionary where they are. By itself zstd copies them for each record of more than some
+    /// Makes zstd search the dictionary's tables in place. By default it copies them for each record over some
     /// kilobytes, which takes longer when the dictionary has megabytes.
     ///
     /// # Errors
@@ -100,7 +101,7 @@ impl Compressor {
         Ok(self)
     }
 
-    /// Compresses a record, its two line ends included, and appends it to `output`.
+    /// Compresses a record, including its two final line ends, and appends it to `output`.
     ///
     /// # Errors
     /// When there is no memory.
@@ -119,7 +120,7 @@ impl Compressor {
         Ok(())
     }
 
-    /// Compresses a record whose content is a spool after some bytes, piece by piece.
+    /// Compresses a record, piece by piece, whose content is `beginning` followed by a spool.
     pub(super) fn spooled_record(
         &mut self,
         head: &[u8],
@@ -135,8 +136,8 @@ impl Compressor {
         })
     }
 
-    /// Compresses a long record, head and line ends included, that `give` hands over piece by piece: each becomes a zstd
-    /// frame, or all of them one gzip member.
+    /// Compresses a long record that `give` passes piece by piece, including head and final line ends. Each piece
+    /// becomes a zstd frame; for gzip, all pieces become one member.
     pub(super) fn pieces(
         &mut self,
         output: &mut Spool,
@@ -212,7 +213,7 @@ fn gzip_member(deflater: &mut Compress, input: &[u8], output: &mut Vec<u8>) -> R
     deflate(deflater, input, FlushCompress::Finish, output)
 }
 
-/// Compresses all of `input`, and with [`FlushCompress::Finish`] ends the member.
+/// Compresses all of `input`; [`FlushCompress::Finish`] also ends the member.
 fn deflate(
     deflater: &mut Compress,
     mut input: &[u8],
@@ -229,7 +230,7 @@ fn deflate(
         input = input.get(taken..).unwrap_or_default();
         let is_done = match flush {
             FlushCompress::Finish => status == Status::StreamEnd,
-            // Room is left over, so nothing waits to be written.
+            // The output has room left, so the deflater has nothing more to write.
             _ => input.is_empty() && output.len() < output.capacity(),
         };
         if is_done {
@@ -238,7 +239,7 @@ fn deflate(
     }
 }
 
-/// Why a spool could not be compressed into another.
+/// Why a spool could not be compressed into another spool.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SpoolingError {
     #[error(transparent)]
@@ -248,7 +249,7 @@ pub(super) enum SpoolingError {
 }
 
 impl SpoolingError {
-    /// The error with the action that the disk refused, and where.
+    /// Adds the action and the path to an error of the disk.
     pub(super) fn at(self, action: &'static str, path: &Path) -> SegmentError {
         match self {
             Self::Disk(source) => SegmentError::Io { action, path: path.to_owned(), source },
@@ -257,7 +258,7 @@ impl SpoolingError {
     }
 }
 
-/// A record's bytes, cut into head and content.
+/// Splits the bytes of a record into head and content.
 pub(super) fn cut(record: &Bytes) -> Result<(crate::warc::Header, Bytes), String> {
     let (header, length) = crate::warc::Header::parse(record).map_err(|error| error.to_string())?;
     let content_length = header
@@ -278,7 +279,7 @@ mod tests {
         let dictionary: String = (0..7000_u32)
             .map(|number| format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&number.to_le_bytes())))
             .collect();
-        // Far apart, so that each is found alone.
+        // Far apart, so that each piece is matched on its own.
         let content: String = (0..100).map(|piece| &dictionary[piece * 37 % 100 * 160..][..64]).collect();
         let mut packed = Vec::new();
         let mut compressor =

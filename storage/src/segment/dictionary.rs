@@ -1,9 +1,10 @@
-//! Base-page dictionaries: the versions that a segment's pages had before, so that the next ones cost only what changed.
+//! Base-page dictionaries: earlier versions of a segment's pages, so that new versions take only the bytes that
+//! changed.
 //!
 //! A dictionary is a standard zstd dictionary (RFC 8878 section 5): entropy tables, then content. The content is whole
-//! records of earlier captures and the heads that every record has. It is the first frame of its file, as the IIPC
-//! proposal has it. The last frame guards it, see [`Guard`]; and since its versions are in earlier segments too, a frame
-//! before that one says where.
+//! records of earlier captures and the heads that all records have in common. It is the first frame of its file, as the
+//! IIPC proposal requires. The last frame guards it, see [`Guard`]. As its versions are also in earlier segments, a
+//! frame before the last one records their locations.
 
 use std::path::Path;
 
@@ -20,31 +21,33 @@ use crate::digest::Digest;
 use crate::ids::{Location, SegmentId};
 use crate::warc::{self, SKIPPABLE_DICTIONARY};
 
-/// Bytes that a dictionary may have, packed or not: what the IIPC proposal obliges every reader to take.
+/// Maximum bytes of a dictionary, packed or not: the size that the IIPC proposal requires every reader to accept.
 pub const DICTIONARY_BYTES_MAX: usize = 8 << 20;
-/// Bytes of a trained dictionary. Twice as much gains one hundredth.
+/// Bytes of a trained dictionary. Doubling it saves only one hundredth more.
 pub(super) const TRAINED_BYTES_MAX: usize = 112 << 10;
-/// Bytes that the frame of a dictionary holds, packed, when we write it: FastWARC 2.0 refuses more.
+/// Maximum bytes of the packed dictionary in the frames that we write: FastWARC 2.0 refuses more.
 const PACKED_BYTES_MAX: usize = 1 << 20;
-/// First bytes of a formatted dictionary.
+/// Magic number of a formatted dictionary.
 const DICTIONARY_MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
-/// The level at which a segment's dictionary is packed while others are written: 3 to 10 MB/s, on its own thread.
+/// zstd level for packing a segment's dictionary while other segments are written: 3 to 10 MB/s, on its own thread.
 const PACKING_LEVEL: i32 = 19;
-/// The same for trained dictionaries, of which a crawl makes several while it is busy: a tenth longer at a tenth of the time.
+/// zstd level for packing trained dictionaries, which a busy crawl builds several times: a tenth larger, in a tenth of
+/// the time.
 const TRAINED_PACKING_LEVEL: i32 = 9;
-/// The level at which a dictionary's size is estimated, and the share of that it takes well packed.
+/// zstd level for estimating a dictionary's packed size, and the ratio of the final packed size to that estimate.
 const QUICK_LEVEL: i32 = 3;
 const WELL_SHARE: f64 = 0.82;
-/// log2 of the window within which a dictionary is packed: all of it.
+/// log2 of the window for packing a dictionary: all of it.
 const PACKING_WINDOW_LOG: u32 = 23;
-/// log2 of the entries of its table of matches. By itself zstd takes twice as many: 85 MB in place of 51, for .3 % of the bytes.
+/// log2 of the entries of the match table for packing. zstd's default is twice as many: 85 MB instead of 51, for 0.3 %
+/// of the bytes.
 const PACKING_CHAIN_LOG: u32 = 23;
 
 /// The entropy tables and first offsets of every dictionary.
 ///
-/// `ZDICT_finalizeDictionary` made them once from recaptures of 20 real pages and 8 MiB of their bases; offsets of all
-/// lengths that occur have a code. Tables made for each dictionary gained 0.02 % over these on the same pages: a
-/// page is long enough to bring its own where it pays.
+/// `ZDICT_finalizeDictionary` made them once from recaptures of 20 real pages and 8 MiB of their bases; every offset
+/// length that occurs has a code. Tables made for each dictionary gained 0.02 % over these on the same pages: a page is
+/// long enough to bring its own where that pays.
 const ENTROPY_TABLES: [u8; 156] = [
     0x3d, 0x10, 0xb8, 0xda, 0xa6, 0x03, 0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xe1, 0xa9, 0xfe,
     0x47, 0x37, 0x11, 0x52, 0xeb, 0x26, 0xa4, 0xd8, 0xc4, 0x6e, 0xb9, 0x65, 0x79, 0x9d, 0x69, 0xfc, 0xc7,
@@ -58,17 +61,17 @@ const ENTROPY_TABLES: [u8; 156] = [
     0x00, 0x00, 0x00,
 ];
 
-/// Bytes of a dictionary before its content: magic, number, tables.
+/// Bytes of a dictionary before its content: magic number, id, tables.
 const BEFORE_CONTENT_BYTES: usize = 4 + 4 + ENTROPY_TABLES.len();
 
 /// A stored version that a dictionary is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
-    /// Its URL.
+    /// URL of the page.
     pub url: String,
     /// The content of its main record: HTTP head and body as received.
     pub content: Bytes,
-    /// Where that record lies in the archive, if it does.
+    /// Where that record lies in the archive, if it is stored there.
     pub origin: Option<Location>,
 }
 
@@ -76,11 +79,11 @@ pub struct Base {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Dictionary {
     bytes: Vec<u8>,
-    /// What the frames hold: the bytes, compressed.
+    /// The same bytes compressed, as the frames hold them.
     packed: Vec<u8>,
-    /// Whether it was trained in this process: then low levels make the best of it.
+    /// Whether this process trained it: such a dictionary suits low levels.
     is_trained: bool,
-    /// Where its versions lie in earlier segments, if that is known of all.
+    /// Where its versions lie in earlier segments; `None` unless that is known for all of them.
     origins: Option<Origins>,
 }
 
@@ -94,10 +97,10 @@ impl std::fmt::Debug for Dictionary {
 }
 
 impl Dictionary {
-    /// Builds a dictionary of the newest stored versions of the pages that a segment will receive, the most valuable
-    /// first: those that no longer fit are left out. `None` when there is nothing to build it from.
+    /// Builds a dictionary from the newest stored versions of the pages that a segment will receive, most valuable
+    /// first; those that do not fit are left out. Returns `None` if there is nothing to build from.
     ///
-    /// Takes some seconds for 8 MiB; any thread can do it while the segment before is still written to.
+    /// Takes some seconds for 8 MiB; any thread can do it while the previous segment is still written to.
     ///
     /// # Errors
     /// When there is no memory to compress it.
@@ -105,7 +108,7 @@ impl Dictionary {
         Self::packed_at(PACKING_LEVEL, bases)
     }
 
-    /// The same, packed at a level of zstd.
+    /// Like [`Dictionary::build`], packed at the given zstd level.
     pub(super) fn packed_at(level: i32, bases: &[Base]) -> Result<Option<Self>, SegmentError> {
         let heads = group::typical_heads(bases.iter().map(|base| base.url.as_str()));
         let mut room = DICTIONARY_BYTES_MAX - ENTROPY_TABLES.len() - 8 - heads.len();
@@ -119,7 +122,7 @@ impl Dictionary {
         if chosen.is_empty() {
             return Ok(None);
         }
-        // Packing it well takes seconds, so what will not fit leaves before.
+        // Packing at a high level takes seconds, so bases that will not fit are dropped first.
         let quickly = pack(&content(&chosen, &heads), QUICK_LEVEL)?.len();
         leave(&mut chosen, (quickly as f64 * WELL_SHARE) as usize);
         while !chosen.is_empty() {
@@ -130,7 +133,7 @@ impl Dictionary {
             }
             leave(&mut chosen, packed);
         }
-        // Bases that don't compress at all, such as images, gain nothing as bases either.
+        // Bases that do not compress at all, such as images, are of no use as bases either.
         Ok(None)
     }
 
@@ -144,13 +147,13 @@ impl Dictionary {
         Ok(Self { bytes, packed, is_trained: false, origins })
     }
 
-    /// A dictionary made again from its origins.
+    /// Wraps a dictionary that was rebuilt from its origins.
     pub(super) fn again(bytes: Vec<u8>, origins: Origins) -> Result<Self, SegmentError> {
         let packed = pack(&bytes, PACKING_LEVEL)?;
         Ok(Self { bytes, packed, is_trained: false, origins: Some(origins) })
     }
 
-    /// Trains a small dictionary on records that will not come again, but whose like will. `None` when there is too little
+    /// Trains a small dictionary on records that stand for similar ones to come. Returns `None` if there is too little
     /// to learn from. Takes less than a second.
     ///
     /// # Errors
@@ -159,8 +162,8 @@ impl Dictionary {
         Self::trained(samples.train(TRAINED_BYTES_MAX))
     }
 
-    /// Trains a small dictionary on records, head and content; some hundreds of them say enough. `None` when there is too little
-    /// to learn from.
+    /// Trains a small dictionary on records, each with head and content; some hundreds of them are enough. Returns
+    /// `None` if there is too little to learn from.
     ///
     /// # Errors
     /// When there is no memory to compress it.
@@ -175,37 +178,38 @@ impl Dictionary {
         Ok(Some(Self { bytes, packed, is_trained: true, origins: None }))
     }
 
-    /// Whether it was trained on a sample, and holds no whole versions.
+    /// Whether it was trained on a sample and holds no whole versions.
     pub(super) fn is_trained(&self) -> bool {
         self.is_trained
     }
 
-    /// The dictionary's bytes.
+    /// Returns the dictionary's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes that it takes in a segment, with what guards it.
+    /// Returns the bytes that the dictionary and its guard take in a segment.
     #[must_use]
     pub fn stored_length(&self, guard: Guard) -> u64 {
         let first = self.packed.len() as u64 + 8;
         first + guard.length(first)
     }
 
-    /// The digest that names it in the `warcinfo` record.
+    /// Returns the digest that identifies it in the `warcinfo` record.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::sha256(&self.bytes)
     }
 
-    /// The frame that a file with records compressed with it starts with.
+    /// Returns the first frame of a file whose records are compressed with this dictionary.
     #[must_use]
     pub fn first_frame(&self) -> Vec<u8> {
         warc::skippable_frame(SKIPPABLE_DICTIONARY, &self.packed)
     }
 
-    /// The frames that a segment ends with: where its versions come from, unless the guard holds them, and the guard.
+    /// Returns the last frames of a segment: the origins of the dictionary's versions, unless the guard is a copy, and
+    /// then the guard.
     ///
     /// # Errors
     /// When there is no memory to compress.
@@ -216,7 +220,7 @@ impl Dictionary {
         Ok(frames)
     }
 
-    /// Makes it ready for decompressing.
+    /// Prepares the dictionary for decompression.
     pub(super) fn prepare(&self) -> Option<DDict<'static>> {
         DDict::try_create(&self.bytes)
     }
@@ -230,13 +234,13 @@ impl Dictionary {
     }
 }
 
-/// What a dictionary of these bases is, without its number.
+/// Returns the bytes of a dictionary made of these bases, without its id.
 fn content(chosen: &[&Base], heads: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(DICTIONARY_BYTES_MAX);
     bytes.extend_from_slice(&DICTIONARY_MAGIC);
     bytes.extend_from_slice(&[0; 4]);
     bytes.extend_from_slice(&ENTROPY_TABLES);
-    // What stands last is nearest to the data, and near offsets cost less.
+    // What stands last is nearest to the data, and short offsets cost less.
     for base in chosen.iter().rev() {
         bytes.extend_from_slice(&base.content);
     }
@@ -244,8 +248,8 @@ fn content(chosen: &[&Base], heads: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Where a dictionary takes so many bytes when it is packed, and that is too much, lets the least valuable bases leave: as
-/// many as an even density says, and at least one.
+/// Drops the least valuable bases if a dictionary of `packed` bytes is too large: as many as needed if the bytes pack
+/// evenly, and at least one.
 fn leave(chosen: &mut Vec<&Base>, packed: usize) {
     if packed <= PACKED_BYTES_MAX {
         return;
@@ -260,8 +264,8 @@ fn leave(chosen: &mut Vec<&Base>, packed: usize) {
     }
 }
 
-/// Gives a dictionary its number, by its content. RFC 8878 section 5 leaves 32768 to 2^31 to everybody; below 65536 a
-/// frame needs two bytes for it.
+/// Gives a dictionary its id, derived from its content. RFC 8878 section 5 leaves 32768 to 2^31 free for use; below
+/// 65536 the id takes two bytes of a frame.
 fn name(bytes: &mut [u8]) {
     let Some(place) = bytes.get_mut(4..8) else { return };
     place.fill(0);
@@ -290,7 +294,7 @@ fn pack(bytes: &[u8], level: i32) -> Result<Vec<u8>, SegmentError> {
     Ok(packed)
 }
 
-/// Reads the dictionary at a segment's start, if it has one.
+/// Reads the dictionary at the start of a segment, if there is one.
 fn read(file: &dyn DiskFile, segment: SegmentId, path: &Path) -> Result<Option<Dictionary>, SegmentError> {
     let mut start = [0; 8];
     let length = file.len().context("read", path)?;
@@ -312,8 +316,8 @@ fn read(file: &dyn DiskFile, segment: SegmentId, path: &Path) -> Result<Option<D
     Dictionary::unpacked(packed).map(Some).map_err(corrupted)
 }
 
-/// Reads a segment's dictionary, with the help of the last frame if it is damaged, and says how many bytes the first
-/// frame takes.
+/// Reads a segment's dictionary, repaired by the last frame if it is damaged. Also returns the length of the first
+/// frame.
 pub(super) fn load(
     file: &dyn DiskFile,
     segment: SegmentId,
@@ -332,7 +336,7 @@ pub(super) fn load(
     }))
 }
 
-/// The same, but a dictionary that is beyond repair counts as none: what can't be read without it is reported there.
+/// Like [`load`], but returns `None` for a dictionary beyond repair; damage is reported for the records that need it.
 pub(super) fn load_if_whole(
     file: &dyn DiskFile,
     segment: SegmentId,
@@ -344,7 +348,7 @@ pub(super) fn load_if_whole(
     }
 }
 
-/// Makes a damaged dictionary good from the last frame, if there is one and it can.
+/// Restores a damaged dictionary from the last frame, if possible.
 fn restore(file: &dyn DiskFile, path: &Path) -> Result<Option<Dictionary>, SegmentError> {
     let tail = tail(file, path)?;
     for content in last_frames(&tail, SKIPPABLE_COPY) {
@@ -364,7 +368,7 @@ fn restore(file: &dyn DiskFile, path: &Path) -> Result<Option<Dictionary>, Segme
     Ok(None)
 }
 
-/// How a closed segment's dictionary is guarded, by its last frame.
+/// Detects from the last frame how a closed segment's dictionary is guarded.
 pub(super) fn guard_of(file: &dyn DiskFile, path: &Path) -> Result<Option<Guard>, SegmentError> {
     let tail = tail(file, path)?;
     let is_parity =
@@ -373,7 +377,7 @@ pub(super) fn guard_of(file: &dyn DiskFile, path: &Path) -> Result<Option<Guard>
     Ok(if is_parity { Some(Guard::Parity) } else { is_copy().then_some(Guard::Copy) })
 }
 
-/// As many last bytes of a file as its last frame may have.
+/// Reads as many bytes from the end of a file as its last frame may have.
 fn tail(file: &dyn DiskFile, path: &Path) -> Result<Vec<u8>, SegmentError> {
     let length = file.len().context("read", path)?;
     let tail_length = length.min(DICTIONARY_BYTES_MAX as u64 + 8);
@@ -382,8 +386,8 @@ fn tail(file: &dyn DiskFile, path: &Path) -> Result<Vec<u8>, SegmentError> {
     Ok(tail)
 }
 
-/// The contents of what may be a file's last frame. It is searched from the end, because nothing but the file's end says
-/// where it starts.
+/// Returns the contents of all candidates for a file's last frame. They are searched from the end, because only the end
+/// of the file is known, not where the frame starts.
 fn last_frames(tail: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     let starts: Vec<usize> = memchr::memmem::rfind_iter(tail, &number.to_le_bytes()).collect();
     starts.into_iter().filter_map(|start| {

@@ -1,4 +1,4 @@
-//! Compresses capture groups, on as many threads as there are.
+//! Compression of capture groups, on any number of threads.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::backend::{Disk, Spool};
 use crate::digest::Algorithm;
 use crate::warc::{self, HttpHead, RecordIds};
 
-/// What belongs to the segment that a group of hosts is written to, as far as compression is concerned.
+/// The part of a host group's current segment that compression depends on.
 #[derive(Debug)]
 pub(super) struct Generation {
     pub number: u64,
@@ -25,7 +25,7 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    /// The level to compress at. A dictionary of whole versions has a level at which it is at its best.
+    /// Returns the level to compress at. A dictionary of whole versions keeps its own level, which suits it best.
     fn level(&self, has_time: bool) -> i32 {
         let is_of_versions = self.dictionary.as_ref().is_some_and(|dictionary| !dictionary.is_trained());
         if has_time && self.codec == Codec::Zstd && !is_of_versions {
@@ -36,27 +36,28 @@ impl Generation {
     }
 }
 
-/// The zstd level of pages captured for the first time when there is time: on nine sites level 9 takes .70 of what our gzip takes at
-/// level 6, 10 some .6 % less in a fifth more time, and a trained dictionary of each site hardly less than one of all.
+/// zstd level for pages captured for the first time when there is time. On nine sites level 9 takes 0.70 of the bytes
+/// of our gzip at level 6; level 10 takes some 0.6 % less in a fifth more time. A trained dictionary for each site
+/// takes hardly less than one for all sites.
 const LEVEL_WITH_TIME: i32 = 10;
 
-/// What became of captures: their number, and their bytes before and after compression.
+/// Number of captures, and their bytes before and after compression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shrinking {
-    /// Captures.
+    /// Number of captures.
     pub captures: u64,
     /// Bytes of their records before compression.
     pub plain_bytes: u64,
-    /// Bytes of them in the segment.
+    /// Bytes of their records in the segment.
     pub packed_bytes: u64,
 }
 
-/// What was compressed while there was no time to spare, and while there was.
+/// Totals of captures compressed in a hurry, and with time to spare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packing {
-    /// In a hurry.
+    /// Without time to spare.
     pub hurried: Shrinking,
-    /// With time, see [`Encoder::take_time`].
+    /// With time to spare, see [`Encoder::take_time`].
     pub at_leisure: Shrinking,
 }
 
@@ -69,7 +70,7 @@ impl Packing {
     }
 }
 
-/// Compressors that are kept while no thread uses them. One with a dictionary of 8 MiB takes some 30 MB.
+/// Idle compressors that are kept. One with a dictionary of 8 MiB takes some 30 MB.
 const IDLE_COMPRESSORS_MAX: usize = 16;
 
 /// Turns capture groups into the bytes of a segment. Clones share everything.
@@ -80,17 +81,17 @@ pub struct Encoder {
 
 struct Shared {
     disk: Arc<dyn Disk>,
-    /// The folder in which records too long for memory are put together.
+    /// The folder for spools, in which records too long for memory are assembled.
     spools: PathBuf,
     algorithm: Algorithm,
     ids: RecordIds,
     codec: Codec,
     generations: AtomicU64,
-    /// Whether there is time to pack well.
+    /// Whether there is time to compress well.
     has_time: AtomicBool,
     packing: Mutex<Packing>,
     routes: RwLock<Vec<(HostGroup, Arc<Generation>)>>,
-    /// With the numbers of their generations and their levels, the one used last at the end.
+    /// Idle compressors with the number of their generation and their level, the most recently used one last.
     idle: Mutex<Vec<((u64, i32), Compressor)>>,
 }
 
@@ -100,58 +101,58 @@ impl std::fmt::Debug for Encoder {
     }
 }
 
-/// A capture that is to be appended. What is compressed for another segment than the one it comes into, or not yet, is
-/// compressed when it is appended.
+/// A capture to be appended. If it has not been compressed yet, or was compressed for another segment than the one it
+/// goes into, appending compresses it.
 #[derive(Clone, Debug)]
 pub struct Encoded {
     pub(super) group: CaptureGroup,
     pub(super) packed: Option<Packed>,
 }
 
-/// A group as bytes of a segment.
+/// A group in its compressed form.
 #[derive(Clone, Debug)]
 pub(super) struct Packed {
     pub generation: u64,
-    /// The first record, when it is too long for memory.
+    /// The first record, if it is too long for memory.
     pub spooled: Option<Arc<Spool>>,
     /// All other records of the group.
     pub bytes: Vec<u8>,
-    /// Where the main record lies within, and how long it is.
+    /// Offset of the main record within the group, and its length.
     pub main: (u32, u32),
     pub records: u32,
     /// Bytes of the records before compression.
     pub plain_length: u64,
-    /// `None` for a capture that nothing answered.
+    /// `None` for a capture without an answer.
     pub facts: Option<IndexFacts>,
 }
 
 impl Packed {
-    /// Bytes it takes in the segment.
+    /// Bytes that the group takes in the segment.
     pub(super) fn length(&self) -> u64 {
         self.spooled.as_ref().map_or(0, |spool| spool.len()) + self.bytes.len() as u64
     }
 }
 
 impl Encoded {
-    /// A capture that nothing is compressed of yet.
+    /// Wraps a capture that is not compressed yet.
     #[must_use]
     pub fn later(group: CaptureGroup) -> Self {
         Self { group, packed: None }
     }
 
-    /// The capture.
+    /// Returns the capture.
     #[must_use]
     pub fn group(&self) -> &CaptureGroup {
         &self.group
     }
 
-    /// The capture, to be changed: what was compressed of it is given up.
+    /// Returns the capture for changes; discards its compressed records.
     pub fn change(&mut self) -> &mut CaptureGroup {
         self.packed = None;
         &mut self.group
     }
 
-    /// Whether it holds a payload: then the next version of the page can be built on it.
+    /// Whether it holds a payload, so that the page's next version can be based on it.
     pub(super) fn is_version(&self) -> bool {
         match &self.group.body {
             CaptureBody::Response { .. } | CaptureBody::Resource { .. } => true,
@@ -160,19 +161,19 @@ impl Encoded {
         }
     }
 
-    /// Bytes it takes in the segment, as far as it is compressed.
+    /// Returns the bytes that it takes in the segment; 0 if it is not compressed.
     #[must_use]
     pub fn packed_length(&self) -> u64 {
         self.packed.as_ref().map_or(0, Packed::length)
     }
 
-    /// Bytes of its records before compression, as far as they are compressed.
+    /// Returns the bytes of its records before compression; 0 if it is not compressed.
     #[must_use]
     pub fn plain_length(&self) -> u64 {
         self.packed.as_ref().map_or(0, |packed| packed.plain_length)
     }
 
-    /// Bytes of what is compressed that are in memory.
+    /// Returns the compressed bytes that are in memory.
     #[must_use]
     pub fn packed_in_memory(&self) -> u64 {
         self.packed.as_ref().map_or(0, |packed| packed.bytes.len() as u64)
@@ -195,14 +196,14 @@ impl Encoder {
         Self { shared: Arc::new(shared) }
     }
 
-    /// What the next segment of a group of hosts is compressed with.
+    /// Returns the generation for the next segment of a host group.
     pub(super) fn generation(&self, level: i32, dictionary: Option<Arc<Dictionary>>) -> Arc<Generation> {
         let number = self.shared.generations.fetch_add(1, Ordering::Relaxed);
         Arc::new(Generation { number, codec: self.shared.codec, level, dictionary })
     }
 
-    /// Sets what captures are compressed with from now on, by the group of their host; captures encoded before for another
-    /// generation will be encoded again.
+    /// Sets the generation of each host group from now on; captures encoded for another generation will be encoded
+    /// again.
     pub(super) fn route(&self, routes: Vec<(HostGroup, Arc<Generation>)>) {
         *self.shared.routes.write().unwrap_or_else(PoisonError::into_inner) = routes;
         let routes = self.routes();
@@ -217,7 +218,7 @@ impl Encoder {
     fn generation_of(&self, url: &str) -> Arc<Generation> {
         let hash = host_hash(url);
         let found = self.routes().iter().find(|(hosts, _)| hosts.holds(hash)).map(|(_, found)| found.clone());
-        // Every host is in a group as soon as segments are open; without them, nothing special is needed.
+        // Every host is in a group once segments are open; without segments, default compression will do.
         found.unwrap_or_else(|| self.generation(0, None))
     }
 
@@ -225,18 +226,18 @@ impl Encoder {
         &self.shared.ids
     }
 
-    /// What digests are computed by.
+    /// Returns the digest algorithm.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.shared.algorithm
     }
 
-    /// Says whether there is time from now on to pack new content well. By default there is none.
+    /// Sets whether there is time to compress new content well from now on. By default there is none.
     pub fn take_time(&self, has_time: bool) {
         self.shared.has_time.store(has_time, Ordering::Relaxed);
     }
 
-    /// What was compressed so far.
+    /// Returns the totals compressed so far.
     #[must_use]
     pub fn packing(&self) -> Packing {
         *locked(&self.shared.packing)
@@ -262,7 +263,7 @@ impl Encoder {
                 Compressor::new(generation.codec, level, dictionary)?
             }
         };
-        // After an error the compressor is given up: its state is not known.
+        // After an error the state of the compressor is unknown, so it is dropped.
         let outcome = work(&mut compressor)?;
         let mut idle = locked(&self.shared.idle);
         if idle.len() >= IDLE_COMPRESSORS_MAX {
@@ -272,7 +273,7 @@ impl Encoder {
         Ok(outcome)
     }
 
-    /// Compresses one record that belongs to no group.
+    /// Compresses a record that belongs to no group.
     pub(super) fn single(
         &self,
         generation: &Generation,
@@ -295,7 +296,7 @@ impl Encoder {
         Ok(Encoded { group, packed })
     }
 
-    /// Compresses what was not compressed so far.
+    /// Compresses the capture unless that has been done.
     ///
     /// # Errors
     /// As [`Encoder::encode`].
@@ -327,7 +328,7 @@ impl Encoder {
             Ok(())
         })?;
         if let (Some(spool), Some(first)) = (&spooled, places.first_mut()) {
-            // No longer than the content and a little, which was checked above.
+            // Not much longer than the content, whose length was checked above.
             *first = (0, spool.len() as u32);
         }
         let records = blocks.len() as u32;
@@ -341,7 +342,7 @@ impl Encoder {
         Ok(packed)
     }
 
-    /// Compresses a record to the end of `packed`, or a long one that is spooled into its own spool.
+    /// Appends a compressed record to `packed`; a long spooled record goes into a spool of its own, which is returned.
     fn record(
         &self,
         block: &Block<'_>,
@@ -379,7 +380,7 @@ fn imported_facts(record: &ImportedRecord) -> (Option<u16>, String) {
     (status, mime.unwrap_or_else(|| UNKNOWN_MEDIA_TYPE.to_owned()))
 }
 
-/// What the index says of a capture.
+/// Returns the index facts of a capture.
 fn facts(body: &CaptureBody) -> Option<IndexFacts> {
     let head = |message| HttpHead::parse(&warc::split(message).0);
     let unknown = || UNKNOWN_MEDIA_TYPE.to_owned();

@@ -1,4 +1,4 @@
-//! What can go wrong with segments.
+//! Errors of segments.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,26 @@ use crate::warc::ReadError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentError {
-    /// The disk refused. After a failed append nothing of the group is in the archive, and it may be appended again.
+    /// The disk refused. After a failed append nothing of the group is in the archive, and the append can be retried.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// What was attempted.
         action: &'static str,
-        /// On which file or folder.
+        /// The file or folder concerned.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A sync failed earlier: what is on disk is not known, so nothing more is written. Open the archive again.
+    /// A sync failed earlier. The state on disk is unknown, so nothing more is written until the archive is opened
+    /// again.
     #[error("the disk failed to keep what was written to it; open the archive again to recover")]
     Poisoned,
-    /// Bytes are not what was written.
+    /// The bytes are not those that were written.
     #[error("segment {segment} is damaged at byte {offset}: {what}")]
     Corrupted {
         /// The segment.
         segment: SegmentId,
-        /// Bytes before the damaged place.
+        /// Offset of the damage.
         offset: u64,
         /// What is wrong there.
         what: String,
@@ -36,15 +37,15 @@ pub enum SegmentError {
     /// There is no such segment.
     #[error("there is no segment {0}")]
     Missing(SegmentId),
-    /// What it put aside has not come back yet.
+    /// A repair was interrupted and has not restored the segments that it put aside.
     #[error(
         "a repair was interrupted, and {waiting} segments wait in the quarantine: `archive repair` continues it"
     )]
     Unfinished {
-        /// Segments that wait.
+        /// Number of segments in the quarantine.
         waiting: usize,
     },
-    /// New segments do not have their names yet.
+    /// A rewrite was interrupted before the new segments got their final names.
     #[error(
         "a rewriting of segments was interrupted; the next command that changes the archive ends it, as `archive repack` does"
     )]
@@ -52,24 +53,24 @@ pub enum SegmentError {
     /// A record is longer than a segment may hold.
     #[error("a record of {bytes} bytes is longer than {maximum} bytes")]
     TooLong {
-        /// Its content.
+        /// Bytes of its content.
         bytes: u64,
-        /// What would be allowed.
+        /// Maximum number of bytes.
         maximum: u64,
     },
-    /// Somebody wanted it to end; nothing was changed.
+    /// The caller asked to stop; nothing was changed.
     #[error("stopped before the end; nothing was changed")]
     Stopped,
-    /// The compressor refused, which it never does but for lack of memory.
+    /// The compressor failed, which only happens when there is no memory.
     #[error("cannot compress a record: {0}")]
     Compression(String),
-    /// Bytes that are not a dictionary.
+    /// The bytes are not a dictionary.
     #[error("not a dictionary: {0}")]
     Dictionary(String),
 }
 
 impl SegmentError {
-    /// Why a record of a segment's file could not be read.
+    /// Converts an error of reading a record from a segment's file.
     pub(super) fn of_record(error: ReadError, segment: SegmentId, path: &Path) -> Self {
         match error {
             ReadError::Io(source) => Self::Io { action: "read", path: path.to_owned(), source },
@@ -79,7 +80,7 @@ impl SegmentError {
         }
     }
 
-    /// Whether the disk is full: a state that passes, not a fault.
+    /// Whether the disk is full: a condition that may pass, not a fault.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
@@ -87,7 +88,7 @@ impl SegmentError {
     }
 }
 
-/// Names the file in an error of the disk.
+/// Adds the action and the path to an error of the disk.
 pub(super) trait Context<T> {
     fn context(self, action: &'static str, path: &Path) -> Result<T, SegmentError>;
 }

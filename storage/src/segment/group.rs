@@ -1,7 +1,7 @@
-//! A capture as the crawler hands it over, and the WARC records that it becomes.
+//! A capture as the crawler passes it on, and the WARC records that it becomes.
 //!
-//! The records of one capture form a *group*: the main record (response, revisit or resource), the request, and last the
-//! metadata record. The metadata record is always there. It ends the group: without it a capture is not whole.
+//! The records of one capture form a *group*: the main record (response, revisit or resource), the request, and the
+//! metadata record. The metadata record is always present and ends the group: without it a capture is incomplete.
 
 use std::borrow::Cow;
 use std::io;
@@ -16,85 +16,85 @@ use crate::backend::Spool;
 use crate::digest::{Algorithm, Digest};
 use crate::warc::{HeadWriter, RecordIds, RecordType, WarcDate, media_type};
 
-/// The metadata field that holds one line of a 304 answer's head; repeated for every line.
+/// The metadata field for one line of the head of a 304 response; repeated for every line.
 ///
 /// The head cannot be the revisit's block: pywb would replay it as an empty page.
 pub const FIELD_HTTP_HEAD: &str = "httpHead";
-/// The metadata field for the digest of the payload without its transfer coding, when that differs from
-/// `WARC-Payload-Digest`. Two captures with equal values are copies of each other, however they were chunked.
+/// The metadata field for the digest of the payload without its transfer coding, if it differs from
+/// `WARC-Payload-Digest`. Captures with equal values have the same content, however they were chunked.
 pub const FIELD_ENTITY_DIGEST: &str = "entityDigest";
-/// The metadata field that names the file from which a capture was imported.
+/// The metadata field for the name of the file from which a capture was imported.
 pub const FIELD_IMPORTED: &str = "importedFrom";
-/// The metadata field for the URL that led here (the name is Heritrix's).
+/// The metadata field for the URL that led to this one (a Heritrix name).
 pub const FIELD_VIA: &str = "via";
 
 /// One capture. Cheap to clone: the bodies are shared.
 #[derive(Clone, Debug)]
 pub struct CaptureGroup {
-    /// What was asked for.
+    /// The requested URL.
     pub url: String,
-    /// When, kept to the microsecond.
+    /// Capture time; microseconds are kept.
     pub time: DateTime<Utc>,
-    /// Whom was asked.
+    /// IP address of the server.
     pub address: Option<IpAddr>,
-    /// The request's bytes as sent.
+    /// Bytes of the request as sent.
     pub request: Option<Bytes>,
     /// Its outcome.
     pub body: CaptureBody,
-    /// The digest that is written as `WARC-Payload-Digest`.
+    /// The digest written as `WARC-Payload-Digest`.
     ///
-    /// For a response it covers every byte after the head's empty line as received, chunked coding included: that is
-    /// what warcio and FastWARC verify. Put the digest of the payload without the chunked coding, if there is one, into
+    /// For a response it covers every byte after the head's empty line as received, including chunked coding: that is
+    /// what warcio and FastWARC verify. The digest of the payload without chunked coding, if there is one, belongs in
     /// the metadata field [`FIELD_ENTITY_DIGEST`]. For a revisit it is the `WARC-Payload-Digest` of the original's
-    /// record, by which pywb finds it.
+    /// record, by which pywb finds the original.
     pub payload_digest: Option<Digest>,
     /// Values of `WARC-Protocol`, such as `http/1.1` and `tls/1.3`.
     pub protocols: Vec<String>,
-    /// Fields of the metadata record in their order, names may repeat: `via`, `hopsFromSeed`, `outlink`, … A value of several
-    /// lines becomes as many fields.
+    /// Fields of the metadata record in order; names may repeat: `via`, `hopsFromSeed`, `outlink`, … A value of several
+    /// lines becomes one field per line.
     pub metadata: Vec<(String, String)>,
 }
 
 /// The outcome of a fetch.
 #[derive(Clone, Debug)]
 pub enum CaptureBody {
-    /// A complete answer.
+    /// A complete response.
     Response {
         /// Head and body as received.
         http: Bytes,
-        /// Why the body is not all of it.
+        /// Why the body is incomplete.
         truncated: Option<Truncated>,
     },
-    /// A complete answer that is too long for memory.
+    /// A complete response that is too long for memory.
     Spooled {
         /// The head as received, with its empty line.
         head: Bytes,
         /// The body as received.
         body: Arc<Spool>,
-        /// Why the body is not all of it.
+        /// Why the body is incomplete.
         truncated: Option<Truncated>,
     },
-    /// The payload of an earlier capture again, of this URL or another.
+    /// A response with the payload of an earlier capture, of this URL or another.
     Identical {
-        /// The head of this answer with its empty line.
+        /// The head of this response with its empty line.
         head: Bytes,
-        /// The capture that has the payload.
+        /// URL of the capture that has the payload.
         original_url: String,
-        /// Its time, to the microsecond.
+        /// Time of that capture, to the microsecond.
         original_time: DateTime<Utc>,
     },
-    /// The server said 304.
+    /// The server answered 304.
     NotModified {
-        /// The head of that answer.
+        /// The head of this response.
         head: Bytes,
-        /// The capture that it stands for.
+        /// URL of the capture that is still valid.
         original_url: String,
-        /// Its time, to the microsecond.
+        /// Time of that capture, to the microsecond.
         original_time: DateTime<Utc>,
     },
     /// Bytes that came without HTTP, such as a DNS answer.
     Resource {
-        /// Their media type.
+        /// Media type of the bytes.
         content_type: String,
         /// The bytes.
         body: Bytes,
@@ -105,24 +105,24 @@ pub enum CaptureBody {
     Imported(Box<ImportedRecord>),
 }
 
-/// A response, revisit or resource of a foreign WARC file, which is stored as it came: its block, its type, its identifier
-/// and its further fields.
+/// A response, revisit or resource of a foreign WARC file. Its block, type, identifier and remaining fields are stored
+/// unchanged.
 #[derive(Clone, Debug)]
 pub struct ImportedRecord {
     /// `WARC-Type`: response, revisit or resource.
     pub record_type: RecordType,
-    /// `WARC-Record-ID` without its brackets; a new one is given to a record that had none.
+    /// `WARC-Record-ID` without its brackets; a record without one gets a new one.
     pub id: Option<String>,
-    /// `WARC-Date` as it was stated, where the capture's time is not all that it says: `2014-01`.
+    /// `WARC-Date` as stated, if the capture's time does not preserve it, such as the partial date `2014-01`.
     pub date: Option<String>,
     /// The digest of the block.
     pub block_digest: Digest,
-    /// All further fields in their order, without those that a capture has anyway (`WARC-Type`, `WARC-Record-ID`,
-    /// `WARC-Date`, `WARC-Target-URI`, `WARC-Payload-Digest`, `WARC-Block-Digest`, `Content-Length`).
+    /// All remaining fields in order, without those that every capture has (`WARC-Type`, `WARC-Record-ID`, `WARC-Date`,
+    /// `WARC-Target-URI`, `WARC-Payload-Digest`, `WARC-Block-Digest`, `Content-Length`).
     pub fields: Vec<(String, String)>,
-    /// The block, or the beginning of one that is too long for memory.
+    /// The block, or its beginning if it is too long for memory.
     pub content: Bytes,
-    /// What follows of it then.
+    /// The remainder of such a block.
     pub rest: Option<Arc<Spool>>,
 }
 
@@ -146,21 +146,21 @@ impl ImportedRecord {
 /// The media type of records that hold HTTP messages, without parameters.
 pub(super) const MEDIA_TYPE_HTTP: &str = "application/http";
 
-/// Why a block is shorter than what was there (`WARC-Truncated`).
+/// Why a block is incomplete (`WARC-Truncated`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truncated {
-    /// Longer than the crawler wanted.
+    /// It exceeded a length limit.
     Length,
-    /// It took too long.
+    /// It exceeded a time limit.
     Time,
-    /// The connection broke.
+    /// The connection was lost.
     Disconnect,
-    /// Something else.
+    /// Any other reason.
     Unspecified,
 }
 
 impl Truncated {
-    /// The value of `WARC-Truncated`.
+    /// Returns the value of `WARC-Truncated`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -171,7 +171,7 @@ impl Truncated {
         }
     }
 
-    /// Reads a value of `WARC-Truncated`; what is unknown is unspecified.
+    /// Reads a value of `WARC-Truncated`; unknown values become `Unspecified`.
     #[must_use]
     pub fn parse(value: &str) -> Self {
         match value.trim() {
@@ -185,16 +185,16 @@ impl Truncated {
 
 /// A record that is ready to be compressed.
 pub(super) struct Block<'a> {
-    /// Its head with the empty line.
+    /// The head, including the empty line.
     pub head: String,
-    /// Its content; two line ends follow in the file.
+    /// The content; in the file, two line ends follow it.
     pub content: Content<'a>,
 }
 
 /// The content of a record.
 pub(super) enum Content<'a> {
     Bytes(Cow<'a, [u8]>),
-    /// Some bytes and those of a spool after them.
+    /// Some bytes, followed by a spool.
     Spooled(&'a [u8], &'a Spool),
 }
 
@@ -213,7 +213,7 @@ impl<'a, T: Into<Cow<'a, [u8]>>> From<T> for Content<'a> {
     }
 }
 
-/// The records of a group in file order. All but the last belong to a capture that something answered.
+/// Builds the records of a group in file order. A capture without an answer has no main record.
 pub(super) fn blocks<'a>(
     group: &'a CaptureGroup,
     ids: &RecordIds,
@@ -296,7 +296,7 @@ fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> io
         }
         CaptureBody::Identical { head: http_head, original_url, original_time } => {
             refer(&mut head, PROFILE_IDENTICAL, original_url, *original_time);
-            // The block is the head alone, and section 6.7.2 wants that said.
+            // The block is the head alone; section 6.7.2 requires that to be stated.
             head.field("WARC-Truncated", Truncated::Length.as_str());
             head.field("Content-Type", "application/http;msgtype=response");
             Some(finish(head, http_head, algorithm))
@@ -329,7 +329,7 @@ fn imported_block<'a>(group: &CaptureGroup, record: &'a ImportedRecord, id: &str
     Block { head: head.finish(content.len()), content }
 }
 
-/// The metadata record's content: `name: value` lines (WARC/1.1 annex A, application/warc-fields).
+/// Builds the content of the metadata record: `name: value` lines (WARC/1.1 annex A, application/warc-fields).
 fn metadata_fields(group: &CaptureGroup) -> Vec<u8> {
     let lengths = group.metadata.iter().map(|(name, value)| {
         let lines = 1 + memchr::memchr_iter(b'\n', value.as_bytes()).count();
@@ -360,7 +360,8 @@ fn metadata_fields(group: &CaptureGroup) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The heads of records as they are written: text for the end of a dictionary, from which every head is copied.
+/// Returns typical heads of records, as text for the end of a dictionary from which the heads of all records can be
+/// copied.
 pub(super) fn typical_heads<'a>(urls: impl Iterator<Item = &'a str>) -> Vec<u8> {
     let mut text = Vec::new();
     for url in urls.filter(|url| url.len() < TYPICAL_URL_BYTES_MAX).take(TYPICAL_URLS_MAX) {
@@ -411,7 +412,7 @@ pub(super) fn typical_heads<'a>(urls: impl Iterator<Item = &'a str>) -> Vec<u8> 
     text
 }
 
-/// URLs whose text goes into a dictionary.
+/// Maximum number of URLs whose text goes into a dictionary.
 const TYPICAL_URLS_MAX: usize = 1000;
-/// Bytes of a URL that does so.
+/// Length limit of such a URL in bytes.
 const TYPICAL_URL_BYTES_MAX: usize = 256;

@@ -1,48 +1,48 @@
-//! What keeps one wrong byte in a segment's dictionary from making every record of the segment unreadable.
+//! Protects a segment's dictionary, so that one wrong byte in it does not make every record of the segment unreadable.
 //!
-//! The last frame of a segment with a dictionary is a skippable frame that guards the first one: a copy of it, or parity
-//! blocks. A copy survives whatever happens to the beginning of the file. Parity takes an eighth of its room and repairs any
-//! number of wrong bytes within one stretch of an eighth of the dictionary (and most that lie scattered), but not the loss of
-//! most of it. Because a dictionary is renewed as soon as its cost is earned, a segment's price of being guarded decides how
-//! often that is: 399 captures of 19 real pages in 3.3 years took 4.18 MB with parity and 5.41 MB with copies, of which two
-//! were dictionaries. So parity is the default, and who writes where whole extents get lost chooses the copy.
+//! The last frame of a segment with a dictionary is a skippable frame that guards the first one: a copy of it, or
+//! parity blocks. A copy survives any damage to the beginning of the file. Parity takes an eighth of the space and
+//! repairs any number of wrong bytes within one stretch of an eighth of the dictionary (and most that are scattered),
+//! but not the loss of most of it. Because a dictionary is renewed as soon as its cost is earned, the cost of the guard
+//! decides how often that is: 399 captures of 19 real pages in 3.3 years took 4.18 MB with parity and 5.41 MB with
+//! copies (2 MB of it dictionaries). So parity is the default; the copy is for storage that loses whole extents.
 //!
-//! Parity is that of RAID 5: the first frame is cut into blocks of [`BLOCK_BYTES`], the last filled up with zeros. Block
-//! `i` belongs to group `i mod groups`; a group's parity block is the exclusive or of its blocks. So blocks of one group
-//! lie far apart, and a stretch of damage takes at most one block of each.
+//! Parity is that of RAID 5: the first frame is split into blocks of [`BLOCK_BYTES`], the last one padded with zeros.
+//! Block `i` belongs to group `i mod groups`; a group's parity block is the exclusive or of its blocks. So the blocks
+//! of a group lie far apart, and a stretch of damage hits at most one block of each group.
 
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::warc::{SKIPPABLE_MAGIC, skippable_frame};
 
-/// The skippable frame that holds the dictionary once more.
+/// The skippable frame that holds a copy of the dictionary.
 pub const SKIPPABLE_COPY: u32 = SKIPPABLE_MAGIC + 1;
 /// The skippable frame that holds parity blocks of the first frame.
 pub const SKIPPABLE_PARITY: u32 = SKIPPABLE_MAGIC + 2;
 
-/// Bytes of a block: a sector of today's disks.
+/// Bytes of a block: the sector size of today's disks.
 const BLOCK_BYTES: usize = 4096;
 /// Blocks that share a parity block.
 const GROUP_BLOCKS: usize = 8;
 /// Bytes of a block's checksum: the beginning of its SHA-256.
 const CHECKSUM_BYTES: usize = 8;
-/// Bytes before the checksums: length of the first frame, its SHA-256.
+/// Bytes before the checksums: length and SHA-256 of the first frame.
 const HEAD_BYTES: usize = 4 + 32;
 
 /// How a segment's dictionary is guarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Guard {
-    /// By parity blocks: an eighth of the dictionary's size.
+    /// Parity blocks: an eighth of the dictionary's size.
     #[default]
     Parity,
-    /// By a second copy.
+    /// A second copy.
     Copy,
 }
 
 impl Guard {
-    /// The frame at a segment's end, for the frame at its start.
+    /// Returns the frame at a segment's end that guards the frame at its start.
     pub(super) fn frame(self, first: &[u8]) -> Vec<u8> {
         match self {
             Self::Copy => skippable_frame(SKIPPABLE_COPY, first.get(8..).unwrap_or_default()),
@@ -50,7 +50,7 @@ impl Guard {
         }
     }
 
-    /// Bytes that guarding takes for a first frame of this many bytes.
+    /// Returns the bytes that the guard of a first frame of this many bytes takes.
     pub(super) fn length(self, first: u64) -> u64 {
         match self {
             Self::Copy => first,
@@ -95,16 +95,16 @@ fn parity(first: &[u8]) -> Vec<u8> {
     content
 }
 
-/// The first frame's length, as a parity frame's content has it.
+/// Returns the first frame's length that the content of a parity frame states.
 pub(super) fn guarded_length(content: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(content.first_chunk().copied()?) as usize;
     let expected = Guard::Parity.length(length as u64) as usize - 8;
     (length > 0 && content.len() == expected).then_some(length)
 }
 
-/// Makes a damaged first frame good, if that can be done: then its SHA-256 is right.
+/// Repairs a damaged first frame; returns `None` unless the result has the right SHA-256.
 ///
-/// `first` has the length that [`guarded_length`] gives.
+/// `first` has the length that [`guarded_length`] returns.
 pub(super) fn repair(first: &[u8], content: &[u8]) -> Option<Vec<u8>> {
     let length = guarded_length(content).filter(|length| *length == first.len())?;
     let digest = content.get(4..HEAD_BYTES)?;
@@ -122,7 +122,7 @@ pub(super) fn repair(first: &[u8], content: &[u8]) -> Option<Vec<u8>> {
     for index in damaged {
         let group = index % groups;
         let mut block = sums.get(group * BLOCK_BYTES..(group + 1) * BLOCK_BYTES)?.to_vec();
-        // Were two blocks of a group damaged, the digest below would show it.
+        // If two blocks of a group are damaged, the digest below will not match.
         for other in (group..blocks).step_by(groups).filter(|other| *other != index) {
             add(&mut block, first.chunks(BLOCK_BYTES).nth(other)?);
         }

@@ -1,14 +1,14 @@
-//! Which writer a capture goes to: hosts are grouped, so that pages which resemble each other share a dictionary.
+//! Host groups decide which writer a capture goes to, so that similar pages share a dictionary.
 //!
-//! Groups are made as they are needed. At first one holds all hosts; when the versions of its pages no longer fit into one
-//! dictionary, it is split in two by one more bit of a hash. The hash is that of the site, because hosts of one site have
-//! their frames in common. Nothing on disk depends on it.
+//! Groups are made as needed. At first one group holds all hosts; when the versions of its pages no longer fit into one
+//! dictionary, it is split in two by one more bit of a hash. The hash is that of the site, because hosts of one site
+//! share their page templates. Nothing on disk depends on it.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::address::site_of;
 
-/// Groups at once: each has a segment open, and its dictionary in memory once for each thread that compresses.
+/// Maximum number of groups: each has an open segment, and its dictionary in memory once for each compressing thread.
 pub(super) const HOST_GROUPS_MAX: usize = 8;
 
 /// The hosts whose hash ends in certain bits.
@@ -22,7 +22,7 @@ impl HostGroup {
     /// All hosts.
     pub(super) const ALL: Self = Self { depth: 0, bits: 0 };
 
-    /// All hosts in so many groups, as far as that is a power of two that is allowed.
+    /// Splits all hosts into `count` groups, rounded down to a power of two within the limit.
     pub(super) fn first(count: usize) -> Vec<Self> {
         let mut groups = vec![Self::ALL];
         while groups.len() * 2 <= count.min(HOST_GROUPS_MAX) {
@@ -35,19 +35,19 @@ impl HostGroup {
         hash & ((1 << self.depth) - 1) == self.bits
     }
 
-    /// What such a group has of something that all hosts share.
+    /// Returns this group's share of something that all hosts share.
     pub(super) fn share(self, of: usize) -> usize {
         of >> self.depth
     }
 
-    /// Its two halves.
+    /// Splits it into halves.
     pub(super) fn split(self) -> [Self; 2] {
         let depth = self.depth + 1;
         [Self { depth, bits: self.bits }, Self { depth, bits: self.bits | 1 << self.depth }]
     }
 }
 
-/// The hash of a URL's site. It has no key: who makes sites that share one gains nothing.
+/// Returns the hash of a URL's site. It has no key: sites with colliding hashes gain nothing.
 pub(super) fn host_hash(url: &str) -> u32 {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

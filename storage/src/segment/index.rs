@@ -1,7 +1,7 @@
-//! The index beside a closed segment: CDXJ 0.1.0, one line a capture, sorted by bytes.
+//! The index beside a closed segment: CDXJ 0.1.0, one line per capture, in byte order.
 //!
 //! Any CDX server can use it: `SURT YYYYMMDDhhmmss {"url": …}`, with the fields and the spelling that cdxj-indexer and
-//! pywb write. Captures that nothing answered are not in it.
+//! pywb use. It omits captures without an answer.
 
 use std::borrow::Cow;
 use std::panic::resume_unwind;
@@ -23,24 +23,24 @@ use crate::digest::Digest;
 use crate::ids::{Location, SegmentId};
 use crate::warc::{Record, parse_fields};
 
-/// The suffix after the segment's name.
+/// Suffix after the segment's name.
 pub(super) const SUFFIX: &str = ".cdxj";
-/// The media type that indexers give revisits.
+/// Media type that indexers give to revisits.
 pub(super) const REVISIT_MEDIA_TYPE: &str = "warc/revisit";
-/// The media type that indexers give what has none.
+/// Media type that indexers give to records without one.
 pub(super) const UNKNOWN_MEDIA_TYPE: &str = "unk";
 
-/// Bytes of lines that are compressed together while a segment is open, to a fifth or less.
+/// Bytes of lines that are compressed together, to a fifth or less, while a segment is open.
 const PACKED_AT_BYTES: usize = 128 << 10;
-/// The level at which they are: a thousandth of what a capture takes.
+/// zstd level for these lines: it costs a thousandth of a capture.
 const PACKING_LEVEL: i32 = 1;
 
-/// The name of the index of a segment.
+/// Returns the file name of a segment's index.
 pub(super) fn file_of(segment: &str) -> String {
     format!("{segment}{SUFFIX}")
 }
 
-/// What the index says of a capture beyond its place.
+/// Facts about a capture that the index states besides its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct IndexFacts {
     pub status: Option<u16>,
@@ -48,7 +48,7 @@ pub(super) struct IndexFacts {
 }
 
 impl IndexFacts {
-    /// `None` for a capture that nothing answered.
+    /// Returns `None` for a capture without an answer.
     pub(super) fn of(capture: &ReplayedCapture) -> Option<Self> {
         let mime = match capture.kind {
             CaptureKind::Failed => return None,
@@ -61,7 +61,7 @@ impl IndexFacts {
     }
 }
 
-/// The numbers are strings, as everywhere in CDXJ.
+/// CDXJ fields; numbers are strings, as everywhere in CDXJ.
 #[derive(Serialize)]
 struct Fields<'a> {
     url: &'a str,
@@ -76,13 +76,13 @@ struct Fields<'a> {
 }
 
 fn line(url: &str, time: DateTime<Utc>, fields: &Fields<'_>) -> Option<String> {
-    // A structure of strings always has a JSON form.
+    // A struct of strings can always be serialized.
     let fields = serde_json::to_string(fields).ok()?;
     Some(format!("{} {} {fields}", surt(url), time.format("%Y%m%d%H%M%S")))
 }
 
-/// The line of a capture that lies in some file, without a line end; `None` when nothing answered. The main record is the
-/// first of its records, the metadata record the last.
+/// Returns the index line of a capture in some file, without a line end; `None` if the capture has no answer. `records`
+/// starts with the main record and ends with the metadata record.
 #[must_use]
 pub fn index_line(records: &[Record], offset: u64, length: u64, file: &str) -> Option<String> {
     let main = records.first()?;
@@ -101,8 +101,8 @@ pub fn index_line(records: &[Record], offset: u64, length: u64, file: &str) -> O
     line(&capture.url, capture.time, &fields)
 }
 
-/// The lines of one segment, in the order of appending; all but the last of them compressed, for many segments are open
-/// and each line takes some 370 bytes.
+/// Index lines of one segment, in append order. All but the latest are compressed, because many segments are open and
+/// each line takes some 370 bytes.
 #[derive(Debug)]
 pub(super) struct Index {
     file: String,
@@ -138,14 +138,14 @@ impl Index {
         if self.lines.len() >= PACKED_AT_BYTES
             && let Ok(mut packed) = bulk::compress(&self.lines, PACKING_LEVEL)
         {
-            // It has the room that lines take which do not compress.
+            // Its capacity is that of incompressible input.
             packed.shrink_to_fit();
             self.packed.push(packed);
             self.lines.clear();
         }
     }
 
-    /// Writes the index beside its segment, durably, and gives its digest.
+    /// Writes the index beside its segment durably, and returns its digest.
     pub(super) fn save(&self, disk: &dyn Disk, folder: &Path) -> Result<Digest, SegmentError> {
         let path = folder.join(file_of(&self.file));
         let mut all = Vec::new();
@@ -161,7 +161,7 @@ impl Index {
     }
 }
 
-/// The fields by which versions are found again.
+/// Fields needed to recall versions.
 #[derive(Deserialize)]
 struct Found<'a> {
     #[serde(borrow)]
@@ -174,12 +174,12 @@ struct Found<'a> {
     offset: Cow<'a, str>,
 }
 
-/// Notes the versions in the newest closed segments, for the next dictionaries. An index that is missing or damaged only
-/// means that there are fewer.
+/// Recalls the versions in the newest closed segments, for the next dictionaries. A missing or damaged index only means
+/// that fewer are known.
 pub(super) fn recall(disk: &dyn Disk, folder: &Path, closed: &Closed, versions: &mut Versions) {
     let mut captures = 0;
     let mut newest: Vec<&SegmentInfo> = closed.values().collect();
-    // A segment that was rewritten has a later number than some with newer captures.
+    // A rewritten segment has a higher id than some segments with newer captures.
     newest.sort_by_key(|info| std::cmp::Reverse((info.captures_until, info.id)));
     let newest: Vec<&SegmentInfo> = newest
         .into_iter()
@@ -198,7 +198,7 @@ pub(super) fn recall(disk: &dyn Disk, folder: &Path, closed: &Closed, versions: 
                 .map(|reading| reading.join().unwrap_or_else(|panic| resume_unwind(panic)))
                 .collect()
         });
-        // In the order of appending, so that the newest version of a page wins.
+        // In append order, so that the newest version of a page wins.
         for found in found.into_iter().rev() {
             versions.expect_more(found.len());
             for (location, page) in found {
@@ -208,7 +208,7 @@ pub(super) fn recall(disk: &dyn Disk, folder: &Path, closed: &Closed, versions: 
     }
 }
 
-/// The versions of pages in a segment, in the order of appending.
+/// Returns the versions of pages in a segment, in append order.
 fn versions_in(disk: &dyn Disk, folder: &Path, info: &SegmentInfo) -> Vec<(Location, PageHash)> {
     let Ok(text) = read_file(disk, &folder.join(file_of(&info.name))) else { return Vec::new() };
     let lines = text.split(|byte| *byte == b'\n');

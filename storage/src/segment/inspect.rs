@@ -1,4 +1,4 @@
-//! What is wrong with the files in the folder of segments, by their bytes and by all that is stated of them.
+//! Checks the files in the folder of segments against their bytes and against everything stated about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,61 +17,61 @@ use super::survey::{Survey, survey};
 use crate::backend::{Disk, OpenMode, RealDisk};
 use crate::ids::SegmentId;
 
-/// What kind of thing is wrong, and so what can be done about it.
+/// Kind of a fault, which decides how it can be repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// A closed segment is not what it was closed as, or holds what cannot be read.
+    /// A closed segment differs from what was closed, or holds unreadable bytes.
     Damaged,
-    /// A segment was closed once and is not there.
+    /// A segment was closed once, but its file is gone.
     Missing,
-    /// A file has the number of another segment.
+    /// A file has the id of another segment.
     Stray,
     /// A file cannot be read at all.
     Unreadable,
-    /// An index is missing or is not what was written; it can be made again from the segment.
+    /// An index is missing or differs from what was written; it can be rebuilt from the segment.
     Index,
-    /// A list of segments is not what was written; it can be made again.
+    /// A list of segments differs from what was written; it can be rebuilt.
     List,
-    /// A repair has not come to its end.
+    /// A repair or rewrite was interrupted.
     Unfinished,
 }
 
-/// Something that is wrong.
+/// A fault that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What kind of thing.
+    /// Kind of the fault.
     pub kind: FaultKind,
-    /// The segment that it concerns, if it is one.
+    /// The segment concerned, if any.
     pub segment: Option<SegmentId>,
-    /// The file in the folder of segments.
+    /// The file, within the folder of segments.
     pub file: String,
-    /// Bytes before the place, unless the whole file is meant.
+    /// Offset of the fault, unless it concerns the whole file.
     pub offset: Option<u64>,
-    /// What is wrong, as something that is said of the file.
+    /// Description of the fault, as a predicate of the file.
     pub what: String,
 }
 
-/// What was checked and found.
+/// Result of an inspection.
 #[derive(Debug, Default)]
 pub struct Inspection {
-    /// The segments that are there and closed, as far as they could be read, with what they hold.
+    /// Contents of the closed segments that are present and could be read.
     pub surveys: BTreeMap<SegmentId, Survey>,
-    /// The closed segments that are there.
+    /// Closed segments that are present.
     pub closed: Vec<SegmentId>,
-    /// What was written down of segments when they were closed.
+    /// Summaries of segments, written when they were closed.
     pub known: BTreeMap<SegmentId, SegmentInfo>,
-    /// What is wrong.
+    /// Faults found.
     pub faults: Vec<Fault>,
 }
 
 impl Inspection {
-    /// What was written down of a segment of this name when it was closed.
+    /// Returns the summary of the segment with this file name, written when it was closed.
     #[must_use]
     pub fn known_as(&self, file: &str) -> Option<&SegmentInfo> {
         self.known.values().find(|info| info.name == file)
     }
 
-    /// Whether a file of this name is one of the closed segments, and not one that only has the number of one.
+    /// Whether the file with this name is a closed segment, not one that merely has the id of another.
     #[must_use]
     pub fn is_closed(&self, file: &str) -> bool {
         self.faults.iter().all(|fault| fault.file != file || fault.kind != FaultKind::Stray)
@@ -82,8 +82,9 @@ impl Inspection {
     }
 }
 
-/// Looks at the closed segments of an archive and at what is beside them: if `is_whole`, reads them from end to end, else
-/// compares their lengths. A crawl may run meanwhile. `progress` gets how many segments were read, and of how many.
+/// Checks the closed segments of an archive and the files beside them. If `is_whole`, reads every segment from end to
+/// end, otherwise compares their lengths. A crawl may run meanwhile. `progress` gets the number of segments read and
+/// their total number.
 ///
 /// # Errors
 /// When the folder or a list cannot be read.
@@ -94,7 +95,7 @@ pub fn inspect(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Inspection, SegmentError> {
     let (disk, folder) = (RealDisk, archive.join(super::FOLDER));
-    // A segment is on the lists before it gets its final name: what is listed first is on them.
+    // A segment is on the lists before it gets its final name, so listing the folder first finds only listed segments.
     let entries = disk.list(&folder).context("list", &folder)?;
     let stated = Stated::read(&disk, &folder, catalogue)?;
     let (names, strays) = segments(entries.iter().map(|entry| entry.name.as_str()), &stated);
@@ -110,7 +111,7 @@ pub fn inspect(
         let what = "says that segments are being rewritten, which was interrupted; the next command that changes the archive \
                     ends it";
         found.find(FaultKind::Unfinished, None, rewrite::FILE, what);
-        // Until then some files have two names or none.
+        // Until that is done, some files have two names or none.
         return Ok(found);
     }
     let aside = look_at_quarantine(archive, &mut found)?;
@@ -156,7 +157,7 @@ fn look_for_missing(
 ) {
     let present: BTreeSet<String> = names.iter().map(|name| name.closed().to_owned()).collect();
     for (id, info) in stated.missing(&present) {
-        // Begun and closed since the folder was listed, or put aside.
+        // It was created and closed since the folder was listed, or put aside.
         let is_there = [info.name.clone(), format!("{}.open", info.name)];
         let is_there = is_there.iter().any(|name| folder.join(name).exists());
         if is_there || aside.iter().any(|entry| entry.segment == info.name) {
@@ -169,7 +170,7 @@ fn look_for_missing(
     }
 }
 
-/// The file name in a line of a list, if the line is as it was written.
+/// Returns the file name in a line of a list, if the line is intact.
 type NameIn = fn(&[u8]) -> Option<String>;
 
 const LIST_REMEDY: &str = "`archive repair` rewrites it";
@@ -195,7 +196,7 @@ fn look_at_lists(
         }
         for (number, line) in (1..).zip(lines) {
             let name = name_in(&line);
-            // What only one list knows was never closed, unless it was closed a moment ago.
+            // A name that is only on a list was never closed, unless it was closed a moment ago.
             let is_known = |name: &String| {
                 known.contains(name.as_str())
                     || folder.join(name).exists()
@@ -209,7 +210,7 @@ fn look_at_lists(
                 }
             }
         }
-        // What no list knows is not listed, and that is said of it elsewhere.
+        // Segments that are on no list are reported elsewhere.
         let is_left_out =
             |name: &&&SegmentName| stated.knows(name.closed()) && !named.contains(name.closed());
         for name in closed.iter().filter(is_left_out) {
@@ -250,7 +251,7 @@ fn look_at_indexes(folder: &Path, stated: &Stated, names: &[SegmentName], found:
 
 type Surveyed<'a> = (&'a SegmentName, Result<Survey, SegmentError>);
 
-/// Reads segments on as many threads as there are.
+/// Reads segments on as many threads as the machine has.
 fn survey_all<'a>(
     archive: &Path,
     closed: &[&'a SegmentName],

@@ -1,6 +1,6 @@
-//! What is kept beside closed segments: `manifest.sha256`, which `sha256sum -c` checks, and `segments.jsonl`, which saves
-//! reading a segment to know what is in it. Each line of the latter ends in a checksum of the rest of it. Both can be made
-//! again from the segments; what they state of a segment that is damaged or missing cannot.
+//! Lists kept beside closed segments: `manifest.sha256`, which `sha256sum -c` checks, and `segments.jsonl`, which saves
+//! reading a segment to know its contents. Each line of the latter has a checksum of the rest of the line. Both can be
+//! rebuilt from the segments, except for what they state about damaged or missing ones.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,30 +17,30 @@ use crate::backend::{Disk, read_file, replace_file};
 use crate::digest::Digest;
 use crate::ids::SegmentId;
 
-/// Digests of closed segments, in the form of the tool sha256sum.
+/// Digests of closed segments, in the format of sha256sum.
 pub(super) const MANIFEST: &str = "manifest.sha256";
-/// One JSON object a closed segment.
+/// One JSON object per closed segment.
 pub(super) const SUMMARIES: &str = "segments.jsonl";
 
-/// What is known of a segment.
+/// Summary of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SegmentInfo {
-    /// Its number.
+    /// Id of the segment.
     pub id: SegmentId,
-    /// Its file name, without the suffix it has while it is written to.
+    /// Its file name, without the suffix of an open segment.
     pub name: String,
-    /// Whether it is still written to.
+    /// Whether it is still being written.
     pub is_open: bool,
     /// Compressed bytes.
     pub bytes: u64,
-    /// Capture groups in it.
+    /// Number of capture groups in it.
     pub captures: u64,
-    /// Captures that had been appended to the archive when it was begun.
+    /// Captures appended to the archive before the segment was created.
     pub captures_before: u64,
-    /// Captures that had been appended to the archive after its last one.
+    /// Captures appended to the archive up to and including its last one.
     pub captures_until: u64,
-    /// Records in it.
+    /// Number of records in it.
     pub records: u64,
     /// Bytes of the records before compression.
     pub plain_bytes: u64,
@@ -50,22 +50,22 @@ pub struct SegmentInfo {
     /// The latest capture time.
     #[serde(with = "date_text")]
     pub last: Option<DateTime<Utc>>,
-    /// The file's digest, once it is closed.
+    /// Digest of the file, once it is closed.
     pub sha256: Option<Digest>,
-    /// The digest of its dictionary, if it has one.
+    /// Digest of its dictionary, if it has one.
     pub dictionary: Option<Digest>,
-    /// How its dictionary is guarded, if it has one and is closed.
+    /// Guard of its dictionary, if it has one and is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Guard>,
-    /// The digest of the index beside it, once it is closed.
+    /// Digest of the index beside it, once it is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<Digest>,
-    /// Whether it was written when all its captures were known.
+    /// Whether it was written by a rewrite, with all its captures known beforehand.
     #[serde(default, rename = "rewritten", skip_serializing_if = "std::ops::Not::not")]
     pub is_rewritten: bool,
 }
 
-/// What is known of closed segments.
+/// Summaries of closed segments.
 pub(super) type Closed = BTreeMap<SegmentId, SegmentInfo>;
 
 /// Dates as RFC 3339 text.
@@ -90,7 +90,7 @@ mod date_text {
 }
 
 impl SegmentInfo {
-    /// A segment without captures that is begun after this many captures of the archive.
+    /// Creates the summary of an empty segment that is created after this many captures of the archive.
     #[must_use]
     pub fn new(id: SegmentId, name: &str, captures_before: u64) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl SegmentInfo {
         }
     }
 
-    /// In words, that it is not there.
+    /// Describes the segment as missing.
     #[must_use]
     pub fn missing(&self) -> String {
         match self.captures {
@@ -123,7 +123,7 @@ impl SegmentInfo {
         }
     }
 
-    /// Counts a capture, of which there are `number` before in the archive.
+    /// Counts a capture; `number` is its number in the archive.
     pub(super) fn count(&mut self, number: u64, time: DateTime<Utc>, records: u64, plain_bytes: u64) {
         self.captures += 1;
         self.captures_until = self.captures_until.max(number + 1);
@@ -134,7 +134,7 @@ impl SegmentInfo {
     }
 }
 
-/// How dictionaries are guarded from now on: as asked for, or as that of the newest segment that has one.
+/// Returns the guard for new dictionaries: the requested one, or that of the newest segment that has one.
 pub(super) fn guard(asked: Option<Guard>, closed: &Closed) -> Guard {
     asked.or_else(|| closed.values().rev().find_map(|info| info.guard)).unwrap_or_default()
 }
@@ -148,19 +148,19 @@ struct Line {
     check: String,
 }
 
-/// What a line of the summaries says, unless a byte of it is not as it was written.
+/// Reads a line of the summaries; `None` if any byte of it has changed.
 pub(super) fn parse_summary(line: &[u8]) -> Option<SegmentInfo> {
     let Line { info, .. } = serde_json::from_slice(line).ok()?;
     (summary(&info)? == line).then_some(info)
 }
 
-/// The line of a segment in the summaries.
+/// Returns a segment's line in the summaries.
 fn summary(info: &SegmentInfo) -> Option<Vec<u8>> {
     let check = format!("{:016x}", xxh3_64(&serde_json::to_vec(info).ok()?));
     serde_json::to_vec(&Line { info: info.clone(), check }).ok()
 }
 
-/// What a line of the manifest says, unless it is not as it was written: a file name and its digest.
+/// Reads a file name and its digest from a line of the manifest; `None` if the line has changed.
 pub(super) fn parse_manifest(line: &[u8]) -> Option<(String, Digest)> {
     let (digest, name) = std::str::from_utf8(line).ok()?.split_once("  ")?;
     let stated = format!("sha256:{digest}").parse().ok()?;
@@ -175,7 +175,7 @@ fn manifest_line(name: &str, digest: Digest) -> String {
     line + "  " + name
 }
 
-/// The lines of one of the two files, none when there is no file; and whether the last one has no end.
+/// Returns the lines of one of the two files, none if there is no file, and whether the last line lacks its end.
 pub(super) fn lines(
     disk: &dyn Disk,
     folder: &Path,
@@ -192,9 +192,9 @@ pub(super) fn lines(
     Ok((lines.map(<[u8]>::to_vec).collect(), is_cut))
 }
 
-/// Writes both files, durably, with what is known of all closed segments; one that says just that stays.
+/// Writes both files durably, with the summaries of all closed segments; a file that is up to date is left alone.
 pub(super) fn save(disk: &dyn Disk, folder: &Path, segments: &Closed) -> Result<(), SegmentError> {
-    // A structure of numbers and strings always has a JSON form.
+    // A struct of numbers and strings can always be serialized.
     let summaries = segments.values().filter_map(summary).collect::<Vec<_>>();
     let manifest = segments.values().filter_map(|info| Some(manifest_line(&info.name, info.sha256?)));
     let manifest = manifest.map(String::into_bytes).collect();
@@ -216,7 +216,7 @@ fn save_lines(disk: &dyn Disk, folder: &Path, file: &str, lines: &[Vec<u8>]) -> 
     replace_file(disk, &path, &text).context("write", &path)
 }
 
-/// Puts new segments in the place of old ones in both files, durably; what they say of others stays as it is.
+/// Replaces old segments by new ones in both files, durably; entries of other segments stay unchanged.
 pub(super) fn exchange(
     disk: &dyn Disk,
     folder: &Path,

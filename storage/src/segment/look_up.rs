@@ -1,5 +1,5 @@
-//! Looking captures up in the indexes beside their segments: some reads of a few kilobytes, and no record is unpacked. What was read
-//! last of each index is kept, because captures are mostly looked up in the order of their lines.
+//! Lookup of captures in the indexes beside their segments: a few reads of some kilobytes, without decompressing a
+//! record. The part of each index read last is kept, because captures are mostly looked up in the order of their lines.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read};
@@ -12,20 +12,20 @@ use super::read::{IndexFile, SegmentReader};
 use crate::backend::{DiskFile, FileReader};
 use crate::ids::{Location, SegmentId};
 
-/// Bytes that are read at once, of an index that is looked into for the first time, and of one that is looked into again and again.
+/// Bytes of one read from an index, at first and after repeated lookups.
 const READ_BYTES: usize = 4096;
 const WINDOW_BYTES_MAX: usize = 64 << 10;
 
-/// Indexes of which what was read last is kept.
+/// Number of indexes of whose lines the last window is kept.
 const WINDOWS_MAX: usize = 128;
 
-/// Longest line: a URL twice, escaped.
+/// Length limit of a line: a URL twice, escaped.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// What an index says of a capture and the state does not know.
+/// Facts about a capture that its index line has and the state does not.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Indexed {
-    /// The URL as the record has it.
+    /// The URL as it is in the record.
     pub url: String,
     /// The digest of the payload.
     pub digest: Option<String>,
@@ -34,29 +34,29 @@ pub struct Indexed {
     offset: String,
 }
 
-/// Looks captures up one after the other: cheap in the order of their SURTs and times.
+/// Looks up captures one by one; cheap in the order of their SURTs and times.
 #[derive(Debug)]
 pub struct LookUp {
     reader: SegmentReader,
     windows: HashMap<SegmentId, Window>,
 }
 
-/// What was read last of an index.
+/// The part of an index that was read last.
 #[derive(Debug)]
 struct Window {
     index: IndexFile,
     /// Whole lines.
     lines: Vec<u8>,
-    /// Where the line is that may come next.
+    /// Offset of the line that is likely to be looked up next.
     place: usize,
-    /// How the line begins that was looked for last.
+    /// Start of the line that was looked up last.
     last: Vec<u8>,
-    /// Bytes to read next time.
+    /// Bytes of the next read.
     bytes: usize,
 }
 
 impl SegmentReader {
-    /// What looks captures up in the indexes beside segments.
+    /// Returns a lookup of captures in the indexes beside segments.
     #[must_use]
     pub fn look_up(&self) -> LookUp {
         LookUp { reader: self.clone(), windows: HashMap::new() }
@@ -64,8 +64,8 @@ impl SegmentReader {
 }
 
 impl LookUp {
-    /// What the index says of the capture whose main record lies at `location`, by its SURT and its time as an index has it
-    /// (`20260131100000`). Nothing when there is no index, as beside a segment that is still written to, or no such line in it.
+    /// Finds the index line of the capture whose main record is at `location`, by its SURT and its time in the form of
+    /// the index (`20260131100000`). Returns `None` if there is no index, as for an open segment, or no such line.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -93,7 +93,7 @@ impl Window {
         Self { index, lines: Vec::new(), place: 0, last: Vec::new(), bytes: READ_BYTES }
     }
 
-    /// The line that begins so, of the capture at an offset.
+    /// Finds the line with this start, of the capture at this offset.
     fn find(&mut self, start: &[u8], offset: u64) -> io::Result<Option<Indexed>> {
         if start < self.last.as_slice() {
             self.place = 0;
@@ -111,7 +111,7 @@ impl Window {
         }
     }
 
-    /// The same among the lines that were read.
+    /// Like `find`, but only searches the lines in memory.
     fn among_read(&mut self, start: &[u8], offset: u64) -> Option<Indexed> {
         let rest = self.lines.get(self.place..)?;
         let mut at = self.place;
@@ -130,7 +130,7 @@ impl Window {
         None
     }
 
-    /// Reads the lines from a place on.
+    /// Reads the lines from this offset on.
     fn read(&mut self, at: u64) -> io::Result<()> {
         (self.place, self.lines) = (0, Vec::with_capacity(self.bytes));
         let file = FileReader::new(Arc::clone(&self.index.file), at);
@@ -141,7 +141,7 @@ impl Window {
     }
 }
 
-/// Where a line is that comes before those that begin so, or the first line.
+/// Returns the offset of a line before those with this start, or 0.
 fn before(file: &Arc<dyn DiskFile>, start: &[u8]) -> io::Result<u64> {
     let (mut low, mut high, mut line) = (0, file.len()?, Vec::new());
     while high - low > READ_BYTES as u64 {
@@ -158,7 +158,7 @@ fn before(file: &Arc<dyn DiskFile>, start: &[u8]) -> io::Result<u64> {
     Ok(low)
 }
 
-/// The line that begins so, of the capture at an offset, from a line on that comes before.
+/// Finds the line with this start, of the capture at `offset`, scanning from the line at `at`.
 fn from(file: &Arc<dyn DiskFile>, at: u64, start: &[u8], offset: u64) -> io::Result<Option<Indexed>> {
     let (mut lines, mut line) = (lines(file, at), Vec::new());
     while next(&mut lines, &mut line)? > 0 && (line.as_slice() < start || line.starts_with(start)) {
@@ -169,7 +169,7 @@ fn from(file: &Arc<dyn DiskFile>, at: u64, start: &[u8], offset: u64) -> io::Res
     Ok(None)
 }
 
-/// What a line says, if it is of the capture at an offset.
+/// Parses a line's fields, if they belong to the capture at this offset.
 fn indexed(fields: &[u8], offset: u64) -> Option<Indexed> {
     serde_json::from_slice::<Indexed>(fields).ok().filter(|found| found.offset.parse() == Ok(offset))
 }
@@ -178,7 +178,7 @@ fn lines(file: &Arc<dyn DiskFile>, at: u64) -> BufReader<FileReader> {
     BufReader::with_capacity(READ_BYTES, FileReader::new(Arc::clone(file), at))
 }
 
-/// Reads the next line, and gives its bytes.
+/// Reads the next line and returns its length.
 fn next(lines: &mut BufReader<FileReader>, line: &mut Vec<u8>) -> io::Result<u64> {
     line.clear();
     Ok(lines.take(LINE_BYTES_MAX).read_until(b'\n', line)? as u64)
@@ -207,7 +207,7 @@ mod tests {
                 let start = format!("org,a)/{name:05} 20200101000000 ");
                 window.find(start.as_bytes(), offset).expect("read")
             };
-            // One after the other, backwards, at random, and each for itself.
+            // In ascending order, backwards, at random, and each with a fresh window.
             let (forth, mixed) =
                 ((0..count).collect::<Vec<_>>(), (0..count).map(|number| number * 211 % count));
             let mut orders = [forth.clone(), forth.iter().rev().copied().collect(), mixed.collect(), forth];

@@ -1,4 +1,4 @@
-//! What the crawler noted about a capture, found from the capture's main record, and about a segment.
+//! Metadata that the crawler recorded about a capture, found from its main record, and about a segment.
 
 use std::io::Read;
 
@@ -12,14 +12,14 @@ use crate::backend::FileReader;
 use crate::ids::{Location, SegmentId, Watermark};
 use crate::warc::{RecordReader, RecordType, parse_fields};
 
-/// Records of one capture: main record, request, metadata.
+/// Maximum number of records of one capture: main record, request, metadata.
 const GROUP_RECORDS_MAX: usize = 3;
 
-/// Bytes that are read after a main record at once: most requests and metadata records are in them.
+/// Bytes read at once after a main record: enough for most requests and metadata records.
 pub(super) const AFTER_MAIN_BYTES: usize = 4096;
 
 impl SegmentReader {
-    /// The fields of a segment's `warcinfo` record: the program that wrote it, among others.
+    /// Returns the fields of a segment's `warcinfo` record, such as the program that wrote it.
     ///
     /// # Errors
     /// When the segment is missing, cannot be read, or is damaged there.
@@ -35,7 +35,8 @@ impl SegmentReader {
         }
     }
 
-    /// The fields of the metadata record that ends the group of a capture, by the location of its first record.
+    /// Returns the fields of the metadata record that ends a capture's group; `capture` is the location of its first
+    /// record.
     ///
     /// # Errors
     /// When the segment is missing, cannot be read, or is damaged there.
@@ -48,7 +49,7 @@ impl SegmentReader {
         self.metadata_from_start(capture)
     }
 
-    /// The same, whatever the group is like.
+    /// Like [`SegmentReader::metadata`], without its assumptions about the group.
     pub(super) fn metadata_from_start(
         &self,
         capture: Location,
@@ -70,8 +71,9 @@ impl SegmentReader {
         Err(SegmentError::Corrupted { segment: capture.segment, offset: capture.offset, what })
     }
 
-    /// The same from short frames that follow a main record, without reading that. Nothing if they are long or damaged, or if the first
-    /// record is no main record: then the group has to be read from its start.
+    /// Like [`SegmentReader::metadata`], but reads short frames after a main record, without the main record itself.
+    /// Returns `None` if they are long or damaged, or if `main` is not a main record: then the group has to be read
+    /// from its start.
     pub(super) fn metadata_after(
         &self,
         main: Location,
@@ -93,7 +95,7 @@ impl SegmentReader {
             let Ok((header, content)) = cut(&Bytes::from(record)) else { return Ok(None) };
             match header.record_type() {
                 RecordType::Request => rest = after,
-                // Where nothing answered, there is no main record, and what follows is of another capture.
+                // A capture without an answer has no main record, and the next record belongs to another capture.
                 RecordType::Metadata if header.get("WARC-Concurrent-To").is_some() => {
                     return Ok(Some(parse_fields(&content)));
                 }

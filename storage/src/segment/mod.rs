@@ -1,14 +1,14 @@
-//! Segments: the append-only WARC files that are the archive.
+//! Segments: the append-only WARC files that make up the archive.
 //!
-//! One [`Segments`] writes, in one thread; [`Encoder`]s compress on any number of threads before; [`SegmentReader`]s read
-//! beside it. Each group of hosts has its own segment, so that several are open at once. What holds at all times:
+//! One [`Segments`] writes, on one thread. Before that, [`Encoder`]s compress on any number of threads; meanwhile,
+//! [`SegmentReader`]s read. Each host group has its own segment, so several are open at once. Invariants:
 //!
-//! * A segment is a run of whole capture groups after one `warcinfo` record. A group is written by one write; only an open
-//!   segment can end in the middle of one, and only after a crash.
-//! * Captures are numbered in the order of appending. What is there after a crash is what was there before up to some
-//!   number, over all segments; replay gives it back in that order.
-//! * What the [`Watermarks`] include that a sync returned survives a crash. Nothing else is promised, nothing else may be
-//!   acknowledged. Before a segment is begun or closed, everything appended before is synced.
+//! * A segment is one `warcinfo` record followed by complete capture groups. A group is written by one write; only an
+//!   open segment can end within a group, and only after a crash.
+//! * Captures are numbered in append order. A crash may lose captures, but only from some number on, across all
+//!   segments; replay returns the others in that order.
+//! * Captures within the [`Watermarks`] that a sync returned survive a crash. Nothing else is promised, and nothing
+//!   else may be acknowledged. Before a segment is created or closed, everything appended earlier is synced.
 //! * A segment is written once: `NAME.open` grows, `NAME` never changes again. After a crash its torn tail is cut off
 //!   and it is closed; writing continues in a new segment.
 //! * A failed sync ends all writing ([`SegmentError::Poisoned`]).
@@ -110,8 +110,8 @@ pub use writer::SyncHandle;
 
 pub use crate::ids::{Watermark, Watermarks};
 
-/// The folder of segments within an archive.
+/// Name of the folder of segments within an archive.
 pub const FOLDER: &str = "segments";
 
-/// Bytes of content that one record may have.
+/// Maximum bytes of a record's content.
 pub const CONTENT_BYTES_MAX: u64 = 1 << 30;

@@ -1,5 +1,5 @@
 //! File names of segments: `PREFIX-YYYYMMDDhhmmssSSS-SERIAL-HOST.warc.zst` (after WARC/1.1 annex C), where SERIAL is
-//! the segment's id, and `.open` after it as long as the segment is written to.
+//! the segment's id. An open segment has the suffix `.open`.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use chrono::{DateTime, Utc};
 use super::codec::Codec;
 use crate::ids::SegmentId;
 
-/// The suffix of a segment that is not closed.
+/// Suffix of an open segment.
 const OPEN: &str = ".open";
-/// The suffix of one that is to take the place of others.
+/// Suffix of a segment that is about to replace others.
 pub(super) const REWRITTEN: &str = ".rewrite";
 
-/// A segment's name, read or about to be given.
+/// Name of a segment, parsed or newly made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SegmentName {
     /// Everything but the suffix.
@@ -24,7 +24,7 @@ pub(super) struct SegmentName {
 }
 
 impl SegmentName {
-    /// A name for a new segment. What doesn't belong into a file name is left out of prefix and host.
+    /// Makes a name for a new segment. Drops characters of prefix and host that do not belong in a file name.
     pub(super) fn new(prefix: &str, host: &str, id: SegmentId, codec: Codec, time: DateTime<Utc>) -> Self {
         let time = time.format("%Y%m%d%H%M%S%3f");
         let (prefix, host) = (clean(prefix, "ARCHIVE"), clean(host, "localhost"));
@@ -32,35 +32,35 @@ impl SegmentName {
         Self { base, id, codec, is_open: true }
     }
 
-    /// Reads the name of a file in the folder of segments; `None` for files that are something else.
+    /// Parses the name of a file in the folder of segments; `None` for other files.
     pub(super) fn parse(file: &str) -> Option<Self> {
         let (base, is_open) = file.strip_suffix(OPEN).map_or((file, false), |base| (base, true));
         let (stem, codec) = [Codec::Zstd, Codec::Gzip]
             .into_iter()
             .find_map(|codec| Some((base.strip_suffix(codec.extension())?, codec)))?;
-        // Prefix and host hold no hyphen, see `clean`.
+        // Prefix and host contain no hyphen, see `clean`.
         let serial = stem.rsplit('-').nth(1)?;
         let is_number = serial.len() >= 5 && serial.bytes().all(|byte| byte.is_ascii_digit());
         let id = is_number.then(|| serial.parse().ok()).flatten().map(SegmentId)?;
         Some(Self { base: base.to_owned(), id, codec, is_open })
     }
 
-    /// Reads the name of a file that is to take the place of closed segments.
+    /// Parses the name of a file that is about to replace closed segments.
     pub(super) fn parse_rewritten(file: &str) -> Option<Self> {
         Self::parse(file.strip_suffix(REWRITTEN)?).filter(|name| !name.is_open)
     }
 
-    /// The name when closed.
+    /// Returns the name once closed.
     pub(super) fn closed(&self) -> &str {
         &self.base
     }
 
-    /// The name of one that is to take the place of others, before it does.
+    /// Returns the name of a segment that is about to replace others.
     pub(super) fn rewritten(&self) -> String {
         format!("{}{REWRITTEN}", self.base)
     }
 
-    /// The name while written to.
+    /// Returns the name while open.
     pub(super) fn open(&self) -> String {
         format!("{}{OPEN}", self.base)
     }

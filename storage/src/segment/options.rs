@@ -1,4 +1,4 @@
-//! How segments are written.
+//! Options for writing segments.
 
 use std::time::Duration;
 
@@ -9,29 +9,29 @@ use crate::clock::Clock;
 use crate::digest::Algorithm;
 use crate::ids::Watermarks;
 
-/// How segments are written.
+/// Options for writing segments.
 #[derive(Clone, Debug)]
 pub struct SegmentOptions {
-    /// The compression of new segments. `None` is that of the newest segment, and zstd for a new archive.
+    /// Compression of new segments. `None` means that of the newest segment, or zstd for a new archive.
     pub codec: Option<Codec>,
-    /// The level without a dictionary: 1 to 19 for zstd, 0 to 9 for gzip. `None` is 3 and 6.
+    /// Level without a dictionary: 1 to 19 for zstd, 0 to 9 for gzip. `None` means 3 and 6.
     pub level: Option<i32>,
-    /// The zstd level with a dictionary. Below 7 the match finder's table has no room for a dictionary of megabytes: real
+    /// zstd level with a dictionary. Below 7 the match finder's table is too small for a dictionary of megabytes: real
     /// recaptures took 3.60 MB at level 6 (400 MB/s), 3.41 at 7 (300), 3.30 at 8 (265) and 3.27 at 9 (180).
     pub dictionary_level: i32,
-    /// The zstd level with a dictionary that was trained on a sample of pages captured for the first time. Level 1 takes half
-    /// the time of 3 and a twentieth more room: what a crawl wants.
+    /// zstd level with a dictionary that was trained on a sample of pages captured for the first time. Level 1 takes
+    /// half the time of level 3 and a twentieth more space, which suits a crawl.
     pub trained_level: i32,
-    /// Groups of hosts to begin with, each of which has its own segment: a power of two up to 8, others are brought into
-    /// range. There will be more when the pages of a group outgrow a dictionary. Only zstd has groups.
+    /// Initial number of host groups, each with its own segment: a power of two up to 8; other values are adjusted. A
+    /// group is split when its pages outgrow a dictionary. Only zstd has groups.
     pub host_groups: usize,
-    /// Whether dictionaries are built by threads of their own while writing continues; if not, appending waits for them: for
-    /// who reads faster than they are built, and for tests that must be repeatable.
+    /// Whether dictionaries are built by threads of their own while writing continues. If not, appending waits for
+    /// them: for input that arrives faster than they are built, and for repeatable tests.
     pub builds_beside: bool,
-    /// How dictionaries are guarded against damage. `None` is as in the newest segment that has one, and by parity in a new
-    /// archive.
+    /// Guard of dictionaries against damage. `None` means that of the newest segment with a dictionary, or parity for a
+    /// new archive.
     pub guard: Option<Guard>,
-    /// The algorithm of block digests.
+    /// Algorithm of block digests.
     pub algorithm: Algorithm,
     /// First part of file names: who or what crawls.
     pub prefix: String,
@@ -39,21 +39,21 @@ pub struct SegmentOptions {
     pub host: String,
     /// Fields of every segment's `warcinfo` record: software, operator, http-header-user-agent, robots, …
     pub info: Vec<(String, String)>,
-    /// Bytes at which a segment should be closed.
+    /// Size in bytes at which a segment should be closed.
     pub bytes_max: u64,
-    /// Captures at which a segment should be closed: its index is kept in memory until then.
+    /// Number of captures at which a segment should be closed: its index is kept in memory until then.
     pub captures_max: u64,
-    /// The age at which a segment should be closed. One with a dictionary is not closed for its age: the longer it serves, the
-    /// more it saves.
+    /// Age at which a segment should be closed. A segment with a dictionary is not closed for its age: the longer it is
+    /// in use, the more it saves.
     pub age_max: Duration,
-    /// The watermarks up to which the rest of the archive relies on segments. Recovery never cuts off what they
-    /// include, however damaged; it reports it.
+    /// Watermarks up to which the rest of the archive relies on segments. Recovery never cuts off anything within them,
+    /// however damaged; it reports the damage.
     pub relied_on: Watermarks,
-    /// What the catalogue says of segments, by their file names.
+    /// What the catalogue states about segments, by file name.
     pub catalogue: Catalogued,
-    /// What time it is.
+    /// Source of the current time.
     pub clock: Clock,
-    /// Makes record ids repeatable, for tests.
+    /// Seed that makes record ids repeatable, for tests.
     pub seed: Option<u64>,
 }
 

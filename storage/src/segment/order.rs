@@ -1,10 +1,10 @@
-//! The order of captures across segments, several of which are written at once.
+//! The order of captures across segments, of which several are written at once.
 //!
-//! Captures are numbered in the order of appending, without gaps, over the whole archive. A segment's `warcinfo` record
-//! says how many captures were appended before it ([`FIELD_CAPTURES_BEFORE`]); within, numbers go up by one, and where they
-//! don't, because other segments took captures in between, a skippable frame says the next one's ([`SKIPPABLE_NUMBER`]).
-//! So the WARC files alone give back the order: a replay merges segments by it, and after a crash whatever lies after the
-//! first number that was lost is known to lie after it.
+//! Captures are numbered in append order, without gaps, over the whole archive. A segment's `warcinfo` record states
+//! how many captures were appended before it ([`FIELD_CAPTURES_BEFORE`]). Within the segment, numbers increase by one.
+//! Where other segments took captures in between, a skippable frame states the next number ([`SKIPPABLE_NUMBER`]). So
+//! the WARC files alone determine the order: a replay merges segments by number, and recovery after a crash knows which
+//! captures follow the first one that was lost.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,19 +21,19 @@ use crate::warc::{
     Broken, ReadError, Record, RecordReader, RecordType, SKIPPABLE_MAGIC, parse_fields, skippable_frame,
 };
 
-/// The skippable frame that holds the number of the capture after it.
+/// The skippable frame that holds the number of the following capture.
 pub const SKIPPABLE_NUMBER: u32 = SKIPPABLE_MAGIC + 3;
-/// The field of `warcinfo` that holds how many captures had been appended to the archive when the segment was begun.
+/// The `warcinfo` field for the number of captures appended to the archive before the segment was created.
 pub(super) const FIELD_CAPTURES_BEFORE: &str = "capturesBefore";
-/// Bytes of a frame with a number.
+/// Bytes of a number frame.
 const NUMBER_FRAME_BYTES: u64 = 16;
 
-/// The frame in front of a capture whose number does not follow from the one before it.
+/// Returns the frame before a capture whose number does not continue that of the previous one.
 pub(super) fn number_frame(number: u64) -> Vec<u8> {
     skippable_frame(SKIPPABLE_NUMBER, &number.to_le_bytes())
 }
 
-/// The number in a frame that ends before an offset, if there is one.
+/// Returns the number in the frame that ends at this offset, if there is one.
 fn number_before(file: &dyn DiskFile, end: u64, path: &Path) -> Result<Option<u64>, SegmentError> {
     let Some(start) = end.checked_sub(NUMBER_FRAME_BYTES) else { return Ok(None) };
     let mut frame = [0; NUMBER_FRAME_BYTES as usize];
@@ -42,7 +42,7 @@ fn number_before(file: &dyn DiskFile, end: u64, path: &Path) -> Result<Option<u6
     Ok(number.filter(|number| number_frame(*number) == frame))
 }
 
-/// The records of a segment that have their own frame or member, as all have that we write.
+/// The records of a segment, each of which must have its own frame or member, as all records that we write do.
 struct Records(RecordReader<FileReader>);
 
 impl Iterator for Records {
@@ -60,7 +60,7 @@ impl Iterator for Records {
     }
 }
 
-/// Reads a segment from a position on. A damaged dictionary is made good from its guard.
+/// Reads a segment from a position. A damaged dictionary is repaired from its guard.
 fn reader(
     file: Arc<dyn DiskFile>,
     from: Watermark,
@@ -77,7 +77,7 @@ fn reader(
     })
 }
 
-/// The records of a segment from a position on.
+/// Returns the records of a segment from a position.
 pub(super) fn records(
     file: Arc<dyn DiskFile>,
     from: Watermark,
@@ -86,14 +86,14 @@ pub(super) fn records(
     Ok(Records(reader(file, from, path)?))
 }
 
-/// Captures of one segment that are decoded ahead of the reader.
+/// Captures of one segment that may be decoded ahead of the reader.
 const AHEAD_MAX: usize = 64;
 
-/// Something that gives the captures of a segment.
+/// A source of the captures of one segment.
 pub(super) trait Captures {
-    /// The segment.
+    /// Returns the segment.
     fn segment(&self) -> SegmentId;
-    /// What comes next; nothing at the segment's end.
+    /// Returns the next item; `None` at the segment's end.
     fn next(&mut self) -> Result<Option<Found>, SegmentError>;
 }
 
@@ -107,7 +107,7 @@ impl Captures for CaptureStream {
     }
 }
 
-/// A stream that another thread decodes.
+/// A stream that another thread decodes ahead.
 pub(super) struct StreamAhead {
     segment: SegmentId,
     receiver: Receiver<Result<Found, SegmentError>>,
@@ -123,60 +123,60 @@ impl Captures for StreamAhead {
     }
 }
 
-/// What a stream of captures comes upon.
+/// An item of a stream of captures.
 #[derive(Debug)]
 pub(super) enum Found {
     /// The record that describes the segment.
     Warcinfo {
-        /// Where it ends.
+        /// Offset of its end.
         end: u64,
-        /// The file name that it says.
+        /// The file name it states.
         name: Option<String>,
-        /// The fields in it.
+        /// Its fields.
         fields: Vec<(String, String)>,
     },
-    /// A whole capture.
+    /// A complete capture.
     Capture {
-        /// Captures of the archive before it.
+        /// Number of captures in the archive before it.
         number: u64,
-        /// Records that it consists of, with strays before it.
+        /// Number of its records, including stray ones before it.
         records: u64,
-        /// Where the first of them starts.
+        /// Offset of the first of them.
         start: u64,
-        /// Bytes of its last record's content.
+        /// Bytes of content of its last record.
         plain_bytes: u64,
         /// The capture.
         capture: Box<ReplayedCapture>,
     },
-    /// A place that cannot be read.
+    /// Unreadable bytes.
     Broken(Box<Broken>),
 }
 
-/// The captures of one segment, in their order.
+/// The captures of one segment, in order.
 pub(super) struct CaptureStream {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     segment: SegmentId,
     records: Records,
     assembler: Assembler,
-    /// After the last record; unknown after a broken place.
+    /// Offset after the last record; unknown after unreadable bytes.
     end: Option<u64>,
-    /// The number of the next capture, unless a frame says another.
+    /// Number of the next capture, unless a frame states another.
     number: u64,
     pending: u64,
-    /// Where the first pending record starts.
+    /// Offset of the first pending record.
     start: u64,
 }
 
 impl CaptureStream {
-    /// Reads a segment from its start, whatever its dictionary is worth. `number` stands for what `warcinfo` does not say.
+    /// Reads a segment from its start, with its dictionary unrepaired. `number` applies if `warcinfo` states none.
     pub(super) fn whole(file: Arc<dyn DiskFile>, segment: SegmentId, path: &Path, number: u64) -> Self {
         let records = RecordReader::new(FileReader::new(file.clone(), 0));
         Self::over(records, file, Watermark { segment, offset: 0 }, path, number)
     }
 
-    /// Reads a segment from a position between two captures on, of which the second has this number if nothing else says
-    /// so. A damaged dictionary is made good from its guard.
+    /// Reads a segment from a position between two captures; `number` is that of the next capture unless the segment
+    /// states another. A damaged dictionary is repaired from its guard.
     pub(super) fn resumed(
         file: Arc<dyn DiskFile>,
         from: Watermark,
@@ -187,15 +187,15 @@ impl CaptureStream {
         Ok(Self::over(records, file, from, path, number))
     }
 
-    /// Lets contents that are too long for memory go to files without a name in a folder; of these captures give only the
-    /// beginning.
+    /// Writes contents that are too long for memory to unnamed files in a folder; their captures have only the
+    /// beginning of the content.
     pub(super) fn with_spools(mut self, disk: Arc<dyn Disk>, folder: &Path) -> Self {
         let Records(reader) = self.records;
         self.records = Records(reader.with_spools(disk, folder.to_owned()));
         self
     }
 
-    /// Continues decoding on its own thread, a little ahead of the reader. The thread ends when there is no reader.
+    /// Continues decoding on its own thread, slightly ahead of the reader. The thread ends when the reader is dropped.
     pub(super) fn ahead(mut self) -> StreamAhead {
         let (sender, receiver) = sync_channel(AHEAD_MAX);
         let segment = self.segment;
@@ -231,7 +231,7 @@ impl CaptureStream {
         }
     }
 
-    /// What comes next; nothing at the segment's end.
+    /// Returns the next item; `None` at the segment's end.
     pub(super) fn next(&mut self) -> Result<Option<Found>, SegmentError> {
         for record in self.records.by_ref() {
             let record = match record {
@@ -243,7 +243,7 @@ impl CaptureStream {
                     return Ok(Some(Found::Broken(place)));
                 }
             };
-            // What stands right after the record before can be nothing else than a number.
+            // A gap of exactly this length after the previous record can only be a number frame.
             if self.end.is_none_or(|end| end + NUMBER_FRAME_BYTES == record.offset)
                 && let Some(number) = number_before(self.file.as_ref(), record.offset, &self.path)?
             {
@@ -279,7 +279,7 @@ impl CaptureStream {
         Ok(None)
     }
 
-    /// The number of the next capture, as far as is known before it is read.
+    /// Returns the number of the next capture, as far as it is known before reading it.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
@@ -293,14 +293,14 @@ fn captures_before(fields: &[(String, String)]) -> Option<u64> {
 /// A segment that takes part in a replay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
-    /// Where to begin in it.
+    /// Where to start reading.
     pub from: Watermark,
-    /// No capture after that has a lower number.
+    /// Lower bound of the numbers of all captures from there on.
     pub number: u64,
 }
 
-/// Gives back the captures of many segments in the order of appending, and reports what had to be skipped. A segment is
-/// opened when its turn comes.
+/// Merges the captures of many segments in append order, and returns the places that had to be skipped. A segment is
+/// opened when the merge reaches it.
 pub(super) fn merge<S: Captures>(
     mut sources: Vec<Source>,
     open: impl Fn(&Source) -> Result<S, SegmentError>,
@@ -309,7 +309,7 @@ pub(super) fn merge<S: Captures>(
     sources.sort_by_key(|source| (source.number, source.from));
     let mut sources = sources.into_iter().peekable();
     let mut broken = Vec::new();
-    // The next capture of every segment that is being read.
+    // The next capture of every segment being read.
     let mut heads: BTreeMap<(u64, SegmentId), (Box<ReplayedCapture>, S)> = BTreeMap::new();
     loop {
         let lowest = heads.keys().next().map(|(number, _)| *number);
@@ -323,7 +323,7 @@ pub(super) fn merge<S: Captures>(
     }
 }
 
-/// Reads a stream up to its next capture.
+/// Advances a stream to its next capture.
 fn advance<S: Captures>(
     mut stream: S,
     heads: &mut BTreeMap<(u64, SegmentId), (Box<ReplayedCapture>, S)>,

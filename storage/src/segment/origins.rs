@@ -1,11 +1,12 @@
-//! Where the versions in a dictionary come from: the way to make it again when no guard in its file can.
+//! Origins of the versions in a dictionary, used to rebuild it when no guard in its file can.
 //!
-//! A dictionary holds blocks of records of earlier segments, so all of it is in the archive a second time. The
-//! frame before the guard says where: the SHA-256 of the dictionary, 32 bytes; the number of blocks, `u32`; for each, in the
-//! order of the dictionary, segment `u32`, offset `u64` and length `u32` of its record; then a zstd frame of what stands
-//! before the blocks and after them: the length of the first `u32`, the first, the second. It takes some kilobytes.
+//! A dictionary holds blocks of records of earlier segments, so all of it is in the archive a second time. The frame
+//! before the guard states where: the SHA-256 of the dictionary, 32 bytes; the number of blocks, `u32`; for each block,
+//! in the order of the dictionary, segment `u32`, offset `u64` and length `u32` of its record; then a zstd frame of the
+//! bytes before the blocks and after them: length of the former, `u32`, the former, the latter. It takes some
+//! kilobytes.
 //!
-//! Invariant: the records are in segments before the dictionary's own, so looking for them ends.
+//! Invariant: the records are in segments before the dictionary's own, so following them ends.
 
 use std::path::Path;
 
@@ -18,27 +19,27 @@ use crate::digest::Digest;
 use crate::ids::{Location, SegmentId};
 use crate::warc::{SKIPPABLE_MAGIC, skippable_frame};
 
-/// The skippable frame that says where a dictionary's versions come from.
+/// The skippable frame that states the origins of a dictionary's versions.
 pub const SKIPPABLE_ORIGINS: u32 = SKIPPABLE_MAGIC + 4;
-/// Bytes at a file's end among which the frame is looked for: it has at most some thousand places, and after it is an
-/// eighth of a packed dictionary.
+/// Bytes at a file's end that are searched for the frame: it has at most some thousand places, followed by an eighth of
+/// a packed dictionary.
 const TAIL_BYTES: u64 = 2 << 20;
 const PLACE_BYTES: usize = 4 + 8 + 4;
 const LEVEL: i32 = 19;
 
-/// Where the blocks of a dictionary come from, and what else is in it.
+/// Origins of the blocks of a dictionary, and its remaining bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origins {
-    /// Of the records, in the order of the dictionary.
+    /// Locations of the records, in the order of the dictionary.
     pub records: Vec<Location>,
     /// Bytes of the dictionary before the blocks.
     pub before: Vec<u8>,
-    /// Bytes after them.
+    /// Bytes of the dictionary after the blocks.
     pub after: Vec<u8>,
 }
 
 impl Origins {
-    /// The frame for the dictionary with a digest.
+    /// Returns the frame for the dictionary with this digest.
     pub(super) fn frame(&self, dictionary: Digest) -> Result<Vec<u8>, SegmentError> {
         let mut content = dictionary.as_bytes().to_vec();
         content.extend_from_slice(&(self.records.len() as u32).to_le_bytes());
@@ -55,7 +56,7 @@ impl Origins {
         Ok(skippable_frame(SKIPPABLE_ORIGINS, &content))
     }
 
-    /// Reads a frame's content; with the digest of the dictionary.
+    /// Parses a frame's content; also returns the digest of the dictionary.
     fn parse(content: &[u8]) -> Option<(Digest, Self)> {
         let (digest, rest) = content.split_first_chunk::<32>()?;
         let (count, rest) = rest.split_first_chunk::<4>()?;
@@ -74,7 +75,7 @@ impl Origins {
         Some((Digest::from_sha256(*digest), origins))
     }
 
-    /// Finds the frame near the end of a segment. It is searched for, because damage may stand after it.
+    /// Searches for the frame near the end of a segment, as there may be damage after it.
     fn find(file: &dyn DiskFile, path: &Path) -> Result<Option<(Digest, Self)>, SegmentError> {
         let length = file.len().context("read", path)?;
         let start = length.saturating_sub(TAIL_BYTES);
@@ -89,10 +90,10 @@ impl Origins {
 }
 
 impl SegmentReader {
-    /// A segment's dictionary: as in its file, made good from its guard, or made again of the records of earlier
-    /// segments. `None` when the segment has none, or nothing helps.
+    /// Loads a segment's dictionary from its file, repaired by its guard or rebuilt from the records of earlier
+    /// segments if need be. Returns `None` if the segment has none, or an unrecognizable one that cannot be rebuilt.
     pub(super) fn load_dictionary(&self, id: SegmentId) -> Result<Option<Dictionary>, SegmentError> {
-        // Looking for one that damage has hidden reads megabytes.
+        // gzip has no dictionaries, and searching for a damaged one reads megabytes.
         if self.codec(id)? == Codec::Gzip {
             return Ok(None);
         }

@@ -1,8 +1,8 @@
-//! What repairs have put aside: damaged segments, and the list of what became of them.
+//! Segments that repairs have put aside because of damage, and the list of their outcomes.
 //!
-//! The folder is a list of what is still to be done, and durable before the first file moves: a segment in it that the list
-//! does not call done has yet to be read for what is whole in it. So a repair may be killed at any moment, and the next
-//! one goes on.
+//! The folder doubles as a list of pending work, and is durable before the first file moves: a segment in it that the
+//! list does not mark as done must still be read for its undamaged captures. So a repair may be killed at any moment,
+//! and the next one continues it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,30 +14,30 @@ use super::error::{Context, SegmentError};
 use super::name::SegmentName;
 use crate::backend::{Disk, RealDisk, read_file, replace_file};
 
-/// The folder in an archive for segments that are damaged.
+/// Name of the folder for damaged segments within an archive.
 pub const QUARANTINE: &str = "quarantine";
-/// One JSON object a segment.
+/// One JSON object per segment.
 const LIST: &str = "repairs.jsonl";
 
-/// A segment that is no longer among the others.
+/// A segment that a repair has put aside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PutAside {
     /// Its name in the folder of segments.
     pub segment: String,
-    /// Its name in the quarantine; nothing when it was missing.
+    /// Its name in the quarantine; `None` if it was missing.
     pub file: Option<String>,
-    /// Captures it had when it was closed, as far as that is known.
+    /// Number of captures when it was closed, as far as known.
     pub captures: u64,
-    /// Captures that can be read whole of it.
+    /// Number of captures that can be read completely.
     pub whole: u64,
-    /// What was wrong.
+    /// Why it was put aside.
     pub why: String,
-    /// Captures that nothing brought back, once all that is whole in it has been.
+    /// Number of captures that could not be restored, once all undamaged ones have been.
     pub lost: Option<u64>,
 }
 
-/// What was put aside in the archive in this folder, and whether any line of the list cannot be read. A segment that lies in
-/// the quarantine and is not in the list waits to be read.
+/// Returns the segments put aside in an archive, and whether a line of the list is unreadable. A segment in the
+/// quarantine that is not on the list has yet to be read.
 ///
 /// # Errors
 /// When the folder or the list cannot be read.
@@ -80,10 +80,10 @@ pub fn put_aside(disk: &dyn Disk, archive: &Path) -> Result<(Vec<PutAside>, bool
     Ok((list, is_damaged))
 }
 
-/// Makes sure that no repair of an archive was interrupted.
+/// Checks that no repair of an archive was interrupted.
 ///
 /// # Errors
-/// [`SegmentError::Unfinished`] when one was, and when the list cannot be read.
+/// [`SegmentError::Unfinished`] if one was, or an error if the list cannot be read.
 pub fn check_repaired(archive: &Path) -> Result<(), SegmentError> {
     let waiting = put_aside(&RealDisk, archive)?.0.into_iter().filter(|entry| entry.lost.is_none());
     match waiting.count() {
@@ -92,10 +92,10 @@ pub fn check_repaired(archive: &Path) -> Result<(), SegmentError> {
     }
 }
 
-/// Writes the list, durably.
+/// Writes the list durably.
 ///
 /// # Errors
-/// When the disk refuses; then the list is as it was.
+/// When the disk refuses; then the list is unchanged.
 pub fn save_put_aside(disk: &dyn Disk, archive: &Path, list: &[PutAside]) -> Result<(), SegmentError> {
     let folder = archive.join(QUARANTINE);
     disk.create_dir_all(&folder).context("create", &folder)?;

@@ -1,7 +1,6 @@
-//! Reading any record by its location, from any thread, without touching the rest of its segment.
+//! Reads any record by its location, from any thread, without touching the rest of its segment.
 //!
-//! What every checksum covers is checked on the way: a record that differs from what was written is an error, never an
-//! answer.
+//! All checksums are verified on the way: a record that differs from what was written is an error and never returned.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,50 +18,50 @@ use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 use crate::ids::{Location, SegmentId};
 use crate::warc::{self, Header, HttpHead, parse_fields};
 
-/// Segments that are kept open for reading.
+/// Number of segments that are kept open for reading.
 const FILES_MAX: usize = 128;
-/// Bytes of dictionaries that are kept ready, unless somebody sets another limit. Making one ready takes milliseconds, so this is as many as a history of some
-/// years has segments.
+/// Bytes of dictionaries that are kept prepared, unless another limit is set. Preparing one takes milliseconds, so this
+/// is enough for the segments of a history of some years.
 const DICTIONARIES_BYTES_MAX: usize = 256 << 20;
-/// Bytes that hold a record's first frame or member, packed: its head, and the content unless that is long.
+/// Bytes that contain a record's first frame or member, packed: its head, and the content unless that is long.
 const FIRST_FRAME_BYTES_MAX: u64 = 2 * FRAME_BYTES_MAX as u64;
-/// Bytes of room for a member that is being unpacked, before it grows.
+/// Initial capacity for unpacking a member, in bytes.
 const INFLATED_AT_FIRST_MAX: usize = 1 << 20;
-/// Bytes that one record may unpack to.
+/// Maximum bytes of an unpacked record.
 const RECORD_BYTES_MAX: u64 = super::CONTENT_BYTES_MAX + warc::HEAD_BYTES_MAX as u64 + 4;
 
 /// A record of the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRecord {
-    /// Where it lies.
+    /// Where it is stored.
     pub location: Location,
-    /// Its named fields.
+    /// Its header fields.
     pub header: Header,
-    /// Its block.
+    /// Its content block.
     pub content: Bytes,
 }
 
 impl StoredRecord {
-    /// The lines of an `application/warc-fields` record, names and values in their order.
+    /// Returns the fields of an `application/warc-fields` record in order.
     #[must_use]
     pub fn fields(&self) -> Vec<(String, String)> {
         parse_fields(&self.content)
     }
 
-    /// The head of the HTTP message; of a document that stands alone its media type.
+    /// Returns the head of the HTTP message, or a head with just the media type for content without HTTP.
     #[must_use]
     pub fn http_head(&self) -> HttpHead {
         warc::http_head(&self.header, &self.content)
     }
 
-    /// The content without head and transfer coding, if it is an HTTP message, else the content.
+    /// Returns the content, without head and transfer coding if it is an HTTP message.
     #[must_use]
     pub fn payload(&self) -> Bytes {
         warc::payload(&self.header, &self.content)
     }
 }
 
-/// Reads records; cheap to clone, used by many threads at once, also beside a process that writes.
+/// Reads records. Cheap to clone and used by many threads at once, even while another process writes.
 #[derive(Clone)]
 pub struct SegmentReader {
     shared: Arc<Shared>,
@@ -78,13 +77,13 @@ struct Shared {
 #[derive(Default)]
 struct Files {
     open: HashMap<SegmentId, Arc<OpenSegment>>,
-    /// Segments with a loaded dictionary, the one used last at the end.
+    /// Segments with a prepared dictionary, the most recently used one last.
     dictionaries: Vec<(SegmentId, Arc<Prepared>)>,
-    /// Another limit of their bytes.
+    /// Limit on their bytes, if it is not the default.
     dictionaries_max: Option<usize>,
 }
 
-/// A dictionary that is ready for decompressing.
+/// A dictionary that is prepared for decompression.
 struct Prepared {
     dictionary: DDict<'static>,
     bytes: usize,
@@ -94,7 +93,7 @@ struct OpenSegment {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     codec: Codec,
-    /// The index beside it, once somebody has asked for it, if there is one.
+    /// The index beside it, if there is one; set at the first request.
     index: OnceLock<Option<IndexFile>>,
 }
 
@@ -111,25 +110,25 @@ impl std::fmt::Debug for SegmentReader {
     }
 }
 
-/// A lock's content; a thread that panicked while it held the lock can only have changed caches.
+/// Locks a mutex even if it is poisoned: a thread that panicked while holding it can only have changed caches.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SegmentReader {
-    /// A reader of the archive in a folder.
+    /// Creates a reader of an archive.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, archive: &Path) -> Self {
         Self::in_folder(disk, archive.join(super::FOLDER))
     }
 
-    /// The same of a folder of segments.
+    /// Creates a reader of a folder of segments.
     pub(super) fn in_folder(disk: Arc<dyn Disk>, folder: PathBuf) -> Self {
         let (files, contexts) = (Mutex::default(), Mutex::default());
         Self { shared: Arc::new(Shared { disk, folder, files, contexts }) }
     }
 
-    /// A reader of the same folder that has nothing open.
+    /// Returns a reader of the same folder with nothing open.
     pub(crate) fn anew(&self) -> Self {
         Self::in_folder(Arc::clone(&self.shared.disk), self.shared.folder.clone())
     }
@@ -137,11 +136,11 @@ impl SegmentReader {
     /// Reads a record.
     ///
     /// # Errors
-    /// When the segment is missing, cannot be read, or holds something else at this place.
+    /// When the segment is missing, cannot be read, or holds something else at this location.
     pub fn read(&self, location: Location) -> Result<StoredRecord, SegmentError> {
         let segment = self.segment(location.segment)?;
         let path = || segment.path.clone();
-        // A location that somebody made up must not cost memory.
+        // An invalid location must not cost memory.
         let length = segment.file.len().context("read", &path())?;
         if location.offset.checked_add(u64::from(location.length)).is_none_or(|end| end > length) {
             let what = "the segment ends before the record does".into();
@@ -162,7 +161,7 @@ impl SegmentReader {
         Ok(StoredRecord { location, header, content })
     }
 
-    /// Reads the head of a record, without what else there is of it; its content may be long.
+    /// Reads only the head of a record, whose content may be long.
     ///
     /// # Errors
     /// As [`SegmentReader::read`].
@@ -192,15 +191,15 @@ impl SegmentReader {
         Ok(Header::parse(&beginning).map_err(|error| corrupted(error.to_string()))?.0)
     }
 
-    /// The bytes of a segment's dictionary, its tables among them; none when it has no dictionary.
+    /// Returns the bytes of a segment's dictionary, including its tables; `None` if it has none.
     ///
     /// # Errors
-    /// When the segment is missing, or its dictionary damaged.
+    /// When the segment is missing, or its dictionary is damaged.
     pub fn dictionary_bytes(&self, id: SegmentId) -> Result<Option<Vec<u8>>, SegmentError> {
         Ok(self.load_dictionary(id)?.map(|dictionary| dictionary.as_bytes().to_vec()))
     }
 
-    /// Unpacks whole frames of a segment; what is wrong with them is handed back in words.
+    /// Unpacks complete frames of a segment; the inner error describes damage.
     pub(super) fn unpack(
         &self,
         segment: SegmentId,
@@ -217,13 +216,13 @@ impl SegmentReader {
         Ok(outcome)
     }
 
-    /// The file of a segment, and where it lies.
+    /// Returns a segment's file and its path.
     pub(super) fn file(&self, id: SegmentId) -> Result<(Arc<dyn DiskFile>, PathBuf), SegmentError> {
         let segment = self.segment(id)?;
         Ok((segment.file.clone(), segment.path.clone()))
     }
 
-    /// The index beside a segment; nothing when there is none.
+    /// Returns the index beside a segment, if there is one.
     pub(super) fn index(&self, id: SegmentId) -> Result<Option<IndexFile>, SegmentError> {
         let segment = self.segment(id)?;
         if segment.index.get().is_none() {
@@ -239,17 +238,17 @@ impl SegmentReader {
         Ok(segment.index.get().cloned().flatten())
     }
 
-    /// How a segment is compressed.
+    /// Returns the compression of a segment.
     pub(super) fn codec(&self, id: SegmentId) -> Result<Codec, SegmentError> {
         Ok(self.segment(id)?.codec)
     }
 
-    /// Keeps so many bytes of dictionaries ready from now on.
+    /// Sets the bytes of dictionaries that are kept prepared.
     pub(super) fn keep_dictionaries(&self, bytes: usize) {
         locked(&self.shared.files).dictionaries_max = Some(bytes);
     }
 
-    /// Forgets a segment, because its name has changed or it is gone.
+    /// Drops a segment from the caches, because it was renamed or removed.
     pub(super) fn forget(&self, segment: SegmentId) {
         let mut files = locked(&self.shared.files);
         files.open.remove(&segment);
@@ -260,14 +259,14 @@ impl SegmentReader {
         if let Some(segment) = locked(&self.shared.files).open.get(&id) {
             return Ok(segment.clone());
         }
-        // The segment may be closed, and so renamed, between listing and opening: then look again.
+        // The segment may be closed, and so renamed, between listing and opening; retry then.
         for _ in 0..3 {
             let entries = self.shared.disk.list(&self.shared.folder).context("list", &self.shared.folder)?;
             let find = |parse: fn(&str) -> Option<SegmentName>| {
                 let names = entries.iter().filter_map(|entry| Some((parse(&entry.name)?, &entry.name)));
                 names.into_iter().find(|(name, _)| name.id == id)
             };
-            // Where a rewriting was interrupted, a segment may not have its final name yet.
+            // If a rewrite was interrupted, a segment may not have its final name yet.
             let found = find(SegmentName::parse).or_else(|| find(SegmentName::parse_rewritten));
             let (name, file) = found.ok_or(SegmentError::Missing(id))?;
             let path = self.shared.folder.join(file);
@@ -343,7 +342,7 @@ fn decompress(
     Ok(record)
 }
 
-/// Unpacks a member, or as much of it as is asked for.
+/// Unpacks a member, until `is_enough` holds or the member ends.
 fn inflate(packed: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, String> {
     let mut inflater = Decompress::new_gzip(15);
     let mut record = Vec::with_capacity(packed.len().clamp(4096, INFLATED_AT_FIRST_MAX));

@@ -1,9 +1,9 @@
-//! What opening does after a crash, and what closing a segment and recovering one have in common.
+//! Recovery after a crash, and the steps that it shares with closing a segment.
 //!
-//! A crash can leave open segments with groups that were never synced: cut short, or with sectors of old or no content in
-//! between, and one segment may have kept what was appended after something that another has lost. All that was
-//! acknowledged lies before the first such place. So each file is cut there; if whole groups lie after it, what is cut off
-//! is kept in its own file, because then it might be damage of another kind.
+//! A crash can leave open segments with groups that were never synced: truncated, or with sectors of old or no content
+//! in between. One segment may also have kept captures appended after some that another segment lost. Everything
+//! acknowledged lies before the first such place, so each file is cut there. If complete groups follow the cut, the
+//! part cut off is kept in its own file, because then it might be damage of another kind.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,44 +27,44 @@ use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermarks};
 use crate::warc::Broken;
 
-/// A place in a segment that is not as it was written, before the watermark that the archive relies on.
+/// A damaged place before the watermark that the archive relies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Bytes before it.
+    /// Offset of the damage.
     pub offset: u64,
     /// What is wrong.
     pub what: String,
 }
 
-/// What was done about a segment that had not been closed.
+/// Report on the recovery of an open segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovered {
     /// The segment.
     pub segment: SegmentId,
-    /// Its file name now.
+    /// Its file name after recovery.
     pub name: String,
-    /// Whole captures in it.
+    /// Number of complete captures in it.
     pub captures: u64,
-    /// Bytes that belonged to no whole capture and were cut off.
+    /// Bytes cut off because they belonged to no complete capture.
     pub cut_bytes: u64,
-    /// The file that keeps what was cut off, if whole captures were in it.
+    /// The file with the part that was cut off, if that contained complete captures.
     pub kept_as: Option<String>,
-    /// Damage that was left as it is, because the archive relies on what lies after it.
+    /// Damage left unchanged, because the archive relies on what follows it.
     pub damage: Vec<Damage>,
 }
 
-/// What recovery found.
+/// Result of recovery.
 pub(super) struct Segmented {
-    /// All segments that are there; each is closed now.
+    /// All segments that are present; every one is closed now.
     pub closed: Closed,
-    /// Segments that were closed once and are not there.
+    /// Segments that were closed once but whose files are gone.
     pub missing: Closed,
-    /// What was done about those that had not been closed.
+    /// Reports on the segments that were open.
     pub recovered: Vec<Recovered>,
 }
 
-/// Brings every segment of an archive into the closed state and gives back what is known of them.
+/// Closes every open segment of an archive, and returns the summaries of all segments.
 pub(super) fn recover(
     disk: &Arc<dyn Disk>,
     archive: &Path,
@@ -77,7 +77,7 @@ pub(super) fn recover(
     let (names, strays) = segments(entries.iter().map(|entry| entry.name.as_str()), &stated);
     remove_old_names(disk.as_ref(), folder, &strays)?;
     let (mut closed, mut open) = (Closed::new(), Vec::new());
-    // Stands for what a segment does not say itself: then one was written after the other.
+    // Default for segments that state no number: each is taken to follow the previous one.
     let mut captures = 0;
     for name in &names {
         if name.is_open {
@@ -99,7 +99,8 @@ pub(super) fn recover(
     missing.retain(|_, info| !put_aside.iter().any(|entry| entry.segment == info.name));
     let guard = ledger::guard(options.guard, &closed);
     let limit = first_lost(&open, &closed, relied_on);
-    // All are durable before the first is closed for good: it may hold what comes after something in another.
+    // All segments become durable before the first is closed for good: it may hold captures that follow those in
+    // another.
     let mut recovered = Vec::new();
     let mut cut = Vec::new();
     for found in open {
@@ -117,8 +118,8 @@ pub(super) fn recover(
     Ok(Segmented { closed, missing, recovered })
 }
 
-/// The segments among the files of a folder, in the order of their ids, and those files that have the id of another segment
-/// and of which nothing is known.
+/// Returns the segments among the files of a folder, ordered by id, and the stray files that have the id of another
+/// segment.
 pub(super) fn segments<'a>(
     files: impl Iterator<Item = &'a str>,
     stated: &Stated,
@@ -133,8 +134,8 @@ pub(super) fn segments<'a>(
     (kept, strays)
 }
 
-/// Takes away the open names of segments that are closed: a file system that journals the two halves of a rename apart
-/// may show both after a crash. A file that differs from the closed one stays, and is a finding of [`super::inspect`].
+/// Removes the open names of closed segments: a file system that journals the two halves of a rename separately may
+/// show both after a crash. A file that differs from the closed one stays, and [`super::inspect`] reports it.
 fn remove_old_names(disk: &dyn Disk, folder: &Path, strays: &[SegmentName]) -> Result<(), SegmentError> {
     for name in strays.iter().filter(|name| name.is_open) {
         let (open, closed) = (folder.join(name.open()), folder.join(name.closed()));
@@ -153,18 +154,18 @@ fn digest_of(disk: &dyn Disk, path: &Path) -> Result<Digest, SegmentError> {
     sha256(file.as_ref(), length).context("read", path)
 }
 
-/// One list of several.
+/// Collects summaries into one map.
 fn joined<'a>(parts: impl Iterator<Item = (&'a SegmentId, &'a SegmentInfo)>) -> Closed {
     parts.map(|(id, info)| (*id, info.clone())).collect()
 }
 
-/// The number of the first capture that is not there any more: what was appended after it is not kept either.
+/// Returns the number of the first lost capture; captures appended after it are not kept either.
 fn first_lost(open: &[Open], closed: &Closed, relied_on: &Watermarks) -> u64 {
-    // Damage of another kind than a crash's: nothing is cut off for its sake.
+    // A crash does not cause such damage, so nothing is cut off because of it.
     if open.iter().any(|found| found.scan.good_end < found.relied_length(relied_on).min(found.length)) {
         return u64::MAX;
     }
-    // When a segment is begun or closed, everything before is durable.
+    // When a segment is created or closed, everything before it is durable.
     let begun = open.iter().map(|found| found.scan.info.captures_before);
     let ended = closed.values().map(|info| info.captures_until);
     let mut number = begun.chain(ended).max().unwrap_or_default().max(relied_on.captures);
@@ -179,17 +180,17 @@ fn first_lost(open: &[Open], closed: &Closed, relied_on: &Watermarks) -> u64 {
     number
 }
 
-/// What a scan of a segment found.
+/// Result of scanning a segment.
 struct Scan {
     info: SegmentInfo,
     index: Index,
-    /// Where the first group begins.
+    /// Offset of the first group.
     start: u64,
-    /// Numbers of the whole groups before anything broken, and where they end.
+    /// Numbers of the complete groups before any damage, and the offsets of their ends.
     ends: Vec<(u64, u64)>,
-    /// The end of the last whole group before anything broken.
+    /// Offset after the last complete group before any damage.
     good_end: u64,
-    /// Whether whole groups follow after `good_end`.
+    /// Whether complete groups follow after `good_end`.
     continues: bool,
     broken: Vec<Broken>,
 }
@@ -251,7 +252,7 @@ struct Open {
     scan: Scan,
 }
 
-/// Describes a closed segment of which not all is written down, or not everywhere the same. With a summary and an index
+/// Describes a closed segment whose entries are incomplete or contradict each other. If it has a summary and an index,
 /// only its digest is in doubt.
 fn describe(
     disk: &Arc<dyn Disk>,
@@ -270,7 +271,7 @@ fn describe(
     let file = disk.open(&path, OpenMode::Read).context("open", &path)?;
     let mut scan = scan(&file, name, &path, captures_before)?;
     let index = Some(scan.index.save(disk.as_ref(), folder)?);
-    // What a damaged segment still holds does not take the place of what it was closed with.
+    // The remaining contents of a damaged segment do not replace what its summary states.
     if let Some(known) = stated.summaries.get(name.closed()) {
         return Ok(SegmentInfo { sha256, index, ..known.clone() });
     }
@@ -278,7 +279,7 @@ fn describe(
     Ok(SegmentInfo { sha256, index, ..scan.info })
 }
 
-/// Fills in what closing adds.
+/// Sets the fields that are known once a segment is closed.
 fn complete(info: &mut SegmentInfo, file: &Arc<dyn DiskFile>, path: &Path) -> Result<(), SegmentError> {
     info.bytes = file.len().context("read", path)?;
     info.is_open = false;
@@ -319,8 +320,8 @@ impl Open {
         relied_on.of(self.name.id).unwrap_or(u64::MAX)
     }
 
-    /// Cuts off what cannot be read and the captures from number `limit` on, and makes the rest durable. Nothing is left of
-    /// a segment of which nothing was ever promised.
+    /// Cuts off unreadable bytes and the captures from number `limit` on, and makes the rest durable. Removes a segment
+    /// with nothing left if nothing in it was ever acknowledged.
     fn cut(
         mut self,
         disk: &dyn Disk,
@@ -376,10 +377,10 @@ impl Open {
     }
 }
 
-/// Writes a stretch of a file over itself.
+/// Overwrites a stretch of a file with its own bytes.
 ///
-/// If a sync of it failed while the machine kept running, the system may still show bytes that it gave up writing, and another
-/// sync would not write them either. Written again, they are.
+/// If a sync failed while the machine kept running, the system may still show bytes that it gave up writing, and
+/// another sync would not write them either. Writing them again does.
 fn rewrite(file: &dyn DiskFile, range: std::ops::Range<u64>) -> std::io::Result<()> {
     let mut buffer = vec![0; 1 << 20];
     let mut offset = range.start;
@@ -405,7 +406,7 @@ fn keep(
     let path = folder.join(&copy_name);
     let copy = disk.open(&path, OpenMode::Create).context("create", &path)?;
     copy.set_len(0).context("write", &path)?;
-    // A cut-off piece of a zstd segment can only be read with the dictionary in front of it.
+    // A piece of a zstd segment can only be read with the dictionary in front of it.
     let mut length = 0;
     if name.codec == Codec::Zstd
         && let Some((dictionary, _)) = dictionary::load_if_whole(file, name.id, &path)?
@@ -428,8 +429,8 @@ fn keep(
     Ok(copy_name)
 }
 
-/// Writes a complete, synced segment's index and notes what is in it beside the others, before it gets its final name: a
-/// segment of that name has both.
+/// Writes the index of a complete, synced segment and adds it to the lists before it gets its final name: a segment
+/// with that name has both.
 pub(super) fn describe_closed<'a>(
     disk: &dyn Disk,
     folder: &Path,
@@ -443,8 +444,8 @@ pub(super) fn describe_closed<'a>(
     ledger::save(disk, folder, &with_this)
 }
 
-/// Gives a segment its final name. From the first step on it must not be written to any more, whether this succeeds or
-/// not: the name may be in place, and a segment of that name is never recovered.
+/// Gives a segment its final name. It must not be written to any more, even if this fails: the name may be in place,
+/// and a segment with a final name is never recovered.
 pub(super) fn rename_closed(disk: &dyn Disk, folder: &Path, name: &SegmentName) -> Result<(), SegmentError> {
     let (open, target) = (folder.join(name.open()), folder.join(name.closed()));
     disk.rename(&open, &target).context("rename", &open)?;

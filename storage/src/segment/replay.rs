@@ -1,4 +1,4 @@
-//! Turns the records of a segment back into captures: what recovery, replay and a rebuild see.
+//! Assembles the records of a segment into captures, for recovery, replay and rebuilds.
 
 use std::net::IpAddr;
 
@@ -12,66 +12,66 @@ use crate::digest::Digest;
 use crate::ids::{Location, SegmentId, Watermark};
 use crate::warc::{self, Header, HttpHead, Record, RecordType};
 
-/// A capture as it is read back from its group.
+/// A capture read back from its group.
 #[derive(Clone, Debug)]
 pub struct ReplayedCapture {
-    /// What was asked for.
+    /// The requested URL.
     pub url: String,
-    /// When, to the microsecond.
+    /// Capture time, to the microsecond.
     pub time: DateTime<Utc>,
-    /// The main record: the first of the group; of a [`CaptureKind::Failed`] the metadata record.
+    /// Location of the main record, the first of the group; for [`CaptureKind::Failed`], of the metadata record.
     pub main: Location,
-    /// Where the group ends.
+    /// Position after the group.
     pub end: Watermark,
-    /// What it is.
+    /// Kind of the capture.
     pub kind: CaptureKind,
     /// The main record's `WARC-Payload-Digest`.
     pub payload_digest: Option<Digest>,
-    /// The status of the HTTP answer; 304 for [`CaptureKind::NotModified`].
+    /// Status of the HTTP response; 304 for [`CaptureKind::NotModified`].
     pub status: Option<u16>,
-    /// The media type without parameters, in lower case.
+    /// Media type without parameters, in lower case.
     pub mime: Option<String>,
-    /// Bytes of payload without transfer coding. Of a revisit what its head says as `Content-Length`, if it does.
+    /// Bytes of payload without transfer coding. For a revisit, the `Content-Length` of its head, if there is one.
     pub payload_length: Option<u64>,
-    /// Why the payload is not all of it.
+    /// Why the payload is incomplete.
     pub truncated: Option<Truncated>,
-    /// Of a revisit: URL and time of the capture that it refers to.
+    /// For a revisit, URL and time of the capture that it refers to.
     pub original: Option<(String, DateTime<Utc>)>,
-    /// Whom was asked.
+    /// IP address of the server.
     pub address: Option<IpAddr>,
     /// Values of `WARC-Protocol`.
     pub protocols: Vec<String>,
-    /// The fields of the metadata record in their order, as the crawler gave them.
+    /// Fields of the metadata record in order, as the crawler gave them.
     pub metadata: Vec<(String, String)>,
-    /// The head of the HTTP answer, also of a 304.
+    /// Head of the HTTP response, including that of a 304.
     pub http: Option<HttpHead>,
-    /// The main record's block: the HTTP message of a response, the bytes of a resource.
+    /// Block of the main record: the HTTP message of a response, the bytes of a resource.
     pub content: Bytes,
     /// The request as sent.
     pub request: Option<Bytes>,
 }
 
 impl ReplayedCapture {
-    /// The capture that a foreign main record will be once it is stored with these metadata fields; it has no place yet.
-    /// `None` for a record without URL or date.
+    /// Builds the capture of a foreign main record that will be stored with these metadata fields; it has no location
+    /// yet. Returns `None` for a record without URL or date.
     #[must_use]
     pub fn of_foreign(record: &Record, metadata: Vec<(String, String)>) -> Option<Self> {
         capture_of(&record.header, record.content.clone(), metadata)
     }
 
-    /// The first value of a metadata field.
+    /// Returns the first value of a metadata field.
     #[must_use]
     pub fn metadata_field(&self, name: &str) -> Option<&str> {
         self.metadata.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The URL that led here.
+    /// Returns the URL that led here.
     #[must_use]
     pub fn via(&self) -> Option<&str> {
         self.metadata_field(FIELD_VIA)
     }
 
-    /// The digest by which copies are found: of the payload without its transfer coding.
+    /// Returns the digest by which copies are recognized: that of the payload without its transfer coding.
     #[must_use]
     pub fn entity_digest(&self) -> Option<Digest> {
         self.metadata_field(FIELD_ENTITY_DIGEST)
@@ -79,7 +79,7 @@ impl ReplayedCapture {
             .or(self.payload_digest)
     }
 
-    /// The payload: the content without head and transfer coding. Empty for revisits.
+    /// Returns the payload: the content without head and transfer coding. Empty for revisits.
     #[must_use]
     pub fn payload(&self) -> Bytes {
         match self.kind {
@@ -99,12 +99,12 @@ fn message_payload(content: &Bytes, head: Option<&HttpHead>) -> Bytes {
     if head.is_some_and(HttpHead::is_chunked) { warc::dechunk(&body) } else { body }
 }
 
-/// What a record is in its segment.
+/// Role of a record in its segment.
 #[derive(Debug)]
 pub(super) enum Seen {
     /// It describes the segment.
     Warcinfo,
-    /// It belongs to a group that is not whole yet.
+    /// It belongs to an incomplete group.
     Part,
     /// It ends a group.
     Capture(Box<ReplayedCapture>),
@@ -112,7 +112,7 @@ pub(super) enum Seen {
     Stray,
 }
 
-/// Puts the records of one segment together to captures.
+/// Assembles the records of one segment into captures.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     main: Option<Record>,
@@ -148,7 +148,7 @@ impl Assembler {
         }
     }
 
-    /// Forgets an unfinished group: a broken record is in between.
+    /// Discards an unfinished group, because an unreadable record interrupts it.
     pub(super) fn interrupt(&mut self) {
         *self = Self::default();
     }
@@ -169,7 +169,7 @@ fn capture(
     Some(capture)
 }
 
-/// What a main record and the fields of its metadata record say, except their places.
+/// Builds a capture from its main record and metadata fields, without locations.
 fn capture_of(header: &Header, content: Bytes, mut fields: Vec<(String, String)>) -> Option<ReplayedCapture> {
     let kind = kind_of(header);
     let http = http_head(kind, header, &content, &mut fields);
@@ -216,7 +216,7 @@ fn capture_of(header: &Header, content: Bytes, mut fields: Vec<(String, String)>
 fn kind_of(header: &Header) -> CaptureKind {
     match header.record_type() {
         RecordType::Response if is_http(header) => CaptureKind::Response,
-        // What other crawlers got by another protocol (DNS) comes as a response too.
+        // Other crawlers also store results of other protocols (DNS) as responses.
         RecordType::Response | RecordType::Resource => CaptureKind::Resource,
         RecordType::Revisit if header.get("WARC-Profile").is_some_and(is_not_modified) => {
             CaptureKind::NotModified
@@ -226,7 +226,7 @@ fn kind_of(header: &Header) -> CaptureKind {
     }
 }
 
-/// The HTTP head of a capture; that of a 304 is taken out of the metadata fields.
+/// Returns the HTTP head of a capture; that of a 304 is removed from the metadata fields.
 fn http_head(
     kind: CaptureKind,
     header: &Header,
@@ -239,7 +239,7 @@ fn http_head(
         CaptureKind::NotModified => {
             let lines: Vec<String> =
                 fields.extract_if(.., |(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line).collect();
-            // Other crawlers leave the head in the block.
+            // Other crawlers keep the head in the block.
             let head = if lines.is_empty() { content.clone() } else { lines.join("\r\n").into() };
             (!head.is_empty()).then(|| HttpHead::parse(&head))
         }

@@ -1,21 +1,22 @@
-//! How a revisit says which capture it stands for, and why.
+//! How a revisit refers to the original capture, and why.
 
 use chrono::{DateTime, Utc};
 
 use crate::warc::HeadWriter;
 
-/// `WARC-Profile` of a revisit that found the payload of an earlier capture again (WARC/1.1 section 6.7.2).
+/// `WARC-Profile` of a revisit with the payload of an earlier capture (WARC/1.1 section 6.7.2).
 pub const PROFILE_IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-/// `WARC-Profile` of a revisit that the server answered with "not modified" (WARC/1.1 section 6.7.3).
+/// `WARC-Profile` of a revisit for a "not modified" response (WARC/1.1 section 6.7.3).
 pub const PROFILE_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
-/// Whether a `WARC-Profile` of either version of the standard says that the server answered with "not modified".
+/// Whether a `WARC-Profile` of either version of the standard means "not modified".
 #[must_use]
 pub fn is_not_modified(profile: &str) -> bool {
     profile.trim_end_matches('/').ends_with("/revisit/server-not-modified")
 }
 
-/// Names the original in the head of a revisit, by its URL and time (WARC/1.1 sections 5.11 and 5.12).
+/// Writes a reference to the original, by its URL and time, into the head of a revisit (WARC/1.1 sections 5.11 and
+/// 5.12).
 pub(super) fn refer(head: &mut HeadWriter, profile: &str, original_url: &str, original_time: DateTime<Utc>) {
     head.field("WARC-Profile", profile);
     head.field("WARC-Refers-To-Target-URI", original_url);

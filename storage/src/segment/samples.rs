@@ -1,10 +1,11 @@
-//! A sample of the records of pages captured for the first time: what a dictionary is trained on while a site is crawled
+//! A sample of the records of pages captured for the first time, for training a dictionary while a site is crawled
 //! once.
 //!
-//! Pages of one site share their frame, and every record shares its head with all others. A hundred kilobytes chosen by
-//! `zstd`'s training (FASTCOVER) hold nearly all of that: on nine documentation sites, 32 000 captures once each, records
-//! took .70 of what gzip takes at level 3, and less time than at level 3 without a dictionary (1.05). Eight megabytes of
-//! whole pages took .64 at level 8 and ten times as long: they are for pages that come again.
+//! Pages of one site share their templates, and every record shares parts of its head with all others. A hundred
+//! kilobytes selected by `zstd`'s training (FASTCOVER) contain nearly all of that: on nine documentation sites, 32 000
+//! captures once each, records at level 3 took 0.70 of the bytes of gzip, and less time than at level 3 without a
+//! dictionary (1.05). Eight megabytes of whole pages took 0.64 at level 8, but ten times as long: they are for pages
+//! that are captured again.
 
 use zstd::zstd_safe::zstd_sys::{
     ZDICT_fastCover_params_t, ZDICT_isError, ZDICT_params_t, ZDICT_trainFromBuffer_fastCover,
@@ -15,28 +16,28 @@ use super::host_group::{HostGroup, host_hash};
 use crate::digest::Algorithm;
 use crate::warc::RecordIds;
 
-/// Captures in a sample.
+/// Maximum number of captures in a sample.
 const CAPTURES_MAX: usize = 128;
-/// Bytes of each record that are examined.
+/// Bytes of each record that are sampled.
 const RECORD_BYTES_MAX: usize = 16 << 10;
-/// Fewer captures say too little.
+/// Minimum number of captures for training.
 const CAPTURES_MIN: usize = 64;
 
-/// How a dictionary is chosen (`k`, `d` and `f` of FASTCOVER): in pieces of so many bytes, by strings of so many bytes, which are counted
-/// in a table of so many bits. `zstd` by itself tries five lengths of pieces and judges them by a quarter of the sample: that takes
-/// five times as long, and pages of three sites took .993, 1.07 and 1.11 times as much with it.
+/// Parameters of FASTCOVER (`k`, `d` and `f`): bytes of a piece, bytes of the strings that are counted, log2 of the
+/// size of the count table. By default `zstd` tries five piece lengths and evaluates them on a quarter of the sample:
+/// that takes five times as long, and pages of three sites took 0.993, 1.07 and 1.11 times as many bytes with it.
 const PIECE_BYTES: u32 = 1024;
 const STRING_BYTES: u32 = 8;
 const TABLE_BITS: u32 = 18;
 
-/// The records of a capture, each cut.
+/// The records of a capture, each truncated.
 #[derive(Clone, Debug)]
 struct Sample {
     host: u32,
     records: Vec<Vec<u8>>,
 }
 
-/// A uniform sample of what was offered (Vitter, "Random Sampling with a Reservoir", 1985, algorithm R).
+/// A uniform sample of the captures offered (Vitter, "Random Sampling with a Reservoir", 1985, algorithm R).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     offered: u64,
@@ -50,7 +51,7 @@ impl Samples {
         let place = if self.kept.len() < CAPTURES_MAX {
             self.kept.len()
         } else {
-            // Which captures are kept is the same in every run: the numbers come from the count alone.
+            // The choice is the same in every run: the random numbers depend only on the count.
             let random = xxhash_rust::xxh3::xxh3_64(&self.offered.to_le_bytes());
             usize::try_from(random % self.offered).unwrap_or(usize::MAX)
         };
@@ -65,20 +66,20 @@ impl Samples {
         }
     }
 
-    /// Whether something can be learnt from them.
+    /// Whether there are enough captures for training.
     pub(super) fn are_enough(&self) -> bool {
         self.kept.len() >= CAPTURES_MIN
     }
 
-    /// Those of some hosts, or all when these are too few.
+    /// Returns the samples of some hosts, or all samples if those are too few.
     pub(super) fn of(&self, hosts: HostGroup) -> Self {
         let kept: Vec<Sample> = self.kept.iter().filter(|sample| hosts.holds(sample.host)).cloned().collect();
         let part = Self { offered: self.offered, kept };
         if part.are_enough() { part } else { self.clone() }
     }
 
-    /// A dictionary of the format of RFC 8878, section 5, of at most so many bytes; none when there is too little to learn
-    /// from.
+    /// Trains a dictionary in the format of RFC 8878, section 5, of at most `bytes_max` bytes; `None` if there are too
+    /// few samples.
     pub(super) fn train(&self, bytes_max: usize) -> Option<Vec<u8>> {
         if !self.are_enough() {
             return None;
@@ -87,7 +88,7 @@ impl Samples {
     }
 }
 
-/// A dictionary of at most this many bytes, learned from the beginnings of records.
+/// Trains a dictionary of at most `bytes_max` bytes on the beginnings of records.
 pub(super) fn learned<'a>(records: impl Iterator<Item = &'a [u8]>, bytes_max: usize) -> Option<Vec<u8>> {
     let (mut bytes, mut sizes) = (Vec::new(), Vec::new());
     for record in records {
@@ -98,7 +99,7 @@ pub(super) fn learned<'a>(records: impl Iterator<Item = &'a [u8]>, bytes_max: us
     chosen(&bytes, &sizes, bytes_max)
 }
 
-/// The same, from records one after the other and their lengths, of which the sum is the length of all.
+/// Like `learned`, for concatenated records and their lengths, whose sum must be the total length.
 #[expect(unsafe_code, reason = "the safe function chooses the length of pieces itself, see PIECE_BYTES")]
 fn chosen(bytes: &[u8], sizes: &[usize], bytes_max: usize) -> Option<Vec<u8>> {
     let count = u32::try_from(sizes.len()).ok().filter(|_| sizes.iter().sum::<usize>() == bytes.len())?;
@@ -116,8 +117,8 @@ fn chosen(bytes: &[u8], sizes: &[usize], bytes_max: usize) -> Option<Vec<u8>> {
     };
     let mut dictionary = vec![0; bytes_max];
     let (to, from) = (dictionary.as_mut_ptr().cast(), bytes.as_ptr().cast());
-    // SAFETY: at most `bytes_max` bytes are written to the dictionary, which has as many; as many lengths are read as there are, and as
-    // many bytes as they add up to, which is how many there are. Nothing is kept.
+    // SAFETY: at most `bytes_max` bytes are written to the dictionary, which has that length. As many lengths are read
+    // as `sizes` has, and as many bytes as they add up to, which is the length of `bytes`. No pointer is kept.
     let (length, is_error) = unsafe {
         let length = ZDICT_trainFromBuffer_fastCover(to, bytes_max, from, sizes.as_ptr(), count, how);
         (length, ZDICT_isError(length) != 0)
@@ -126,7 +127,7 @@ fn chosen(bytes: &[u8], sizes: &[usize], bytes_max: usize) -> Option<Vec<u8>> {
     (!is_error).then_some(dictionary)
 }
 
-/// The beginning of a record.
+/// Returns the beginning of a record.
 fn cut(block: &Block<'_>) -> Vec<u8> {
     let mut record = block.head.clone().into_bytes();
     if let Content::Bytes(content) = &block.content {

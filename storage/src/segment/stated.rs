@@ -1,6 +1,6 @@
-//! What was written down of segments when they were closed, in three places: `segments.jsonl`, `manifest.sha256` and the
-//! catalogue. Any of them may be damaged, and so may the segment: none is believed alone, and what a segment is now never
-//! takes the place of what it was when it was closed.
+//! Statements about closed segments, recorded in three places: `segments.jsonl`, `manifest.sha256` and the catalogue.
+//! Any of them may be damaged, and so may the segment. None is trusted alone, and the current state of a segment never
+//! replaces what was recorded when it was closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,13 +11,13 @@ use super::name::SegmentName;
 use crate::backend::Disk;
 use crate::digest::Digest;
 
-/// What the catalogue says of segments, by their file names.
+/// What the catalogue states about segments, by file name.
 pub type Catalogued = BTreeMap<String, SegmentInfo>;
 
-/// What is stated of segments.
+/// Everything stated about segments.
 #[derive(Debug)]
 pub(super) struct Stated {
-    /// By file names; lines that are not whole are left out.
+    /// By file name; damaged lines are left out.
     pub summaries: BTreeMap<String, SegmentInfo>,
     pub manifest: BTreeMap<String, Digest>,
     catalogue: Catalogued,
@@ -35,26 +35,26 @@ impl Stated {
         })
     }
 
-    /// The digests that are stated of a file.
+    /// Returns the digests stated for a file.
     fn digests(&self, file: &str) -> Vec<Digest> {
         let summary = self.summaries.get(file).and_then(|info| info.sha256);
         let catalogued = self.catalogue.get(file).and_then(|info| info.sha256);
         [summary, self.manifest.get(file).copied(), catalogued].into_iter().flatten().collect()
     }
 
-    /// Whether anything is stated of a file.
+    /// Whether anything is stated about a file.
     pub(super) fn knows(&self, file: &str) -> bool {
         let is_listed = self.summaries.contains_key(file) || self.manifest.contains_key(file);
         is_listed || self.catalogue.contains_key(file)
     }
 
-    /// Whether all that is stated of a file is the same, here and in the manifest.
+    /// Whether the file is in the manifest and all digests stated for it are equal.
     pub(super) fn agrees(&self, file: &str) -> bool {
         let digests = self.digests(file);
         self.manifest.contains_key(file) && digests.iter().all(|digest| Some(digest) == digests.first())
     }
 
-    /// The digest that a file was closed with: the one that it has, unless another is stated more often.
+    /// Returns the digest that a file was closed with: the one found, unless another is stated more often.
     pub(super) fn digest(&self, file: &str, found: Digest) -> Digest {
         let digests = self.digests(file);
         let times = |wanted: &Digest| digests.iter().filter(|digest| *digest == wanted).count();
@@ -62,7 +62,7 @@ impl Stated {
         other.filter(|other| times(other) > times(&found)).copied().unwrap_or(found)
     }
 
-    /// What is known of a closed file; of what only the manifest names nothing but its name.
+    /// Returns the summary of a closed file; if only the manifest has it, just its name and digest.
     pub(super) fn info(&self, file: &str) -> Option<SegmentInfo> {
         let known = self.summaries.get(file).or_else(|| self.catalogue.get(file));
         let named = || {
@@ -73,8 +73,8 @@ impl Stated {
         known.cloned().or_else(named)
     }
 
-    /// Segments that were closed, by most of what is stated, and whose files are not there any more. A segment that was
-    /// written to at the last checkpoint is only in the catalogue.
+    /// Returns the segments that most places state as closed, but whose files are gone. A segment that was open at the
+    /// last checkpoint is only in the catalogue.
     pub(super) fn missing(&self, present: &BTreeSet<String>) -> Closed {
         let witnesses = [self.summaries.is_empty(), self.manifest.is_empty(), self.catalogue.is_empty()];
         let witnesses = witnesses.iter().filter(|is_empty| !**is_empty).count();

@@ -1,4 +1,4 @@
-//! What is in a closed segment, read from its bytes alone, for verify and repair.
+//! Surveys a closed segment from its bytes alone, for verify and repair.
 
 use std::io;
 use std::path::Path;
@@ -15,24 +15,24 @@ use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermark};
 use crate::warc::{ReadError, Record};
 
-/// What a segment's file holds.
+/// Contents of a segment's file.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// The file's digest.
+    /// Digest of the file.
     pub sha256: Digest,
-    /// Whole captures.
+    /// Number of complete captures.
     pub captures: u64,
-    /// The file name that it was begun with, as far as that can be read.
+    /// The file name stated in its `warcinfo` record, if that can be read.
     pub written_as: Option<String>,
-    /// The first places that cannot be read, at most [`BROKEN_MAX`]: bytes before each, and what is wrong there.
+    /// The first unreadable places, at most [`BROKEN_MAX`]: the offset of each, and what is wrong there.
     pub broken: Vec<(u64, String)>,
-    /// How many such places there are.
+    /// Total number of unreadable places.
     pub broken_places: u64,
 }
 
-/// Places that cannot be read that are listed, not only counted, in one segment.
+/// Maximum number of unreadable places of a segment that are listed, not just counted.
 pub const BROKEN_MAX: usize = 100;
 
 impl Survey {
@@ -44,7 +44,7 @@ impl Survey {
     }
 }
 
-/// The segments in an archive's folder by their ids, with their file names; also those that are still written to.
+/// Returns ids and file names of the segments in an archive's folder, including open ones.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -61,7 +61,7 @@ pub fn files(archive: &Path) -> Result<Vec<(SegmentId, String)>, SegmentError> {
 /// Reads a segment from its first byte to its last.
 ///
 /// # Errors
-/// When the file cannot be read at all; what is wrong within it is part of the survey.
+/// When the file cannot be read at all; damage within it is part of the survey.
 pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, SegmentError> {
     let path = archive.join(super::FOLDER).join(file);
     let opened = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
@@ -82,7 +82,7 @@ pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, 
     });
     match counted {
         Ok(()) => Ok(survey),
-        // A dictionary that cannot be made good.
+        // The dictionary is beyond repair.
         Err(SegmentError::Corrupted { offset, what, .. }) => {
             survey.broken(offset, what);
             Ok(survey)
@@ -94,16 +94,17 @@ pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, 
 /// The outcome of repairing a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// The file at the target is the one that was closed.
+    /// The file at the target equals the file that was closed.
     Whole,
-    /// Its dictionary is good, and records can be read again; something else is still wrong.
+    /// The dictionary is repaired and records are readable again, but something else is still wrong.
     Dictionary,
-    /// There is no dictionary that could be made good, and no file at the target.
+    /// No dictionary could be repaired, and there is no file at the target.
     Nothing,
 }
 
-/// Makes a segment's damaged dictionary good from the guard at the file's end, or from earlier segments, and a damaged
-/// guard from the dictionary: writes the file anew, durably, to `target`. `sha256` is the digest that it was closed with.
+/// Repairs a segment's damaged dictionary from the guard at the file's end or from earlier segments, and a damaged
+/// guard from the dictionary. Writes the repaired file durably to `target`. `sha256` is the digest that it was closed
+/// with.
 ///
 /// # Errors
 /// When the disk refuses.
@@ -124,7 +125,7 @@ pub fn restore(
     };
     let first = dictionary.first_frame();
     let length = source.len().context("read", &path)?;
-    // The guard is the last frame, and follows from the first.
+    // The guard is the last frame, and can be computed from the first.
     let guards = [Guard::Parity, Guard::Copy].map(|guard| guard.frame(&first));
     let ends =
         [Vec::new()].into_iter().chain(guards).filter(|end| (first.len() + end.len()) as u64 <= length);
@@ -144,7 +145,7 @@ pub fn restore(
     Ok(Restored::Dictionary)
 }
 
-/// Copies a file, durably, with another beginning and another end of the same lengths.
+/// Copies a file durably, with its beginning and its end replaced by others of the same lengths.
 fn write_between(source: &dyn DiskFile, first: &[u8], end: &[u8], target: &Path) -> io::Result<()> {
     let output = RealDisk.open(target, OpenMode::Create)?;
     output.set_len(0)?;
@@ -163,7 +164,7 @@ fn write_between(source: &dyn DiskFile, first: &[u8], end: &[u8], target: &Path)
     output.sync()
 }
 
-/// The records of a segment as they are stored, from an offset on.
+/// Returns the records of a segment as stored, from an offset on.
 ///
 /// # Errors
 /// When the segment cannot be opened or its dictionary cannot be read.

@@ -1,4 +1,4 @@
-//! What segments promise, mostly on a disk in memory. Crashes have their own test, `tests/crash.rs`.
+//! Tests of what segments promise, mostly on an in-memory disk. Crashes have their own test, `tests/crash.rs`.
 
 mod damage;
 mod dictionaries;
@@ -95,7 +95,7 @@ fn every_kind() -> Vec<CaptureGroup> {
     ]
 }
 
-/// An archive on a disk in memory.
+/// An archive on an in-memory disk.
 struct Archive {
     disk: SimulatedDisk,
     options: SegmentOptions,
@@ -141,7 +141,7 @@ impl Archive {
     }
 }
 
-/// Appends some groups and says where they lie.
+/// Appends some groups and returns their locations.
 fn append(segments: &mut Segments, groups: impl IntoIterator<Item = CaptureGroup>) -> Vec<Appended> {
     let encoder = segments.encoder();
     let mut append = |group| segments.append(&encoder.encode(group).expect("encode")).expect("append");
@@ -225,7 +225,7 @@ fn every_kind_of_capture_comes_back() {
         for revisit in [&captures[2], &captures[3]] {
             assert_eq!(revisit.original, Some((groups[0].url.clone(), groups[0].time)));
         }
-        // Replay from every group on gives the rest.
+        // Replay from the end of each group returns the rest.
         for (index, appended) in appended.iter().enumerate() {
             assert_eq!(replayed(&segments, appended.end).len(), groups.len() - index - 1);
         }
@@ -262,7 +262,7 @@ fn closing_makes_a_segment_immutable_and_listed() {
         let index = String::from_utf8(archive.read(&format!("{}.cdxj", info.name))).expect("text");
         assert!(index.starts_with("org,example)/page/") && index.lines().count() == 1, "{index}");
     }
-    // What is kept beside the segments can be made again from them.
+    // The files beside the segments can be rebuilt from them.
     let files = archive.disk.files();
     for file in archive.files().iter().filter(|file| !file.ends_with(".zst")) {
         archive.disk.remove(&Archive::path(file)).expect("remove");
@@ -293,7 +293,7 @@ fn the_open_name_of_a_closed_segment_goes_and_another_file_of_that_name_stays() 
     }
     let names: Vec<String> = segments.list().into_iter().map(|info| info.name).collect();
     drop(segments);
-    // As a crash in the middle of a rename may leave it, and as none does.
+    // One state that a crash during a rename may leave, and one that no crash leaves.
     archive.write(&format!("{}.open", names[0]), &archive.read(&names[0]));
     archive.write(&format!("{}.open", names[1]), &archive.read(&names[0]));
     let (segments, recovered) = archive.open();
@@ -337,7 +337,7 @@ fn each_group_of_hosts_has_a_segment_and_the_order_is_kept() {
         }
     };
     check(&segments);
-    // The process dies; the segments alone give the order.
+    // The process dies; the segments alone determine the order.
     drop(segments);
     let (segments, recovered) = archive.open();
     assert_eq!(recovered.iter().map(|recovered| recovered.cut_bytes).sum::<u64>(), 0);
@@ -375,7 +375,7 @@ fn the_real_disk_keeps_the_same_promises() {
         append(&mut segments, every_kind());
         segments.sync().expect("sync");
         assert_eq!(replayed(&segments, Watermark::default()).len(), round * every_kind().len());
-        // Dropped, not closed: as if the process had been killed.
+        // Dropped, not closed, as if the process had been killed.
     }
 }
 

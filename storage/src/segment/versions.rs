@@ -1,14 +1,14 @@
-//! The newest versions of the pages captured lately: what the next dictionary is built from, and when that pays.
+//! The newest versions of the pages captured lately, from which the next dictionary is built, and the decision when
+//! that pays.
 //!
-//! A new dictionary costs its bytes and those that guard it, once. Not having it costs, at each recapture of a page, the
-//! bytes that the page takes above what it would take beside its newest version. That excess grows as pages drift away
-//! from their bases, and as pages come back that have none. The segment is closed when the excess that it has suffered
-//! reaches the cost of the dictionary that would have spared it: as with renting or buying skis, no rule that doesn't know
-//! the future can promise to lose less, and for a steady drift it is the best there is (Karlin et al., "Competitive snoopy
-//! caching", Algorithmica 3, 1988).
+//! A new dictionary costs its own bytes and those of its guard, once. Without it, each recapture of a page takes more
+//! bytes than it would next to its newest version. That excess grows as pages drift away from their bases, and as pages
+//! without a base return. The segment is closed when its total excess reaches the cost of the dictionary that would
+//! have avoided it. This is the ski rental problem: no rule that does not know the future can promise to lose less, and
+//! for a steady drift this one is optimal (Karlin et al., "Competitive snoopy caching", Algorithmica 3, 1988).
 //!
-//! Pages captured for the first time suffer too, for pages of one site share their frame: all of them where there is no
-//! dictionary, and where there is one, as the crawl moves on to other sites.
+//! Pages captured for the first time have an excess too, because pages of one site share their templates: all of them
+//! if there is no dictionary, and with one, as the crawl moves on to other sites.
 
 use std::collections::HashMap;
 
@@ -23,29 +23,30 @@ use super::samples::Samples;
 use crate::address::url_hash;
 use crate::ids::Location;
 
-/// A recapture beside its newest version is taken to shrink to one part in so many, unless the page has shown better.
+/// A recapture next to its newest version is expected to shrink to one part in this many, unless the page has shown
+/// better.
 const SHRINKING: u64 = 64;
-/// Where there is no dictionary, a first capture is taken to need one part in so many less with one. Pages of one site
-/// shrink to a quarter, pages that have nothing in common to nine tenths.
+/// Without a dictionary, a first capture is expected to save one part in this many with one. Pages of one site shrink
+/// to a quarter, pages that have nothing in common to nine tenths.
 const FRAME_SHARE: u64 = 2;
-/// Bytes of first captures, before compression, beyond which more of them would teach a dictionary little.
+/// Bytes of first captures, before compression, beyond which more of them add little to a dictionary.
 const FRAMES_BYTES_MAX: u64 = 2 << 20;
-/// Bytes of first captures, before compression, that a dictionary is trained on at least.
+/// Minimum bytes of first captures, before compression, for training a dictionary.
 const TRAINING_BYTES_MIN: u64 = 4 << 20;
-/// What a trained dictionary takes with what guards it, about.
+/// Approximate bytes of a trained dictionary and its guard.
 const TRAINED_COST_BYTES: u64 = 80 << 10;
-/// First captures by which the ratio is known that a dictionary gives them when it is new.
+/// Number of first captures after which the compression ratio of a new dictionary for them is known.
 const NEW_CAPTURES: u64 = 64;
-/// A version that an earlier process appended is taken to have been so many times as long before compression.
+/// Assumed compression ratio of a version that an earlier process appended.
 const SHRINKING_ALONE: u64 = 6;
-/// What closing a segment and opening the next one costs besides the dictionary, in bytes. It keeps segments of small
-/// archives from becoming tiny.
+/// Cost in bytes of closing a segment and opening the next, besides the dictionary. It keeps segments of small archives
+/// from becoming tiny.
 const SEGMENT_COST_BYTES: u64 = 32 << 10;
-/// Pages that are kept in mind, by all groups of hosts together; when there are more, those captured least go. Each takes 72 bytes,
-/// and twice as many in a table that has just grown.
+/// Maximum number of pages remembered by all host groups together; beyond it, those captured least are evicted. Each
+/// takes 72 bytes, and twice as many in a table that has just grown.
 pub(super) const PAGES_MAX: usize = 1 << 18;
 
-/// The hash of a page's URL, and that of its site.
+/// Hash of a page's URL, and that of its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PageHash {
     url: u64,
@@ -62,17 +63,17 @@ impl PageHash {
 #[derive(Clone, Copy, Debug)]
 struct Version {
     location: Location,
-    /// The hash of its site.
+    /// Hash of its site.
     host: u32,
-    /// Whether the page is due: it will be captured soon.
+    /// Whether the page will be captured soon.
     is_due: bool,
     /// Bytes of its records before compression.
     plain_length: u64,
-    /// Captures of late: halved with each segment.
+    /// Recent captures: halved with each segment.
     captures: u32,
-    /// The least bytes that a version took in this segment.
+    /// Fewest bytes that a version took in this segment.
     least: u64,
-    /// Counts appends, so that later ones are known as such.
+    /// Append counter, to tell later versions from earlier ones.
     order: u64,
 }
 
@@ -82,7 +83,7 @@ struct FirstCaptures {
     count: u64,
     plain: u64,
     packed: u64,
-    /// The sums when the dictionary was new.
+    /// Both sums when the dictionary was new.
     new: (u64, u64),
 }
 
@@ -96,7 +97,7 @@ impl FirstCaptures {
         }
     }
 
-    /// Bytes above what they would have taken with a better dictionary.
+    /// Returns the bytes beyond those expected with a better dictionary.
     fn excess(&self, has_dictionary: bool) -> u64 {
         if !has_dictionary {
             return self.packed / FRAME_SHARE;
@@ -107,23 +108,23 @@ impl FirstCaptures {
     }
 }
 
-/// What is known of pages captured lately, and what the segment loses for want of a newer dictionary.
+/// Pages captured lately, and what the segment loses for lack of a newer dictionary.
 #[derive(Debug)]
 pub(super) struct Versions {
     guard: Guard,
     pages: HashMap<u64, Version>,
-    /// The share of [`PAGES_MAX`] that this group of hosts has.
+    /// This host group's share of [`PAGES_MAX`].
     pages_max: usize,
     order: u64,
     has_dictionary: bool,
-    /// Bytes that recaptures took above what they would have taken.
+    /// Bytes that recaptures took beyond those expected.
     excess: u64,
     first: FirstCaptures,
-    /// Bytes that a new dictionary would take with what guards it.
+    /// Bytes that a new dictionary and its guard would take.
     cost: u64,
     /// Bytes that a new dictionary would hold.
     content: u64,
-    /// Of the first captures of this segment.
+    /// Samples of the first captures of this segment.
     samples: Samples,
 }
 
@@ -145,7 +146,7 @@ impl Versions {
         }
     }
 
-    /// Makes room for versions that will be noted.
+    /// Reserves space for versions to come.
     pub(super) fn expect_more(&mut self, versions: usize) {
         self.pages.reserve(versions.min(self.pages_max));
     }
@@ -166,7 +167,7 @@ impl Versions {
         }
     }
 
-    /// Takes note that captures lie elsewhere from now on.
+    /// Updates the locations of captures that were moved.
     pub(super) fn relocate(&mut self, moved: &[Moved]) {
         for version in self.pages.values_mut() {
             let from = (version.location.segment, version.location.offset);
@@ -176,7 +177,7 @@ impl Versions {
         }
     }
 
-    /// Puts a version in the place of the one before it; a page seen for the first time needs room.
+    /// Replaces a page's version; a page that is not known yet is only added if there is room.
     fn set(&mut self, PageHash { url, host }: PageHash, location: Location, plain_length: u64) {
         self.order += 1;
         let order = self.order;
@@ -187,8 +188,8 @@ impl Versions {
         }
     }
 
-    /// Notes a version, and its bytes before compression. Says whether others can learn from it: it is of a page that comes
-    /// for the first time, and of a kind that shrinks.
+    /// Notes a version and its bytes before compression. Returns whether it is useful as a sample: a first capture, of
+    /// a kind that shrinks.
     pub(super) fn count(&mut self, url: &str, plain_length: u64, location: Location) -> bool {
         let packed_length = u64::from(location.length);
         if let Some(version) = self.pages.get_mut(&url_hash(url)) {
@@ -204,7 +205,7 @@ impl Versions {
         self.first.count(plain_length, packed_length);
         self.content += plain_length;
         if self.content <= if self.has_dictionary { DICTIONARY_BYTES_MAX as u64 } else { FRAMES_BYTES_MAX } {
-            // Beside others of its kind a page takes less than alone, about two thirds of it.
+            // Next to similar pages a page takes less than alone, about two thirds.
             let base = packed_length * 2 / 3;
             self.cost += base + self.guard.length(base);
         }
@@ -220,23 +221,23 @@ impl Versions {
             return self.first.plain >= TRAINING_BYTES_MIN
                 && excess >= TRAINED_COST_BYTES + SEGMENT_COST_BYTES;
         }
-        // Few long pages that were never seen before: more of them are awaited, to train on.
+        // Few long pages that are all first captures: wait for more of them, to train on.
         let is_early = first > self.excess && self.first.plain < DICTIONARY_BYTES_MAX as u64;
         excess >= self.cost && !is_early
     }
 
-    /// Whether the segment suffers more from pages captured for the first time than from those that came again: then the
-    /// next dictionary is trained on a sample of their records, and else made of whole versions.
+    /// Whether the excess of first captures is larger than that of recaptures. Then the next dictionary is trained on a
+    /// sample of their records, otherwise it is made of whole versions.
     fn should_train(&self) -> bool {
         self.first.excess(self.has_dictionary) > self.excess && self.samples.are_enough()
     }
 
-    /// Takes a capture of a page into the sample, as one that came for the first time.
+    /// Offers a first capture of a page to the sample.
     pub(super) fn sample(&mut self, group: &CaptureGroup) {
         self.samples.offer(group);
     }
 
-    /// Begins a new segment with the dictionary of the one before: what that gave when it was new is still the measure.
+    /// Begins a new segment with the dictionary of the previous one; its ratio when it was new remains the reference.
     pub(super) fn go_on(&mut self) {
         self.first = FirstCaptures { new: self.first.new, ..FirstCaptures::default() };
         self.begin();
@@ -264,7 +265,7 @@ impl Versions {
         }
     }
 
-    /// Whether the versions have outgrown one dictionary, and both halves of their hosts hold a good part of them.
+    /// Whether the versions have outgrown one dictionary, and each half of the hosts has a good part of them.
     pub(super) fn is_worth_splitting(&self, halves: [HostGroup; 2]) -> bool {
         let room = DICTIONARY_BYTES_MAX as u64;
         let bytes = halves.map(|half| {
@@ -275,12 +276,12 @@ impl Versions {
         one + other > room && one.min(other) >= room / 8
     }
 
-    /// Gives away what is known of some hosts.
+    /// Splits off the versions of some hosts.
     pub(super) fn split_off(&mut self, hosts: HostGroup) -> Self {
         let mut other = Self::new(self.guard);
         other.order = self.order;
         other.pages = match hosts {
-            // As when an archive is opened: a copy of all would take longer than reading them did.
+            // As when an archive is opened: copying all of them would take longer than reading them did.
             HostGroup::ALL => std::mem::take(&mut self.pages),
             _ => self.pages.extract_if(|_, version| hosts.holds(version.host)).collect(),
         };
@@ -290,7 +291,7 @@ impl Versions {
         other
     }
 
-    /// Where the newest versions of some hosts' pages lie: those of pages that are due first, then those of pages captured
+    /// Returns the locations of the newest versions of some hosts' pages: pages that are due first, then those captured
     /// often, then those captured last.
     fn locations(&self, hosts: HostGroup) -> Vec<Location> {
         let held = self.pages.values().filter(|version| hosts.holds(version.host));
@@ -307,22 +308,22 @@ impl Versions {
     }
 }
 
-/// What the next segment's dictionary can be built from; any thread can do it, while writing continues.
+/// Plan for the next segment's dictionary; any thread can build it while writing continues.
 #[derive(Debug)]
 pub(super) struct DictionaryPlan {
     reader: SegmentReader,
-    /// The most valuable first.
+    /// Most valuable first.
     locations: Vec<Location>,
-    /// What to train a small dictionary on instead.
+    /// If set, train a small dictionary on these instead.
     samples: Option<Samples>,
 }
 
 impl DictionaryPlan {
-    /// Reads the newest versions of the pages captured lately, as many as fit, and builds a dictionary of them. `None` when
+    /// Builds a dictionary from the newest versions of the pages captured lately, as many as fit. Returns `None` if
     /// there are none. Takes some seconds for 8 MiB.
     ///
     /// # Errors
-    /// When a segment can't be read, or there is no memory.
+    /// When a segment cannot be read, or there is no memory.
     pub(super) fn build(&self) -> Result<Option<Dictionary>, SegmentError> {
         if let Some(samples) = &self.samples {
             return Dictionary::train(samples);
@@ -350,7 +351,7 @@ impl DictionaryPlan {
     }
 }
 
-/// Versions that didn't fit any more, after which no smaller one is looked for.
+/// Number of versions that did not fit, after which no smaller one is searched for.
 const PASSED_OVER_MAX: u32 = 64;
 
 #[cfg(test)]
@@ -425,7 +426,7 @@ mod tests {
             round(&mut versions, 900);
         }
         assert!(!versions.dictionary_pays());
-        // Then one of them is designed again.
+        // Then the design of one page changes.
         let recaptures = (1..).find(|_| {
             versions.count("http://a/7", 100_000, at(20_000));
             versions.dictionary_pays()
@@ -440,7 +441,7 @@ mod tests {
             versions.count(url, 1000, at(length));
         }
         assert_eq!(versions.locations(HostGroup::ALL), [at(3), at(4), at(2)]);
-        // Those that are due come before them, until they are captured.
+        // Pages that are due come before them, until they are captured.
         versions.expect(PageHash::of("http://d/"), at(5));
         assert_eq!(versions.locations(HostGroup::ALL), [at(5), at(3), at(4), at(2)]);
         versions.count("http://d/", 1000, at(6));

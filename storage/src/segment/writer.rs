@@ -1,4 +1,4 @@
-//! One segment that is written to, and what makes it durable.
+//! A segment that is being written, and its durability.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::versions::Versions;
 use crate::backend::DiskFile;
 use crate::ids::{Location, Watermark, Watermarks};
 
-/// What syncs and appends agree on across threads.
+/// State that syncs and appends share across threads.
 #[derive(Debug, Default)]
 pub(super) struct Durability {
     poisoned: AtomicBool,
@@ -36,7 +36,7 @@ impl Durability {
         self.poisoned.store(true, Ordering::Release);
     }
 
-    /// Syncs a file; poisons everything when that fails.
+    /// Syncs a file; a failure poisons all segments.
     pub(super) fn sync(&self, file: &dyn DiskFile, path: &Path) -> Result<(), SegmentError> {
         self.check()?;
         file.sync().context("sync", path).inspect_err(|_| self.poison())
@@ -61,10 +61,10 @@ pub(super) struct Unsynced {
 }
 
 impl SyncHandle {
-    /// Makes everything durable that had been appended when the handle was made.
+    /// Makes everything durable that was appended before the handle was created.
     ///
     /// # Errors
-    /// When the disk fails; then nothing can be appended any more.
+    /// When the disk fails; then nothing more can be appended.
     pub fn sync(&self) -> Result<Watermarks, SegmentError> {
         self.durability.check()?;
         for unsynced in &self.files {
@@ -75,7 +75,7 @@ impl SyncHandle {
     }
 }
 
-/// The segment that a group of hosts is written to.
+/// The open segment of a host group.
 #[derive(Debug)]
 pub(super) struct Active {
     pub name: SegmentName,
@@ -88,9 +88,9 @@ pub(super) struct Active {
     pub index: Index,
     /// Bytes known to be durable.
     synced: Arc<AtomicU64>,
-    /// A write failed, and its bytes after the end may not be cut off yet.
+    /// Whether a write failed and its bytes after the end may not be cut off yet.
     torn: bool,
-    /// The next capture says its number: a replay may begin with it.
+    /// Whether the next capture needs a number frame, because a replay may start there.
     says_number: bool,
 }
 
@@ -125,7 +125,7 @@ impl Active {
         Watermark { segment: self.info.id, offset: self.info.bytes }
     }
 
-    /// What has to be synced, if anything.
+    /// Returns what has to be synced, if anything.
     pub(super) fn unsynced(&self) -> Option<Unsynced> {
         (self.synced.load(Ordering::Acquire) < self.info.bytes).then(|| Unsynced {
             file: self.file.clone(),
@@ -135,12 +135,12 @@ impl Active {
         })
     }
 
-    /// Notes that a replay may begin at the end, among segments whose numbers don't follow from each other.
+    /// Requests a number frame at the end, because a replay may start there while other segments take captures too.
     pub(super) fn say_number(&mut self) {
         self.says_number = true;
     }
 
-    /// Appends a group as the capture of this number.
+    /// Appends a group as the capture with this number.
     pub(super) fn append(
         &mut self,
         packed: &Packed,
@@ -161,7 +161,7 @@ impl Active {
         Ok(Location { segment: self.info.id, offset: start + u64::from(offset), length })
     }
 
-    /// Writes a group after a frame: all of it, or nothing.
+    /// Writes `frame` and a group: all of it, or nothing.
     fn write_group(&mut self, frame: &[u8], packed: &Packed) -> Result<(), SegmentError> {
         if packed.spooled.is_none() && frame.is_empty() {
             return self.write(&packed.bytes);
@@ -181,7 +181,7 @@ impl Active {
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), SegmentError> {
         if let Err(error) = self.file.write_at(bytes, self.info.bytes) {
-            // Cutting off what was written of it keeps the file whole if the process ends here; recovery would do it too.
+            // Truncating keeps the file intact if the process ends here; recovery would do the same.
             let _ = self.file.set_len(self.info.bytes);
             self.torn = true;
             return Err(error).context("write", &self.path);
@@ -191,8 +191,8 @@ impl Active {
         Ok(())
     }
 
-    /// After a failed write, makes sure that nothing of it is left: the same capture may go to another segment next, and
-    /// its number to another capture.
+    /// Removes what is left of a failed write: the same capture may go to another segment next, and its number to
+    /// another capture.
     pub(super) fn repair(&mut self, durability: &Durability) -> Result<(), SegmentError> {
         if self.torn {
             self.file.set_len(self.info.bytes).context("cut", &self.path)?;
@@ -204,15 +204,15 @@ impl Active {
     }
 }
 
-/// What writes the captures of a group of hosts.
+/// Writes the captures of a host group.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub hosts: HostGroup,
     pub active: Option<Active>,
     pub versions: Versions,
-    /// What its captures are compressed with.
+    /// Dictionary and level for its captures.
     pub generation: Arc<Generation>,
-    /// Dictionaries that are being built: one, or two for the halves of the group.
+    /// Dictionaries being built: one, or two for the halves of the group.
     pub building: Option<Building>,
 }
 

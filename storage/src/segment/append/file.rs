@@ -1,4 +1,4 @@
-//! The file of a segment: how it begins and how it ends.
+//! How a segment's file begins and ends.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::digest::Digest;
 use crate::warc::HeadWriter;
 
 impl Segments {
-    /// Starts a segment. If that fails, no trace of it is left.
+    /// Creates a segment; leaves no trace of it on failure.
     pub(super) fn create(&mut self, place: usize) -> Result<Active, SegmentError> {
-        // That it is there says that everything before it is.
+        // The existence of a segment implies that everything before it is durable.
         self.sync()?;
         let generation = self.writers.get(place).map(|writer| writer.generation.clone());
         let generation = generation.ok_or(SegmentError::Missing(self.next_id()))?;
@@ -32,7 +32,7 @@ impl Segments {
         let file = self.disk.open(&path, OpenMode::Create).context("create", &path)?;
         let outcome = self.start(name, &path, file, opened, &generation);
         if outcome.is_err() {
-            // Should this fail too, the file has no groups, and the next opening removes it.
+            // If this fails too, the file has no groups, and the next opening removes it.
             let _ = self.disk.remove(&path);
         }
         outcome
@@ -67,12 +67,12 @@ impl Segments {
             return Ok(());
         };
         active.repair(&self.durability)?;
-        // What stays must not lie after what may still be lost elsewhere.
+        // A closed segment must not hold captures that follow some that may still be lost elsewhere.
         self.sync()?;
         let Some(active) = self.writers.get_mut(place).and_then(|writer| writer.active.as_mut()) else {
             return Ok(());
         };
-        // Were closing to fail below, more groups may still follow: so the tail is written, but not counted.
+        // If closing fails below, more groups may follow, so the tail is written but not counted.
         let tail = active
             .dictionary
             .as_deref()
@@ -81,7 +81,7 @@ impl Segments {
             .unwrap_or_default();
         let mut info = active.info.clone();
         let mut hasher = active.hasher.clone();
-        // An earlier try may have left a tail that reaches further.
+        // An earlier attempt may have left a longer tail.
         active.file.set_len(info.bytes).context("cut", &active.path)?;
         active.file.write_at(&tail, info.bytes).context("write", &active.path)?;
         hasher.update(&tail);
@@ -105,7 +105,7 @@ impl Segments {
     }
 }
 
-/// Head and content of the record that describes a segment.
+/// Returns head and content of the record that describes a segment.
 pub(in super::super) fn warcinfo(
     encoder: &Encoder,
     segment: &SegmentInfo,

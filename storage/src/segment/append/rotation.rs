@@ -1,4 +1,4 @@
-//! When a segment is closed, and which dictionary the next one gets.
+//! Rotation: when a segment is closed, and which dictionary the next one gets.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,26 +12,27 @@ use super::super::versions::DictionaryPlan;
 use super::super::writer::{Building, Writer};
 use super::Segments;
 
-/// The last part of a segment, one in so many, in which the next dictionary is built.
+/// Part of a segment's limits, one in this many, in which the next dictionary is built ahead.
 const NEARLY_FULL: u64 = 16;
 
 /// Why a segment was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RotationReason {
-    /// It is as long as it may be.
+    /// It has reached its maximum size.
     Full,
-    /// It is as old as it may be.
+    /// It has reached its maximum age.
     Old,
-    /// A dictionary of today's versions saves more than it costs.
+    /// A dictionary of the current versions saves more than it costs.
     DictionaryPays,
 }
 
 impl Segments {
-    /// Closes segments that are full or old, or that lose more for want of a newer dictionary than it costs: the next ones
-    /// then have one, of the newest versions of the pages of their hosts. Says why the last of them was closed.
+    /// Closes segments that are full or old, or whose excess for lack of a newer dictionary has reached its cost: the
+    /// next ones then have one, built from the newest versions of their hosts' pages. Returns why the last of them was
+    /// closed.
     ///
-    /// To be called between appends.
+    /// Call it between appends.
     ///
     /// # Errors
     /// As [`Segments::rotate`].
@@ -73,7 +74,8 @@ impl Segments {
         Ok(last)
     }
 
-    /// Whether a writer's next segment gets the same dictionary: one that was trained and serves as well as on its first day.
+    /// Whether a writer's next segment gets the same dictionary: a trained one that compresses as well as when it was
+    /// new.
     fn keeps_dictionary(&self, place: usize) -> bool {
         self.writers.get(place).is_some_and(|writer| {
             let dictionary = writer.generation.dictionary.as_ref();
@@ -81,7 +83,8 @@ impl Segments {
         })
     }
 
-    /// Begins to build the next dictionary of a writer whose segment will be full soon, so that it need not be waited for.
+    /// Starts building the next dictionary of a writer whose segment will be full soon, so that closing need not wait
+    /// for it.
     fn prepare(&mut self, place: usize) -> Result<(), SegmentError> {
         if self.codec != Codec::Zstd || !self.options.builds_beside {
             return Ok(());
@@ -100,7 +103,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Whether a writer's segment should be closed.
+    /// Returns why a writer's segment should be closed, if it should.
     fn due(&self, place: usize) -> Option<RotationReason> {
         let writer = self.writers.get(place)?;
         let active = writer.active.as_ref().filter(|active| active.info.captures > 0)?;
@@ -115,7 +118,7 @@ impl Segments {
             .then_some(RotationReason::DictionaryPays)
     }
 
-    /// Begins to build the next dictionary of a group of hosts, or those of its halves, if it has outgrown one dictionary.
+    /// Starts building the next dictionary of a host group, or those of its halves if it has outgrown one dictionary.
     fn build(&self, place: usize) -> Result<Building, SegmentError> {
         let Some(writer) = self.writers.get(place) else { return Err(SegmentError::Missing(self.next_id())) };
         let halves = writer.hosts.split();
@@ -128,7 +131,7 @@ impl Segments {
             .context("build a dictionary for", &self.folder)
     }
 
-    /// Closes a writer's segment and gives the next one its dictionary. With two dictionaries, the group is split.
+    /// Closes a writer's segment and sets the dictionary of the next one. Two dictionaries split the group.
     fn renew(&mut self, place: usize, dictionaries: Vec<Option<Dictionary>>) -> Result<(), SegmentError> {
         self.finish(place)?;
         let mut dictionaries = dictionaries.into_iter();
@@ -167,11 +170,11 @@ impl Segments {
         self.encoder.generation(level, dictionary.map(Arc::new))
     }
 
-    /// Closes all segments; the next ones get this dictionary. gzip knows no dictionaries and passes it over.
+    /// Closes all segments; the next ones get this dictionary. gzip has no dictionaries and ignores it.
     ///
     /// # Errors
-    /// When the disk refuses. What was appended is then as safe as before, and the segments may be closed later; unless
-    /// giving one its final name failed, which ends writing as a failed sync does.
+    /// When the disk refuses. Everything appended is then as safe as before, and the segments can be closed later. An
+    /// exception is a failed rename to the final name, which ends writing like a failed sync.
     pub fn rotate(&mut self, dictionary: Option<Dictionary>) -> Result<(), SegmentError> {
         let dictionary = dictionary.filter(|_| self.codec == Codec::Zstd);
         for place in 0..self.writers.len() {

@@ -1,9 +1,9 @@
-//! What a dictionary should hold, known what will be compressed with it.
+//! Chooses what a dictionary should hold when the captures to compress with it are known.
 //!
-//! A greedy choice of the weighted maximum coverage problem with a budget (Khuller, Moss and Naor, "The budgeted maximum
-//! coverage problem", 1999): text after text is taken whose stretches are worth most for each byte, counting only what
-//! no text taken before has. What a stretch is worth follows from how many texts have it; of a taken text only what is
-//! new goes into the dictionary. So the versions of a page share what they have in common, once.
+//! This is the greedy algorithm for the weighted maximum coverage problem with a budget (Khuller, Moss and Naor, "The
+//! budgeted maximum coverage problem", 1999): it takes texts by their worth per byte, counting only stretches that no
+//! text taken earlier has. The worth of a stretch depends on how many texts have it. Only the new stretches of a chosen
+//! text go into the dictionary. So the versions of a page store what they share once.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -12,46 +12,46 @@ use std::ops::Range;
 use super::super::dictionary::DICTIONARY_BYTES_MAX;
 use super::sample::{SAMPLE_BYTES, samples};
 
-/// Bytes that a stretch takes in its own record, of those it has.
+/// Bytes that a byte of a stretch takes in its own record.
 const ALONE: f64 = 0.2;
 /// Bytes that it takes in a record whose dictionary has it.
 const REFERRED: f64 = 0.008;
 /// Bytes that it takes in a dictionary, packed and guarded.
 const STORED: f64 = 0.16;
-/// Bytes of text for a dictionary, beside which heads of records have to fit.
+/// Maximum bytes of texts in a dictionary, leaving space for the heads of records.
 const TEXT_BYTES_MAX: usize = DICTIONARY_BYTES_MAX - (256 << 10);
-/// Bytes that a segment takes besides its records and what its dictionary holds.
+/// Fixed cost of a segment in bytes, besides its records and the content of its dictionary.
 const SEGMENT_BYTES: f64 = 16_384.0;
-/// Longer texts are not examined to their end.
+/// Bytes of a text that are sampled at most.
 const TEXT_SAMPLED_MAX: usize = 4 << 20;
 
 /// Samples of many texts.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
-    /// Samples of all texts, one after the other; after [`Texts::number`] small numbers.
+    /// Samples of all texts, concatenated; [`Texts::arrange`] replaces them by small numbers.
     samples: Vec<u32>,
-    /// Where each text's end.
+    /// End of each text's samples.
     ends: Vec<usize>,
     /// Bytes of each text.
     lengths: Vec<u32>,
-    /// How many different samples there are.
+    /// Number of distinct samples.
     distinct: usize,
-    /// The samples by their numbers.
+    /// Samples by number.
     names: Vec<u32>,
-    /// How often there are half as many samples as there might be.
+    /// How often the number of samples is halved.
     halvings: u32,
 }
 
-/// What is to be in a dictionary.
+/// The texts chosen for a dictionary.
 #[derive(Debug, Default)]
 pub(super) struct Choice {
-    /// Texts, the most valuable first.
+    /// Texts, most valuable first.
     pub texts: Vec<usize>,
-    /// Bytes that all is estimated to take.
+    /// Estimated bytes of the segment with this dictionary.
     pub cost: f64,
 }
 
-/// A text that may be taken.
+/// A text that may be chosen.
 struct Candidate {
     density: f64,
     text: usize,
@@ -77,16 +77,16 @@ impl Ord for Candidate {
     }
 }
 
-/// What counts while texts are chosen.
+/// Counters for choosing texts.
 pub(super) struct Counts {
-    /// In how many texts of the range each sample is.
+    /// Number of texts of the range that have each sample.
     texts: Vec<u32>,
-    /// Samples that a taken text has.
+    /// Whether a chosen text has each sample.
     covered: Vec<bool>,
 }
 
 impl Texts {
-    /// No text yet; see [`samples`] for `halvings`.
+    /// Creates an empty collection; see [`samples`] for `halvings`.
     pub(super) fn new(halvings: u32) -> Self {
         Self { halvings, ..Self::default() }
     }
@@ -103,8 +103,7 @@ impl Texts {
         &self.samples[start..self.ends[text]]
     }
 
-    /// Puts the texts of captures in the order of the captures, numbers the samples, and forgets those that are in one
-    /// text only.
+    /// Orders the texts by their captures, numbers the samples, and drops those that only one text has.
     pub(super) fn arrange(&mut self, captures: &[u32]) {
         let mut all = self.samples.clone();
         all.sort_unstable();
@@ -129,12 +128,12 @@ impl Texts {
         self.names.binary_search(&sample).ok().map(|number| number as u32)
     }
 
-    /// Room for counting.
+    /// Returns empty counters.
     pub(super) fn counts(&self) -> Counts {
         Counts { texts: vec![0; self.distinct], covered: vec![false; self.distinct] }
     }
 
-    /// Chooses what a dictionary for a range of captures should hold.
+    /// Chooses the texts for the dictionary of a range of captures.
     pub(super) fn choose(&self, captures: &Range<usize>, counts: &mut Counts) -> Choice {
         let range = captures.start * 2..captures.end * 2;
         for sample in range.clone().flat_map(|text| self.of(text)) {
@@ -172,13 +171,13 @@ impl Texts {
         choice
     }
 
-    /// Bytes that a dictionary with this text saves, and how many it puts there.
+    /// Returns the bytes that adding this text to a dictionary saves, and the bytes it adds there.
     fn worth(&self, text: usize, counts: &Counts) -> (f64, f64) {
         let fresh = self.of(text).iter().filter(|sample| !counts.covered[**sample as usize]);
         let (mut worth, mut bytes) = (0.0, 0.0);
         for sample in fresh {
             let texts = f64::from(counts.texts[*sample as usize]);
-            // Nothing is gained by what no other text of the range has.
+            // A sample that no other text of the range has is of no use.
             if texts > 1.0 {
                 worth += texts * (ALONE - REFERRED) - STORED;
                 bytes += 1.0;
@@ -188,8 +187,8 @@ impl Texts {
         (worth * bytes_of_one, bytes * bytes_of_one)
     }
 
-    /// The stretches of a chosen text that belong into the dictionary: those that texts of the range share and that no text
-    /// before had. `taken` knows what those before had.
+    /// Returns the stretches of a chosen text that belong in the dictionary: those that texts of the range share and
+    /// that no earlier text had. `taken` records what earlier texts had.
     pub(super) fn stretches(&self, text: &[u8], taken: &mut Taken) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut before = 0;
@@ -210,7 +209,7 @@ impl Texts {
         found
     }
 
-    /// What is shared in a range, of which nothing is in the dictionary yet.
+    /// Returns which samples a range shares, with none in the dictionary yet.
     pub(super) fn taken(&self, captures: &Range<usize>) -> Taken {
         let mut texts = vec![0_u8; self.distinct];
         for sample in (captures.start * 2..captures.end * 2).flat_map(|text| self.of(text)) {
@@ -221,10 +220,10 @@ impl Texts {
     }
 }
 
-/// Bytes between two stretches that are taken along.
+/// Largest gap in bytes between two stretches that is included to join them.
 const GAP_BYTES: usize = 512;
 
-/// What is in a dictionary that grows.
+/// Samples already in a dictionary being built.
 pub(super) struct Taken {
     shared: Vec<bool>,
     held: Vec<bool>,

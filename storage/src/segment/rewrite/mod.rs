@@ -1,18 +1,20 @@
-//! Closed segments rewritten: the same captures in fewer bytes, or with other records in the place of some.
+//! Rewriting of closed segments: the same captures in fewer bytes, or with the records of some replaced.
 //!
-//! What is known of a segment's captures when it is closed is more than when they were appended: which pages share what, how
-//! often each of them came again. So the captures of some segments are read ([`plan`]), put together by site and page, and
-//! written into new segments whose dictionaries hold what they have in common ([`choice`]). A kept capture's records stay
-//! byte for byte as they were and its number stays, so a replay gives the same captures in the same order.
+//! More is known of a segment's captures when it is closed than when they were appended: which pages have content in
+//! common, and how often each was recaptured. So the captures of some segments are read ([`plan`]), ordered by site and
+//! page, and written into new segments whose dictionaries hold what they have in common ([`choice`]). The records of a
+//! kept capture stay the same byte for byte, and so does its number. So a replay returns the same captures in the same
+//! order.
 //!
-//! Three steps, of which only the last changes what the archive says:
+//! There are three steps, and only the last changes the archive:
 //!
-//! 1. [`Rewriter::carry_out`] writes the new segments beside the old ones under names that nothing looks for, syncs them, reads
-//!    them back and compares every record with what was read ([`write`]).
-//! 2. The owner puts the captures' new places into the state.
-//! 3. The checkpoint that makes them durable carries the exchange of files with it ([`swap`]).
+//! 1. [`Rewriter::carry_out`] writes the new segments beside the old ones under names that nothing looks for, syncs
+//!    them, reads them back and compares every record with the original ([`write`]).
+//! 2. The owner puts the new locations of the captures into the state.
+//! 3. The checkpoint that makes them durable also exchanges the files ([`swap`]).
 //!
-//! Room on disk: the new segments of one call beside the old ones. Memory: [`RewriteOptions::memory_bytes`].
+//! Disk space: the new segments of one call in addition to the old ones. Memory: [`RewriteOptions::dictionary_bytes`],
+//! some 40 MB for each of [`RewriteOptions::threads`], and samples of the texts.
 
 mod choice;
 mod plan;
@@ -46,34 +48,35 @@ use write::NewSegment;
 pub(super) use swap::FILE;
 pub(crate) use swap::{Intent, settle};
 
-/// New segments of one call at most: a rebuild reads all of them side by side.
+/// Maximum number of new segments of one call: a rebuild reads all of them in parallel.
 const NEW_SEGMENTS_MAX: usize = 16;
-/// A stretch whose captures take fewer bytes before compression is not cut in two.
+/// A stretch whose captures take fewer bytes before compression is not split.
 const CUT_BYTES_MIN: u64 = 4 << 20;
 
-/// Captures that are rewritten by one call at most: what is known of each takes some memory.
+/// Maximum number of captures rewritten by one call: the plan needs some memory for each.
 pub const REWRITTEN_CAPTURES_MAX: u64 = 1 << 20;
 
-/// The most that [`RewriteOptions::halvings`] may be.
+/// Maximum of [`RewriteOptions::halvings`].
 pub const HALVINGS_MAX: u32 = 3;
 
-/// How segments are rewritten.
+/// Options for rewriting segments.
 #[derive(Clone, Debug)]
 pub struct RewriteOptions {
-    /// The compression of the new segments; `None` is that of the newest segment.
+    /// Compression of the new segments; `None` means that of the newest segment.
     pub codec: Option<Codec>,
-    /// The level: 1 to 19 for zstd, 0 to 9 for gzip. `None` is 7 and 9. On nine sites level 8 of zstd takes 1 % less room and an
-    /// eighth more time, level 6 takes 4 % more room and a fifth less time.
+    /// Level: 1 to 19 for zstd, 0 to 9 for gzip. `None` means 7 and 9. On nine sites level 8 of zstd takes 1 % less
+    /// space and an eighth more time; level 6 takes 4 % more space and a fifth less time.
     pub level: Option<i32>,
-    /// Threads that compress: some 40 MB each.
+    /// Number of compressing threads, some 40 MB each.
     pub threads: usize,
-    /// Bytes of dictionaries of old segments that are kept ready.
+    /// Bytes of old segments' dictionaries that are kept prepared.
     pub dictionary_bytes: usize,
-    /// What is known of the records' texts takes half of the usual memory, so many times; dictionaries get a little worse. At most
+    /// How often to halve the memory for samples of the records' texts; dictionaries get slightly worse. At most
     /// [`HALVINGS_MAX`].
     pub halvings: u32,
-    /// Copies the records of kept captures as they lie, with the dictionaries of their segments: one new segment for each old one,
-    /// about as long, in a fraction of the time. Codec and level are then those of the records that are replaced.
+    /// Copies the compressed records of kept captures, with the dictionaries of their segments: one new segment for
+    /// each old one, of about the same length, in a fraction of the time. Codec and level then only apply to replaced
+    /// records.
     pub verbatim: bool,
 }
 
@@ -99,20 +102,19 @@ impl RewriteOptions {
     }
 }
 
-/// Decides what becomes of each capture, and hears how far it is.
+/// Decides what becomes of each capture, and receives progress reports.
 pub trait Author {
-    /// Whether other records take the place of this capture's. It is asked once for each, in the order of the segments. The
-    /// content of a record that is too long for memory is its beginning.
+    /// Whether the records of this capture are to be replaced. Called once for each capture, in the order of the
+    /// segments. If a record is too long for memory, its content is only the beginning.
     ///
     /// # Errors
-    /// What it returns ends the rewriting; nothing is changed then.
+    /// Any error ends the rewrite; nothing is changed then.
     fn replaces(&mut self, _capture: &ReplayedCapture) -> Result<bool, SegmentError> {
         Ok(false)
     }
 
-    /// The capture whose records take the place of this one's: one for which [`Author::replaces`] said so. It keeps its
-    /// number, and so its place in the order of captures.
-    /// Who replaces nothing has none.
+    /// Returns the replacement of a capture for which [`Author::replaces`] returned true. It keeps the capture's
+    /// number, and so its position in the order of captures. An author that replaces nothing needs no implementation.
     ///
     /// # Errors
     /// As [`Author::replaces`].
@@ -120,89 +122,89 @@ pub trait Author {
         Err(SegmentError::Missing(capture.main.segment))
     }
 
-    /// So many more bytes, before compression, were written.
+    /// Reports that this many more bytes, before compression, were written.
     ///
     /// # Errors
-    /// As [`Author::replaces`]; [`SegmentError::Stopped`] for who wants it to end.
+    /// As [`Author::replaces`]; [`SegmentError::Stopped`] stops the rewrite.
     fn progress(&mut self, _plain_bytes: u64) -> Result<(), SegmentError> {
         Ok(())
     }
 }
 
-/// Keeps every capture as it is.
+/// Keeps every capture unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeepAll;
 
 impl Author for KeepAll {}
 
-/// Where a capture's main record lies from now on.
+/// New location of a capture's main record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// The old segment.
     pub segment: SegmentId,
-    /// The main record's place in it.
+    /// Offset of the main record in it.
     pub offset: u64,
-    /// The new place.
+    /// The new location.
     pub to: Location,
 }
 
-/// New segments that wait to take the place of old ones. Dropped, they leave the archive as it was; their files are taken
-/// away when it is opened for writing.
+/// New segments that are ready to replace old ones. If this is dropped, the archive stays unchanged; the new files are
+/// removed when it is next opened for writing.
 #[derive(Debug)]
 pub struct Rewritten {
     pub(crate) old: Vec<SegmentInfo>,
     pub(crate) new: Vec<SegmentInfo>,
-    /// By old segments and offsets.
+    /// Sorted by old segment and offset.
     pub(crate) moved: Vec<Moved>,
 }
 
 impl Rewritten {
-    /// The segments that go.
+    /// Returns the segments that will be replaced.
     #[must_use]
     pub fn old(&self) -> &[SegmentInfo] {
         &self.old
     }
 
-    /// The segments that come.
+    /// Returns the segments that will replace them.
     #[must_use]
     pub fn new_segments(&self) -> &[SegmentInfo] {
         &self.new
     }
 
-    /// Bytes on disk before and after.
+    /// Returns the bytes on disk before and after.
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         let sum = |segments: &[SegmentInfo]| segments.iter().map(|info| info.bytes).sum();
         (sum(&self.old), sum(&self.new))
     }
 
-    /// Captures that were read and written.
+    /// Returns the number of captures that were rewritten.
     #[must_use]
     pub fn captures(&self) -> u64 {
         self.moved.len() as u64
     }
 
-    /// Bytes of the records before compression.
+    /// Returns the bytes of the records before compression.
     #[must_use]
     pub fn plain_bytes(&self) -> u64 {
         self.new.iter().map(|info| info.plain_bytes).sum()
     }
 }
 
-/// Rewrites closed segments on any thread, while their owner appends.
+/// Rewrites closed segments on any thread while their owner appends.
 #[derive(Debug)]
 pub struct Rewriter {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
     options: SegmentOptions,
-    /// The compression of the newest segment.
+    /// Compression of the newest segment.
     codec: Codec,
     guard: Guard,
     encoder: Encoder,
-    /// A separate one, so that nothing waits for a thread of low priority.
+    /// A separate reader, so that others never wait for a thread of low priority.
     reader: SegmentReader,
     old: Vec<SegmentInfo>,
-    /// The first of the ids that are kept for new segments.
+    /// First of the ids reserved for new segments.
     first: SegmentId,
 }
 
@@ -210,8 +212,8 @@ impl Rewriter {
     /// Writes the captures of the segments into new ones beside them; see the module.
     ///
     /// # Errors
-    /// When one of them is not there or damaged, when the disk refuses, and when `author` wants it to end: nothing is changed
-    /// then, and what was written is taken away.
+    /// When a segment is missing or damaged, when the disk refuses, or when `author` returns an error: nothing is
+    /// changed then, and the new files are removed.
     pub fn carry_out(
         self,
         options: &RewriteOptions,
@@ -221,14 +223,14 @@ impl Rewriter {
         let outcome = self.write(options, author, &mut new);
         if outcome.is_err() {
             for name in &new {
-                // What cannot be removed now is removed when the archive is opened next.
+                // Files that cannot be removed now are removed when the archive is next opened.
                 let _ = swap::take_away(self.disk.as_ref(), &self.folder, name);
             }
         }
         outcome
     }
 
-    /// The same; `begun` gets the names of new segments as soon as there may be something of them.
+    /// Like `carry_out`; `begun` receives the names of new segments before their files are created.
     fn write(
         &self,
         options: &RewriteOptions,
@@ -257,10 +259,10 @@ impl Rewriter {
         Ok(rewritten)
     }
 
-    /// Bytes that the segments would take if they were rewritten, by a sample of their captures.
+    /// Estimates the bytes of the rewritten segments from a sample of their captures.
     ///
     /// # Errors
-    /// When one of them is not there or damaged.
+    /// When a segment is missing or damaged.
     pub fn estimate(&self, options: &RewriteOptions) -> Result<u64, SegmentError> {
         let (plan, parts) = self.plan(options, &mut KeepAll)?;
         let mut bytes = 0;
@@ -276,7 +278,7 @@ impl Rewriter {
         Ok(bytes)
     }
 
-    /// Reads the segments, and says which captures go together.
+    /// Reads the segments and decides which captures go together.
     fn plan(
         &self,
         options: &RewriteOptions,
@@ -309,16 +311,16 @@ impl Rewriter {
 }
 
 impl Segments {
-    /// What rewrites closed segments. There may be one at a time; what one before has left is taken away.
+    /// Creates a rewriter of closed segments. There may be one at a time; leftovers of an earlier one are removed.
     ///
     /// # Errors
-    /// When one of them is not there, and when the disk refuses.
+    /// When a segment is missing, or the disk refuses.
     pub(crate) fn rewriter(&mut self, old: &[SegmentId]) -> Result<Rewriter, SegmentError> {
         swap::clear(self.disk.as_ref(), &self.folder)?;
         let info = |id: &SegmentId| self.closed.get(id).cloned().ok_or(SegmentError::Missing(*id));
         let old = old.iter().map(info).collect::<Result<Vec<_>, _>>()?;
         let first = self.next_id();
-        // An append meanwhile gets another.
+        // Reserves the ids, so that a concurrent append gets another.
         self.options.relied_on.next = SegmentId(first.0 + old.len().max(NEW_SEGMENTS_MAX) as u32);
         Ok(Rewriter {
             disk: self.disk.clone(),
@@ -333,30 +335,30 @@ impl Segments {
         })
     }
 
-    /// Writes down, durably, that new segments are to take the place of old ones, once the catalogue has this number.
+    /// Records durably that new segments will replace old ones once the catalogue has this number.
     pub(crate) fn intend(&self, rewritten: &Rewritten, number: u64) -> Result<Intent, SegmentError> {
         let old = rewritten.old.iter().map(|info| info.name.clone()).collect();
         let intent = Intent { number, old, new: rewritten.new.clone() };
         let saved = intent.save(self.disk.as_ref(), &self.folder);
         if saved.is_err() {
-            // What cannot be removed now is removed when the archive is opened next.
+            // Files that cannot be removed now are removed when the archive is next opened.
             let _ = swap::clear(self.disk.as_ref(), &self.folder);
         }
         saved?;
         Ok(intent)
     }
 
-    /// Carries out what the catalogue has decided.
+    /// Carries out an exchange that the catalogue has committed.
     pub(crate) fn exchange(&mut self, intent: &Intent) -> Result<(), SegmentError> {
         self.durability.check()?;
         let outcome = intent.carry_out(self.disk.as_ref(), &self.folder);
         if outcome.is_err() {
-            // What is in place is not known; the next opening continues it.
+            // It is unknown which files are in place; the next opening continues the exchange.
             self.durability.poison();
         }
         outcome?;
         for (id, _) in self.closed.extract_if(.., |_, info| intent.old.contains(&info.name)) {
-            // An open file would keep its room on disk.
+            // An open file would keep its disk space.
             self.reader.forget(id);
         }
         for info in &intent.new {
@@ -374,18 +376,18 @@ struct Part {
     content: Content,
 }
 
-/// What the dictionary of a new segment holds.
+/// Source of a new segment's dictionary.
 enum Content {
-    /// What was chosen.
+    /// Chosen texts.
     Chosen(Choice),
-    /// That of an old segment.
+    /// The dictionary of an old segment.
     Of(SegmentId),
 }
 
-/// A stretch of captures, and what its dictionary should hold.
+/// A stretch of captures and the choice for its dictionary.
 type Chosen = (Range<usize>, Choice);
 
-/// Cuts the captures into stretches.
+/// Splits the captures into stretches.
 fn stretches(plan: &Rewrite) -> Vec<Chosen> {
     let mut counts = plan.texts.counts();
     let all = 0..plan.captures.len();
@@ -403,7 +405,7 @@ fn stretches(plan: &Rewrite) -> Vec<Chosen> {
     stretches
 }
 
-/// The two halves of a stretch, if two dictionaries save more than they cost.
+/// Splits a stretch in two, if two dictionaries save more than they cost.
 fn halves(plan: &Rewrite, range: &Range<usize>, cost: f64, counts: &mut Counts) -> Option<[Chosen; 2]> {
     let plain: u64 = plan.captures.get(range.clone())?.iter().map(|capture| capture.plain).sum();
     if plain < CUT_BYTES_MIN {

@@ -1,8 +1,8 @@
-//! What is in the segments that are rewritten, and which captures go together into a new one.
+//! The captures of the segments being rewritten, and which of them go together into a new segment.
 //!
-//! Captures are put in the order of their pages' SURTs, so that versions of a page, pages of a folder and hosts of a site
-//! stand together, and this order is cut into stretches, one for each new segment. A stretch is cut in two as long as
-//! two dictionaries are estimated to save more than they cost, see [`super::choice`].
+//! Captures are sorted by the SURTs of their pages, so that versions of a page, pages of a folder and hosts of a site
+//! are adjacent. This order is split into stretches, one for each new segment. A stretch is split in two as long as two
+//! dictionaries are estimated to save more than they cost, see [`super::choice`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -22,38 +22,38 @@ use crate::address::surt;
 use crate::backend::{Disk, OpenMode};
 use crate::ids::Watermark;
 
-/// Fields of `warcinfo` that are the segment's own.
+/// Fields of `warcinfo` that are specific to a segment.
 const OWN_FIELDS: [&str; 4] = ["format", "conformsTo", FIELD_CAPTURES_BEFORE, "dictionary"];
-/// Bytes of a metadata field beside its name and value.
+/// Bytes of a metadata field besides its name and value.
 const FIELD_SIGNS: usize = 4;
-/// Other fields, of all old segments together, that new ones repeat at most.
+/// Maximum number of other fields of all old segments that new ones repeat.
 const FIELDS_MAX: usize = 64;
 
 /// A capture of an old segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
-    /// Captures of the archive before it.
+    /// Number of captures in the archive before it.
     pub number: u64,
-    /// Its records.
+    /// Where its records are.
     pub stretch: Stretch,
-    /// Where its main record lies in the segment.
+    /// Offset of its main record in the segment.
     pub main: u64,
     /// Microseconds since 1970.
     pub time: i64,
-    /// Its page, by number.
+    /// Number of its page.
     page: u32,
-    /// Bytes of its records before compression, about.
+    /// Approximate bytes of its records before compression.
     pub plain: u64,
-    /// Whether other records take its place.
+    /// Whether its records are replaced.
     pub is_replaced: bool,
 }
 
-/// All that is rewritten at once.
+/// All captures that are rewritten together.
 #[derive(Debug, Default)]
 pub(super) struct Rewrite {
-    /// In the order of their pages, those of a page in the order of appending.
+    /// Sorted by page, those of a page in append order.
     pub captures: Vec<Planned>,
-    /// The main blocks and metadata of these captures, two each.
+    /// Main blocks and metadata of these captures, two texts each.
     pub texts: Texts,
     /// Fields of the old segments' `warcinfo` records.
     pub info: Vec<(String, String)>,
@@ -62,8 +62,8 @@ pub(super) struct Rewrite {
 }
 
 impl Rewrite {
-    /// Reads an old segment. `is_replaced` says what becomes of a capture, `samples` whether it is looked for what captures
-    /// have in common.
+    /// Reads an old segment. `is_replaced` decides whether a capture is replaced; `samples` is whether to sample the
+    /// texts for what captures have in common.
     pub(super) fn read(
         &mut self,
         disk: &Arc<dyn Disk>,
@@ -122,7 +122,7 @@ impl Rewrite {
         });
     }
 
-    /// Looks at the capture that was added last.
+    /// Samples the texts of the capture that was added last.
     fn sample(&mut self, capture: &ReplayedCapture, is_replaced: bool) {
         let count = self.pages.len() as u32;
         let page = *self.pages.entry(surt(&capture.url)).or_insert(count);
@@ -134,7 +134,7 @@ impl Rewrite {
         self.texts.add(&metadata);
     }
 
-    /// Puts the captures in order once all segments are read.
+    /// Sorts the captures once all segments are read.
     pub(super) fn arrange(&mut self) {
         let ranks: BTreeMap<&String, u32> = self.pages.iter().map(|(surt, page)| (surt, *page)).collect();
         let mut rank_of = vec![0_u32; ranks.len()];
@@ -154,7 +154,7 @@ impl Rewrite {
         self.captures = order.iter().map(|place| self.captures[*place as usize]).collect();
     }
 
-    /// The place near the middle of a range, by bytes, where a page begins; none in the history of a single page.
+    /// Returns the position nearest to the middle of a range, by bytes, where a page begins; `None` for a single page.
     pub(super) fn middle(&self, range: &Range<usize>) -> Option<usize> {
         let captures = self.captures.get(range.clone())?;
         let half = captures.iter().map(|capture| capture.plain).sum::<u64>() / 2;
@@ -173,10 +173,10 @@ impl Rewrite {
     }
 }
 
-/// The content of a capture's metadata record.
+/// Returns the content of a capture's metadata record.
 pub(super) fn metadata_text(capture: &ReplayedCapture) -> Vec<u8> {
     let mut text = Vec::new();
-    // What an import came from is the same for all.
+    // The source of an import is the same for all captures.
     for (name, value) in capture.metadata.iter().filter(|(name, _)| name != FIELD_IMPORTED) {
         text.extend_from_slice(name.as_bytes());
         text.extend_from_slice(b": ");

@@ -1,4 +1,4 @@
-//! Records as they were before compression, byte for byte, in bounded memory.
+//! Reads records as they were before compression, byte for byte, in bounded memory.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::warc::{HEAD_BYTES_MAX, Header};
 
 /// Bytes of a segment that are read at once: more than a frame takes.
 const WINDOW_BYTES: usize = 2 * FRAME_BYTES_MAX;
-/// Bytes of a record up to which it is handled in one piece.
+/// Maximum bytes of a record that is processed in one piece.
 const SHORT_BYTES_MAX: u64 = FRAME_BYTES_MAX as u64;
-/// Bytes of a long gzip member that are unpacked at once.
+/// Bytes of a long gzip member that are passed on at once.
 const PIECE_BYTES: usize = 4 << 20;
-/// Line ends after a content.
+/// Bytes of the line ends after a record's content.
 const END_BYTES: u64 = 4;
 
-/// A stretch of a segment.
+/// A range of bytes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub segment: SegmentId,
@@ -29,17 +29,17 @@ pub(super) struct Stretch {
     pub length: u64,
 }
 
-/// A record before compression, its head and line ends included.
+/// A record before compression, including its head and line ends.
 #[derive(Debug)]
 pub(super) enum Raw {
-    /// In memory.
+    /// The record's bytes.
     Short(Vec<u8>),
-    /// Where it lies, because it is too long for memory, and its bytes before compression.
+    /// Location of a record that is too long for memory, and its bytes before compression.
     Long(Stretch, u64),
 }
 
 impl Raw {
-    /// Bytes before compression.
+    /// Returns the bytes before compression.
     pub(super) fn length(&self) -> u64 {
         match self {
             Self::Short(bytes) => bytes.len() as u64,
@@ -48,7 +48,7 @@ impl Raw {
     }
 }
 
-/// Reads a stretch of a file through a window.
+/// Reads a range of a file through a window.
 struct Window {
     file: Arc<dyn DiskFile>,
     end: u64,
@@ -57,7 +57,7 @@ struct Window {
 }
 
 impl Window {
-    /// The bytes from a position on: as many as the window holds, and after `refill` as many as it can hold.
+    /// Returns the bytes from a position on that are in the window; `refill` loads as many as it can hold.
     fn at(&mut self, position: u64, refill: bool) -> std::io::Result<&[u8]> {
         let held = self.start + self.bytes.len() as u64;
         if refill || position < self.start || position >= held {
@@ -81,7 +81,7 @@ pub(super) struct RawReader<'a> {
 }
 
 impl<'a> RawReader<'a> {
-    /// A reader of a stretch of whole records.
+    /// Creates a reader of a stretch of complete records.
     pub(super) fn new(reader: &'a SegmentReader, stretch: Stretch) -> Result<Self, SegmentError> {
         let (file, path) = reader.file(stretch.segment)?;
         let codec = reader.codec(stretch.segment)?;
@@ -94,14 +94,14 @@ impl<'a> RawReader<'a> {
         SegmentError::Corrupted { segment: self.segment, offset, what: what.into() }
     }
 
-    /// A stretch of the segment as it is.
+    /// Returns a stretch of the segment as stored.
     pub(super) fn bytes(&self, stretch: Stretch) -> Result<Vec<u8>, SegmentError> {
         let mut bytes = vec![0; usize::try_from(stretch.length).unwrap_or(usize::MAX)];
         read_exact_at(self.window.file.as_ref(), &mut bytes, stretch.offset).context("read", &self.path)?;
         Ok(bytes)
     }
 
-    /// All records of the stretch, with their compressed lengths.
+    /// Returns all records of the stretch, with their compressed lengths.
     pub(super) fn records(&mut self) -> Result<Vec<(Raw, u64)>, SegmentError> {
         let (mut records, mut position) = (Vec::with_capacity(3), self.window.start);
         while position < self.window.end {
@@ -115,7 +115,7 @@ impl<'a> RawReader<'a> {
         Ok(records)
     }
 
-    /// The zstd frame at a position.
+    /// Returns the zstd frame at a position.
     fn frame(&mut self, position: u64) -> Result<&[u8], SegmentError> {
         let segment = self.segment;
         let length = |bytes: &[u8]| zstd_safe::find_frame_compressed_size(bytes);
@@ -130,7 +130,7 @@ impl<'a> RawReader<'a> {
         })
     }
 
-    /// The zstd frames of a record.
+    /// Reads the record that starts at a position, from its zstd frames.
     fn frames(&mut self, start: u64) -> Result<(Raw, u64), SegmentError> {
         let (reader, segment) = (self.reader, self.segment);
         let frame = self.frame(start)?;
@@ -163,7 +163,7 @@ impl<'a> RawReader<'a> {
         Ok((Raw::Short(record), stretch.length))
     }
 
-    /// Hands over what the zstd frames of a stretch hold.
+    /// Passes the contents of the zstd frames of a stretch to `take`.
     fn frames_of(&mut self, stretch: Stretch, take: &mut Take<'_>) -> Result<(), SegmentError> {
         let (reader, segment) = (self.reader, self.segment);
         let mut position = stretch.offset;
@@ -177,7 +177,7 @@ impl<'a> RawReader<'a> {
         Ok(())
     }
 
-    /// The gzip member at a position.
+    /// Reads the record in the gzip member at a position.
     fn member(&mut self, start: u64) -> Result<(Raw, u64), SegmentError> {
         let (mut record, mut whole) = (Vec::new(), 0_u64);
         let length = self.inflate(start, &mut |piece| {
@@ -197,7 +197,7 @@ impl<'a> RawReader<'a> {
         }
     }
 
-    /// Hands over what the member at a position holds, and says how long it is.
+    /// Passes the content of the member at a position to `take`, and returns the member's length.
     fn inflate(&mut self, start: u64, take: &mut Take<'_>) -> Result<u64, SegmentError> {
         let mut inflater = Decompress::new_gzip(15);
         let mut piece = Vec::with_capacity(PIECE_BYTES.min(256 << 10));
@@ -220,7 +220,7 @@ impl<'a> RawReader<'a> {
         }
     }
 
-    /// Hands a long record over, piece by piece: the first holds its head.
+    /// Passes a long record to `take`, piece by piece; the first piece contains the head.
     pub(super) fn pieces(&mut self, record: Stretch, take: &mut Take<'_>) -> Result<(), SegmentError> {
         match self.codec {
             Codec::Zstd => self.frames_of(record, take),
@@ -240,10 +240,10 @@ impl<'a> RawReader<'a> {
     }
 }
 
-/// What takes pieces.
+/// Callback that receives pieces.
 pub(super) type Take<'a> = dyn FnMut(&[u8]) -> Result<(), SegmentError> + 'a;
 
-/// Bytes of the record whose beginning this is, as its head states them.
+/// Returns the length of a record according to its head; `beginning` must contain the head.
 fn whole_length(beginning: &[u8]) -> Option<u64> {
     let head = beginning.get(..beginning.len().min(HEAD_BYTES_MAX))?;
     let (header, length) = Header::parse(head).ok()?;

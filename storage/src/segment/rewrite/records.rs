@@ -1,4 +1,4 @@
-//! The records of a capture: read as they were, packed again, compared.
+//! The records of a capture: reading, compressing and comparing them.
 
 use std::io;
 
@@ -15,20 +15,20 @@ use super::raw::{Raw, RawReader, Stretch};
 use crate::backend::{Disk, Spool};
 use crate::warc::{Record, head_length};
 
-/// A record that took more of its bytes, in hundredths, is not worth much work.
+/// Compressed size in percent above which a record is not worth much work.
 const COMPRESSED_PERCENT_MAX: u64 = 85;
 
-/// What a thread compresses with.
+/// Compressors of one thread.
 #[derive(Debug)]
 pub(super) struct Packers {
-    /// For what shrinks.
+    /// For records that shrink.
     pub well: Compressor,
-    /// For what does not, but for its head.
+    /// For records of which hardly more than the head shrinks.
     pub quickly: Compressor,
 }
 
 impl Packers {
-    /// The one for a record that took so many bytes before.
+    /// Chooses the compressor for a record by its previous compressed length.
     fn fitting(&mut self, record: &Raw, packed: Option<u64>) -> &mut Compressor {
         let plain = record.length();
         let shrinks = packed.is_none_or(|packed| packed * 100 <= plain * COMPRESSED_PERCENT_MAX);
@@ -36,20 +36,20 @@ impl Packers {
     }
 }
 
-/// Bytes of a long record that are examined if its beginning says enough.
+/// Bytes of a long record that are parsed, as its beginning is enough.
 const BEGINNING_BYTES: usize = 1 << 20;
 
-/// The records of a capture as they were before compression.
+/// The records of a capture before compression.
 pub(super) struct Records<'a> {
     reader: Option<RawReader<'a>>,
-    /// With their compressed lengths, as far as they were compressed.
+    /// Records with their compressed lengths, if they were compressed.
     records: Vec<(Raw, Option<u64>)>,
-    /// Which of them is the main record, and so where the capture is found.
+    /// Index of the main record, by which the capture is found.
     main: usize,
 }
 
 impl<'a> Records<'a> {
-    /// Reads them. `main` is the offset of the main record.
+    /// Reads the records. `main` is the offset of the main record.
     pub(super) fn read(reader: &'a SegmentReader, stretch: Stretch, main: u64) -> Result<Self, SegmentError> {
         let mut reader = RawReader::new(reader, stretch)?;
         let (mut place, mut position, mut records) = (None, stretch.offset, Vec::new());
@@ -65,7 +65,7 @@ impl<'a> Records<'a> {
         Ok(Self { reader: Some(reader), records, main: place.ok_or(missing)? })
     }
 
-    /// Records that were just made.
+    /// Wraps newly made records.
     pub(super) fn made(blocks: &[Block<'_>], main: usize) -> io::Result<Self> {
         let raw = |block: &Block<'_>| {
             let mut raw = block.head.clone().into_bytes();
@@ -91,12 +91,12 @@ impl<'a> Records<'a> {
         match (record, reader) {
             (Raw::Short(bytes), _) => take(bytes),
             (Raw::Long(stretch, _), Some(reader)) => reader.pieces(*stretch, take),
-            // Only what was read is long.
+            // Newly made records are never long.
             (Raw::Long(stretch, _), None) => Err(SegmentError::Missing(stretch.segment)),
         }
     }
 
-    /// As the bytes that they are in their segment; of records that were read.
+    /// Returns the records in their compressed form; only for records that were read.
     pub(super) fn as_they_lie(&self, stretch: Stretch) -> Result<Packed, SegmentError> {
         let reader = self.reader.as_ref().ok_or(SegmentError::Missing(stretch.segment))?;
         let lengths: Vec<u32> =
@@ -113,7 +113,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// A digest of all their bytes: XXH3 in 128 bits.
+    /// Returns a digest of all their bytes: XXH3 with 128 bits.
     pub(super) fn digest(&mut self) -> Result<u128, SegmentError> {
         let mut hasher = Xxh3::new();
         let Self { reader, records, .. } = self;
@@ -126,7 +126,7 @@ impl<'a> Records<'a> {
         Ok(hasher.digest128())
     }
 
-    /// The capture that they are; of a long record only the beginning is in it.
+    /// Assembles the capture; a long record contributes only its beginning.
     pub(super) fn capture(&mut self, stretch: Stretch) -> Result<Box<ReplayedCapture>, SegmentError> {
         let Self { reader, records, .. } = self;
         let broken =
@@ -157,7 +157,7 @@ impl<'a> Records<'a> {
         Err(broken("these records are no capture".to_owned()))
     }
 
-    /// Compresses them as a group of a new segment.
+    /// Compresses the records as a group of a new segment.
     pub(super) fn pack(
         &mut self,
         packers: &mut Packers,

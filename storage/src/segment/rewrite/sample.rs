@@ -1,19 +1,19 @@
-//! What texts have in common, by a sample of their places.
+//! Finds what texts have in common, by sampling positions.
 //!
-//! A rolling hash goes over a text (Xia et al., "Ddelta: a deduplication-inspired fast delta compression approach", 2014:
-//! the gear hash, whose value depends on the last [`GEAR_BYTES`] bytes). Where some of its bits are zero the place is
-//! sampled, so two texts have the same samples where they have the same stretches, wherever these stand. A sample
-//! stands for the bytes since the one before, [`SAMPLE_BYTES`] on average.
+//! A rolling hash runs over a text (the gear hash of Xia et al., "Ddelta: a deduplication-inspired fast delta
+//! compression approach", 2014, whose value depends on the last [`GEAR_BYTES`] bytes). A position is sampled if some
+//! bits of the hash are zero. So texts with equal stretches have equal samples there, wherever the stretches are. A
+//! sample stands for the bytes since the previous one, [`SAMPLE_BYTES`] on average.
 
-/// Bytes for which a sample stands, on average.
+/// Average number of bytes that a sample stands for.
 pub(super) const SAMPLE_BYTES: usize = 256;
-/// Bits of the hash that are tested; the uppermost depend on the most bytes.
+/// Number of hash bits that are tested; the uppermost depend on the most bytes.
 const SAMPLE_BITS: u32 = SAMPLE_BYTES.trailing_zeros();
-/// Bytes on which the looked-at bits depend.
+/// Number of bytes on which the tested bits depend.
 #[cfg(test)]
 const GEAR_BYTES: usize = 64;
 
-/// A random number for each byte (SplitMix64).
+/// A random number for each byte value (SplitMix64).
 const GEAR: [u64; 256] = {
     let mut table = [0; 256];
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -29,7 +29,7 @@ const GEAR: [u64; 256] = {
     table
 };
 
-/// Hands over the samples of a text: the hash, and where it ends. As often as `halvings` says there are half as many.
+/// Passes the samples of a text to `take`: the hash and the end of each. Each halving halves their number.
 pub(super) fn samples(text: &[u8], halvings: u32, mut take: impl FnMut(u32, usize)) {
     let bits = SAMPLE_BITS + halvings;
     let mut hash = 0_u64;

@@ -1,9 +1,10 @@
-//! Putting rewritten segments in the place of old ones, so that a crash at any moment leaves the old ones or the new ones.
+//! Replaces old segments by rewritten ones, so that a crash at any moment leaves either the old or the new ones.
 //!
-//! New segments lie beside the old ones as `NAME.rewrite`, durable and compared record by record, when the intent
-//! ([`FILE`]) is written. Then the catalogue's transaction, which has the new places of the captures and the intent's
-//! number, decides. What follows can be carried out any number of times: new segments get their names, the lists are
-//! rewritten, old segments go, and last the intent. Nothing is removed before all new segments have their names.
+//! When the intent ([`FILE`]) is written, the new segments are beside the old ones as `NAME.rewrite`, durable and
+//! compared record by record. Then the catalogue's transaction decides: it has the new locations of the captures and
+//! the number of the intent. The remaining steps can be repeated any number of times: new segments get their names, the
+//! lists are rewritten, old segments are removed, and finally the intent. Nothing is removed before all new segments
+//! have their names.
 
 use std::io;
 use std::path::Path;
@@ -17,17 +18,17 @@ use super::super::ledger::{self, SegmentInfo};
 use super::super::name::{REWRITTEN, SegmentName};
 use crate::backend::{Disk, read_file, replace_file};
 
-/// What is to be put in the place of what, in the folder of segments; there only while that is done.
+/// File in the folder of segments that states which segments replace which; present only during the exchange.
 pub(in super::super) const FILE: &str = "rewrite.json";
 
-/// New segments that are to take the place of old ones.
+/// New segments that are to replace old ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Intent {
-    /// The number that the catalogue has once the new ones count.
+    /// The catalogue's number once the new segments count.
     pub number: u64,
-    /// The file names of the old segments.
+    /// File names of the old segments.
     pub old: Vec<String>,
-    /// What is known of the new ones.
+    /// Summaries of the new segments.
     pub new: Vec<SegmentInfo>,
 }
 
@@ -43,7 +44,7 @@ impl Intent {
         Ok(format!("{:016x}", xxh3_64(&serde_json::to_vec(self)?)))
     }
 
-    /// Writes it, durably.
+    /// Writes the intent durably.
     pub(super) fn save(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
         let path = folder.join(FILE);
         let checked = self.check().map(|check| Checked { intent: self.clone(), check });
@@ -51,7 +52,7 @@ impl Intent {
         replace_file(disk, &path, &text).context("write", &path)
     }
 
-    /// The one that is there.
+    /// Reads the intent, if there is one.
     pub(in super::super) fn load(disk: &dyn Disk, folder: &Path) -> Result<Option<Self>, SegmentError> {
         let path = folder.join(FILE);
         let text = match read_file(disk, &path) {
@@ -61,7 +62,7 @@ impl Intent {
         let damaged = || io::Error::other("it is not as it was written; put back a copy of it");
         let Checked { intent, check } =
             serde_json::from_slice(&text).map_err(|_| damaged()).context("read", &path)?;
-        // Names of segments lead to no other folder.
+        // Names of segments cannot lead to other folders.
         let names = intent.old.iter().chain(intent.new.iter().map(|info| &info.name));
         let are_names = names.clone().all(|name| SegmentName::parse(name).is_some_and(|name| !name.is_open));
         if intent.check().context("read", &path)? != check || !are_names {
@@ -70,7 +71,7 @@ impl Intent {
         Ok(Some(intent))
     }
 
-    /// Puts the new segments in the place of the old ones, durably, as far as that is not done yet.
+    /// Replaces the old segments by the new ones durably; repeating it is harmless.
     pub(super) fn carry_out(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
         for info in &self.new {
             let target = folder.join(&info.name);
@@ -86,7 +87,7 @@ impl Intent {
         for old in &self.old {
             remove(disk, folder, &index::file_of(old))?;
             if let Some(name) = SegmentName::parse(old) {
-                // A crash while it was closed may have left both names.
+                // A crash while it was being closed may have left both names.
                 remove(disk, folder, &name.open())?;
             }
             remove(disk, folder, old)?;
@@ -94,7 +95,7 @@ impl Intent {
         self.end(disk, folder)
     }
 
-    /// Takes the new segments away.
+    /// Removes the new segments.
     fn give_up(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
         for info in &self.new {
             remove(disk, folder, &index::file_of(&info.name))?;
@@ -121,15 +122,15 @@ fn remove(disk: &dyn Disk, folder: &Path, file: &str) -> Result<(), SegmentError
     }
 }
 
-/// Ends a rewriting that a crash interrupted, to the one side or the other. `committed` is the number in the catalogue;
-/// nothing if there is no catalogue that could say. Returns the number of new segments that were abandoned.
+/// Completes or abandons a rewrite that a crash interrupted. `committed` is the number in the catalogue, or `None`
+/// without a catalogue. Returns the number of new segments that were abandoned.
 pub(crate) fn settle(disk: &dyn Disk, archive: &Path, committed: Option<u64>) -> Result<usize, SegmentError> {
     let folder = &archive.join(super::super::FOLDER);
     if !disk.exists(folder).context("look for", folder)? {
         return Ok(0);
     }
     if let Some(intent) = Intent::load(disk, folder)? {
-        // Without a catalogue the new ones count once an old one is gone.
+        // Without a catalogue the new segments count once an old one is gone.
         let has_lost = |old: &String| Ok(!disk.exists(&folder.join(old))?);
         let lost: io::Result<Vec<bool>> = intent.old.iter().map(has_lost).collect();
         let lost = lost.context("look for", folder)?;
@@ -139,7 +140,7 @@ pub(crate) fn settle(disk: &dyn Disk, archive: &Path, committed: Option<u64>) ->
     clear(disk, folder)
 }
 
-/// Takes away what was written and never meant to count; how many segments that was.
+/// Removes new segments that no intent covers; returns their number.
 pub(super) fn clear(disk: &dyn Disk, folder: &Path) -> Result<usize, SegmentError> {
     let entries = disk.list(folder).context("list", folder)?;
     let left = entries.iter().filter_map(|entry| SegmentName::parse_rewritten(&entry.name));
@@ -151,7 +152,7 @@ pub(super) fn clear(disk: &dyn Disk, folder: &Path) -> Result<usize, SegmentErro
     Ok(left.len())
 }
 
-/// Takes away what there is of a new segment.
+/// Removes the files of a new segment.
 pub(super) fn take_away(disk: &dyn Disk, folder: &Path, name: &SegmentName) -> Result<(), SegmentError> {
     let index = index::file_of(name.closed());
     remove(disk, folder, &format!("{index}.new"))?;

@@ -1,4 +1,4 @@
-//! One new segment: written, made durable, and compared with the old ones.
+//! Writes a new segment, makes it durable, and compares it with the old ones.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -28,20 +28,20 @@ use crate::backend::OpenMode;
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId};
 
-/// Bytes of records before compression, about, that are worked on at once.
+/// Approximate bytes of records before compression in one batch.
 const BATCH_BYTES: u64 = 16 << 20;
-/// Captures that are worked on at once.
+/// Maximum number of captures in one batch.
 const BATCH_CAPTURES: usize = 1024;
-/// The level for records that do not shrink: pictures and archives.
+/// Level for records that do not shrink, such as images and archives.
 const QUICK_LEVEL: i32 = 1;
-/// The level at which dictionaries are packed: on nine sites level 19 took a third of all time to save 1 % of the bytes.
+/// zstd level for packing dictionaries: on nine sites level 19 took a third of the total time to save 1 %.
 const DICTIONARY_LEVEL: i32 = 13;
-/// Bytes of a capture's records that are copied in memory; longer ones are packed again, piece by piece.
+/// Maximum bytes of a capture's records for copying in memory; longer ones are recompressed piece by piece.
 const COPIED_BYTES_MAX: u64 = 16 << 20;
-/// Of so many captures one is compressed for an estimate.
+/// One capture in this many is compressed for an estimate.
 const SAMPLED_ONE_IN: usize = 16;
 
-/// A new segment in the making.
+/// A new segment being written.
 pub(super) struct NewSegment<'a> {
     pub from: &'a Rewriter,
     pub options: &'a RewriteOptions,
@@ -49,13 +49,13 @@ pub(super) struct NewSegment<'a> {
     pub id: SegmentId,
 }
 
-/// A segment that was written.
+/// A new segment that is complete.
 pub(super) struct Written {
     pub info: SegmentInfo,
     pub moved: Vec<Moved>,
 }
 
-/// A capture that was written.
+/// A capture in a new segment.
 struct Copied {
     records: Stretch,
     main: Location,
@@ -63,7 +63,7 @@ struct Copied {
 }
 
 impl NewSegment<'_> {
-    /// Builds the dictionary that was chosen for a range of captures.
+    /// Builds the dictionary chosen for a range of captures.
     pub(super) fn dictionary(
         &self,
         plan: &Rewrite,
@@ -85,7 +85,7 @@ impl NewSegment<'_> {
         Dictionary::packed_at(DICTIONARY_LEVEL, &bases)
     }
 
-    /// Bytes that a range of captures would take, by a sample of them.
+    /// Estimates the bytes of a range of captures from a sample.
     pub(super) fn estimate(
         &self,
         plan: &Rewrite,
@@ -118,7 +118,7 @@ impl NewSegment<'_> {
         (0..self.options.threads.max(1)).map(|_| packers()).collect()
     }
 
-    /// Writes captures, which are in the order of appending, and proves that they are what they were.
+    /// Writes captures, given in append order, and verifies that they are unchanged.
     pub(super) fn write(
         &self,
         plan: &Rewrite,
@@ -167,7 +167,8 @@ impl NewSegment<'_> {
         Ok(active)
     }
 
-    /// Writes the record that describes the segment; once more within it, it says the number of the next capture.
+    /// Writes the record that describes the segment. Further ones within the segment state the number of the next
+    /// capture.
     fn describe(
         &self,
         active: &mut Active,
@@ -203,7 +204,7 @@ impl NewSegment<'_> {
         for (planned, (digest, packed)) in batch.iter().zip(self.pack(work, packers)?) {
             let jumps = active.info.captures > 0 && planned.number != active.info.captures_until;
             if jumps && self.codec == Codec::Gzip {
-                // gzip has no frames for numbers.
+                // gzip has no number frames.
                 let before = std::mem::replace(&mut active.info.captures_before, planned.number);
                 let described = self.describe(active, plan, packers);
                 active.info.captures_before = before;
@@ -219,7 +220,7 @@ impl NewSegment<'_> {
         Ok(())
     }
 
-    /// Reads captures that are not made, compresses them, and gives their digests.
+    /// Reads the captures that were not newly made, compresses all of them, and returns their digests.
     fn pack(
         &self,
         work: Vec<(Planned, Option<Records<'_>>)>,
@@ -242,11 +243,11 @@ impl NewSegment<'_> {
         on_threads(work, packers, &pack)
     }
 
-    /// The records that take the place of a capture's.
+    /// Makes the records that replace those of a capture.
     fn made(&self, planned: &Planned, author: &mut dyn Author) -> Result<Records<'static>, SegmentError> {
         let mut old = Records::read(&self.from.reader, planned.stretch, planned.main)?;
         let mut capture = old.capture(planned.stretch)?;
-        // What read the records does not know where they lie.
+        // The assembled capture does not know its offset.
         capture.main = Location { offset: planned.main, ..capture.main };
         let group = author.replacement(&capture)?;
         let encoder = &self.from.encoder;
@@ -256,7 +257,7 @@ impl NewSegment<'_> {
         Records::made(&blocks, main).context("read", folder)
     }
 
-    /// Ends the file, durably.
+    /// Completes the file and makes it durable.
     fn close(&self, active: &mut Active) -> Result<(), SegmentError> {
         let guard = self.from.guard;
         if let Some(dictionary) = active.dictionary.clone() {
@@ -269,7 +270,7 @@ impl NewSegment<'_> {
         active.file.sync().context("sync", &active.path)
     }
 
-    /// Reads everything back, compares it with what it was, and writes the index.
+    /// Reads everything back, compares it with the original, and writes the index.
     fn compare(
         &self,
         active: &mut Active,
@@ -304,7 +305,7 @@ impl NewSegment<'_> {
     }
 }
 
-/// Cuts captures into runs that are worked on at once.
+/// Splits captures into batches.
 fn batches(captures: &[Planned]) -> impl Iterator<Item = &[Planned]> {
     let mut rest = captures;
     std::iter::from_fn(move || {
@@ -320,7 +321,7 @@ fn batches(captures: &[Planned]) -> impl Iterator<Item = &[Planned]> {
     })
 }
 
-/// Does work on a thread for each context, and returns the results in order.
+/// Processes work on one thread per context, and returns the results in order.
 fn on_threads<W: Send, C: Send, D: Send>(
     work: Vec<W>,
     contexts: &mut [C],

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Three groups in a segment that was never closed: its name, its bytes, and where the groups end.
+/// Three groups in a segment that was never closed: its name, its bytes, and the ends of the groups.
 fn open_segment(codec: Codec) -> (String, Vec<u8>, Vec<u64>) {
     let archive = Archive::new(codec);
     let (mut segments, _) = archive.open();
@@ -43,7 +43,7 @@ fn a_flipped_byte_in_the_tail_costs_the_last_group_only() {
             archive.write(&name, &bytes);
             let (segments, recovered) = archive.open();
             let captures = replayed(&segments, Watermark::default());
-            // Not every bit says something about the content: then the checksum still holds.
+            // Not every bit affects the content; then the checksum still holds.
             assert!((2..=3).contains(&captures.len()), "byte {place}");
             for (number, capture) in (0..).zip(&captures) {
                 assert_eq!(capture.payload(), page(number, 60), "byte {place}");
@@ -126,7 +126,7 @@ fn what_was_appended_after_a_lost_capture_is_not_kept() {
     let (mut segments, _) = archive.open();
     let appended = append(&mut segments, (0..20).map(|number| hosted(number % 7, number, 40)));
     drop(segments);
-    // One byte of the twelfth goes: it and all after it were never synced.
+    // One byte of the twelfth group changes: that group and all later ones were never synced.
     let lost = appended[11].main;
     let entries = archive.files();
     let file = entries.iter().find(|name| name.contains(&format!("-{:05}-", lost.segment.0)));
@@ -155,7 +155,7 @@ fn damage_is_never_read_as_a_record() {
         let start = appended.main.offset as usize;
         for place in start..start + appended.main.length as usize {
             archive.disk.flip(&path, place, 0x10);
-            // A gzip head has bytes that say nothing about the content.
+            // A gzip head has bytes that do not affect the content.
             match segments.read(appended.main) {
                 Ok(record) => assert_eq!(record, right, "byte {place}"),
                 Err(SegmentError::Corrupted { segment: SegmentId(0), .. }) => {}
@@ -175,7 +175,7 @@ fn opening_does_not_put_what_a_segment_is_in_the_place_of_what_it_was() {
     let info = segments.list()[0].clone();
     segments.close().expect("close");
     let manifest = archive.read("manifest.sha256");
-    // A byte of a gzip head says nothing of the content.
+    // One byte of a gzip head does not affect the content.
     let mut damaged = archive.read(&info.name);
     damaged[4] ^= 1;
     archive.write(&info.name, &damaged);
@@ -194,7 +194,7 @@ fn opening_does_not_put_what_a_segment_is_in_the_place_of_what_it_was() {
         assert_eq!((found.sha256, found.index), (info.sha256, info.index), "without {lost:?}");
         assert_eq!(archive.read("manifest.sha256"), manifest, "without {lost:?}");
     }
-    // One wrong bit in the manifest of a sound segment is its own, whatever opens the archive.
+    // A wrong bit in the manifest does not affect a sound segment, whatever opens the archive.
     archive.write(&info.name, &{
         damaged[4] ^= 1;
         damaged

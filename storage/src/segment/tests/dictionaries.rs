@@ -1,4 +1,4 @@
-//! Dictionaries: what they save, when they are renewed, and how damage to them is made good.
+//! Dictionaries: what they save, when they are renewed, and how damage to them is repaired.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn versions_beside_their_base_cost_little_and_stand_alone() {
     append(&mut segments, [response(0, &page(0, 300))]);
     let early = segments.encoder().encode(response(3, &page(3, 300))).expect("encode");
     segments.rotate(dictionary(0..6)).expect("rotate");
-    // Encoded for the segment before, appended to this one.
+    // Encoded for the previous segment, appended to this one.
     let again = segments.append(&early).expect("append");
     assert!(
         u64::from(again.main.length) * 2 < early.packed_length(),
@@ -59,7 +59,7 @@ fn a_dictionary_beyond_repair_does_not_keep_the_archive_closed() {
 fn the_guard_asked_for_once_stays() {
     let mut archive = Archive::new(Codec::Zstd);
     let mut guards = Vec::new();
-    // Asked for; not asked for; the same when the summaries are lost; another one.
+    // Requested; not requested; the same with lost summaries; another one.
     for (asked, is_known) in
         [(Some(Guard::Copy), true), (None, true), (None, false), (Some(Guard::Parity), true)]
     {
@@ -127,7 +127,7 @@ fn a_segment_gives_way_when_a_dictionary_pays() {
         assert!(appended.iter().all(|appended| appended.main.length < 1000), "{appended:?}");
         assert_eq!(segments.rotate_due().expect("a good disk"), None);
     }
-    // Another process finds the versions again: it needs no more rounds than the first had.
+    // Another process recalls the versions: it needs no more rounds than the first had.
     segments.close().expect("close");
     let (mut segments, _) = archive.open();
     for _ in 0..rounds {
@@ -143,7 +143,7 @@ fn a_full_segment_hands_its_trained_dictionary_on_while_it_serves() {
     let mut archive = Archive::new(Codec::Zstd);
     archive.options.captures_max = 500;
     let (mut segments, _) = archive.open();
-    // Pages of a site that share their frame, each captured once; then those of a site with another frame.
+    // Pages of a site that share their template, each captured once; then those of a site with another template.
     let body = |number: u32, frame: u64| {
         [noise(frame, 10_000), b"text of its own ".repeat(800), number.to_le_bytes().to_vec()].concat()
     };
@@ -192,7 +192,7 @@ fn a_group_is_split_when_it_outgrows_its_dictionary() {
         number += 1;
         assert!(number < 200, "8.4 MB of pages were never split");
     }
-    // Every page has its base now, in one segment or the other.
+    // Every page now has its base, in one segment or the other.
     let appended = append(&mut segments, (0..21).map(group));
     assert!(appended.iter().all(|appended| appended.main.length < 20_000), "{appended:?}");
     assert_eq!(replayed(&segments, Watermarks::default()).len(), number as usize + 21);
@@ -217,7 +217,7 @@ fn a_dictionary_that_no_guard_can_save_is_made_again_of_earlier_segments() {
     let bytes = archive.read(&info.name);
     let first = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes")) as usize + 8;
     let parity = memchr::memmem::rfind(&bytes, &SKIPPABLE_PARITY.to_le_bytes()).expect("a guard");
-    // All of the dictionary is lost, and some of its parity.
+    // The whole dictionary is lost, and part of its parity.
     let wreck = |disk: &SimulatedDisk| {
         let mut wrecked = bytes.clone();
         wrecked[..first].fill(0x5a);
@@ -230,7 +230,7 @@ fn a_dictionary_that_no_guard_can_save_is_made_again_of_earlier_segments() {
         assert_eq!(reader.read(appended.main).expect("made again").payload(), page);
         assert_eq!(reader.metadata(appended.main).expect("made again").len(), 3);
     }
-    // Without the earlier segment there is nothing to make it of.
+    // Without the earlier segment it cannot be rebuilt.
     let earlier = segments.list().into_iter().next().expect("the first segment");
     archive.disk.remove(&Archive::path(&earlier.name)).expect("remove");
     let reader = SegmentReader::new(Arc::new(archive.disk.clone()), &PathBuf::from("/archive"));

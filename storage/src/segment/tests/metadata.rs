@@ -1,4 +1,4 @@
-//! What was noted about captures is the same, whichever way it is found.
+//! Metadata of captures is the same, whichever way it is found.
 
 use super::*;
 use crate::segment::metadata::AFTER_MAIN_BYTES;

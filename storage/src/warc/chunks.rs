@@ -1,12 +1,12 @@
-//! The chunked coding of a body that is not in memory as a whole.
+//! Removes the chunked coding from a body that is not completely in memory.
 
 use super::http::CHUNK_LINE_BYTES_MAX;
 
-/// Takes the chunks off a body that comes in pieces (RFC 9112 section 7.1), as [`dechunk`](super::dechunk) does of one in
-/// memory that begins with a chunk. Where they break the rules, the body ends.
+/// Decodes a chunked body that arrives in pieces (RFC 9112 section 7.1), like [`dechunk`](super::dechunk) for a body in
+/// memory that begins with a chunk. The body ends where the chunks break the rules.
 #[derive(Debug, Default)]
 pub struct Dechunker {
-    /// A line of which the end has not come.
+    /// A line that is still incomplete.
     line: Vec<u8>,
     state: State,
 }
@@ -15,14 +15,14 @@ pub struct Dechunker {
 enum State {
     #[default]
     SizeLine,
-    /// Bytes of the chunk still to come.
+    /// Bytes left of the chunk.
     Data(u64),
     DataEnd,
     Over,
 }
 
 impl Dechunker {
-    /// Takes the next piece of the body, and gives on what of it is data.
+    /// Processes the next piece of the body and passes its data to `take`.
     pub fn feed(&mut self, mut piece: &[u8], mut take: impl FnMut(&[u8])) {
         while !piece.is_empty() && self.state != State::Over {
             if let State::Data(left) = self.state {
@@ -52,7 +52,7 @@ impl Dechunker {
             return State::SizeLine;
         }
         let digits = self.line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        // The parser of numbers takes a sign too.
+        // The number parser would also accept a sign.
         let digits = Some(digits).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
         let size = digits
             .and_then(|digits| std::str::from_utf8(digits).ok())

@@ -1,4 +1,4 @@
-//! A WARC record's head: the version line and the named fields in their order, repeats kept.
+//! A WARC record's head: the version line and the named fields, in order and with repeats.
 
 use std::fmt;
 
@@ -11,32 +11,32 @@ use nom::multi::many0;
 use nom::sequence::{preceded, terminated};
 use nom::{IResult, Parser};
 
-/// What a record is (WARC/1.1 section 6).
+/// Type of a record (WARC/1.1 section 6).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecordType {
     /// Describes the records that follow.
     Warcinfo,
-    /// A complete answer of a scheme's protocol.
+    /// A complete response of a scheme's protocol.
     Response,
     /// Bytes without protocol information.
     Resource,
-    /// What was asked.
+    /// The request.
     Request,
-    /// What is known about another record.
+    /// Information about another record.
     Metadata,
-    /// A visit that found what an earlier one had found.
+    /// A repeated visit with the same content as an earlier one.
     Revisit,
     /// Another form of an earlier record's content.
     Conversion,
-    /// The next piece of a record that was too long for one file.
+    /// The next segment of a record that was too long for one file.
     Continuation,
-    /// A type that the standard does not know.
+    /// A type that is not in the standard.
     Other(String),
 }
 
 impl RecordType {
-    /// The value of `WARC-Type`.
+    /// Returns the value of `WARC-Type`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -78,9 +78,9 @@ impl fmt::Display for RecordType {
 /// A record's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What stands after `WARC/`, such as `1.1`.
+    /// The version after `WARC/`, such as `1.1`.
     pub version: String,
-    /// Names and values in file order. Values that are not UTF-8 are read as Latin-1, which loses nothing.
+    /// Names and values in file order. Values that are not UTF-8 are read as Latin-1, which is lossless.
     pub fields: Vec<(String, String)>,
 }
 
@@ -88,7 +88,7 @@ pub struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// The first line does not say `WARC/…`.
+    /// The first line does not start with `WARC/`.
     #[error("no WARC version line")]
     Version,
     /// No empty line ends the head.
@@ -97,10 +97,10 @@ pub enum HeaderError {
 }
 
 impl Header {
-    /// Reads a head and says how many bytes it takes, the empty line included.
+    /// Reads a head and returns its length, including the empty line.
     ///
-    /// Lines may end with LF alone; a line without a colon is skipped, and one that starts with a blank continues
-    /// the value before it (WARC/1.1 section 4).
+    /// Lines may end with LF alone. A line without a colon is skipped, and one that starts with a blank continues the
+    /// previous value (WARC/1.1 section 4).
     ///
     /// # Errors
     /// When there is no version line or no end.
@@ -112,13 +112,13 @@ impl Header {
         Ok((Self { version: text(version), fields }, input.len() - rest.len()))
     }
 
-    /// The first value of a field; names are compared without case.
+    /// Returns the first value of a field; names are compared case-insensitively.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// All values of a field in file order.
+    /// Returns all values of a field in file order.
     pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.fields
             .iter()
@@ -126,38 +126,38 @@ impl Header {
             .map(|(_, value)| value.as_str())
     }
 
-    /// `WARC-Type`; a record without one is of type `Other("")`.
+    /// Returns the type from `WARC-Type`; that of a record without one is `Other("")`.
     #[must_use]
     pub fn record_type(&self) -> RecordType {
         RecordType::from(self.get("WARC-Type").unwrap_or_default())
     }
 
-    /// `Content-Length` in bytes.
+    /// Returns `Content-Length` in bytes.
     #[must_use]
     pub fn content_length(&self) -> Option<u64> {
         self.get("Content-Length")?.trim().parse().ok()
     }
 
-    /// `WARC-Record-ID` without the angle brackets.
+    /// Returns `WARC-Record-ID` without the angle brackets.
     #[must_use]
     pub fn record_id(&self) -> Option<&str> {
         self.get("WARC-Record-ID").map(without_brackets)
     }
 
-    /// `WARC-Target-URI` without the angle brackets that WARC/1.0's grammar asked for.
+    /// Returns `WARC-Target-URI` without the angle brackets that WARC/1.0's grammar required.
     #[must_use]
     pub fn target_uri(&self) -> Option<&str> {
         self.get("WARC-Target-URI").map(without_brackets)
     }
 
-    /// URL and time of the capture that a revisit says it stands for; the time may be missing.
+    /// Returns URL and time of the capture that a revisit refers to; the time may be missing.
     #[must_use]
     pub fn refers_to(&self) -> Option<(&str, Option<DateTime<Utc>>)> {
         let url = self.get("WARC-Refers-To-Target-URI").map(without_brackets)?;
         Some((url, self.get("WARC-Refers-To-Date").and_then(parse_date)))
     }
 
-    /// `WARC-Date`; of a date that is shorter than a second its beginning.
+    /// Returns `WARC-Date`; for a date without seconds, the beginning of its period.
     #[must_use]
     pub fn date(&self) -> Option<DateTime<Utc>> {
         parse_date(self.get("WARC-Date")?)
@@ -165,7 +165,7 @@ impl Header {
 }
 
 impl fmt::Display for Header {
-    /// The head as bytes of a file, the empty line included.
+    /// Formats the head as in a file, including the empty line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "WARC/{}\r\n", self.version)?;
         for (name, value) in &self.fields {
@@ -175,15 +175,15 @@ impl fmt::Display for Header {
     }
 }
 
-/// A date as a record states it.
+/// A date as stated in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Date {
-    /// The time, or the beginning of what is meant: `2014-01` begins with the year.
+    /// The time, or the beginning of the period: `2014-01` begins with the year.
     pub time: DateTime<Utc>,
-    /// Whether it leaves out the second, or more.
+    /// Whether seconds or more are left out.
     pub is_partial: bool,
-    /// Whether it is written as WARC/1.1 has it (section 5.4 after W3C, "Date and Time Formats": in UTC, with a `Z` after a
-    /// time of day), down to the hour.
+    /// Whether it has a form of WARC/1.1 (section 5.4 after W3C, "Date and Time Formats": in UTC, with a `Z` after a
+    /// time of day), including times to the hour.
     pub is_standard: bool,
 }
 
@@ -223,7 +223,7 @@ impl Date {
     }
 }
 
-/// Whether a character may stand where a pattern has this one.
+/// Whether a character fits the pattern's character at its position.
 fn fits((found, pattern): (u8, u8)) -> bool {
     match pattern {
         b'0' => found.is_ascii_digit(),
@@ -232,7 +232,7 @@ fn fits((found, pattern): (u8, u8)) -> bool {
     }
 }
 
-/// The time of a date in whatever form, or the beginning of what it means.
+/// Returns the time of a date in any form, or the beginning of its period.
 pub(crate) fn parse_date(value: &str) -> Option<DateTime<Utc>> {
     Date::parse(value).map(|date| date.time)
 }
@@ -241,7 +241,7 @@ fn without_brackets(value: &str) -> &str {
     value.strip_prefix('<').and_then(|value| value.strip_suffix('>')).unwrap_or(value)
 }
 
-/// Bytes as text: UTF-8 if they are that, else Latin-1.
+/// Decodes bytes as UTF-8 if they are valid, otherwise as Latin-1.
 pub(crate) fn text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -249,13 +249,13 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     }
 }
 
-/// The lines of an `application/warc-fields` block: names and values in their order, names may repeat.
+/// Parses the fields of an `application/warc-fields` block; they stay in order, and names may repeat.
 #[must_use]
 pub fn parse_fields(content: &[u8]) -> Vec<(String, String)> {
     fields(content).collect()
 }
 
-/// The same one after the other: a line of two bytes is a field of fifty in memory.
+/// Like [`parse_fields`], but lazily: a line of two bytes becomes a field of fifty in memory.
 pub fn fields(content: &[u8]) -> impl Iterator<Item = (String, String)> {
     let lines = content.split(|byte| *byte == b'\n');
     lines.filter_map(|line| {
@@ -278,7 +278,7 @@ fn version(input: &[u8]) -> IResult<&[u8], &[u8]> {
     terminated(preceded(tag_no_case(&b"WARC/"[..]), digits), rest_of_line).parse(input)
 }
 
-/// One line that is not empty, with the lines that continue it; without its last line end.
+/// Parses a line that is not empty, with its continuation lines.
 fn logical_line(input: &[u8]) -> IResult<&[u8], &[u8]> {
     let text = |input| take_while(|byte| byte != b'\n').parse(input);
     let first = verify(text, |line: &[u8]| !line.is_empty() && line != b"\r");
@@ -294,7 +294,7 @@ fn field(line: &[u8]) -> Option<(String, String)> {
     Some((text(name.trim_ascii()), value))
 }
 
-/// A folded value on one line: every line end and the blanks around it become one blank.
+/// Unfolds a value onto one line: every line end with the blanks around it becomes one blank.
 fn unfold(value: &[u8]) -> Vec<u8> {
     let mut lines = value.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let mut unfolded = lines.next().unwrap_or_default().to_vec();

@@ -1,7 +1,7 @@
-//! HTTP messages as records hold them: the bytes that came over the wire, whatever they were.
+//! HTTP messages as records hold them: the bytes from the wire, whatever they were.
 //!
-//! Nothing here refuses a message. A head is read line by line (RFC 9112 with the leniency of its section 2.2), a
-//! body's chunks as far as they go. The *payload* of a record is the body without its transfer coding; content codings
+//! No message is refused. A head is read line by line (RFC 9112 with the leniency of its section 2.2), and a body's
+//! chunks as far as they are valid. The *payload* of a record is the body without its transfer coding; content codings
 //! such as gzip belong to the payload.
 
 use bytes::Bytes;
@@ -9,22 +9,21 @@ use bytes::Bytes;
 use super::HEAD_BYTES_MAX;
 use super::header::{Header, RecordType, text};
 
-/// Bytes of a media type that is counted as one. RFC 6838 allows each of its two names so many; the longest registered ones
-/// have 80 in all.
+/// Maximum bytes of a media type. RFC 6838 allows this many for each of its two names; the longest registered ones have
+/// 80 in total.
 pub const MEDIA_TYPE_BYTES_MAX: usize = 127;
 
 /// The head of an HTTP message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpHead {
-    /// The first line without its end: a status line or a request line.
+    /// The first line without its line end: a status line or a request line.
     pub first_line: String,
-    /// Names and values in their order; values that are not UTF-8 are read as Latin-1.
+    /// Names and values in order; values that are not UTF-8 are read as Latin-1.
     pub fields: Vec<(String, String)>,
 }
 
 impl HttpHead {
-    /// Reads a head; the empty line at its end may be missing. Of a head that is longer than [`HEAD_BYTES_MAX`] the
-    /// beginning is read.
+    /// Parses a head; the empty line at its end may be missing. Only the first [`HEAD_BYTES_MAX`] bytes are read.
     #[must_use]
     pub fn parse(head: &[u8]) -> Self {
         let head = head.get(..head.len().min(HEAD_BYTES_MAX)).unwrap_or_default();
@@ -37,7 +36,7 @@ impl HttpHead {
                 break;
             }
             if line.starts_with(b" ") || line.starts_with(b"\t") {
-                // RFC 9112 section 5.2: an obsolete fold is read as a blank.
+                // RFC 9112 section 5.2: an obsolete fold is replaced by a blank.
                 if let Some((_, value)) = fields.last_mut() {
                     value.push(' ');
                     value.push_str(&text(line.trim_ascii()));
@@ -50,7 +49,7 @@ impl HttpHead {
         Self { first_line, fields }
     }
 
-    /// The status code, if the first line is a status line: `HTTP/1.1 200 OK`, also of versions not yet invented.
+    /// Returns the status code if the first line is a status line such as `HTTP/1.1 200 OK`, of any version.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         let mut words = self.first_line.split_ascii_whitespace();
@@ -63,13 +62,14 @@ impl HttpHead {
         words.next()?.parse().ok().filter(|status| (100..1000).contains(status))
     }
 
-    /// The first value of a field; names are compared without case.
+    /// Returns the first value of a field; names are compared case-insensitively.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// The media type without parameters, in lower case; `None` when the message doesn't state one (see [`media_type`]).
+    /// Returns the media type without parameters, in lower case; `None` if the message states none (see
+    /// [`media_type`]).
     #[must_use]
     pub fn media_type(&self) -> Option<String> {
         media_type(self.get("Content-Type")?)
@@ -86,8 +86,8 @@ impl HttpHead {
     }
 }
 
-/// A media type without parameters, in lower case. `None` for what RFC 6838 (section 4.2) does not allow as one, and for
-/// more than [`MEDIA_TYPE_BYTES_MAX`] bytes.
+/// Returns a media type without parameters, in lower case. `None` if RFC 6838 (section 4.2) does not allow it, or if it
+/// is longer than [`MEDIA_TYPE_BYTES_MAX`].
 #[must_use]
 pub fn media_type(value: &str) -> Option<String> {
     let essence = value.split([';', ',']).next()?.trim();
@@ -100,7 +100,7 @@ pub fn media_type(value: &str) -> Option<String> {
     is_type.then(|| essence.to_ascii_lowercase())
 }
 
-/// Bytes up to and including the first line end that another one follows at once, and that.
+/// Returns the length up to and including the first pair of consecutive line ends.
 pub(super) fn empty_line(text: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'\n', text).find_map(|end| match text.get(end + 1..)? {
         [b'\n', ..] => Some(end + 2),
@@ -109,7 +109,7 @@ pub(super) fn empty_line(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// Bytes up to and including the first empty line, if there is one.
+/// Returns the length up to and including the first empty line, if there is one.
 pub(crate) fn head_length(message: &[u8]) -> Option<usize> {
     let mut start = 0;
     for newline in memchr::memchr_iter(b'\n', message) {
@@ -122,17 +122,17 @@ pub(crate) fn head_length(message: &[u8]) -> Option<usize> {
     None
 }
 
-/// Cuts a message into head (with the empty line) and body. Without an empty line all of it is head.
+/// Splits a message into head (with the empty line) and body. Without an empty line everything is head.
 #[must_use]
 pub fn split(message: &Bytes) -> (Bytes, Bytes) {
     let length = head_length(message).unwrap_or(message.len());
     (message.slice(..length), message.slice(length..))
 }
 
-/// A body without the chunked coding (RFC 9112 section 7.1).
+/// Removes the chunked coding from a body (RFC 9112 section 7.1).
 ///
-/// A body that does not start with a chunk was decoded by the tool that stored it, and is given back as it is. Where
-/// the chunks break off or break the rules, what came before counts; trailer fields are left out.
+/// A body that does not start with a chunk was decoded by the tool that stored it, and is returned unchanged. Where the
+/// chunks end early or break the rules, the data before that is returned; trailer fields are dropped.
 #[must_use]
 pub fn dechunk(body: &Bytes) -> Bytes {
     let Some((first, next)) = chunk(body, 0) else { return body.clone() };
@@ -155,13 +155,13 @@ pub fn dechunk(body: &Bytes) -> Bytes {
     single.map_or_else(|| Bytes::from(joined), |first| body.slice(first))
 }
 
-/// Whether a body begins with a chunk: many tools store bodies without their chunks under the head that announces them.
+/// Whether a body begins with a chunk: many tools store bodies decoded, with a head that still announces chunks.
 #[must_use]
 pub fn begins_with_chunk(body: &[u8]) -> bool {
     chunk(body, 0).is_some()
 }
 
-/// The chunk that starts at a position: where its data lie, and where the next one starts.
+/// Returns the range of the data of the chunk at a position, and the position of the next chunk.
 fn chunk(body: &[u8], start: usize) -> Option<(std::ops::Range<usize>, usize)> {
     let rest = body.get(start..)?;
     let line_length = memchr::memchr(b'\n', rest.get(..rest.len().min(CHUNK_LINE_BYTES_MAX))?)?;
@@ -178,17 +178,17 @@ fn chunk(body: &[u8], start: usize) -> Option<(std::ops::Range<usize>, usize)> {
     Some((data..end, end + line_end))
 }
 
-/// Bytes that a chunk's size and its extensions may take.
+/// Maximum bytes of a chunk's size and extensions.
 pub(super) const CHUNK_LINE_BYTES_MAX: usize = 4096;
 
-/// The content of a record without the HTTP head, if it is an HTTP message.
+/// Returns the content of a record, without the HTTP head if it is an HTTP message.
 pub(crate) fn body(header: &Header, content: &Bytes) -> Bytes {
     if is_http(header) { split(content).1 } else { content.clone() }
 }
 
-/// The payload of a record: what a browser would be given before content codings are removed.
+/// Returns the payload of a record: what a browser gets before it removes content codings.
 ///
-/// For an HTTP message that is its body without the transfer coding, for every other record the content as it stands.
+/// For an HTTP message that is the body without the transfer coding, for any other record the unchanged content.
 #[must_use]
 pub fn payload(header: &Header, content: &Bytes) -> Bytes {
     if !is_http(header) {
@@ -198,7 +198,7 @@ pub fn payload(header: &Header, content: &Bytes) -> Bytes {
     if HttpHead::parse(&head).is_chunked() { dechunk(&body) } else { body }
 }
 
-/// The head of a record's HTTP message; of any other record one that says its media type.
+/// Returns the head of a record's HTTP message; for any other record, a head that only states its media type.
 #[must_use]
 pub fn http_head(header: &Header, content: &Bytes) -> HttpHead {
     if is_http(header) {

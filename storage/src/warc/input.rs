@@ -1,8 +1,8 @@
-//! A buffered stream that knows how many bytes were taken from it.
+//! A buffered stream that counts the bytes taken from it.
 
 use std::io::{self, Read};
 
-/// Bytes asked from the stream at a time.
+/// Maximum bytes of one read from the stream.
 const BUFFER_BYTES: usize = 128 << 10;
 
 #[derive(Debug)]
@@ -15,27 +15,27 @@ pub(super) struct Input<R> {
 }
 
 impl<R: Read> Input<R> {
-    /// A stream whose first byte is said to lie at `offset`.
+    /// Wraps a stream whose first byte counts as being at `offset`.
     pub(super) fn new(source: R, offset: u64) -> Self {
         Self { source, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, offset }
     }
 
-    /// Where the next byte lies.
+    /// Returns the offset of the next byte.
     pub(super) fn position(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes that are there now.
+    /// Returns the bytes in the buffer.
     pub(super) fn buffered(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// At least one byte, unless the stream has ended.
+    /// Buffers at least one byte, unless the stream has ended.
     pub(super) fn fill(&mut self) -> io::Result<&[u8]> {
         self.fill_to(1)
     }
 
-    /// At least this many bytes, unless the stream ends before; not more than the buffer holds.
+    /// Buffers at least this many bytes, unless the stream ends first; at most the buffer's size.
     pub(super) fn fill_to(&mut self, count: usize) -> io::Result<&[u8]> {
         if self.end - self.start < count && self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -54,7 +54,7 @@ impl<R: Read> Input<R> {
         Ok(self.buffered())
     }
 
-    /// Takes bytes that are there.
+    /// Takes bytes from the buffer.
     pub(super) fn consume(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
         self.start += count;

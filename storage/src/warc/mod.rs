@@ -1,7 +1,7 @@
-//! WARC records (ISO 28500:2017): heads, the HTTP messages within, and a reader for files that anybody wrote.
+//! WARC records (ISO 28500:2017): heads, the HTTP messages within, and a reader for files written by any tool.
 //!
-//! Reading is tolerant and never panics: what cannot be read is reported with its offset, and reading continues after
-//! it. Writing is strict: `HeadWriter` can't produce a head that breaks the line structure.
+//! Reading is tolerant and never panics: unreadable bytes are reported with their offset, and reading continues after
+//! them. Writing is strict: `HeadWriter` cannot produce a head that breaks the line structure.
 //!
 //! ```
 //! use archive_storage::warc::RecordReader;
@@ -41,5 +41,5 @@ pub use unpack::{Packing, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};
 pub(crate) use unpack::{ZSTD_MAGIC, embedded_dictionary, skippable_frame};
 pub(crate) use write::{HeadWriter, RecordIds, WarcDate};
 
-/// Bytes that one record's head may take; a longer one is reported as broken.
+/// Maximum bytes of a record's head; a longer one is reported as broken.
 pub const HEAD_BYTES_MAX: usize = 1 << 20;

@@ -1,7 +1,7 @@
-//! Reads the records of a WARC file one after the other, from any tool.
+//! Reads the records of a WARC file, written by any tool, one by one.
 //!
-//! What is broken is reported once with its offset; reading then continues at the next place where a record can start: a
-//! line that says `WARC/`, or the next gzip member or zstd frame when the compressed bytes themselves are damaged.
+//! Damage is reported once with its offset. Reading then continues at the next place where a record can start: a line
+//! that starts with `WARC/`, or the next gzip member or zstd frame if the compressed bytes are damaged.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -17,37 +17,37 @@ use super::unpack::{Packing, Step, UnpackError, Unpacker};
 use super::{HEAD_BYTES_MAX, http};
 use crate::backend::{Disk, Spool};
 
-/// Bytes at the beginning of a content that stay in memory when the rest does not.
+/// Bytes at the beginning of a content that stay in memory when the rest is spooled.
 const BEGINNING_BYTES: usize = 1 << 20;
 
-/// Bytes of content that are written to a file at once.
+/// Bytes of content written to a file at once.
 const SPOOLED_AT_ONCE: usize = 1 << 20;
 
-/// Bytes of line ends after a record that still count as part of it.
+/// Bytes of line ends after a record that are counted as part of it.
 const LINE_ENDS_MAX: u64 = 4096;
 
-/// Bytes of unpacked content whose memory is kept for the next record.
+/// Buffer capacity that is kept for the next record.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// Iterates over the records of a stream.
 pub struct RecordReader<R> {
     unpacker: Unpacker<R>,
     limits: ReadLimits,
-    /// Unpacked bytes that are not yet forgotten; those before `start` are done with.
+    /// Unpacked bytes that are still buffered; those before `start` are consumed.
     unpacked: Vec<u8>,
     start: usize,
-    /// Unpacked bytes before `unpacked`.
+    /// Number of unpacked bytes before `unpacked`.
     base: u64,
     members: Members,
-    /// Where the search for the end of a head has come to, and the end it found, as unpacked positions: so that a stretch
-    /// without an empty line is searched once, however many heads seem to start in it.
+    /// Unpacked positions up to which the end of a head was searched for, and of the end found. So a stretch without an
+    /// empty line is searched once, however many heads seem to start in it.
     head_searched: u64,
     head_end: u64,
-    /// Bytes of a content to be skipped before the next record.
+    /// Bytes of content to skip before the next record.
     to_skip: u64,
-    /// Where contents go that are too long for memory.
+    /// Where contents that are too long for memory go.
     spools: Option<(Arc<dyn Disk>, PathBuf)>,
-    /// What stopped the unpacking; the bytes before it are still to be read.
+    /// Why unpacking stopped; the bytes before the damage are still to be read.
     damage: Option<String>,
     finished: bool,
 }
@@ -59,13 +59,13 @@ impl<R> std::fmt::Debug for RecordReader<R> {
 }
 
 impl<R: Read> RecordReader<R> {
-    /// Reads a file from its start; its compression is found out.
+    /// Reads a file from its start and detects its compression.
     #[must_use]
     pub fn new(source: R) -> Self {
         Self::with_unpacker(Unpacker::new(source))
     }
 
-    /// Reads a file from a record on that starts at `offset`; a zstd file's dictionary must be given.
+    /// Reads a file from the record at `offset`; the dictionary of a zstd file must be given.
     #[must_use]
     pub fn resumed(source: R, offset: u64, dictionary: Option<Vec<u8>>) -> Self {
         let mut reader = Self::with_unpacker(Unpacker::resumed(source, offset, dictionary));
@@ -90,7 +90,7 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    /// Sets what is taken of a record, and held in memory. To be called before the first record is read.
+    /// Sets the limits of a record's size and memory. Call it before the first record is read.
     #[must_use]
     pub fn with_limits(mut self, limits: ReadLimits) -> Self {
         self.limits = limits;
@@ -98,14 +98,14 @@ impl<R: Read> RecordReader<R> {
         self
     }
 
-    /// Lets contents that are too long for memory go to files without a name in a folder.
+    /// Writes contents that are too long for memory to unnamed files in a folder.
     #[must_use]
     pub fn with_spools(mut self, disk: Arc<dyn Disk>, folder: PathBuf) -> Self {
         self.spools = Some((disk, folder));
         self
     }
 
-    /// How the file is compressed.
+    /// Returns the compression of the file.
     ///
     /// # Errors
     /// When its first bytes cannot be read.
@@ -121,12 +121,12 @@ impl<R: Read> RecordReader<R> {
         self.unpacked.get(self.start..).unwrap_or_default()
     }
 
-    /// Unpacked bytes before the place where reading stands.
+    /// Returns the unpacked position of the next byte to read.
     fn here(&self) -> u64 {
         self.base + self.start as u64
     }
 
-    /// Unpacks a little more; `false` when the file ended or is damaged here.
+    /// Unpacks some more bytes; `false` if the file ended or is damaged here.
     fn more(&mut self) -> io::Result<bool> {
         if self.finished || self.damage.is_some() {
             return Ok(false);
@@ -160,7 +160,7 @@ impl<R: Read> RecordReader<R> {
         Ok(true)
     }
 
-    /// Passes over line ends, within and between members, so many bytes of them and a little more; `false` when nothing
+    /// Skips slightly more than `bytes_max` bytes of line ends at most, within and between members; `false` if nothing
     /// follows.
     fn skip_line_ends(&mut self, bytes_max: u64) -> io::Result<bool> {
         let end = self.here().saturating_add(bytes_max);
@@ -178,16 +178,16 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    /// Compressed bytes before the member (or, in a plain file, the byte) at an unpacked position.
+    /// Returns the offset of the member (or, in a plain file, the byte) at an unpacked position.
     fn offset_of(&self, position: u64) -> u64 {
         self.members.at(position).map_or(position, |(_, offset)| offset)
     }
 
-    /// Compressed bytes from one unpacked position, in a member that starts there at an offset, to another, if that is a
-    /// member's end.
+    /// Returns the compressed length between two unpacked positions; `first` is the member at `from`. 0 unless the
+    /// range starts with that member and ends with a member's end.
     fn length_between(&self, first: Option<(u64, u64)>, from: u64, to: u64) -> u64 {
         let Some((start, first_offset)) = first else { return to - from };
-        // Line ends may be in their own member after the record.
+        // Line ends after the record may be in a member of their own.
         match self.members.ended(to).filter(|(end, _)| *end > from) {
             Some((end, offset)) if start == from && self.only_line_ends(end, to) => offset - first_offset,
             _ => 0,
@@ -216,7 +216,7 @@ impl<R: Read> RecordReader<R> {
         }))
     }
 
-    /// Forgets what is done with. Bytes are moved only when at least as many are dropped.
+    /// Drops consumed bytes. Bytes are only moved if at least as many are dropped.
     fn forget(&mut self) {
         if self.start * 2 >= self.unpacked.len() {
             self.unpacked.drain(..self.start);
@@ -229,7 +229,7 @@ impl<R: Read> RecordReader<R> {
         self.members.forget_before(self.here());
     }
 
-    /// Leaves a damaged place: the bytes before it are given up.
+    /// Skips damage; the bytes before it are dropped.
     fn leave_damage(&mut self) -> io::Result<()> {
         self.start = self.unpacked.len();
         self.forget();
@@ -240,7 +240,7 @@ impl<R: Read> RecordReader<R> {
         Ok(())
     }
 
-    /// Goes to the next line that can start a record, at least one byte on.
+    /// Advances, by at least one byte, to the next place where a record can start.
     fn resynchronise(&mut self) -> io::Result<()> {
         let is_zstd = self.unpacker.packing().ok() == Some(Packing::Zstd);
         let mut searched = 0;
@@ -249,7 +249,7 @@ impl<R: Read> RecordReader<R> {
             let from = rest.get(searched..).unwrap_or_default();
             if let Some(found) = memchr::memmem::find(from, b"WARC/") {
                 let found = searched + found;
-                // A zstd frame holds no more than one record: what looks like one within is somebody's content.
+                // A zstd frame has at most one record, so a `WARC/` line within one is content.
                 let at_line_start = !is_zstd && found > 0 && rest.get(found - 1) == Some(&b'\n');
                 let position = self.here() + found as u64;
                 let at_member_start = self.members.at(position).is_some_and(|(from, _)| from == position);
@@ -262,7 +262,7 @@ impl<R: Read> RecordReader<R> {
             }
             searched = rest.len().saturating_sub(4);
             if searched > HEAD_BYTES_MAX {
-                // Keep one byte more, so that a line end before the signature is still seen.
+                // Keeps one more byte, so that a line end before the signature is still seen.
                 self.start += searched - 1;
                 searched = 1;
                 self.forget();
@@ -294,11 +294,11 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    /// Bytes of the head that starts here, its empty line included, as far as they are unpacked.
+    /// Returns the length of the head that starts here, including its empty line, as far as it is unpacked.
     fn head_length(&mut self) -> Option<usize> {
         let here = self.here();
         if self.head_end <= here {
-            // The last bytes searched may be the beginning of an empty line.
+            // The last bytes searched may be the start of an empty line.
             let from = self.head_searched.saturating_sub(2).max(here);
             let rest = self.rest().get((from - here) as usize..).unwrap_or_default();
             match http::empty_line(rest) {
@@ -316,8 +316,8 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    /// Waits for so many bytes of a content that starts and ends at these positions; says how many there are and why not
-    /// more. A gzip member that starts within and starts its own record shows that the content is shorter than stated.
+    /// Unpacks this many bytes of the content at the positions `within`; otherwise returns how many there are, and why.
+    /// A gzip member that starts within the content and starts a record shows that the content is shorter than stated.
     fn read_content(
         &mut self,
         length: usize,
@@ -346,7 +346,8 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    /// Takes the content of this many bytes: its beginning, or all of it, the rest, and why not more is there.
+    /// Takes a content of this many bytes. Returns all of it, or its beginning and the spooled rest, and why bytes are
+    /// missing.
     fn take_content(&mut self, length: u64) -> io::Result<(Bytes, Option<Spool>, Option<String>)> {
         let within = self.here()..self.here().saturating_add(length);
         let mut rest = match &self.spools {
@@ -376,7 +377,7 @@ impl<R: Read> RecordReader<R> {
         Ok((beginning, rest, missing.map(|(_, why)| why)))
     }
 
-    /// Passes over the content of a record that was not taken.
+    /// Skips the content of a record that was not taken.
     fn skip_content(&mut self) -> io::Result<()> {
         let mut left = std::mem::take(&mut self.to_skip);
         loop {
@@ -409,7 +410,7 @@ impl<R: Read> RecordReader<R> {
         };
         let Some(length) = header.content_length() else {
             let error = self.broken(start, "the record has no Content-Length", Some(header), Bytes::new());
-            // Its lines were read as one head; the last of its line ends may stand before a record.
+            // Its lines were parsed as one head; the last line end may be just before a record.
             self.start += head_length - 1;
             self.resynchronise()?;
             return Err(error);
@@ -437,7 +438,7 @@ impl<R: Read> RecordReader<R> {
         self.skip_line_ends(LINE_ENDS_MAX)?;
         let is_unfinished = self.members.unfinished().is_some_and(|(from, _)| from < self.here());
         if let Some(what) = self.damage.clone().filter(|_| is_unfinished) {
-            // The bytes are all there, but not the checksum that vouches for them.
+            // All bytes are there, but not the checksum that confirms them.
             self.leave_damage()?;
             return Err(broken(what, content));
         }

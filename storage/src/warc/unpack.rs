@@ -1,4 +1,4 @@
-//! Takes the compression off a WARC file and says where its members lie.
+//! Decompresses a WARC file and reports where its members are.
 //!
 //! A member is a gzip member (RFC 1952) or a zstd frame (RFC 8878); a plain file has none. A zstd file may start with
 //! its dictionary in a skippable frame, itself compressed or not (IIPC, "Zstandard compression for WARC files 1.0").
@@ -11,26 +11,26 @@ use zstd::zstd_safe::{self, DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::input::Input;
 
-/// How a WARC file is compressed.
+/// Compression of a WARC file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Not at all.
+    /// Not compressed.
     Plain,
-    /// gzip, as ISO 28500 annex D has it.
+    /// gzip, as in ISO 28500 annex D.
     Gzip,
-    /// zstd, as the IIPC proposal has it.
+    /// zstd, as in the IIPC proposal.
     Zstd,
 }
 
 /// First bytes of a zstd frame.
 pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// First bytes of a gzip member that is deflated.
+/// First bytes of a deflated gzip member.
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
-/// The lowest of the 16 numbers that start a skippable frame (RFC 8878 section 3.1.2).
+/// Lowest of the 16 magic numbers of skippable frames (RFC 8878 section 3.1.2).
 pub const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
 /// The skippable frame at a file's start that holds its dictionary.
 pub const SKIPPABLE_DICTIONARY: u32 = 0x184d_2a5d;
-/// Bytes of a dictionary, packed or not, that are still read. Twice what the proposal obliges readers to.
+/// Maximum bytes of a dictionary, packed or not, that is accepted: twice what the proposal requires of readers.
 const DICTIONARY_READ_BYTES_MAX: usize = 16 << 20;
 /// Bytes unpacked at a time.
 const STEP_BYTES: usize = 32 << 10;
@@ -52,7 +52,7 @@ fn skippable_number(start: &[u8]) -> Option<u32> {
     (number & 0xffff_fff0 == SKIPPABLE_MAGIC).then_some(number)
 }
 
-/// A skippable frame around some bytes, of which there must be less than 4 GiB.
+/// Wraps less than 4 GiB in a skippable frame.
 pub(crate) fn skippable_frame(number: u32, content: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(content.len() + 8);
     frame.extend_from_slice(&number.to_le_bytes());
@@ -61,12 +61,12 @@ pub(crate) fn skippable_frame(number: u32, content: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The dictionary that a skippable frame's content stands for: the content itself or what it unpacks to.
+/// Returns the dictionary in a skippable frame's content: the content itself or what it unpacks to.
 pub(crate) fn embedded_dictionary(content: &[u8]) -> Result<Vec<u8>, String> {
     if !content.starts_with(&ZSTD_MAGIC) {
         return Ok(content.to_vec());
     }
-    // The capacity bounds what a hostile frame can make of itself.
+    // The capacity limits the output of a hostile frame.
     let mut dictionary = Vec::with_capacity(match zstd_safe::get_frame_content_size(content) {
         Ok(Some(size)) if size <= DICTIONARY_READ_BYTES_MAX as u64 => size as usize,
         _ => DICTIONARY_READ_BYTES_MAX,
@@ -77,10 +77,10 @@ pub(crate) fn embedded_dictionary(content: &[u8]) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What one step of unpacking came to.
+/// Result of one step of unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Some bytes, perhaps none, were put out.
+    /// Some bytes, perhaps none, were appended.
     Data,
     /// A member starts at this offset.
     Start(u64),
@@ -93,7 +93,7 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) enum UnpackError {
     Io(io::Error),
-    /// The bytes are not what they should be; [`Unpacker::resume`] continues after them.
+    /// The bytes are damaged; [`Unpacker::resume`] continues after them.
     Corrupt(String),
 }
 
@@ -107,18 +107,18 @@ pub(super) struct Unpacker<R> {
     input: Input<R>,
     codec: Codec,
     inside: bool,
-    /// Where the member starts that is or was unpacked last.
+    /// Start of the current or last member.
     member_start: u64,
     at_file_start: bool,
-    /// The binary logarithm of the window that a zstd frame may need.
+    /// log2 of the largest window that a zstd frame may need.
     window_log_max: u32,
 }
 
-/// Bytes of window that zstd accepts: at least 2^10, at most 2^27 where more was not asked for.
+/// log2 of the window limits that zstd accepts: at least 2^10 bytes, at most 2^27 by default.
 const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=27;
 
-/// A decompressor of gzip members and a place for what it puts out: into a vector it would clear all the room there is
-/// before every step, which took a third of an import's time.
+/// A gzip decompressor and its output buffer. Given a vector, it would clear all the spare capacity before every step,
+/// which took a third of an import's time.
 struct Inflater {
     member: Decompress,
     output: [u8; STEP_BYTES],
@@ -145,7 +145,7 @@ impl<R: Read> Unpacker<R> {
         }
     }
 
-    /// Unpacks a file from a member on that starts at `offset`.
+    /// Unpacks a file from the member at `offset`.
     pub(super) fn resumed(source: R, offset: u64, dictionary: Option<Vec<u8>>) -> Self {
         let codec = Codec::Unknown(dictionary);
         Self {
@@ -158,7 +158,7 @@ impl<R: Read> Unpacker<R> {
         }
     }
 
-    /// Limits the window that a zstd frame may need; to be called before anything is unpacked.
+    /// Limits the window that a zstd frame may need; call it before anything is unpacked.
     pub(super) fn limit_window(&mut self, bytes: u64) {
         self.window_log_max = bytes.max(1).ilog2().clamp(*WINDOW_LOGS.start(), *WINDOW_LOGS.end());
     }
@@ -202,7 +202,7 @@ impl<R: Read> Unpacker<R> {
         Ok(())
     }
 
-    /// Unpacks a little and appends it to `output`.
+    /// Unpacks some bytes and appends them to `output`.
     pub(super) fn step(&mut self, output: &mut Vec<u8>) -> Result<Step, UnpackError> {
         self.detect()?;
         let at_file_start = std::mem::replace(&mut self.at_file_start, false);
@@ -221,18 +221,18 @@ impl<R: Read> Unpacker<R> {
         }
     }
 
-    /// Goes on at the next place that looks like a member's start; `false` when there is none.
+    /// Continues at the next place that looks like a member's start; `false` if there is none.
     pub(super) fn resume(&mut self) -> io::Result<bool> {
         let magic: &[u8] = match &mut self.codec {
             Codec::Unknown(_) | Codec::Plain => return Ok(false),
             Codec::Gzip(_) => &GZIP_MAGIC,
             Codec::Zstd(context) => {
-                // Resetting a session cannot fail.
+                // Resetting the session cannot fail.
                 let _ = context.reset(zstd_safe::ResetDirective::SessionOnly);
                 &ZSTD_MAGIC
             }
         };
-        // A member that failed at once, or a place where none starts, must not be found again.
+        // A member that failed immediately, or a place where none starts, must not be found again.
         if !std::mem::replace(&mut self.inside, false) || self.input.position() == self.member_start {
             self.input.fill()?;
             self.input.consume(1);

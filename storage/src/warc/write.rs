@@ -1,4 +1,4 @@
-//! Writing record heads, and the identifiers of records.
+//! Writes record heads and generates record ids.
 
 use std::fmt::{self, Write as _};
 use std::hash::{BuildHasher, RandomState};
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chrono::{DateTime, Datelike, Timelike, Utc};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The digits of identifiers.
+/// Hexadecimal digits of ids.
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Builds one record's head. A line break within a value becomes a blank, so that no value can start a new field.
+/// Builds a record's head. A line break within a value becomes a blank, so that no value can start a new field.
 #[derive(Debug)]
 pub(crate) struct HeadWriter {
     text: String,
 }
 
 impl HeadWriter {
-    /// Starts a WARC/1.1 head with the four mandatory fields but `Content-Length`.
+    /// Starts a WARC/1.1 head with the mandatory fields except `Content-Length`.
     pub(crate) fn new(record_type: &str, id: &str, date: impl fmt::Display) -> Self {
         let mut head = Self { text: String::with_capacity(768) };
         head.text.push_str("WARC/1.1\r\n");
@@ -45,7 +45,7 @@ impl HeadWriter {
         self.field(name, WarcDate(date));
     }
 
-    /// Ends the head of a block of this many bytes.
+    /// Ends the head, for a block of this many bytes.
     pub(crate) fn finish(mut self, content_length: u64) -> String {
         self.field("Content-Length", content_length);
         self.text.push_str("\r\n");
@@ -53,18 +53,18 @@ impl HeadWriter {
     }
 }
 
-/// A date as WARC/1.1 writes it: UTC, with microseconds if there are any.
+/// A date in the format of WARC/1.1: UTC, with microseconds unless they are 0.
 pub(crate) struct WarcDate(pub(crate) DateTime<Utc>);
 
 impl fmt::Display for WarcDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (time, microseconds) = (&self.0, self.0.nanosecond() / 1000);
         if !(0..=9999).contains(&time.year()) || microseconds >= 1_000_000 {
-            // Years of another length and leap seconds: whatever the crate makes of them.
+            // Years of other lengths and leap seconds: use the formatter of the crate.
             let format = if microseconds == 0 { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S%.6fZ" };
             return time.format(format).fmt(f);
         }
-        // Three records a capture say when, and interpreting a format takes longer than all else in a head.
+        // Each capture has three records with dates, and interpreting a format takes longer than the rest of a head.
         let mut text = *b"0000-00-00T00:00:00.000000Z";
         let year = time.year().unsigned_abs();
         put(&mut text[..4], year);
@@ -82,7 +82,7 @@ impl fmt::Display for WarcDate {
     }
 }
 
-/// Writes a number in decimal digits that fill the place.
+/// Writes a number in decimal digits that fill `place`.
 fn put(place: &mut [u8], mut value: u32) {
     for digit in place.iter_mut().rev() {
         *digit = b'0' + (value % 10) as u8;
@@ -90,15 +90,15 @@ fn put(place: &mut [u8], mut value: u32) {
     }
 }
 
-/// Text of digits and marks.
+/// Converts ASCII bytes to text.
 fn ascii(text: &[u8]) -> &str {
     std::str::from_utf8(text).unwrap_or_default()
 }
 
-/// Makes `urn:uuid` identifiers of version 4 (RFC 9562 section 5.4).
+/// Generates `urn:uuid` ids of version 4 (RFC 9562 section 5.4).
 ///
-/// The bits come from SipHash with keys of the operating system over a counter: no two records of one process share an
-/// identifier but by the chance that any two random ones do.
+/// The bits are SipHash, with keys from the operating system, of a counter. Two records of one process share an id only
+/// with the probability of two random ids.
 #[derive(Debug)]
 pub(crate) struct RecordIds {
     keys: [u64; 2],
@@ -107,7 +107,7 @@ pub(crate) struct RecordIds {
 }
 
 impl RecordIds {
-    /// Identifiers that never come again.
+    /// Creates a generator of ids that never repeat.
     pub(crate) fn random() -> Self {
         Self {
             keys: [0; 2],
@@ -116,12 +116,12 @@ impl RecordIds {
         }
     }
 
-    /// The same identifiers for the same seed: for tests that must be repeatable.
+    /// Creates a generator with the same ids for the same seed, for repeatable tests.
     pub(crate) fn seeded(seed: u64) -> Self {
         Self { keys: [seed, !seed], random: None, counter: AtomicU64::new(0) }
     }
 
-    /// The next one.
+    /// Returns the next id.
     pub(crate) fn next(&self) -> String {
         let count = self.counter.fetch_add(1, Ordering::Relaxed);
         let [high, low] = match &self.random {

@@ -1,12 +1,12 @@
-//! The few file operations that everything else in this crate goes through.
+//! The few file operations that the rest of this crate uses.
 //!
-//! Nothing outside this module touches the file system, so that a test can put a [`Disk`] of its own underneath and
-//! make it lose, tear and refuse what a real one may lose, tear and refuse. The contract both sides keep:
+//! Nothing outside this module touches the file system, so a test can substitute its own [`Disk`] that loses, tears and
+//! refuses whatever a real one may. The contract:
 //!
-//! * a write is visible to later reads at once, but survives a crash only after [`DiskFile::sync`] returned `Ok`;
-//! * a file's name (created, renamed, removed) survives a crash only after [`Disk::sync_dir`] of its folder;
-//! * after a failed [`DiskFile::sync`] nothing is known about the bytes written since the last good one: the caller
-//!   gives the file up (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
+//! * A write is visible to later reads immediately, but survives a crash only after [`DiskFile::sync`] returned `Ok`.
+//! * A change of a file's name (create, rename, remove) survives a crash only after [`Disk::sync_dir`] of its folder.
+//! * After a failed [`DiskFile::sync`] nothing is known about the bytes written since the last successful one: the
+//!   caller gives up the file (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
 
 mod real;
 mod simulated;
@@ -28,27 +28,27 @@ pub enum OpenMode {
     Read,
     /// Reading and writing; the file must exist.
     Write,
-    /// Reading and writing; an empty file is created when there is none.
+    /// Reading and writing; an empty file is created if there is none.
     Create,
-    /// Reading and writing; fails with [`io::ErrorKind::AlreadyExists`] when there is one.
+    /// Reading and writing; fails with [`io::ErrorKind::AlreadyExists`] if the file exists.
     CreateNew,
 }
 
-/// What [`Disk::list`] says of one name in a folder.
+/// An entry of a folder, as returned by [`Disk::list`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirEntry {
-    /// The name without its folder; names that are not UTF-8 are left out of the list.
+    /// The name without its folder; [`Disk::list`] leaves out names that are not UTF-8.
     pub name: String,
-    /// Bytes of a file; 0 for a folder.
+    /// Size of a file in bytes; 0 for a folder.
     pub length: u64,
     /// Whether it is a folder.
     pub is_folder: bool,
 }
 
-/// Who else may hold a lock on the same file.
+/// Kind of a lock: who else may lock the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// Other shared holders.
+    /// Other holders of shared locks.
     Shared,
     /// Nobody.
     Exclusive,
@@ -58,54 +58,54 @@ pub enum Lock {
 pub trait Disk: Send + Sync + Debug {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
-    /// Gives a file another name, replacing the file that had it. Atomic; durable after [`Disk::sync_dir`].
+    /// Renames a file and replaces any file with the new name. Atomic; durable after [`Disk::sync_dir`].
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file. Durable after [`Disk::sync_dir`].
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// What a folder holds, sorted by name.
+    /// Lists the entries of a folder, sorted by name.
     fn list(&self, folder: &Path) -> io::Result<Vec<DirEntry>>;
-    /// Whether there is a file or folder of this name.
+    /// Whether a file or folder with this name exists.
     fn exists(&self, path: &Path) -> io::Result<bool>;
-    /// Whether this is a link to a folder. A disk without links has none.
+    /// Whether this is a link to a folder; false on a disk without links.
     fn is_linked_folder(&self, _path: &Path) -> bool {
         false
     }
-    /// Makes a folder and those above it; one that exists is fine.
+    /// Creates a folder and its parents, unless they exist.
     fn create_dir_all(&self, folder: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, folder: &Path) -> io::Result<()>;
-    /// Bytes that may still be written below this path.
+    /// Returns the free bytes at this path.
     fn free_bytes(&self, path: &Path) -> io::Result<u64>;
 }
 
-/// An open file, shared between threads; no position of its own.
+/// An open file, shared between threads; it has no position.
 pub trait DiskFile: Send + Sync + Debug {
-    /// Reads at an offset; fewer bytes than asked for are possible, 0 only at the end of the file.
+    /// Reads at an offset; may return fewer bytes than requested, but 0 only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes the whole buffer at an offset. After an error any part of it may have been written.
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
-    /// Bytes in the file.
+    /// Returns the size of the file in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// Whether the file has no bytes.
+    /// Whether the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Cuts the file, or fills it up with zeros.
+    /// Truncates the file, or extends it with zeros.
     fn set_len(&self, length: u64) -> io::Result<()>;
     /// Makes all bytes written so far, and the length, durable.
     fn sync(&self) -> io::Result<()>;
-    /// Takes an advisory lock, waiting for it. It ends with the last handle on this open file.
+    /// Takes an advisory lock, blocking until it is free. It ends with the last handle of this open file.
     fn lock(&self, lock: Lock) -> io::Result<()>;
     /// Takes an advisory lock; `false` if another process holds it.
     fn try_lock(&self, lock: Lock) -> io::Result<bool>;
-    /// Gives the lock back.
+    /// Releases the lock.
     fn unlock(&self) -> io::Result<()>;
 }
 
 /// Fills the whole buffer from an offset on.
 ///
 /// # Errors
-/// [`io::ErrorKind::UnexpectedEof`] when the file ends before.
+/// [`io::ErrorKind::UnexpectedEof`] if the file ends first.
 pub fn read_exact_at(file: &dyn DiskFile, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {
         match file.read_at(buffer, offset) {
@@ -121,10 +121,10 @@ pub fn read_exact_at(file: &dyn DiskFile, mut buffer: &mut [u8], mut offset: u64
     Ok(())
 }
 
-/// The bytes of a whole file.
+/// Reads a whole file.
 ///
 /// # Errors
-/// What opening and reading report.
+/// Those of opening and reading.
 pub fn read_file(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
     let file = disk.open(path, OpenMode::Read)?;
     let length = usize::try_from(file.len()?).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
@@ -133,12 +133,12 @@ pub fn read_file(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Puts a whole file in place, durably: after a crash either the old or the new one is there, never a mixture.
+/// Replaces a whole file durably: after a crash either the old or the new one is there, never a mixture.
 ///
-/// The bytes go to `PATH.new` first, so two writers of one path must not run at once.
+/// The bytes first go to `PATH.new`, so only one writer of a path may run at a time.
 ///
 /// # Errors
-/// What writing, syncing and renaming report; the old file is then still there.
+/// Those of writing, syncing and renaming; the old file is then still there.
 pub fn replace_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
     name.push(".new");
@@ -159,7 +159,7 @@ pub struct FileReader {
 }
 
 impl FileReader {
-    /// Starts at an offset.
+    /// Starts reading at an offset.
     #[must_use]
     pub fn new(file: Arc<dyn DiskFile>, offset: u64) -> Self {
         Self { file, offset }

@@ -1,4 +1,4 @@
-//! The disk of the machine, by the standard library.
+//! The machine's disk, using the standard library.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -18,11 +18,11 @@ pub struct RealDisk;
 #[derive(Debug)]
 struct RealFile(File);
 
-/// Opens a file of an archive, which may come from a stranger: only a regular file, because a pipe would wait for ever and a
-/// device has no end, and for writing no link, because it may lead out of the archive.
+/// Opens a file of an untrusted archive. Accepts only regular files, because a pipe would block forever and a device
+/// has no end; for writing, no links, because they may lead out of the archive.
 ///
 /// # Errors
-/// What the system reports, and when it is no such file.
+/// Those of the system, and when it is no such file.
 pub fn open_regular(path: &Path, mode: OpenMode) -> io::Result<File> {
     let writes = mode != OpenMode::Read;
     let flags = if writes { OFlags::NONBLOCK | OFlags::NOFOLLOW } else { OFlags::NONBLOCK };
@@ -58,7 +58,7 @@ impl Disk for RealDisk {
             let Ok(name) = entry.file_name().into_string() else { continue };
             let metadata = match entry.metadata() {
                 Ok(metadata) => metadata,
-                // Removed by another process between the two calls.
+                // Another process removed it between the two calls.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
@@ -82,7 +82,7 @@ impl Disk for RealDisk {
     }
 
     fn sync_dir(&self, folder: &Path) -> io::Result<()> {
-        // A relative name without a folder lies in the current one.
+        // A relative name without a folder is in the current folder.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         File::open(folder)?.sync_all()
     }
@@ -111,7 +111,7 @@ impl DiskFile for RealFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // fdatasync also writes the metadata that reading back needs, the length among it.
+        // fdatasync also writes the metadata needed for reading the data back, including the length.
         self.0.sync_data()
     }
 

@@ -1,15 +1,15 @@
-//! A disk in memory that behaves as badly as a real one may, and always the same way for the same seed.
+//! An in-memory disk that behaves as badly as a real one may, and always the same way for the same seed.
 //!
-//! What the simulation takes from real disks and file systems:
+//! Behavior of real disks and file systems that it simulates:
 //!
-//! * unsynced writes may be lost, may reach the disk in any order, and may do so by halves: each 512-byte sector of each
-//!   write on its own ([`SimulatedDisk::crash`]);
-//! * a file that grew without a sync may have its new length but zeros or nothing of its new bytes;
-//! * names become durable in the order in which they were changed, as with a journalling file system, but no earlier
-//!   than their folder is synced, for sure not;
-//! * after a failed sync the unsynced bytes can be read, but will never reach the disk, and the next sync succeeds
-//!   (Rebello et al., USENIX ATC 2020);
-//! * reads may return fewer bytes than asked for, and any operation may fail.
+//! * Unsynced writes may be lost, may reach the disk in any order, and may do so in part: each 512-byte sector of each
+//!   write on its own ([`SimulatedDisk::crash`]).
+//! * A file that grew without a sync may have its new length, but zeros or none of its new bytes.
+//! * Name changes become durable in the order in which they were made, as with a journalling file system; until their
+//!   folder is synced, a crash may lose the latest ones.
+//! * After a failed sync the unsynced bytes can be read, but never reach the disk, and the next sync succeeds (Rebello
+//!   et al., USENIX ATC 2020).
+//! * Reads may return fewer bytes than requested, and any operation may fail.
 
 mod files;
 #[cfg(test)]
@@ -25,22 +25,22 @@ use fastrand::Rng;
 /// The unit in which writes are torn.
 const SECTOR_BYTES: usize = 512;
 
-/// What goes wrong besides a crash. The default is nothing.
+/// Faults besides a crash. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Bytes that all files together may have; a write beyond is carried out in part and fails.
+    /// Total capacity of all files in bytes; a write beyond it is partly carried out and fails.
     pub capacity: Option<u64>,
-    /// Of so many writes one fails after a part of it; 0 is never.
+    /// One in this many writes fails after a part of it; 0 means none.
     pub failing_write_one_in: u32,
-    /// Of so many syncs one fails; 0 is never.
+    /// One in this many syncs fails; 0 means none.
     pub failing_sync_one_in: u32,
-    /// Of so many reads one fails; 0 is never.
+    /// One in this many reads fails; 0 means none.
     pub failing_read_one_in: u32,
-    /// Whether reads may return fewer bytes than there are.
+    /// Whether reads may return fewer bytes than available.
     pub short_reads: bool,
 }
 
-/// A change of a file's content that no sync has made durable.
+/// A change of a file's content that is not yet synced.
 #[derive(Clone, Debug)]
 enum Change {
     Write { offset: usize, bytes: Vec<u8> },
@@ -49,11 +49,11 @@ enum Change {
 
 #[derive(Clone, Debug, Default)]
 struct Inode {
-    /// What reads see.
+    /// Content that reads see.
     live: Vec<u8>,
-    /// What is on the disk for sure.
+    /// Content that is certainly on the disk.
     durable: Vec<u8>,
-    /// What may have reached it since.
+    /// Later changes that may have reached the disk.
     pending: Vec<Change>,
     shared_locks: u32,
     is_locked: bool,
@@ -78,13 +78,13 @@ struct State {
     power_fails_at: Option<u64>,
 }
 
-/// A disk in memory. Clones are the same disk.
+/// An in-memory disk. Clones share it.
 #[derive(Clone, Debug)]
 pub struct SimulatedDisk {
     state: Arc<Mutex<State>>,
 }
 
-/// True once in `count` times; never for 0.
+/// Returns true once in `count` times on average; never for 0.
 fn one_in(random: &mut Rng, count: u32) -> bool {
     count > 0 && random.u32(..count) == 0
 }
@@ -94,7 +94,7 @@ fn power_is_off() -> io::Error {
 }
 
 impl State {
-    /// Counts a changing operation; `Err` when the power fails with it or has failed before.
+    /// Counts a changing operation; fails if the power fails during it or has failed before.
     fn operate(&mut self) -> io::Result<()> {
         if self.power_fails_at.is_some_and(|last| self.operations >= last) {
             return Err(power_is_off());
@@ -130,10 +130,10 @@ impl State {
         self.faults.capacity.map_or(1 << 40, |capacity| capacity.saturating_sub(used))
     }
 
-    /// What is left of a file when the power fails now.
+    /// Returns the content of a file that survives a power failure now.
     fn image_after_crash(random: &mut Rng, inode: &Inode) -> Vec<u8> {
         let mut image = inode.durable.clone();
-        // Nothing, everything, a beginning, or a mixture.
+        // Keeps none, all, a prefix, or a mixture of the changes.
         let (mode, kept) = (random.usize(..4), random.usize(..=inode.pending.len()));
         for (index, change) in inode.pending.iter().enumerate() {
             let (all, none) =
@@ -158,7 +158,7 @@ impl State {
                                 bytes.get(start - offset..sector_end - offset).unwrap_or_default(),
                             );
                         } else if one_in(random, 4) && image.len() < sector_end {
-                            // The length reached the disk, the bytes did not.
+                            // The length reached the disk, but the bytes did not.
                             image.resize(sector_end, 0);
                         }
                         start = sector_end;
@@ -181,7 +181,7 @@ fn put(content: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 }
 
 impl SimulatedDisk {
-    /// An empty disk.
+    /// Creates an empty disk.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::of(State {
@@ -205,25 +205,25 @@ impl SimulatedDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets what goes wrong from now on.
+    /// Sets the faults from now on.
     pub fn set_faults(&self, faults: Faults) {
         self.state().faults = faults;
     }
 
-    /// Changing operations so far: writes, changes of length and names, syncs.
+    /// Returns the number of changing operations so far: writes, changes of length and names, syncs.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
 
-    /// Makes the power fail with the changing operation of this number, counted from 0: it may be carried out or not
-    /// or by halves, and fails, as does every operation after it.
+    /// Makes the power fail during the changing operation with this number, counted from 0. The operation may be
+    /// carried out fully, partly or not at all. It fails, and so does every later one.
     pub fn fail_power_at(&self, operation: u64) {
         self.state().power_fails_at = Some(operation);
     }
 
-    /// The disk after the power failed now and came back: only what was synced is there for sure. Open files of this
-    /// disk don't belong to that one.
+    /// Returns the disk as it is after a power failure now: only synced data is certain to be there. Open files still
+    /// belong to the old disk.
     #[must_use]
     pub fn crash(&self) -> Self {
         let state = &mut *self.state();
@@ -233,7 +233,7 @@ impl SimulatedDisk {
         for change in state.pending_names.iter().take(kept) {
             match change {
                 NameChange::Set(path, inode) => {
-                    // A rename is one change: the old name goes with the new one's coming.
+                    // A rename is one change: the old name disappears when the new one appears.
                     names.insert(path.clone(), *inode);
                 }
                 NameChange::Remove(path) => {
@@ -247,7 +247,7 @@ impl SimulatedDisk {
         Self::rebuilt(seed, names, images, state.folders.clone())
     }
 
-    /// Another disk with the same files, all of it durable: a backup.
+    /// Returns another disk with the same files, all durable: a backup.
     #[must_use]
     pub fn copy(&self) -> Self {
         let state = self.state();
@@ -276,7 +276,7 @@ impl SimulatedDisk {
         fresh
     }
 
-    /// Every file's name and bytes as reads see them.
+    /// Returns every file's name and content as reads see them.
     #[must_use]
     pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = self.state();
@@ -285,7 +285,7 @@ impl SimulatedDisk {
         state.names.iter().map(|(path, inode)| (path.clone(), content(inode))).collect()
     }
 
-    /// Flips bits of a file's byte, durably, as a failing medium does; `false` when there is no such byte.
+    /// Flips bits of a byte of a file durably, as a failing medium does; `false` if there is no such byte.
     pub fn flip(&self, path: &Path, offset: usize, mask: u8) -> bool {
         let mut state = self.state();
         let Some(inode) = state.names.get(path).copied() else { return false };

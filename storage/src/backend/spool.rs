@@ -1,6 +1,6 @@
-//! Bytes that are too many for memory, on their way into a segment.
+//! Data too large for memory, on its way into a segment.
 //!
-//! A spool is a file without a name: it is gone with its last handle, also after a crash.
+//! A spool is an unnamed file: it disappears with its last handle, even after a crash.
 
 use std::io;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::{Disk, DiskFile, OpenMode, read_exact_at};
 /// Bytes read at once.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Makes the names of spools unique while they have one.
+/// Makes the temporary names of spools unique.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// A file to be written from its beginning to its end, and then read.
+/// A file that is written sequentially and then read.
 #[derive(Debug)]
 pub struct Spool {
     file: Arc<dyn DiskFile>,
@@ -23,7 +23,7 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// An empty spool in a folder, which must exist.
+    /// Creates an empty spool in an existing folder.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -35,22 +35,22 @@ impl Spool {
         Ok(Self { file, length: 0 })
     }
 
-    /// Writes after what was written.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// When the disk refuses; the spool then is what it was.
+    /// When the disk refuses; the spool is then unchanged.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_at(bytes, self.length)?;
         self.length += bytes.len() as u64;
         Ok(())
     }
 
-    /// Forgets what lies after this many bytes.
+    /// Drops everything after this many bytes.
     pub fn truncate(&mut self, length: u64) {
         self.length = self.length.min(length);
     }
 
-    /// Bytes written.
+    /// Returns the number of bytes written.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.length
@@ -62,7 +62,7 @@ impl Spool {
         self.length == 0
     }
 
-    /// The first bytes, at most so many.
+    /// Reads at most `bytes_max` bytes from the beginning.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -73,10 +73,10 @@ impl Spool {
         Ok(bytes)
     }
 
-    /// Hands everything to `take`, in pieces of this many bytes; only the last one is shorter.
+    /// Passes everything to `take`, in pieces of this many bytes; only the last one may be shorter.
     ///
     /// # Errors
-    /// When the disk refuses, and what `take` returns: the first failure ends it.
+    /// When the disk refuses or `take` fails; stops at the first error.
     pub fn pieces<E: From<io::Error>>(
         &self,
         bytes: usize,
@@ -94,7 +94,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Hands everything to `take`, in pieces of a size that suits the disk.
+    /// Passes everything to `take`, in pieces of a size that suits the disk.
     ///
     /// # Errors
     /// As [`Spool::pieces`].

@@ -1,4 +1,4 @@
-//! The operations of the simulated disk and of its open files.
+//! Operations of the simulated disk and of its open files.
 
 use std::io;
 use std::path::Path;
@@ -43,8 +43,8 @@ impl Disk for SimulatedDisk {
         let mut state = self.state();
         state.operate()?;
         let inode = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
-        // The new name comes before the old one goes: a crash between the two would show both, which is kinder than
-        // neither, and what file systems that journal them apart may do.
+        // The new name is added before the old one is removed: a crash in between shows both, which is better than
+        // neither, and possible on file systems that journal the two separately.
         state.set_name(to, inode);
         state.pending_names.push(NameChange::Remove(from.to_owned()));
         Ok(())
@@ -88,7 +88,7 @@ impl Disk for SimulatedDisk {
     }
 
     fn create_dir_all(&self, folder: &Path) -> io::Result<()> {
-        // Folders are durable at once: they are made only when an archive is, before anything can be lost.
+        // Folders are durable immediately: they are only created with an archive, before anything can be lost.
         let mut state = self.state();
         state.check_power()?;
         for ancestor in folder.ancestors() {
@@ -172,7 +172,7 @@ impl DiskFile for SimulatedFile {
             return outcome;
         }
         if outcome.is_err() {
-            // Later operations find the counter past this one, and do nothing.
+            // Later operations find the counter past this one and do nothing.
             state.operations += 1;
         }
         let faults = state.faults;
@@ -218,7 +218,7 @@ impl DiskFile for SimulatedFile {
         let fails = one_in(&mut state.random, count);
         let inode = state.inode(self.inode)?;
         if fails {
-            // The kernel drops the pages' dirty marks: their bytes will never be written.
+            // The kernel clears the dirty flags of the pages: their bytes will never be written.
             inode.pending.clear();
             return Err(io::Error::other("a simulated sync failed"));
         }
@@ -232,7 +232,7 @@ impl DiskFile for SimulatedFile {
     }
 
     fn lock(&self, lock: Lock) -> io::Result<()> {
-        // Waiting would be for ever: the other holder is this very thread.
+        // Waiting would never end: the other holder is this very thread.
         if self.try_lock(lock)? { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
     }
 
@@ -266,7 +266,7 @@ impl DiskFile for SimulatedFile {
 
 impl Drop for SimulatedFile {
     fn drop(&mut self) {
-        // The inode of an open file is never taken away, so that this cannot fail.
+        // The inode of an open file is never removed, so this cannot fail.
         let _ = self.unlock();
     }
 }

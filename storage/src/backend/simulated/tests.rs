@@ -1,4 +1,4 @@
-//! What a simulated disk keeps and what it loses.
+//! What a simulated disk keeps and loses.
 
 use std::io;
 use std::path::Path;

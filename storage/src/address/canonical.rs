@@ -1,8 +1,8 @@
 //! The canonical form of a URL, as a table of rules.
 //!
-//! [`RULES`] is the whole truth: each line says what it does, shows it on an example that a test checks, and names the
-//! function that does it. To extend: write a function over [`Parts`], add a line. Rules run from top to bottom; those
-//! without a function are the URL parser's own (WHATWG), listed so that the table is complete.
+//! [`RULES`] is complete: each line names a rule, shows it with an example that a test checks, and has the function
+//! that applies it. To add a rule, write a function over [`Parts`] and add a line. Rules run from top to bottom; those
+//! without a function are applied by the URL parser (WHATWG), and listed for completeness.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use url::Url;
 
 use super::parameters;
 
-/// The parts of a URL that rules work on. Host and port have no rule that changes them but the root dot.
+/// The parts of a URL that rules work on. The only rule for host and port drops the root dot.
 #[derive(Debug)]
 pub struct Parts<'a> {
     scheme: &'a str,
@@ -24,13 +24,13 @@ pub struct Parts<'a> {
 /// One rule of the canonical form.
 #[derive(Debug)]
 pub struct Rule {
-    /// What the rule does, in a few words.
+    /// Short description of the rule.
     pub name: &'static str,
     /// A URL that the rule changes.
     pub before: &'static str,
-    /// What it becomes.
+    /// The URL after the rule.
     pub after: &'static str,
-    /// The function that applies it; none when the URL parser has done it already.
+    /// The function that applies it; `None` if the URL parser has already done so.
     apply: Option<fn(&mut Parts<'_>)>,
 }
 
@@ -47,7 +47,7 @@ const fn rule(
     Rule { name, before, after, apply: Some(apply) }
 }
 
-/// All rules, in the order they are applied.
+/// All rules, in the order in which they are applied.
 #[rustfmt::skip]
 pub const RULES: &[Rule] = &[
     by_parser("scheme and host in lower case", "HTTP://A.Example/B", "http://a.example/B"),
@@ -68,9 +68,9 @@ pub const RULES: &[Rule] = &[
     rule("empty query dropped", "http://a.example/b?", "http://a.example/b", drop_empty_query),
 ];
 
-/// The canonical form of a URL: what the seen-set holds and the crawler fetches. See [`RULES`].
+/// Returns the canonical form of a URL: the one that the seen-set holds and the crawler fetches. See [`RULES`].
 ///
-/// Only `http`, `https` and `ftp` URLs are changed beyond what the parser did; others just lose their fragment.
+/// Only `http`, `https` and `ftp` URLs change beyond what the parser did; others just lose their fragment.
 #[must_use]
 pub fn canonical(url: &Url) -> String {
     let text = url.as_str();
@@ -113,7 +113,7 @@ impl Parts<'_> {
     }
 }
 
-/// Whether no rule would change the URL, from one look at its bytes: so for most links no rule has to run.
+/// Whether one look at its bytes shows that no rule would change the URL. So no rule has to run for most links.
 fn nothing_applies(url: &Url) -> bool {
     let path_is_clean = !url.path().bytes().any(|byte| matches!(byte, b'%' | b';' | b'('));
     path_is_clean
@@ -124,30 +124,30 @@ fn nothing_applies(url: &Url) -> bool {
         && url.query().is_none_or(|query| !query.contains('%') && canonical_query_is_clean(query))
 }
 
-/// Whether the rules on query parameters leave a query without escapes as it is.
+/// Whether the rules for query parameters leave a query without escapes unchanged.
 ///
-/// For callers that make canonical URLs without parsing them; see the link resolver of the crawler.
+/// For callers that build canonical URLs without parsing them; see the crawler's link resolver.
 #[must_use]
 pub fn canonical_query_is_clean(query: &str) -> bool {
     !query.is_empty() && !query.split('&').any(parameters::is_dropped)
 }
 
-/// Fragment, name and password are left out when the parts are taken from the URL.
+/// Fragment, name and password are already left out of the parts.
 fn nothing_to_do(_: &mut Parts<'_>) {}
 
 fn drop_root_dot(parts: &mut Parts<'_>) {
     parts.host = without_root_dot(parts.host);
 }
 
-/// Drops the dots at the end of a name, unless what is left would read as an address (`a.1..`).
+/// Drops the dots at the end of a name, unless the rest would be parsed as an address (`a.1..`).
 pub(super) fn without_root_dot(host: &str) -> &str {
     let name = host.trim_end_matches('.');
     let last_label = name.rsplit('.').next().unwrap_or_default();
     if last_label.is_empty() || is_number(last_label) { host } else { name }
 }
 
-/// Whether a label at the end of a name makes it an address (WHATWG URL, "ends in a number checker"). `0000xa` does not: of
-/// hexadecimal numbers only `0x` is the beginning.
+/// Whether a last label makes a name an address (WHATWG URL, "ends in a number checker"). `0000xa` does not:
+/// hexadecimal numbers must start with `0x`.
 fn is_number(label: &str) -> bool {
     match label.strip_prefix("0x").or_else(|| label.strip_prefix("0X")) {
         Some(hex) => hex.bytes().all(|byte| byte.is_ascii_hexdigit()),
@@ -164,9 +164,9 @@ fn normalise_escapes(parts: &mut Parts<'_>) {
     }
 }
 
-/// RFC 3986, sections 6.2.2.1 and 6.2.2.2. None when there is nothing to change.
+/// Normalizes escapes by RFC 3986, sections 6.2.2.1 and 6.2.2.2. Returns `None` if nothing changes.
 ///
-/// A text with a `%` that starts no escape is left alone: decoding `%35` in `%2%35` would make a new escape of it.
+/// A text with a `%` that starts no escape is left unchanged: decoding `%35` in `%2%35` would create a new escape.
 fn with_normal_escapes(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut escapes = memchr::memchr_iter(b'%', bytes).peekable();
@@ -194,7 +194,7 @@ fn with_normal_escapes(text: &str) -> Option<String> {
     (normal != text).then_some(normal)
 }
 
-/// Path parameters that hold a session, lower case.
+/// Path parameters that hold a session, in lower case.
 const SESSION_PATH_PARAMETERS: &[&str] = &["jsessionid", "phpsessid"];
 
 fn drop_path_parameters(parts: &mut Parts<'_>) {
@@ -220,7 +220,7 @@ fn drop_path_parameters(parts: &mut Parts<'_>) {
     parts.set_path(kept);
 }
 
-/// ASP.NET without cookies puts the session into the path: `/(S(lit3py55t21z5v55vlm25s55))/page.aspx`.
+/// Drops sessions of cookieless ASP.NET, which are in the path: `/(S(lit3py55t21z5v55vlm25s55))/page.aspx`.
 fn drop_path_sessions(parts: &mut Parts<'_>) {
     if !parts.path.contains("/(") {
         return;
@@ -236,7 +236,8 @@ fn drop_path_sessions(parts: &mut Parts<'_>) {
     parts.set_path(kept);
 }
 
-/// One letter and 24 letters or digits in two pairs of brackets; also several such letters in the outer pair.
+/// Whether a segment is a session: a letter and 24 letters or digits in two pairs of brackets, or several of these in
+/// the outer pair.
 fn is_session_segment(segment: &str) -> bool {
     const SESSION_CHARACTERS: usize = 24;
     let Some(mut inside) = segment.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else {
@@ -261,8 +262,8 @@ fn is_session_segment(segment: &str) -> bool {
 }
 
 impl Parts<'_> {
-    /// Sets a path from which something was cut. A segment left as `..` would be resolved by the next reader of the
-    /// URL, so it is resolved here.
+    /// Sets a path from which something was removed. Resolves dot segments that this created, because the next parser
+    /// of the URL would resolve them.
     fn set_path(&mut self, path: String) {
         let has_dot_segment = path.split('/').any(|segment| segment == "." || segment == "..");
         self.path = if has_dot_segment {

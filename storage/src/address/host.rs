@@ -1,13 +1,13 @@
 //! Hosts and sites.
 //!
-//! A host is what politeness counts (name or address, with the port when it is not the scheme's own); a site is what
-//! belongs to one owner: the registrable domain by the public suffix list that the crate `psl` compiles in.
+//! A host is the unit of politeness (name or address, with the port unless it is the scheme's default). A site belongs
+//! to one owner: it is the registrable domain by the public suffix list compiled into the crate `psl`.
 
 use url::Url;
 
-/// The host of a URL as a key: its name or address, and `:port` when the port is not the scheme's own.
+/// Returns the host of a URL as a key: its name or address, and `:port` unless that is the scheme's default.
 ///
-/// One trailing dot is dropped as in [`canonical`](super::canonical). A URL without a host (`mailto:`) has the key `""`.
+/// Trailing dots are dropped as in [`canonical`](super::canonical). A URL without a host (`mailto:`) has the key `""`.
 #[must_use]
 pub fn host_key(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
@@ -18,10 +18,10 @@ pub fn host_key(url: &Url) -> String {
     }
 }
 
-/// Bytes of a host name, at most (RFC 1035, section 2.3.4): no name server could be asked for a longer one.
+/// Maximum bytes of a host name (RFC 1035, section 2.3.4): a longer one cannot be looked up.
 pub const HOST_BYTES_MAX: usize = 253;
 
-/// Whether a canonical URL can be asked for, and kept: it has at most `bytes_max` bytes, and its host at most
+/// Whether a canonical URL can be fetched and stored: it has at most `bytes_max` bytes, and its host at most
 /// [`HOST_BYTES_MAX`].
 #[must_use]
 pub fn is_url_in_bounds(url: &str, bytes_max: usize) -> bool {
@@ -33,10 +33,10 @@ pub fn is_url_in_bounds(url: &str, bytes_max: usize) -> bool {
     url.len() <= bytes_max && (url.len() <= HOST_BYTES_MAX || host().len() <= HOST_BYTES_MAX)
 }
 
-/// The site a host belongs to: its registrable domain (`a.b.example.co.uk` is of `example.co.uk`).
+/// Returns the site of a host: its registrable domain (`example.co.uk` for `a.b.example.co.uk`).
 ///
-/// Accepts a bare host or a [`host_key`]; the port doesn't count. Addresses are their own site (the public suffix list
-/// would make `3.4` of `1.2.3.4`), and so are names without a registrable part (`localhost`, `co.uk`).
+/// Accepts a bare host or a [`host_key`]; the port is ignored. An address is its own site (the public suffix list would
+/// give `3.4` for `1.2.3.4`), and so is a name without a registrable part (`localhost`, `co.uk`).
 #[must_use]
 pub fn site_of(host: &str) -> &str {
     let name = without_port(host);
@@ -46,8 +46,8 @@ pub fn site_of(host: &str) -> &str {
     psl::domain_str(name).unwrap_or(name)
 }
 
-/// The public suffix under which a host's domain was registered with a registry: `co.uk` of `a.example.co.uk`, and `io` of
-/// `user.github.io`, whose suffix `github.io` is private. `None` for addresses.
+/// Returns the public suffix under which a host's domain was registered with a registry: `co.uk` for `a.example.co.uk`,
+/// and `io` for `user.github.io`, whose suffix `github.io` is private. `None` for addresses.
 #[must_use]
 pub fn registry_suffix(host: &str) -> Option<&str> {
     let name = without_port(host);
@@ -65,12 +65,12 @@ pub fn registry_suffix(host: &str) -> Option<&str> {
     }
 }
 
-/// Whether a name is an IPv4 address. The URL parser has brought every form of one into four decimal numbers.
+/// Whether a name is an IPv4 address. The URL parser has converted every form of one to four decimal numbers.
 fn is_address(name: &str) -> bool {
     name.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
-/// Cuts `:port` off, leaving the colons of an IPv6 address in brackets alone.
+/// Cuts off `:port`, but not within an IPv6 address in brackets.
 fn without_port(host: &str) -> &str {
     match host.rfind(':') {
         Some(colon) if !host[colon..].contains(']') => &host[..colon],

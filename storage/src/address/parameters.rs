@@ -1,7 +1,7 @@
-//! The query parameters that say who came from where, not what is asked for.
+//! Query parameters that identify the visitor or where they came from, not the page.
 //!
-//! Add a line to [`PARAMETERS`] to have one more dropped from canonical URLs. A line that is wrong for one site loses
-//! pages there, so only names that are used for nothing else belong here; a name in doubt gets a value shape.
+//! Add a line to [`PARAMETERS`] to drop another one from canonical URLs. A line that is wrong for one site loses pages
+//! there, so only names without any other use belong here; a doubtful name gets a value pattern.
 
 use super::parameters::Name::{Exact, Prefix};
 use super::parameters::Value::{Any, Token};
@@ -9,13 +9,13 @@ use super::parameters::Value::{Any, Token};
 /// Why a parameter is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It identifies a visit: each visit sees other URLs for the same pages.
+    /// It identifies a visit: each visit sees different URLs for the same pages.
     Session,
-    /// It says to the site's statistics where the visitor came from.
+    /// It shows the site's statistics where the visitor came from.
     Tracking,
 }
 
-/// How a parameter's name is compared, without regard to ASCII case.
+/// How a parameter's name is compared, ignoring ASCII case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// The whole name.
@@ -24,27 +24,27 @@ pub enum Name {
     Prefix(&'static str),
 }
 
-/// What the value must look like for the parameter to be dropped.
+/// Values with which a parameter is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Anything, also nothing.
+    /// Any value, including none.
     Any,
     /// At least [`TOKEN_BYTES_MIN`] letters, digits, `-`, `_`, `.`, `,` or `%`, with a digit among them: `sid=3` is a
     /// section, `sid=d41d8cd98f00b204e980` is a session.
     Token,
 }
 
-/// The shortest value that passes for a session token, in bytes.
+/// Minimum length of a session token in bytes.
 pub const TOKEN_BYTES_MIN: usize = 16;
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParameterRule {
-    /// The parameter's name.
+    /// Name of the parameter.
     pub name: Name,
-    /// The values it is dropped with.
+    /// Values with which it is dropped.
     pub value: Value,
-    /// The reason.
+    /// Why it is dropped.
     pub why: Why,
 }
 
@@ -104,7 +104,7 @@ pub const PARAMETERS: &[ParameterRule] = &[
     tracking(Prefix("piwik_")), // Matomo, oldest
 ];
 
-/// Whether `name=value` is one of the parameters to drop.
+/// Whether `name=value` is a parameter to drop.
 pub(super) fn is_dropped(pair: &str) -> bool {
     let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
     if !may_be_listed(name.as_bytes()) {
@@ -121,9 +121,9 @@ pub(super) fn is_dropped(pair: &str) -> bool {
     })
 }
 
-/// A cheap look at the first byte, since nearly no parameter is listed.
+/// Checks the first byte only, which is cheap: hardly any parameter is listed.
 fn may_be_listed(name: &[u8]) -> bool {
-    /// The first letters of all listed names, lower case.
+    /// The first letters of all listed names, in lower and upper case.
     const FIRST_LETTERS: [bool; 256] = {
         let mut table = [false; 256];
         let mut rule = 0;

@@ -1,15 +1,15 @@
 //! Sort-friendly URI Reordering Transform: the key of CDXJ files.
 //!
-//! The rules are those of the Internet Archive's `IAURLCanonicalizer` after `GoogleURLCanonicalizer`, in the form the
-//! Python package `surt` 0.3 gives them, because that is what pywb and cdxj-indexer write and look up: user and port 80/443
-//! dropped, `www.` dropped, everything in lower case, escapes decoded as often as there are any and escaped once, slashes
-//! merged, the query sorted, session ids dropped.
+//! The rules are those of the Internet Archive's `IAURLCanonicalizer` after `GoogleURLCanonicalizer`, as implemented by
+//! the Python package `surt` 0.3, because that is what pywb and cdxj-indexer write and look up. They drop user, port
+//! 80/443 and `www.`, convert everything to lower case, decode escapes until none are left and escape once, merge
+//! slashes, sort the query, and drop session ids.
 
 use std::net::Ipv4Addr;
 
-/// The SURT of a URL: `http://www.Example.org:80/A/?b=2&a=1` has `org,example)/a?a=1&b=2`.
+/// Returns the SURT of a URL: `org,example)/a?a=1&b=2` for `http://www.Example.org:80/A/?b=2&a=1`.
 ///
-/// Takes any text, as the tools do: a text without a scheme is taken for `http`. A URL without a host keeps its scheme
+/// Accepts any text, like the tools: a text without a scheme is taken as `http`. A URL without a host keeps its scheme
 /// (`mailto:a@b.example`). The result is ASCII.
 #[must_use]
 pub fn surt(url: &str) -> String {
@@ -46,7 +46,7 @@ pub fn surt(url: &str) -> String {
     String::from_utf8_lossy(&key).into_owned()
 }
 
-/// A URL cut into the parts of RFC 2396, appendix B.
+/// A URL split into the parts of RFC 2396, appendix B.
 struct Split {
     scheme: Vec<u8>,
     host: Vec<u8>,
@@ -88,7 +88,7 @@ impl Split {
         split
     }
 
-    /// `http:////a.example/b` was meant to have a host.
+    /// Takes the host from the path, for URLs such as `http:////a.example/b`.
     fn take_host_from_path(&mut self) {
         let start = self.path.iter().position(|&byte| byte != b'/').unwrap_or(self.path.len());
         let (host, path) = split_at_byte(&self.path[start..], b'/');
@@ -103,12 +103,12 @@ impl Split {
             b"https" => 443,
             _ => 0,
         };
-        // Port 0 counts as none, as in the package.
+        // Port 0 counts as none, as in the Python package.
         self.port.filter(|&port| port != own && port != 0)
     }
 }
 
-/// `http://https://order.example` was meant to have one scheme: the last.
+/// Keeps only the last of several schemes, for URLs such as `http://https://order.example`.
 fn last_scheme(mut url: &[u8]) -> &[u8] {
     let after_scheme = |url: &'_ [u8]| {
         let scheme = [&b"http://"[..], b"https://"].into_iter().find(|scheme| url.starts_with(scheme));
@@ -123,7 +123,7 @@ fn last_scheme(mut url: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a text begins with what looks like a scheme, as `example.org:` does.
+/// Whether a text begins with something like a scheme, as `example.org:` does.
 fn has_scheme(url: &[u8]) -> bool {
     let (scheme, rest) = split_at_byte(url, b':');
     scheme.len() + rest.len() < url.len()
@@ -171,7 +171,7 @@ fn canonical_host(host: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A label by itself, for what stands beside it may be no host.
+/// Converts a label by itself, because its neighbours may be invalid.
 fn label_in_ascii(label: &str) -> String {
     match url::Host::parse(label) {
         Ok(url::Host::Domain(ascii)) if !label.is_ascii() => ascii,
@@ -197,8 +197,8 @@ fn trim_dots(text: &[u8]) -> &[u8] {
     &text[start..end]
 }
 
-/// The forms of an address that the C function `inet_aton` takes, in decimal or octal: one to four numbers, of which the
-/// last fills the bytes that are left. A single number is cut to its lower 32 bits.
+/// Parses the forms of an address that the C function `inet_aton` accepts, in decimal or octal: one to four numbers,
+/// the last of which fills the remaining bytes. A single number is truncated to its lower 32 bits.
 fn address_of(host: &[u8]) -> Option<Ipv4Addr> {
     let text = std::str::from_utf8(host).ok()?;
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
@@ -228,7 +228,7 @@ fn address_of(host: &[u8]) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from(address.checked_shl(bits_left).unwrap_or(0) | tail))
 }
 
-/// Drops `www`, digits and a dot at the beginning.
+/// Drops `www`, digits and a dot from the beginning.
 fn without_www(host: &[u8]) -> &[u8] {
     let Some(rest) = host.strip_prefix(b"www") else { return host };
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -257,7 +257,7 @@ fn canonical_path(path: &[u8], has_host: bool) -> Vec<u8> {
     path
 }
 
-/// Resolves dot segments and merges slashes. Above the root, every second `..` stays: so does the package.
+/// Resolves dot segments and merges slashes. Above the root, every second `..` stays, as in the Python package.
 fn merge_segments(path: &[u8]) -> Vec<u8> {
     let mut kept: Vec<&[u8]> = Vec::new();
     for segment in path.split(|&byte| byte == b'/').skip(1) {
@@ -280,7 +280,7 @@ fn merge_segments(path: &[u8]) -> Vec<u8> {
     merged
 }
 
-/// ASP.NET sessions in the path: `/(S(24 characters))/` and `/(24 characters)/` before a name with `.aspx`.
+/// Drops an ASP.NET session from the path: `/(S(24 characters))/` or `/(24 characters)/` before a name with `.aspx`.
 fn without_path_session(path: Vec<u8>) -> Vec<u8> {
     if memchr::memmem::find(&path, b".aspx").is_none() {
         return path;
@@ -351,12 +351,13 @@ fn canonical_query(query: &[u8]) -> Vec<u8> {
     sorted
 }
 
-/// Names of session parameters as the package has them, with the length its values must have.
+/// Names of session parameters in the Python package, the number of letters that follow each, and the length of its
+/// value.
 const QUERY_SESSIONS: [(&[u8], usize, usize); 4] =
     [(b"jsessionid", 0, 32), (b"phpsessid", 0, 32), (b"sid", 0, 32), (b"aspsessionid", 8, 24)];
 
-/// Drops the last session parameter of each kind. As in the package, a name is found at the end of a longer one too
-/// (`mysid=…`), of which the beginning then stays.
+/// Drops the last session parameter of each kind. As in the Python package, a name also matches at the end of a longer
+/// one (`mysid=…`), whose beginning then stays.
 fn without_query_session(mut query: Vec<u8>) -> Vec<u8> {
     for (name, letters, length) in QUERY_SESSIONS {
         let whole = name.len() + letters + 1 + length;
@@ -388,13 +389,13 @@ fn without_query_session(mut query: Vec<u8>) -> Vec<u8> {
     query
 }
 
-/// Cuts a range out, and the `&` after it.
+/// Removes a range and the `&` after it.
 fn cut(query: &[u8], start: usize, end: usize) -> Vec<u8> {
     let rest = query.get(end + 1..).unwrap_or_default();
     [&query[..start], rest].concat()
 }
 
-/// Decodes escapes until there are none, in one pass from the left: what a decoded byte completes is decoded again.
+/// Decodes escapes until none are left: decoded bytes may form new ones.
 fn unescape_repeatedly(text: &[u8]) -> Vec<u8> {
     let mut current = text.to_vec();
     while let Some(decoded) = unescape(&current) {
@@ -403,7 +404,7 @@ fn unescape_repeatedly(text: &[u8]) -> Vec<u8> {
     current
 }
 
-/// Decodes each escape once; none when there is none.
+/// Decodes each escape once; `None` if there is none.
 fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     memchr::memchr(b'%', text)?;
     let hex = |at: usize| text.get(at).and_then(|&byte| char::from(byte).to_digit(16));
@@ -426,7 +427,7 @@ fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     changed.then_some(decoded)
 }
 
-/// Escapes what is no visible ASCII, `#` and `%`.
+/// Escapes everything but visible ASCII, as well as `#` and `%`.
 fn escape_once(text: &[u8]) -> Vec<u8> {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut escaped = Vec::with_capacity(text.len());

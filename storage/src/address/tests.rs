@@ -74,7 +74,6 @@ fn hosts_and_sites() {
     assert_eq!(site_of(""), "");
 }
 
-/// The published test vector of XXH3-64 with seed 0 for no input, and one of our own: files depend on them.
 #[test]
 fn surt_keeps_odd_texts_apart() {
     assert_eq!(surt(""), "-");
@@ -87,8 +86,8 @@ fn surt_keeps_odd_texts_apart() {
     assert_eq!(surt("filedesc:a b"), "filedesc:a%20b");
 }
 
-/// What the Python package `surt` 0.3.1 gives: a text without a scheme is one of `http://`, and only a host that begins as a
-/// scheme does stands where that would stand.
+/// Results of the Python package `surt` 0.3.1: a text without a scheme is read as `http://`, and a host before a colon
+/// is taken for the scheme if it looks like one.
 #[test]
 fn hosts_without_a_scheme_have_ports_and_users_as_others_do() {
     for (url, expected) in [
@@ -113,7 +112,7 @@ fn hosts_without_a_scheme_have_ports_and_users_as_others_do() {
     }
 }
 
-/// Names that end in what only looks like a number (WHATWG URL, "ends in a number checker").
+/// Names whose last label only looks like a number (WHATWG URL, "ends in a number checker").
 #[test]
 fn odd_numbers_at_the_end_of_a_host() {
     for (url, expected) in [

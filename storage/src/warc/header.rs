@@ -188,7 +188,7 @@ pub struct Date {
 }
 
 impl Date {
-    /// Reads the forms that WARC files hold: those of the standard, RFC 3339 with any offset and fraction, and the bare
+    /// Parses the forms found in WARC files: those of the standard, RFC 3339 with any offset and fraction, and the bare
     /// digits that some tools wrote.
     #[must_use]
     pub fn parse(value: &str) -> Option<Self> {

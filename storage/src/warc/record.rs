@@ -13,7 +13,7 @@ use crate::backend::Spool;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ReadLimits {
-    /// Bytes of one record's content; a longer record is reported as broken and skipped.
+    /// Maximum bytes of a record's content; a longer record is reported as broken and skipped.
     pub content_bytes_max: u64,
     /// Maximum bytes of content kept in memory, if there is a folder for longer ones
     /// ([`super::RecordReader::with_spools`]).
@@ -75,7 +75,7 @@ pub struct Broken {
     pub offset: u64,
     /// What is wrong.
     pub what: String,
-    /// The head, if that much could be read.
+    /// The head, if it could be read.
     pub header: Option<Box<Header>>,
     /// As much of the content as could be read.
     pub content: Bytes,

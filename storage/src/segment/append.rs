@@ -29,7 +29,7 @@ use crate::warc::{Broken, RecordIds};
 pub(super) use file::warcinfo;
 pub use rotation::RotationReason;
 
-/// Where an appended group lies. It is durable only once a sync has returned watermarks that include it.
+/// Location of an appended group. It is durable only once a sync has returned watermarks that include it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The main record.
@@ -58,8 +58,8 @@ pub struct Segments {
     pub(super) missing: Closed,
     /// One writer for each host group; together they hold every host.
     writers: Vec<Writer>,
-    /// Whether the versions in closed segments still have to be recalled. The first append does that, so that readers
-    /// never pay for it.
+    /// Whether the versions in closed segments still have to be recalled. The first append does that, so that a process
+    /// that appends nothing never pays for it.
     recalls: bool,
     /// Versions of pages that will be captured soon, kept until they are recalled; at most [`PAGES_MAX`].
     expected: Vec<(PageHash, Location)>,

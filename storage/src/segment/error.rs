@@ -42,7 +42,7 @@ pub enum SegmentError {
         "a repair was interrupted, and {waiting} segments wait in the quarantine: `archive repair` continues it"
     )]
     Unfinished {
-        /// Number of segments in the quarantine.
+        /// Number of segments still to be processed.
         waiting: usize,
     },
     /// A rewrite was interrupted before the new segments got their final names.

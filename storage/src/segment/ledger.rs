@@ -170,7 +170,7 @@ pub(super) fn parse_manifest(line: &[u8]) -> Option<(String, Digest)> {
 fn manifest_line(name: &str, digest: Digest) -> String {
     let mut line = String::new();
     digest.as_bytes().iter().for_each(|byte| {
-        let _ = write!(line, "{byte:02x}"); // a String takes everything
+        let _ = write!(line, "{byte:02x}"); // writing to a String cannot fail
     });
     line + "  " + name
 }

@@ -16,7 +16,7 @@ use crate::ids::{Location, SegmentId};
 const READ_BYTES: usize = 4096;
 const WINDOW_BYTES_MAX: usize = 64 << 10;
 
-/// Number of indexes of whose lines the last window is kept.
+/// Number of indexes whose last window is kept.
 const WINDOWS_MAX: usize = 128;
 
 /// Length limit of a line: a URL twice, escaped.

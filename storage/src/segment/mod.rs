@@ -1,7 +1,7 @@
 //! Segments: the append-only WARC files that make up the archive.
 //!
-//! One [`Segments`] writes, on one thread. Before that, [`Encoder`]s compress on any number of threads; meanwhile,
-//! [`SegmentReader`]s read. Each host group has its own segment, so several are open at once. Invariants:
+//! One [`Segments`] appends, on one thread. [`Encoder`]s compress beforehand on any number of threads;
+//! [`SegmentReader`]s read concurrently. Each host group has its own segment, so several are open at once. Invariants:
 //!
 //! * A segment is one `warcinfo` record followed by complete capture groups. A group is written by one write; only an
 //!   open segment can end within a group, and only after a crash.

@@ -1,4 +1,4 @@
-//! The order of captures across segments, of which several are written at once.
+//! The order of captures across segments, several of which are written at once.
 //!
 //! Captures are numbered in append order, without gaps, over the whole archive. A segment's `warcinfo` record states
 //! how many captures were appended before it ([`FIELD_CAPTURES_BEFORE`]). Within the segment, numbers increase by one.

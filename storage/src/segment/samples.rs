@@ -18,7 +18,7 @@ use crate::warc::RecordIds;
 
 /// Maximum number of captures in a sample.
 const CAPTURES_MAX: usize = 128;
-/// Bytes of each record that are sampled.
+/// Maximum bytes of each record in the sample.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 /// Minimum number of captures for training.
 const CAPTURES_MIN: usize = 64;

@@ -1,5 +1,5 @@
-//! The newest versions of the pages captured lately, from which the next dictionary is built, and the decision when
-//! that pays.
+//! The newest versions of the pages captured lately, from which the next dictionary is built, and the rule for when
+//! that pays off.
 //!
 //! A new dictionary costs its own bytes and those of its guard, once. Without it, each recapture of a page takes more
 //! bytes than it would next to its newest version. That excess grows as pages drift away from their bases, and as pages

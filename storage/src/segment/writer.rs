@@ -135,7 +135,7 @@ impl Active {
         })
     }
 
-    /// Requests a number frame at the end, because a replay may start there while other segments take captures too.
+    /// Requests a number frame before the next capture: a replay may start there, and several segments take captures.
     pub(super) fn say_number(&mut self) {
         self.says_number = true;
     }

@@ -183,7 +183,7 @@ pub struct Date {
     /// Whether seconds or more are left out.
     pub is_partial: bool,
     /// Whether it has a form of WARC/1.1 (section 5.4 after W3C, "Date and Time Formats": in UTC, with a `Z` after a
-    /// time of day), including times to the hour.
+    /// time of day), or just the hour of a day in the same style.
     pub is_standard: bool,
 }
 

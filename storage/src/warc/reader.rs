@@ -160,8 +160,8 @@ impl<R: Read> RecordReader<R> {
         Ok(true)
     }
 
-    /// Skips slightly more than `bytes_max` bytes of line ends at most, within and between members; `false` if nothing
-    /// follows.
+    /// Skips line ends, within and between members: `bytes_max` bytes of them, or slightly more. Returns `false` if
+    /// nothing follows.
     fn skip_line_ends(&mut self, bytes_max: u64) -> io::Result<bool> {
         let end = self.here().saturating_add(bytes_max);
         loop {
@@ -183,8 +183,8 @@ impl<R: Read> RecordReader<R> {
         self.members.at(position).map_or(position, |(_, offset)| offset)
     }
 
-    /// Returns the compressed length between two unpacked positions; `first` is the member at `from`. 0 unless the
-    /// range starts with that member and ends with a member's end.
+    /// Returns the compressed length between two unpacked positions. `first` is the member at `from`, if the file has
+    /// members: then the length is 0 unless `from` is its start and a member ends at `to`.
     fn length_between(&self, first: Option<(u64, u64)>, from: u64, to: u64) -> u64 {
         let Some((start, first_offset)) = first else { return to - from };
         // Line ends after the record may be in a member of their own.

@@ -32,7 +32,7 @@ impl HeadWriter {
         self.text.push_str(name);
         self.text.push_str(": ");
         let start = self.text.len();
-        let _ = write!(self.text, "{value}"); // a String takes everything
+        let _ = write!(self.text, "{value}"); // writing to a String cannot fail
         if memchr::memchr2(b'\r', b'\n', self.text.as_bytes().get(start..).unwrap_or_default()).is_some() {
             let value = self.text.split_off(start).replace(['\r', '\n'], " ");
             self.text.push_str(&value);

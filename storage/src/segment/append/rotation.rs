@@ -12,7 +12,7 @@ use super::super::versions::DictionaryPlan;
 use super::super::writer::{Building, Writer};
 use super::Segments;
 
-/// Part of a segment's limits, one in this many, in which the next dictionary is built ahead.
+/// The next dictionary is built ahead once less than one part in this many of a segment's limits is left.
 const NEARLY_FULL: u64 = 16;
 
 /// Why a segment was closed.
@@ -28,9 +28,9 @@ pub enum RotationReason {
 }
 
 impl Segments {
-    /// Closes segments that are full or old, or whose excess for lack of a newer dictionary has reached its cost: the
-    /// next ones then have one, built from the newest versions of their hosts' pages. Returns why the last of them was
-    /// closed.
+    /// Closes segments that are full or old, or that have lost more for lack of a newer dictionary than it costs. The
+    /// next segments then get dictionaries built from the newest versions of their hosts' pages. Returns why the last
+    /// of them was closed.
     ///
     /// Call it between appends.
     ///

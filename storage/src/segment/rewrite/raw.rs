@@ -57,7 +57,7 @@ struct Window {
 }
 
 impl Window {
-    /// Returns the bytes from a position on that are in the window; `refill` loads as many as it can hold.
+    /// Returns the bytes from a position on, as many as the window has of them; `refill` loads as many as it can hold.
     fn at(&mut self, position: u64, refill: bool) -> std::io::Result<&[u8]> {
         let held = self.start + self.bytes.len() as u64;
         if refill || position < self.start || position >= held {

@@ -23,7 +23,7 @@ const COMPRESSED_PERCENT_MAX: u64 = 85;
 pub(super) struct Packers {
     /// For records that shrink.
     pub well: Compressor,
-    /// For records of which hardly more than the head shrinks.
+    /// For records that hardly shrink, except for the head.
     pub quickly: Compressor,
 }
 

@@ -1,19 +1,19 @@
-//! What a capture is, in records and in the state.
+//! Kinds of captures, in records and in the state.
 
-/// What the record of a capture is.
+/// The kind of a capture, which decides the type of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum CaptureKind {
-    /// A complete answer.
+    /// A complete response.
     Response = 0,
     /// The same payload as an earlier capture, of this URL or another (`revisit`, identical-payload-digest).
     Identical = 1,
-    /// The server said that nothing changed (`revisit`, server-not-modified).
+    /// The server reported that nothing changed (`revisit`, server-not-modified).
     NotModified = 2,
-    /// Something that is not an HTTP answer, for example DNS (`resource`).
+    /// Something other than an HTTP response, for example DNS (`resource`).
     Resource = 3,
-    /// Nothing answered; only metadata was kept.
+    /// There was no response; only metadata was kept.
     Failed = 4,
 }
 

@@ -1,10 +1,10 @@
-//! What time it is, for whatever writes times into records.
+//! The current time, for everything that writes times into records.
 //!
-//! Usually this is the machine's clock; a simulation sets it ahead or behind.
+//! Usually this is the machine's clock; a simulation shifts it forwards or backwards.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A clock that runs as the machine's does, by a fixed step ahead of it or behind.
+/// A clock at a fixed offset from the machine's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     machine: fn() -> DateTime<Utc>,
@@ -18,19 +18,19 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A clock that shows what `machine` shows.
+    /// A clock that shows the same time as `machine`.
     #[must_use]
     pub const fn of(machine: fn() -> DateTime<Utc>) -> Self {
         Self { machine, ahead: TimeDelta::zero() }
     }
 
-    /// The machine's clock, set so that it shows `time` now.
+    /// The machine's clock, shifted so that it shows `time` now.
     #[must_use]
     pub fn set_to(time: DateTime<Utc>) -> Self {
         Self { machine: Utc::now, ahead: time - Utc::now() }
     }
 
-    /// The time now.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
         let machine = (self.machine)();

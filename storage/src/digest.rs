@@ -1,8 +1,8 @@
 //! Digests as WARC writes them: an algorithm's label and the value.
 //!
-//! SHA-256 is what the archive computes; SHA-1 is what most older archives carry, and may be chosen by setting. The
-//! text form is canonical (`sha256:` with lowercase hex, `sha1:` with uppercase base32, WARC/1.1 section 5.8 as
-//! clarified in iipc/warc-specifications #48 and #80), so two equal digests have equal texts.
+//! The archive computes SHA-256; SHA-1 is what most older archives use, and can be selected by a setting. The text form
+//! is canonical (`sha256:` with lowercase hex, `sha1:` with uppercase base32, WARC/1.1 section 5.8 as clarified in
+//! iipc/warc-specifications #48 and #80), so equal digests have equal texts.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,7 @@ use crate::backend::Spool;
 /// RFC 4648 section 6.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// A digest's algorithm.
+/// A digest algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -27,8 +27,8 @@ pub enum Algorithm {
     /// FIPS 180-4 SHA-256, 32 bytes.
     #[default]
     Sha256,
-    /// FIPS 180-4 SHA-1, 20 bytes. Collisions can be made on purpose: equal SHA-1 values prove nothing about
-    /// content that somebody wanted to forge.
+    /// FIPS 180-4 SHA-1, 20 bytes. Collisions can be constructed: equal SHA-1 values prove nothing about content that
+    /// somebody wants to forge.
     Sha1,
 }
 
@@ -58,19 +58,19 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// SHA-256 of some bytes.
+    /// Returns the SHA-256 digest of `data`.
     #[must_use]
     pub fn sha256(data: &[u8]) -> Self {
         Self::from_sha256(Sha256::digest(data).into())
     }
 
-    /// SHA-1 of some bytes.
+    /// Returns the SHA-1 digest of `data`.
     #[must_use]
     pub fn sha1(data: &[u8]) -> Self {
         Self::from_sha1(Sha1::digest(data).into())
     }
 
-    /// The digest of some bytes by an algorithm.
+    /// Returns the digest of `data` under an algorithm.
     #[must_use]
     pub fn of(algorithm: Algorithm, data: &[u8]) -> Self {
         match algorithm {
@@ -79,7 +79,7 @@ impl Digest {
         }
     }
 
-    /// The digest of some bytes and those of a spool after them.
+    /// Returns the digest of `head` followed by the contents of a spool.
     ///
     /// # Errors
     /// When the spool cannot be read.
@@ -129,7 +129,7 @@ impl Digest {
         self.bytes.split_at(self.algorithm.length()).0
     }
 
-    /// The first 16 bytes, by which tables find a digest.
+    /// The first 16 bytes, which tables use as the key of a digest.
     #[must_use]
     pub fn prefix(&self) -> [u8; 16] {
         let mut prefix = [0; 16];
@@ -137,7 +137,7 @@ impl Digest {
         prefix
     }
 
-    /// Whether some bytes have this digest.
+    /// Whether `data` has this digest.
     #[must_use]
     pub fn matches(&self, data: &[u8]) -> bool {
         Self::of(self.algorithm, data) == *self
@@ -161,7 +161,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// A text that is not a digest of a known algorithm.
+/// The text is not a digest of a known algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a sha256 or sha1 digest")]
 pub struct ParseDigestError(String);
@@ -169,7 +169,8 @@ pub struct ParseDigestError(String);
 impl FromStr for Digest {
     type Err = ParseDigestError;
 
-    /// Reads what tools write: label in any case, `sha-256` too, value as [`decode`] takes it.
+    /// Accepts what tools write: the label in any case, also as `sha-256` or `sha-1`, and the value as [`decode`]
+    /// accepts it.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || ParseDigestError(text.chars().take(100).collect());
         let (label, value) = text.trim().split_once(':').ok_or_else(error)?;
@@ -224,8 +225,8 @@ fn base32(bytes: &[u8]) -> String {
     text
 }
 
-/// The value of a digest of this many bytes: hex or base32 in any case, or base64 of either alphabet, with `=` after it or
-/// without. `None` for any other text.
+/// Decodes the value of a digest of `length` bytes: hex or base32 in any case, or base64 in either alphabet, with or
+/// without trailing `=`. Returns `None` for any other text.
 #[must_use]
 pub fn decode(value: &str, length: usize) -> Option<Vec<u8>> {
     let value = value.trim_end_matches('=');
@@ -281,7 +282,7 @@ mod tests {
             Digest::sha256(b"abc").to_string(),
             "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
-        // WARC/1.1 writes the empty payload so.
+        // WARC/1.1 writes the digest of the empty payload like this.
         assert_eq!(Digest::sha1(b"").to_string(), "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
     }
 

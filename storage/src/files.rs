@@ -1,7 +1,7 @@
 //! The files of the last checkpoint, for copying them while an owner continues to write.
 //!
-//! While a reader is open no checkpoint happens, so everything that is listed here stays as it is: an owner only
-//! writes new files, bytes after those that count, and further lines of lists.
+//! No checkpoint happens while a reader is open, so everything listed here stays unchanged: an owner only writes new
+//! files, bytes past the listed lengths, and further lines of lists.
 
 use std::path::PathBuf;
 
@@ -9,46 +9,47 @@ use crate::digest::Digest;
 use crate::segment;
 use crate::store::{Store, StoreError};
 
-/// What becomes of a file once the reader has gone.
+/// How a file changes once the reader has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It stays as it is, or is removed: another name for it keeps it.
+    /// It stays unchanged or is removed: a hard link preserves it.
     Never,
-    /// It grows, and what is listed are its first bytes.
+    /// It grows, and its first bytes are the ones listed.
     Grows,
-    /// Its bytes change where they are.
+    /// Its bytes are overwritten in place.
     InPlace,
 }
 
-/// A file, or the first bytes of one.
+/// A file, or a prefix of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointFile {
-    /// Its path in the archive's folder, with `/`, as it is at the checkpoint.
+    /// Path relative to the archive's folder, with `/`, as of the checkpoint.
     pub name: String,
-    /// Where it is now.
+    /// Current path of the file.
     pub source: PathBuf,
-    /// Bytes that belong to the checkpoint.
+    /// Number of bytes that belong to the checkpoint.
     pub length: u64,
-    /// What becomes of it.
+    /// How the file changes afterwards.
     pub change: Change,
-    /// Its digest, as far as it is written down.
+    /// Digest of the file, if it is on record.
     pub sha256: Option<Digest>,
 }
 
 /// All files of a checkpoint.
 #[derive(Clone, Debug, Default)]
 pub struct CheckpointFiles {
-    /// Those that are on the disk.
+    /// Files on disk.
     pub files: Vec<CheckpointFile>,
-    /// Paths and contents of those that are on the disk with more, or that only an archive needs.
+    /// Paths and contents of files that are longer on disk, or that only an archive needs.
     pub written: Vec<(String, Vec<u8>)>,
 }
 
 impl Store {
-    /// For a reader: the files of the checkpoint that it reads, which stay as they are until it is closed, paused or refreshed.
+    /// For a reader: returns the files of its checkpoint, which stay unchanged until the reader is closed, paused or
+    /// refreshed.
     ///
     /// # Errors
-    /// When a segment of it is not there, and when the disk refuses.
+    /// When a segment does not exist, and on an I/O error.
     pub fn files(&self) -> Result<CheckpointFiles, StoreError> {
         let mut found = CheckpointFiles::default();
         self.state().files(&mut found)?;

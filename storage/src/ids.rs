@@ -1,7 +1,7 @@
-//! The small numbers by which the store names its things.
+//! Numeric ids of the things in the store.
 //!
 //! Ids are dense, start at 0 and are never reused, so every table indexed by one is a plain array. They are derived
-//! data: a rebuild from the segments may number things anew. Only a [`Location`] names bytes on disk.
+//! data: a rebuild from the segments may assign different ones. Only a [`Location`] identifies bytes on disk.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ id! {
     UrlId
 }
 id! {
-    /// A host (scheme-less authority: name or address, with the port when it is not the scheme's own).
+    /// A host (scheme-less authority: name or address, with the port unless it is the scheme's default).
     HostId
 }
 id! {
@@ -45,47 +45,47 @@ id! {
     SegmentId
 }
 id! {
-    /// One fetch outcome of one URL at one time.
+    /// One outcome of fetching one URL at one time.
     CaptureId
 }
 
-/// Where a record's first byte lies, and how many bytes it takes on disk.
+/// Where a record starts, and how many bytes it takes on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Location {
-    /// The file.
+    /// The segment that holds the record.
     pub segment: SegmentId,
-    /// Bytes from the start of the file.
+    /// Offset from the start of the file, in bytes.
     pub offset: u64,
-    /// Compressed bytes.
+    /// Compressed length in bytes.
     pub length: u32,
 }
 
 /// A position between two capture groups of a segment.
 ///
-/// The default is the very beginning.
+/// The default is the start of the first segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Watermark {
-    /// The file.
+    /// The segment.
     pub segment: SegmentId,
-    /// Bytes from the start of the file.
+    /// Offset from the start of the file, in bytes.
     pub offset: u64,
 }
 
-/// Up to where every segment is included: several are written at once.
+/// How far each segment is included; several segments are written concurrently.
 ///
 /// The default includes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watermarks {
-    /// Captures that are included: the first ones in the order of appending.
+    /// Number of included captures: the first ones in the order of appending.
     pub captures: u64,
-    /// Segments from here on are not included.
+    /// Segments from this one on are not included.
     pub next: SegmentId,
-    /// Segments before that are included up to an offset only, in order; all others before are included whole.
+    /// Earlier segments that are included only up to an offset, in order; all other earlier ones are included in full.
     pub open: Vec<Watermark>,
 }
 
 impl Watermarks {
-    /// Up to where a segment is included; nothing when it is included whole.
+    /// Returns the offset up to which a segment is included; `None` if it is included in full.
     #[must_use]
     pub fn of(&self, segment: SegmentId) -> Option<u64> {
         if segment >= self.next {
@@ -95,7 +95,7 @@ impl Watermarks {
     }
 }
 
-/// Everything before a position where one segment was written after the other.
+/// Includes everything before a position, for segments that were written one after the other.
 impl From<Watermark> for Watermarks {
     fn from(end: Watermark) -> Self {
         let is_open = end.offset > 0;

@@ -1,8 +1,8 @@
 //! Append-only page and history store in standard WARC segments.
 //!
-//! An archive is a folder. Its [`segments`](segment) are WARC files with every capture as it was received; its [`State`] says
-//! which URLs, pages, versions and links there are, and can be rebuilt from the segments at any time. A [`Store`] owns both.
-//! `FORMAT.md` has every byte of the files; what is not there is not relied on.
+//! An archive is a folder. Its [`segments`](segment) are WARC files that hold every capture as it was received. Its
+//! [`State`] records which URLs, pages, versions and links exist, and can be rebuilt from the segments at any time. A
+//! [`Store`] owns both. `FORMAT.md` specifies every byte of the files; nothing else is relied on.
 //!
 //! ```
 //! use archive_storage::address::url_hash;
@@ -64,14 +64,18 @@
 //! ```
 //!
 //! # Invariants
-//! * A capture counts once its records are synced: [`Store::acknowledged`]. The state never gets ahead of the segments.
-//! * Captures are numbered in the order of appending. What a crash leaves is what was there up to some number.
-//! * One owner at a time; readers beside it see the last checkpoint whole.
-//! * No byte of any file makes it panic; damage is an error with its place, and [`verify()`] lists all of it.
+//! * A capture counts once its records are synced: see [`Store::acknowledged`]. The state never gets ahead of the
+//!   segments.
+//! * Captures are numbered in the order of appending. After a crash, the archive holds exactly the captures up to some
+//!   number.
+//! * There is one owner at a time; concurrent readers see the last checkpoint in full.
+//! * No byte sequence in any file causes a panic; damage is an error that gives its location, and [`verify()`] lists
+//!   all of it.
 //!
 //! # Modules
-//! [`address`] canonical URLs, SURT, hosts; [`warc`] records of any tool; [`segment`] writing and reading the archive's own files;
-//! [`digest`]; [`backend`] the few file operations that everything goes through, and a disk in memory that fails on request.
+//! [`address`] canonical URLs, SURT, hosts; [`warc`] records of any tool; [`segment`] writing and reading the archive's
+//! own files; [`digest`]; [`backend`] the few file operations that all I/O goes through, and an in-memory disk that
+//! fails on request.
 
 pub mod address;
 pub mod backend;

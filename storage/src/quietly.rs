@@ -1,4 +1,4 @@
-//! Libraries that panic over the bytes of a damaged file.
+//! Contains panics of libraries that read damaged files.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
@@ -8,8 +8,8 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `work` gives, or nothing if it panics. There is no report of the panic: the reader of a damaged file gets one error, in a
-/// sentence. What `work` changes must not be used afterwards.
+/// Returns the result of `work`, or `None` if it panics. The panic is not reported: the reader of a damaged file gets a
+/// single error instead. Whatever `work` modifies must not be used after a panic.
 pub fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,8 +1,9 @@
-//! A state rebuilt, from the segments or without what was erased, beside the old one, which stays until the new one is whole.
+//! Builds a new state beside the old one, from the segments or as a copy without erased data. The old one stays until
+//! the new one is complete.
 //!
-//! The new state grows in the folder `rebuild/` of the archive, with whatever else the caller keeps in the state's folder.
-//! Putting it in place is one exchange of two folders, so a crash leaves the one or the other whole, and so does a reader
-//! find them. What is left of a rebuild that broke off is taken away by the next.
+//! The new state grows in the archive's folder `rebuild/`, along with anything else that the caller keeps in the
+//! state's folder. It is put in place by exchanging the two folders atomically, so after a crash, and for any reader,
+//! one of the two is there in full. The next rebuild removes the remains of an interrupted one.
 
 use std::fs;
 use std::io;
@@ -24,22 +25,22 @@ const FOLDER: &str = "rebuild";
 /// How long to wait for readers before the new state replaces the old.
 const READERS_WAIT: Duration = Duration::from_secs(60);
 
-/// A rebuild under way. Dropped before its end, it leaves the archive as it was.
+/// A rebuild in progress. If it is dropped before [`Rebuild::finish`], the archive is unchanged.
 #[derive(Debug)]
 pub struct Rebuild {
     path: PathBuf,
     store: Store,
-    /// Settings of the old state, if it could still be read.
+    /// Settings of the old state, if they could be read.
     settings: Option<Vec<(String, Vec<u8>)>>,
-    /// Held to the end, so that no other process changes the archive meanwhile.
+    /// Held until the end, so that no other process changes the archive.
     _owner: Arc<dyn DiskFile>,
 }
 
 impl Rebuild {
-    /// Makes an empty state beside the old one of the archive in `path`, and recovers its segments from a crash.
+    /// Creates an empty state beside the old one of the archive in `path`, and recovers its segments after a crash.
     ///
     /// # Errors
-    /// When another process owns the archive, and whatever the disk refuses.
+    /// When another process owns the archive, and on any I/O error.
     pub fn begin(path: &Path, mut options: SegmentOptions) -> Result<Self, StoreError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let owner = lock::own(disk.as_ref(), path)?;
@@ -58,9 +59,9 @@ impl Rebuild {
         let has_settings = old.is_some();
         let old = old.unwrap_or_default();
         let mut state = State::open(disk.clone(), &shadow, Mode::Own)?;
-        // Readers of the old state see by these numbers that all ids have changed.
+        // From these numbers, readers of the old state notice that all ids have changed.
         state.follow(old.number(NUMBER), old.number(GENERATION));
-        // Which segments count, only the old state knows.
+        // Only the old state knows which segments count.
         let is_known = old.number(NUMBER) > 0;
         segment::settle(disk.as_ref(), path, is_known.then(|| old.number(REWRITES)))?;
         options.relied_on = Watermarks::default();
@@ -71,11 +72,11 @@ impl Rebuild {
         Ok(Self { path: path.to_owned(), store, settings, _owner: owner })
     }
 
-    /// Makes a copy of a state beside it, without what was erased: of an archive that was changed nowhere since its last
+    /// Copies a state beside itself, without what was erased. The archive must not have changed since its last
     /// checkpoint.
     ///
     /// # Errors
-    /// When the disk refuses; the archive is then as it was.
+    /// On an I/O error; the archive is then unchanged.
     pub fn scrub(store: Store, scrub: &Scrub) -> Result<Self, StoreError> {
         let path = store.path().to_owned();
         let shadow = path.join(FOLDER);
@@ -89,27 +90,28 @@ impl Rebuild {
         Ok(Self { path, store, settings: None, _owner: owner })
     }
 
-    /// The archive with the state as far as it has grown.
+    /// The archive with the state built so far.
     pub fn store(&mut self) -> &mut Store {
         &mut self.store
     }
 
-    /// The settings of the old state, if it could still be read; a rebuild does not take them over by itself.
+    /// The settings of the old state, if they could be read; a rebuild does not adopt them by itself.
     #[must_use]
     pub fn settings(&self) -> Option<&[(String, Vec<u8>)]> {
         self.settings.as_deref()
     }
 
-    /// The folder that stands for the archive's: files made in the state's folder within it replace the old ones with the state.
+    /// The folder that stands in for the archive's: files created in its state folder replace the old ones along with
+    /// the state.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.path.join(FOLDER)
     }
 
-    /// Takes the new state away, and leaves the archive as it was.
+    /// Removes the new state and leaves the archive unchanged.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// On an I/O error.
     pub fn abandon(self) -> Result<(), StoreError> {
         let shadow = self.folder();
         let Self { store, _owner, .. } = self;
@@ -117,14 +119,15 @@ impl Rebuild {
         remove(&shadow).map_err(|error| StateError::io(&shadow, error).into())
     }
 
-    /// Puts the new state in the place of the old one. Everything in it must be checkpointed.
+    /// Replaces the old state by the new one. Everything in it must be checkpointed.
     ///
     /// # Errors
-    /// When readers do not leave or the disk refuses; then the old state is still in place.
+    /// When readers do not leave, and on an I/O error; the old state is then still in place.
     pub fn finish(self) -> Result<(), StoreError> {
         let (state, shadow) = (self.path.join(STATE), self.path.join(FOLDER));
         let Self { path, store, _owner, .. } = self;
-        // Nothing else writes it before the archive is closed by an owner, and without it each reader hashes all URLs.
+        // Otherwise nothing writes the file before an owner closes the archive, and without it every reader hashes all
+        // URLs.
         store.state().prepare_finding()?;
         drop(store);
         let new = shadow.join(STATE);
@@ -151,15 +154,16 @@ impl Rebuild {
     }
 }
 
-/// What the catalogue of the archive in `path` says of segments, if it can be read, whatever the rest of the state is worth.
+/// Returns what the catalogue of the archive in `path` says about segments, if it can be read, whatever the condition
+/// of the rest of the state.
 #[must_use]
 pub fn catalogued(path: &Path) -> Catalogued {
     let catalogue = Catalogue::new(Arc::new(RealDisk), &path.join(STATE));
     catalogue.load_any_format().unwrap_or_default().catalogued()
 }
 
-/// Gives each of two folders the other's name, at once where the file system can. Where it cannot, a crash between the two
-/// steps leaves no state: the next owner takes the second, see [`finish_exchange`].
+/// Swaps the names of two folders, atomically where the file system supports it. Where it does not, a crash between the
+/// two renames leaves no state, and the next owner performs the second: see [`finish_exchange`].
 pub(crate) fn exchange(new: &Path, old: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
@@ -169,7 +173,8 @@ pub(crate) fn exchange(new: &Path, old: &Path) -> io::Result<()> {
     fs::rename(new, old)
 }
 
-/// Puts a whole new state in place if a crash came between the two steps of an exchange. The archive must be owned.
+/// Puts a complete new state in place if a crash interrupted an exchange between its two renames. The archive must be
+/// owned.
 pub(crate) fn finish_exchange(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     let (state, new) = (path.join(STATE), path.join(FOLDER).join(STATE));
     if disk.exists(&new.with_extension("old"))? && disk.exists(&new)? && !disk.exists(&state)? {

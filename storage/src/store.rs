@@ -1,8 +1,9 @@
-//! An archive on disk: its segments and its state under one owner.
+//! An archive on disk: its segments and its state under a single owner.
 //!
-//! The order that nothing may break: a capture's records are appended to the segment, the segment is synced, and only
-//! then a checkpoint makes the state that reflects them durable, with the watermarks up to which it does. What lies
-//! after them after a crash is given to [`Store::replay`], through which the owner brings the state up to it.
+//! The order that must never be broken: a capture's records are appended to the segment, the segment is synced, and
+//! only then does a checkpoint make the state that reflects them durable, together with the watermarks up to which it
+//! does. After a crash, captures past the watermarks are passed to [`Store::replay`], through which the owner brings
+//! the state up to date.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,37 +26,37 @@ use crate::warc::Broken;
 
 mod rewrite;
 
-/// Compressed bytes that may be written and not yet synced: before more follow, [`Store::append`] syncs. The bound in time
-/// is the caller's, who has a clock: [`Store::sync`] at least once a second.
+/// Compressed bytes that may be written but not yet synced; [`Store::append`] syncs before exceeding it. The bound in
+/// time is up to the caller, who has a clock: call [`Store::sync`] at least once a second.
 pub const SYNC_BYTES_MAX: u64 = 64 << 20;
 
-/// Pages whose versions are looked up for the dictionaries of a refresh.
+/// Maximum number of pages whose versions are looked up for the dictionaries of a refresh.
 const EXPECTED_MAX: usize = 1 << 16;
 
-/// How long [`Store::checkpoint_waiting`] tries before it gives up on readers that do not leave.
+/// How long [`Store::checkpoint_waiting`] waits for readers to leave before it gives up.
 const READERS_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// A sync of the records of every capture so far, which any thread may carry out while appending continues.
+/// A sync of the records of every capture so far, which any thread may perform while appending continues.
 #[derive(Debug)]
 pub struct PendingSync {
     handle: SyncHandle,
-    /// Captures appended since opening, and bytes not known to be durable, when it began.
+    /// Captures appended since opening, and bytes not known to be durable, when the sync was created.
     appended: u64,
     bytes: u64,
 }
 
 impl PendingSync {
-    /// Carries it out. Afterwards call [`Store::synced`].
+    /// Performs the sync. Call [`Store::synced`] afterwards.
     ///
     /// # Errors
-    /// When the disk refuses; after that nothing can be appended any more.
+    /// On an I/O error; after that, nothing more can be appended.
     pub fn carry_out(&self) -> Result<(), StoreError> {
         self.handle.sync()?;
         Ok(())
     }
 }
 
-/// Why a store failed.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -80,13 +81,13 @@ impl StoreError {
         matches!(self, Self::State(StateError::Missing { .. }))
     }
 
-    /// Whether the record that was to be read is lost: its segment is missing or damaged.
+    /// Whether the requested record is lost because its segment is missing or damaged.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Segment(SegmentError::Missing(_) | SegmentError::Corrupted { .. }))
     }
 
-    /// Whether there was no room left: what failed may be tried again once there is.
+    /// Whether the disk was full; the operation may be retried once there is space.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
         match self {
@@ -101,34 +102,34 @@ impl StoreError {
 pub struct Store {
     path: PathBuf,
     state: State,
-    /// Nothing for a reader.
+    /// `None` for a reader.
     segments: Option<Segments>,
     reader: SegmentReader,
     recovered: Vec<Recovered>,
-    /// Segments of a rewriting that came to nothing, which opening took away.
+    /// Segments of an unfinished rewrite, which opening removed.
     begun_in_vain: usize,
-    /// Which segments the next checkpoint puts in the place of which.
+    /// Segments that the next checkpoint replaces by rewritten ones.
     intent: Option<Intent>,
     /// Captures appended since opening.
     appended: u64,
-    /// How many of them are durable.
+    /// How many of these captures are durable.
     acknowledged: u64,
     /// Bytes written since the last sync.
     unsynced_bytes: u64,
 }
 
 impl Store {
-    /// Opens the archive in `path` to change it; makes one that is not there.
+    /// Opens the archive in `path` for writing; creates it if it does not exist.
     ///
-    /// Before anything else the owner has to call [`Store::replay`].
+    /// The owner must call [`Store::replay`] before anything else.
     ///
     /// # Errors
-    /// When another process owns it, when it is of a newer format, and whatever the disk refuses.
+    /// When another process owns the archive, when its format is newer, and on any I/O error.
     pub fn own(path: &Path, options: SegmentOptions) -> Result<Self, StoreError> {
         Self::own_on(Arc::new(RealDisk), path, options)
     }
 
-    /// The same on any disk.
+    /// As [`Store::own`], on any disk.
     ///
     /// # Errors
     /// As [`Store::own`].
@@ -142,10 +143,10 @@ impl Store {
         Ok(Self { begun_in_vain, ..Self::assemble(path, state, Some(segments), reader, recovered) })
     }
 
-    /// Opens the archive in `path` for reading, as of its last checkpoint; also while a crawl runs.
+    /// Opens the archive in `path` for reading, as of its last checkpoint. Works while a crawl is running, too.
     ///
     /// # Errors
-    /// When there is none, when it is of a newer format, and whatever the disk refuses.
+    /// When there is no archive, when its format is newer, and on any I/O error.
     pub fn read_only(path: &Path) -> Result<Self, StoreError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let state = State::open(disk.clone(), path, Mode::Read)?;
@@ -175,32 +176,33 @@ impl Store {
         }
     }
 
-    /// An archive whose state is kept elsewhere while it is rebuilt.
+    /// Assembles an archive whose state is kept elsewhere during a rebuild.
     pub(crate) fn of_parts(path: &Path, state: State, segments: Segments, recovered: Vec<Recovered>) -> Self {
         let reader = segments.reader();
         Self::assemble(path, state, Some(segments), reader, recovered)
     }
 
-    /// The state and what writes segments.
+    /// Returns the state and the segment writer.
     pub(crate) fn into_parts(self) -> Result<(State, Segments), StateError> {
         Ok((self.state, self.segments.ok_or(StateError::ReadOnly)?))
     }
 
-    /// For a reader: whether a checkpoint waits for it to leave.
+    /// For a reader: whether a checkpoint is waiting for it to leave.
     #[must_use]
     pub fn is_awaited(&self) -> bool {
         self.state.is_awaited()
     }
 
-    /// For a reader: lets checkpoints happen. Until [`Store::refresh`] nothing may be read.
+    /// For a reader: lets checkpoints proceed. Nothing may be read until [`Store::refresh`].
     ///
     /// # Errors
-    /// When the lock cannot be given back.
+    /// When the lock cannot be released.
     pub fn pause(&mut self) -> Result<(), StoreError> {
         Ok(self.state.pause()?)
     }
 
-    /// For a reader: moves on to the newest checkpoint. While there is none, segments stay open and their dictionaries ready.
+    /// For a reader: moves on to the newest checkpoint. If there is no newer one, segments stay open and their
+    /// dictionaries loaded.
     ///
     /// # Errors
     /// As [`Store::read_only`].
@@ -213,7 +215,7 @@ impl Store {
         Ok(())
     }
 
-    /// The folder.
+    /// The archive's folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -225,42 +227,42 @@ impl Store {
         &self.state
     }
 
-    /// The state, to be changed.
+    /// The state, mutably.
     pub fn state_mut(&mut self) -> &mut State {
         &mut self.state
     }
 
-    /// What opening did about a segment that a crash had left open.
+    /// What opening did to segments that a crash had left open.
     #[must_use]
     pub fn recovered(&self) -> &[Recovered] {
         &self.recovered
     }
 
-    /// New segments of a repack or an erase that did not come to its end, which opening took away.
+    /// Number of new segments of an unfinished repack or erase that opening removed.
     #[must_use]
     pub fn begun_in_vain(&self) -> usize {
         self.begun_in_vain
     }
 
-    /// Segments that were closed once and whose files are not there any more; a reader does not know.
+    /// Segments that were closed but whose files no longer exist; always empty for a reader.
     #[must_use]
     pub fn missing(&self) -> Vec<SegmentInfo> {
         self.segments.as_ref().map(Segments::missing).unwrap_or_default()
     }
 
-    /// Whether a segment is one of them.
+    /// Whether a segment is one of [`Store::missing`].
     #[must_use]
     pub fn is_missing(&self, segment: SegmentId) -> bool {
         self.segments.as_ref().is_some_and(|segments| segments.is_missing(segment))
     }
 
-    /// What reads records, on any thread.
+    /// The reader of records, usable on any thread.
     #[must_use]
     pub fn reader(&self) -> SegmentReader {
         self.reader.clone()
     }
 
-    /// What compresses captures, on any thread.
+    /// The encoder, which compresses captures on any thread.
     ///
     /// # Errors
     /// For a reader.
@@ -268,10 +270,10 @@ impl Store {
         Ok(self.segments.as_ref().ok_or(StateError::ReadOnly)?.encoder())
     }
 
-    /// Hands every capture that the state does not reflect yet to `take`, in the order in which they were appended.
+    /// Calls `take` with every capture that the state does not reflect yet, in the order of appending.
     ///
     /// # Errors
-    /// When the disk refuses. What `take` returns is handed back: the first failure ends the replay.
+    /// On an I/O error, and with the first error that `take` returns, after which it is not called again.
     pub fn replay<E: From<StoreError>>(
         &mut self,
         take: impl FnMut(&mut State, ReplayedCapture) -> Result<(), E>,
@@ -279,7 +281,7 @@ impl Store {
         self.replay_by(take, |segments, from, found| segments.replay(from, found))
     }
 
-    /// The same, with every segment that is being read decoded ahead on its own thread.
+    /// As [`Store::replay`], but every segment being read is decoded ahead on its own thread.
     ///
     /// # Errors
     /// As [`Store::replay`].
@@ -311,8 +313,8 @@ impl Store {
         outcome.map(|()| broken)
     }
 
-    /// Says which pages will be captured soon, the most urgent first: their newest versions are what the next dictionaries
-    /// are built of. To be called at the start of a refresh.
+    /// Announces which pages will be captured soon, most urgent first: the next dictionaries are built from their
+    /// newest versions. Call it at the start of a refresh.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -325,7 +327,7 @@ impl Store {
             } else {
                 capture.original.map(|id| self.state.capture(id)).transpose()?
             };
-            // Another page's payload is a base for that page.
+            // The payload of another page is a base for that page only.
             if let Some(holder) = holder.filter(|holder| holder.url == url) {
                 segments.expect([(self.state.url(url)?.as_str(), holder.location)]);
             }
@@ -333,11 +335,11 @@ impl Store {
         Ok(())
     }
 
-    /// Appends a capture's records; they are durable, and may be acknowledged, after the next [`Store::sync`] or
-    /// [`Store::checkpoint`]. It syncs what came before by itself once that is [`SYNC_BYTES_MAX`].
+    /// Appends a capture's records. They are durable, and may be acknowledged, after the next [`Store::sync`] or
+    /// [`Store::checkpoint`]. Syncs earlier captures first if they would otherwise exceed [`SYNC_BYTES_MAX`].
     ///
     /// # Errors
-    /// When the disk refuses: then nothing of the capture is in the archive, and it may be appended again.
+    /// On an I/O error: then nothing of the capture is in the archive, and appending may be retried.
     pub fn append(&mut self, encoded: &Encoded) -> Result<Location, StoreError> {
         if self.unsynced_bytes > 0 && self.unsynced_bytes + encoded.packed_length() > SYNC_BYTES_MAX {
             self.sync()?;
@@ -350,23 +352,23 @@ impl Store {
         Ok(appended.main)
     }
 
-    /// Captures appended since opening that are durable: these are acknowledged.
+    /// Number of captures appended since opening that are durable, and therefore acknowledged.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
 
-    /// Makes the records of every capture so far durable; what a crash then keeps out of the state is replayed.
+    /// Makes the records of every capture so far durable. After a crash, those missing from the state are replayed.
     ///
     /// # Errors
-    /// When the disk refuses; after a failed sync nothing can be appended any more.
+    /// On an I/O error; after a failed sync, nothing more can be appended.
     pub fn sync(&mut self) -> Result<Watermarks, StoreError> {
         let watermarks = self.segments.as_mut().ok_or(StateError::ReadOnly)?.sync()?;
         (self.acknowledged, self.unsynced_bytes) = (self.appended, 0);
         Ok(watermarks)
     }
 
-    /// The same for another thread to carry out.
+    /// Returns a sync for another thread to perform.
     ///
     /// # Errors
     /// For a reader.
@@ -375,7 +377,7 @@ impl Store {
         Ok(PendingSync { handle, appended: self.appended, bytes: self.unsynced_bytes })
     }
 
-    /// Takes note of a sync that was carried out.
+    /// Records that a sync has been performed.
     pub fn synced(&mut self, sync: &PendingSync) {
         if sync.appended > self.acknowledged {
             self.acknowledged = sync.appended;
@@ -383,11 +385,11 @@ impl Store {
         }
     }
 
-    /// Makes everything so far durable. [`Checkpointed::Deferred`] means that readers were in the way of the state: then only
-    /// the records are durable, and a crash costs a longer replay until it is tried again.
+    /// Makes everything so far durable. [`Checkpointed::Deferred`] means that readers blocked the checkpoint of the
+    /// state: only the records are durable, and until a later checkpoint succeeds, a crash costs a longer replay.
     ///
     /// # Errors
-    /// When the disk refuses; what was durable before still is.
+    /// On an I/O error; what was durable before remains so.
     pub fn checkpoint(&mut self) -> Result<Checkpointed, StoreError> {
         let watermarks = self.sync()?;
         let segments = self.segments.as_ref().ok_or(StateError::ReadOnly)?;
@@ -402,10 +404,10 @@ impl Store {
         self.checkpoint_state(watermarks)
     }
 
-    /// Makes everything so far durable, however long readers take to leave.
+    /// Makes everything so far durable, waiting for readers to leave.
     ///
     /// # Errors
-    /// As [`Store::checkpoint`], and [`StateError::Locked`] when a reader stays for a minute.
+    /// As [`Store::checkpoint`], and [`StateError::Locked`] when a reader stays longer than a minute.
     pub fn checkpoint_waiting(&mut self) -> Result<(), StoreError> {
         let start = Instant::now();
         while self.checkpoint()? == Checkpointed::Deferred {
@@ -419,12 +421,12 @@ impl Store {
     /// Closes the open segment and makes everything durable.
     ///
     /// # Errors
-    /// When the disk refuses; the next opening then recovers.
+    /// On an I/O error; the next opening then recovers.
     pub fn close(mut self) -> Result<(), StoreError> {
         self.conclude()
     }
 
-    /// The same, and leaves it open to be read.
+    /// As [`Store::close`], but leaves the archive open for reading.
     ///
     /// # Errors
     /// As [`Store::close`].
@@ -445,7 +447,7 @@ impl Store {
         Ok(self.reader.read(location)?)
     }
 
-    /// What the crawler noted about a capture: the fields of its metadata record.
+    /// What the crawler recorded about a capture: the fields of its metadata record.
     ///
     /// # Errors
     /// When the records of the capture cannot be read or are damaged.
@@ -461,10 +463,11 @@ impl Store {
         Ok(self.reader.information(segment)?)
     }
 
-    /// The capture whose record holds the payload of `capture`: itself, or for a revisit the one it refers to.
+    /// The capture whose record holds the payload of `capture`: the capture itself, or for a revisit the one that it
+    /// refers to.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// On an I/O error.
     pub fn original(&self, capture: &Capture) -> Result<Option<Capture>, StoreError> {
         if capture.kind.has_payload() {
             return Ok(Some(*capture));
@@ -472,7 +475,7 @@ impl Store {
         Ok(capture.original.map(|id| self.state.capture(id)).transpose()?)
     }
 
-    /// The payload of a capture without transfer coding; a revisit gives that of its original.
+    /// The payload of a capture without transfer coding; for a revisit, that of its original.
     ///
     /// # Errors
     /// When the record cannot be read or is damaged.
@@ -484,7 +487,7 @@ impl Store {
     }
 }
 
-/// What the catalogue says of a segment.
+/// The catalogue entry of a segment.
 fn entry(info: &SegmentInfo) -> SegmentEntry {
     SegmentEntry {
         file: info.name.clone(),

@@ -1,28 +1,28 @@
-//! What a server gave with a version, so that it can be asked whether that is still the newest (RFC 9110, section 8.8).
+//! Validators that a server sent with a version, for asking whether that is still current (RFC 9110, section 8.8).
 //!
-//! The state keeps this of each page's newest version, so that a conditional request, and the revisit that comes of it, need
-//! no record from the segments.
+//! The state keeps those of each page's newest version, so that a conditional request and the resulting revisit need no
+//! record from the segments.
 
 use crate::checkpoint::{push_varint, take_varint};
 use crate::digest::{Algorithm, Digest};
 use crate::warc::HttpHead;
 
-/// Bytes of an `ETag` or a `Last-Modified` that are kept; a longer one is left out.
+/// Maximum bytes kept of an `ETag` or a `Last-Modified`; a longer one is dropped.
 pub const VALIDATOR_BYTES_MAX: usize = 256;
 
-/// What a server gave with a version, and the digest under which the version is stored.
+/// Validators sent with a version, and the digest under which the version is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validators {
     /// `WARC-Payload-Digest` of the version's record, which a revisit repeats.
     pub digest: Digest,
-    /// `ETag`, as it came.
+    /// `ETag`, as received.
     pub etag: Option<String>,
-    /// `Last-Modified`, as it came.
+    /// `Last-Modified`, as received.
     pub last_modified: Option<String>,
 }
 
 impl Validators {
-    /// What a response head gives. Left out is what could break a request apart, and what is longer than
+    /// Extracts the validators of a response head. Drops values that could break a request, and those longer than
     /// [`VALIDATOR_BYTES_MAX`].
     #[must_use]
     pub fn of(digest: Digest, head: Option<&HttpHead>) -> Self {
@@ -41,7 +41,7 @@ impl Validators {
         bytes
     }
 
-    /// The first record in some bytes.
+    /// Decodes the first record in `bytes`.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (&algorithm, rest) = bytes.split_first()?;
         let (digest, mut rest) = match algorithm {

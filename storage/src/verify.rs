@@ -1,5 +1,6 @@
-//! The proof that an archive holds what it says: every record readable and as its digests say, every revisit resolved,
-//! every closed segment as it was closed, catalogue and segments in agreement, the state whole.
+//! Verifies that an archive holds what it claims: every record is readable and matches its digests, every revisit is
+//! resolved, every closed segment is unchanged since it was closed, catalogue and segments agree, and the state is
+//! consistent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,12 +21,12 @@ use crate::segment::{self, FIELD_IMPORTED, Inspection, SegmentError};
 use crate::store::{Store, StoreError};
 use crate::warc::{HttpHead, dechunk, split};
 
-/// Something that is not as it should be.
+/// A problem found by a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The segment; nothing when the state is meant.
+    /// The segment; `None` if the problem is in the state.
     pub segment: Option<SegmentId>,
-    /// The record's offset; nothing when the segment as a whole is meant.
+    /// The record's offset; `None` if the problem concerns the whole segment.
     pub offset: Option<u64>,
     /// What is wrong.
     pub what: String,
@@ -36,27 +37,27 @@ pub struct Finding {
 pub struct Verified {
     /// Captures whose records were read.
     pub captures: u64,
-    /// Of these, revisits whose original was found.
+    /// Number of these captures that are revisits whose original was found.
     pub revisits: u64,
-    /// Revisits whose original was never imported, or was lost.
+    /// Revisits whose original was never imported or is lost.
     pub open_revisits: u64,
-    /// Closed segments that were checked: in a whole verification read from end to end, else found and measured.
+    /// Closed segments checked: read from end to end in a full verification, otherwise checked for existence and size.
     pub segments: u64,
     /// Compressed bytes of the records read.
     pub bytes: u64,
-    /// Captures that earlier repairs could not bring back.
+    /// Captures that earlier repairs could not recover.
     pub lost: u64,
-    /// What is wrong: the first [`FINDINGS_MAX`] of it.
+    /// Problems found: the first [`FINDINGS_MAX`] of them.
     pub findings: Vec<Finding>,
-    /// What else is wrong.
+    /// Number of further problems.
     pub unlisted: u64,
 }
 
-/// Findings that are listed; beyond it only the number is given.
+/// Maximum number of findings listed; further ones are only counted.
 pub const FINDINGS_MAX: usize = 1000;
 
 impl Verified {
-    /// Takes note of something that is wrong.
+    /// Records a problem.
     pub fn find(&mut self, segment: Option<SegmentId>, offset: Option<u64>, what: impl Into<String>) {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { segment, offset, what: what.into() });
@@ -66,14 +67,14 @@ impl Verified {
     }
 }
 
-/// Verifies an archive: every `every`th capture (1 for all). When all are read, closed segments are read from end to end as
-/// well and the state is checked for itself. It continues whatever is wrong; a state that cannot be opened is a finding too,
-/// and segments are checked nevertheless.
+/// Verifies every `every`th capture of an archive (1 for all). When all are read, closed segments are also read from
+/// end to end and the consistency of the state is checked. Problems do not stop it: a state that cannot be opened is a
+/// finding as well, and the segments are still checked.
 ///
-/// `progress` gets the number of captures checked so far.
+/// `progress` is called with the number of captures checked so far.
 ///
 /// # Errors
-/// When there is no archive, its state is of another format, or the folder of segments cannot be read.
+/// When there is no archive, its state has another format, or the folder of segments cannot be read.
 pub fn verify(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Verified, StoreError> {
     let is_whole = every <= 1;
     let mut verified = Verified::default();
@@ -97,7 +98,8 @@ pub fn verify(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<
     verified.lost = aside.iter().filter_map(|entry| entry.lost).sum();
     let catalogue = store.as_ref().map_or_else(|| catalogued(path), |store| store.state().catalogued());
     let inspection = thread::scope(|scope| {
-        // Segments are read beside the captures, which are read by their locations: both ways have to work.
+        // Segments are read sequentially, in parallel with captures, which are read by location: both ways have to
+        // work.
         let inspection = scope.spawn(|| segment::inspect(path, &catalogue, is_whole, &|_, _| {}));
         let known = store.as_ref().map(|store| check_captures(store, every, &mut verified, progress));
         if let Some(store) = store.as_ref().filter(|_| is_whole) {
@@ -122,7 +124,7 @@ pub fn verify(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<
     Ok(verified)
 }
 
-/// Something that is wrong with the state, with what to do about it.
+/// Describes a problem of the state, with its remedy.
 fn state_finding(found: &dyn std::fmt::Display) -> String {
     let found = found.to_string();
     let remedy = if found.contains("`archive ") { "" } else { "; `archive repair` rebuilds it" };
@@ -133,7 +135,7 @@ fn has_segments(path: &Path) -> bool {
     segment::files(path).is_ok_and(|files| !files.is_empty())
 }
 
-/// Reads captures by their locations, and gives how many each segment has.
+/// Reads captures by location, and returns the number of captures of each segment.
 fn check_captures(
     store: &Store,
     every: u64,
@@ -142,7 +144,7 @@ fn check_captures(
 ) -> BTreeMap<SegmentId, u64> {
     let mut known: BTreeMap<SegmentId, u64> = BTreeMap::new();
     for number in 0..store.state().totals().captures {
-        // Captures are counted by 32-bit ids.
+        // Capture ids have 32 bits.
         let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));
         let capture = match store.state().capture(id) {
             Ok(capture) => capture,
@@ -166,14 +168,14 @@ fn check_captures(
     known
 }
 
-/// Compares the catalogue with the segments that are there.
+/// Compares the catalogue with the segments that exist.
 fn compare(
     store: &Store,
     known: &BTreeMap<SegmentId, u64>,
     inspection: &Inspection,
     verified: &mut Verified,
 ) {
-    // A crawl under way may have begun and closed segments since its last checkpoint.
+    // A running crawl may have created and closed segments since its last checkpoint.
     let is_owned = Owner::is_taken(store.path()).unwrap_or(false);
     let next = store.state().watermarks().next;
     for id in &inspection.closed {
@@ -203,9 +205,9 @@ fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> R
     };
     let header = &record.header;
     let found = header.target_uri().unwrap_or("nothing");
-    // A fragment distinguishes what was fetched at one URL for different purposes.
+    // A fragment distinguishes captures of one URL for different purposes.
     let expected = url.split_once('#').map_or(url.as_str(), |(fetched, _)| fetched);
-    // Records that other tools wrote keep their spelling of the URL.
+    // Records written by other tools keep their spelling of the URL.
     if found != expected && Url::parse(found).ok().is_none_or(|found| canonical(&found) != expected) {
         return Ok(Err(format!("the record is of {found}, the catalogue says {url}")));
     }
@@ -243,7 +245,7 @@ fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> R
     }
 }
 
-/// Whether another tool captured it: then its original may be in a file that was never imported.
+/// Whether another tool made the capture: its original may then be in a file that was never imported.
 fn is_imported(store: &Store, capture: &Capture) -> bool {
     let fields = store.reader().metadata(capture.location).unwrap_or_default();
     fields.iter().any(|(name, _)| name == FIELD_IMPORTED)
@@ -255,7 +257,7 @@ fn check_payload(stated: Option<&str>, content: &bytes::Bytes, capture: &Capture
         stated.and_then(|text| text.parse::<Digest>().ok()).ok_or("the record has no payload digest")?;
     let is_chunked = HttpHead::parse(&head).is_chunked();
     let payload = if is_chunked { dechunk(&body) } else { body.clone() };
-    // Records that other tools wrote may mean the payload without its chunks, and may use another algorithm.
+    // Records written by other tools may mean the de-chunked payload, and may use another algorithm.
     let is_right = stated.matches(&body) || is_chunked && stated.matches(&payload);
     if !is_right {
         return Err("the payload does not have its digest".to_owned());

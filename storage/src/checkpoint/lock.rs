@@ -57,7 +57,7 @@ impl Owner {
     /// Takes it.
     ///
     /// # Errors
-    /// [`StateError::Locked`] when another process has it, and what the disk refuses.
+    /// [`StateError::Locked`] when another process has it, and I/O errors.
     pub fn of(archive: &Path) -> Result<Self> {
         Ok(Self { _file: own(&RealDisk, archive)? })
     }
@@ -65,7 +65,7 @@ impl Owner {
     /// Whether some process has it now.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// On an I/O error.
     pub fn is_taken(archive: &Path) -> Result<bool> {
         let path = archive.join(OWNER_LOCK);
         let failed = |error| StateError::io(&path, error);

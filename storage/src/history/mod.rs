@@ -217,7 +217,7 @@ pub(crate) fn nearest(
     })
 }
 
-/// A page's captures from the newest to the oldest; ends after the first error.
+/// A page's captures from the newest to the oldest; stops after the first error.
 #[derive(Debug)]
 pub struct History<'a> {
     captures: &'a Table<CaptureRecord>,

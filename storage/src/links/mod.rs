@@ -182,7 +182,7 @@ impl LinkCursor<'_> {
     /// Reads the list at a position into `list`.
     ///
     /// # Errors
-    /// [`StateError::Corrupted`] for a position that is none, and what the disk refuses.
+    /// [`StateError::Corrupted`] for an invalid position, and I/O errors.
     pub fn get(&mut self, position: LinksPosition, list: &mut LinkList) -> Result<()> {
         list.position = Some(position);
         let bytes = self.records.bytes(position.0)?;
@@ -206,7 +206,7 @@ impl LinkScan<'_> {
     /// Reads the next list into `list`; `false` after the last.
     ///
     /// # Errors
-    /// [`StateError::Corrupted`], and what the disk refuses.
+    /// [`StateError::Corrupted`], and I/O errors.
     pub fn read_next(&mut self, list: &mut LinkList) -> Result<bool> {
         if self.block >= self.end {
             return Ok(false);

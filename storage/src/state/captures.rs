@@ -19,7 +19,7 @@ impl State {
     /// Adds a capture to the history of its URL, in order of time; `validators` are what the server gave with a version.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] for an unknown URL, and what the disk refuses.
+    /// [`StateError::Unknown`] for an unknown URL, and I/O errors.
     pub fn append_capture(
         &mut self,
         capture: &Capture,
@@ -51,7 +51,7 @@ impl State {
     /// has not itself are its original's.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn set_original(&mut self, revisit: CaptureId, original: CaptureId) -> Result<()> {
         self.writable()?;
         let Capture { digest, length, status, mime, .. } = self.capture(original)?;
@@ -98,7 +98,7 @@ impl State {
     /// with a status from 200 to 299.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn newest_version(&self, url: UrlId) -> Result<Option<(CaptureId, Capture)>> {
         let version = self.visit(url)?.and_then(|visit| visit.version);
         version.map(|id| Ok((id, self.capture(id)?))).transpose()
@@ -107,7 +107,7 @@ impl State {
     /// Says where a capture's main record lies from now on.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// I/O errors.
     pub(crate) fn move_capture(&mut self, capture: CaptureId, to: Location) -> Result<()> {
         self.writable()?;
         let outcome = self
@@ -122,7 +122,7 @@ impl State {
     /// Replaces the properties of a capture.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// I/O errors.
     pub fn set_capture_flags(&mut self, capture: CaptureId, flags: u8) -> Result<()> {
         self.writable()?;
         let outcome = self.captures.update(capture.0, |record| record.capture.flags = flags);
@@ -132,7 +132,7 @@ impl State {
     /// A capture.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn capture(&self, id: CaptureId) -> Result<Capture> {
         let record = self.captures.get(id.0)?;
         record
@@ -143,7 +143,7 @@ impl State {
     /// Some captures, in the order of their ids' list.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn captures_of(&self, ids: &[CaptureId]) -> Result<Vec<Capture>> {
         let numbers: Vec<u32> = ids.iter().map(|id| id.0).collect();
         let records = self.captures.gather(&numbers)?.into_iter().zip(ids);
@@ -154,7 +154,7 @@ impl State {
     /// Of each of these captures, it or the next older one of its URL that has content, as a function says; none if none has.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn contents_of(
         &self,
         captures: &[(CaptureId, Capture)],
@@ -197,7 +197,7 @@ impl State {
             && !self.captures.was_changed(captures)
     }
 
-    /// All captures in order of arrival; ends after the first error.
+    /// All captures in order of arrival; stops after the first error.
     pub fn captures(&self) -> impl Iterator<Item = Result<(CaptureId, Capture)>> + '_ {
         self.captures_from(CaptureId(0))
     }
@@ -210,7 +210,7 @@ impl State {
     /// A URL's captures from the newest to the oldest.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn history(&self, url: UrlId) -> Result<History<'_>> {
         let newest = self.visit(url)?.and_then(|visit| visit.last_capture);
         Ok(History::new(&self.captures, newest))
@@ -225,7 +225,7 @@ impl State {
     /// A URL's capture nearest to a time in microseconds since 1970; of two equally near ones the older.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn nearest(&self, url: UrlId, time: i64) -> Result<Option<(CaptureId, Capture)>> {
         match self.visit(url)?.and_then(|visit| visit.last_capture) {
             Some(newest) => history::nearest(&self.captures, newest, time),
@@ -236,7 +236,7 @@ impl State {
     /// The first capture whose record holds a payload with this digest, by the digest's first 16 bytes.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// I/O errors.
     pub fn by_digest(&self, digest: &[u8; 16]) -> Result<Option<CaptureId>> {
         let Some(id) = self.digests()?.get(key_of(digest)) else { return Ok(None) };
         let found = self.captures.get(id)?;

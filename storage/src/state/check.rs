@@ -32,7 +32,7 @@ impl State {
     /// Reads everything and reports all that is damaged; if nothing is, what does not fit together.
     ///
     /// # Errors
-    /// When the disk refuses what it gave a moment ago.
+    /// On an I/O error what it gave a moment ago.
     pub fn check(&self, report: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         let mut is_damaged = false;
         let mut damage = |error: &StateError| {

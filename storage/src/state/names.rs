@@ -17,7 +17,7 @@ impl State {
     /// a known one: with 10^9 URLs known the probability is 10^9 / 2^62 for each.
     ///
     /// # Errors
-    /// A URL that is too long, a full table, and what the disk refuses.
+    /// A URL that is too long, a full table, and I/O errors.
     #[inline]
     pub fn intern(&mut self, url: &str, hash: u64) -> Result<(UrlId, bool)> {
         self.writable()?;
@@ -34,7 +34,7 @@ impl State {
     /// processor's caches. For tens of hashes at a time, such as those of a page's links.
     ///
     /// # Errors
-    /// What the disk refuses to a reader that makes its index now.
+    /// I/O errors reported to a reader that makes its index now.
     pub fn expect_urls(&self, hashes: impl IntoIterator<Item = u64>) -> Result<()> {
         self.urls.warm(hashes)
     }
@@ -42,7 +42,7 @@ impl State {
     /// The id of a URL.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// I/O errors.
     pub fn find(&self, url: &str) -> Result<Option<UrlId>> {
         let finder = if self.urls.is_indexed() { None } else { self.finder()? };
         let found = match finder {
@@ -65,7 +65,7 @@ impl State {
     /// Writes what finds URLs for readers anew, if it was made for fewer or for those of another state.
     ///
     /// # Errors
-    /// What the disk refuses; the state stays as it is.
+    /// I/O errors; the state stays as it is.
     pub(crate) fn prepare_finding(&self) -> Result<()> {
         let (disk, path) = (self.disk.as_ref(), self.finder_path());
         match Finder::open(disk, &path, self.identity()) {
@@ -89,7 +89,7 @@ impl State {
     /// The id of a URL by its [`crate::address::url_hash`] alone: no name is read.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// I/O errors.
     pub fn known(&self, url: &str, hash: u64) -> Result<Option<UrlId>> {
         Ok(self.urls.known(url, hash)?.map(UrlId))
     }
@@ -97,7 +97,7 @@ impl State {
     /// The URL with an id.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn url(&self, id: UrlId) -> Result<String> {
         self.urls.get(id.0)?.ok_or(StateError::Unknown { what: "URL", id: u64::from(id.0) })
     }
@@ -129,7 +129,7 @@ impl State {
     /// Hands the URLs of a range of ids to a function, in order.
     ///
     /// # Errors
-    /// The function's, and what the disk refuses.
+    /// Any error that `visit` returns, and I/O errors.
     pub fn scan_urls(&self, ids: Range<u32>, mut visit: impl FnMut(UrlId, &str) -> Result<()>) -> Result<()> {
         self.urls.scan(ids, |id, url| visit(UrlId(id), url))
     }
@@ -159,7 +159,7 @@ impl State {
     /// The id of a host.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// I/O errors.
     pub fn find_host(&self, name: &str) -> Result<Option<HostId>> {
         Ok(self.host_names.find(name)?.map(HostId))
     }
@@ -167,7 +167,7 @@ impl State {
     /// A host's name.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn host_name(&self, id: HostId) -> Result<String> {
         self.host_names.get(id.0)?.ok_or(StateError::Unknown { what: "host", id: u64::from(id.0) })
     }
@@ -175,7 +175,7 @@ impl State {
     /// What is known of a host.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn host(&self, id: HostId) -> Result<Host> {
         self.hosts.get(id.0)?.ok_or(StateError::Unknown { what: "host", id: u64::from(id.0) })
     }
@@ -183,13 +183,13 @@ impl State {
     /// Changes what is known of a host.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn update_host<T>(&mut self, id: HostId, change: impl FnOnce(&mut Host) -> T) -> Result<T> {
         self.writable()?;
         self.hosts.update(id.0, change)?.ok_or(StateError::Unknown { what: "host", id: u64::from(id.0) })
     }
 
-    /// All hosts with their names, in order of discovery; ends after the first error.
+    /// All hosts with their names, in order of discovery; stops after the first error.
     pub fn hosts(&self) -> impl Iterator<Item = Result<(HostId, String, Host)>> + '_ {
         let mut names = NameCursor::new(&self.host_names);
         self.hosts.scan(0).map(move |host| {
@@ -198,7 +198,7 @@ impl State {
         })
     }
 
-    /// All hosts without their names, in order of discovery; ends after the first error.
+    /// All hosts without their names, in order of discovery; stops after the first error.
     pub fn host_records(&self) -> impl Iterator<Item = Result<Host>> + '_ {
         self.hosts.scan(0).map(|host| host.map(|(_, host)| host))
     }
@@ -206,7 +206,7 @@ impl State {
     /// The site of each host, by the numbers of the hosts.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// I/O errors.
     pub fn sites_of_hosts(&self) -> Result<Vec<SiteId>> {
         self.host_records().map(|host| host.map(|host| host.site)).collect()
     }
@@ -236,7 +236,7 @@ impl State {
     /// The id of a site.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// I/O errors.
     pub fn find_site(&self, name: &str) -> Result<Option<SiteId>> {
         Ok(self.site_names.find(name)?.map(SiteId))
     }
@@ -244,7 +244,7 @@ impl State {
     /// A site's name.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn site_name(&self, id: SiteId) -> Result<String> {
         self.site_names.get(id.0)?.ok_or(StateError::Unknown { what: "site", id: u64::from(id.0) })
     }
@@ -252,7 +252,7 @@ impl State {
     /// What is known of a site.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn site(&self, id: SiteId) -> Result<Site> {
         self.sites.get(id.0)?.ok_or(StateError::Unknown { what: "site", id: u64::from(id.0) })
     }
@@ -260,7 +260,7 @@ impl State {
     /// Replaces what is known of a site.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn set_site(&mut self, id: SiteId, site: &Site) -> Result<()> {
         self.update_site(id, |stored| *stored = *site)
     }
@@ -268,7 +268,7 @@ impl State {
     /// Changes what is known of a site.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn update_site<T>(&mut self, id: SiteId, change: impl FnOnce(&mut Site) -> T) -> Result<T> {
         self.writable()?;
         let mut moved = 0;
@@ -284,7 +284,7 @@ impl State {
         Ok(outcome)
     }
 
-    /// All sites with their names, in order of discovery; ends after the first error.
+    /// All sites with their names, in order of discovery; stops after the first error.
     pub fn sites(&self) -> impl Iterator<Item = Result<(SiteId, String, Site)>> + '_ {
         let mut names = NameCursor::new(&self.site_names);
         self.sites.scan(0).map(move |site| {
@@ -293,7 +293,7 @@ impl State {
         })
     }
 
-    /// All sites without their names, in order of discovery; ends after the first error.
+    /// All sites without their names, in order of discovery; stops after the first error.
     pub fn site_records(&self) -> impl Iterator<Item = Result<Site>> + '_ {
         self.sites.scan(0).map(|site| site.map(|(_, site)| site))
     }
@@ -317,7 +317,7 @@ impl UrlCursor<'_> {
     /// The URL with an id.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn get(&mut self, id: UrlId) -> Result<&str> {
         self.0.get(id.0)?.ok_or(StateError::Unknown { what: "URL", id: u64::from(id.0) })
     }
@@ -334,7 +334,7 @@ impl TextCache<'_> {
     /// The text with the number of an id.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     #[inline]
     pub fn get(&mut self, id: u32) -> Result<&str> {
         self.names.get(id)?.ok_or(StateError::Unknown { what: self.what, id: u64::from(id) })

@@ -67,7 +67,7 @@ impl State {
     ///
     /// # Errors
     /// [`StateError::Locked`] when another process owns it, [`StateError::Missing`] when a reader finds none,
-    /// [`StateError::NewerFormat`], [`StateError::Corrupted`], and whatever the disk refuses.
+    /// [`StateError::NewerFormat`], [`StateError::Corrupted`], and any I/O error.
     pub fn open(disk: Arc<dyn Disk>, folder: &Path, mode: Mode) -> Result<Self> {
         Self::open_with(disk, folder, mode, StateOptions::default())
     }
@@ -222,7 +222,7 @@ impl State {
     /// very beginning afterwards, so the next replay is a rebuild.
     ///
     /// # Errors
-    /// [`StateError::ReadOnly`] and what the disk refuses; the state is then given up.
+    /// [`StateError::ReadOnly`] and I/O errors; the state is then given up.
     pub fn reset(&mut self) -> Result<()> {
         if self.mode == Mode::Read {
             return Err(StateError::ReadOnly);
@@ -263,7 +263,7 @@ impl State {
     /// is at work.
     ///
     /// # Errors
-    /// [`StateError::ReadOnly`], [`StateError::Locked`] when readers do not leave, and what the disk refuses.
+    /// [`StateError::ReadOnly`], [`StateError::Locked`] when readers do not leave, and I/O errors.
     pub fn exchange(&self, new: &Path, name: &str) -> Result<()> {
         self.writable()?;
         let (path, old) = (self.lock_path(), self.folder.join(FOLDER).join(name));
@@ -278,7 +278,7 @@ impl State {
     /// Takes away a state that can't be opened, settings and all, so that it can be opened again and rebuilt.
     ///
     /// # Errors
-    /// [`StateError::Locked`] when another process owns the archive, and what the disk refuses.
+    /// [`StateError::Locked`] when another process owns the archive, and I/O errors.
     pub fn discard(disk: Arc<dyn Disk>, folder: &Path) -> Result<()> {
         let _owner = lock::own(disk.as_ref(), folder)?;
         Catalogue::new(disk, &folder.join(FOLDER)).remove()

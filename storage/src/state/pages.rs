@@ -15,7 +15,7 @@ impl State {
     /// What is known of a URL.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     #[inline]
     pub fn page(&self, url: UrlId) -> Result<Page> {
         self.pages.get(url.0)?.ok_or_else(|| unknown(url))
@@ -24,7 +24,7 @@ impl State {
     /// Replaces what is known of a URL, except its `visit`.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     #[inline]
     pub fn set_page(&mut self, url: UrlId, page: &Page) -> Result<()> {
         self.update_page(url, |stored| *stored = *page)
@@ -33,7 +33,7 @@ impl State {
     /// Changes what is known of a URL, except its `visit`. The page's neighbours become cheap to reach.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     #[inline]
     pub fn update_page<T>(&mut self, url: UrlId, change: impl FnOnce(&mut Page) -> T) -> Result<T> {
         self.writable()?;
@@ -56,7 +56,7 @@ impl State {
         self.cash_written
     }
 
-    /// All pages from a URL on, in order of discovery; ends after the first error.
+    /// All pages from a URL on, in order of discovery; stops after the first error.
     pub fn pages(&self, from: UrlId) -> impl Iterator<Item = Result<(UrlId, Page)>> + '_ {
         self.pages.scan(from.0).map(|page| page.map(|(id, page)| (UrlId(id), page)))
     }
@@ -66,7 +66,7 @@ impl State {
         self.visits_of((0..self.pages.len()).map(UrlId))
     }
 
-    /// Some pages with their visits, in the order of the URLs; ends after the first error. Many are read together, each table
+    /// Some pages with their visits, in the order of the URLs; stops after the first error. Many are read together, each table
     /// in its own order.
     pub fn visits_of<'a>(
         &'a self,
@@ -78,7 +78,7 @@ impl State {
     /// The same at once: each table is gone through once, where [`State::visits_of`] does so for every [`ROWS_TOGETHER`].
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn known_of(&self, urls: &[UrlId]) -> Result<Vec<(UrlId, Page, Option<Visit>)>> {
         let pages = self.pages_of(urls)?;
         let ids: Vec<u32> = pages.iter().map(|page| page.visit.map_or(u32::MAX, |it| it.0)).collect();
@@ -89,7 +89,7 @@ impl State {
     /// Some pages, in the order of the URLs.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn pages_of(&self, urls: &[UrlId]) -> Result<Vec<Page>> {
         let numbers: Vec<u32> = urls.iter().map(|url| url.0).collect();
         let pages = self.pages.gather(&numbers)?.into_iter().zip(urls);
@@ -122,7 +122,7 @@ impl State {
     /// What is known of a URL's fetches; `None` before the first.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn visit(&self, url: UrlId) -> Result<Option<Visit>> {
         match self.page(url)?.visit {
             Some(visit) => Ok(self.visits.get(visit.0)?.map(|record| record.visit)),
@@ -134,7 +134,7 @@ impl State {
     /// `links`, `version`, `validators`.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn set_visit(&mut self, url: UrlId, visit: &Visit) -> Result<()> {
         self.update_visit(url, |stored| *stored = *visit)
     }
@@ -143,7 +143,7 @@ impl State {
     /// `links`, `version`, `validators`.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn update_visit<T>(&mut self, url: UrlId, change: impl FnOnce(&mut Visit) -> T) -> Result<T> {
         self.writable()?;
         let id = self.visit_of(url)?;
@@ -159,7 +159,7 @@ impl State {
         self.visits.update(id.0, change)?.ok_or_else(|| unknown(url))
     }
 
-    /// All visits in order of first fetches, from the one with a number on; ends after the first error.
+    /// All visits in order of first fetches, from the one with a number on; stops after the first error.
     pub fn visits(&self, from: u32) -> impl Iterator<Item = Result<(UrlId, Visit)>> + '_ {
         self.visits.scan(from).map(|visit| visit.map(|(_, record)| (record.url, record.visit)))
     }
@@ -183,7 +183,7 @@ impl State {
     }
 }
 
-/// Gives what is made of many numbers at a time one by one; ends after the first error.
+/// Gives what is made of many numbers at a time one by one; stops after the first error.
 fn together<N, T>(
     mut numbers: impl Iterator<Item = N>,
     mut make: impl FnMut(&[N]) -> Result<Vec<T>>,

@@ -1,7 +1,7 @@
 //! A copy of a state without what was erased.
 //!
 //! Deleted bytes stay in files for long: in freed pages of the catalogue, in logs that only grow, in blocks that no checkpoint
-//! counts any more. So what has to be gone is left out of a copy, and the copy takes the state's place. All ids stay.
+//! counts any longer. So what has to be gone is left out of a copy, and the copy takes the state's place. All ids stay.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -35,7 +35,7 @@ impl State {
     /// Says that a tombstone has taken the place of a capture: of what it was only its time is left.
     ///
     /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
+    /// [`StateError::Unknown`] and I/O errors.
     pub fn erase_capture(&mut self, id: CaptureId) -> Result<()> {
         self.writable()?;
         let before = self.capture(id)?;
@@ -63,7 +63,7 @@ impl State {
     /// Says that a revisit of a capture that is gone has another original, or with `None` the payload itself.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// I/O errors.
     pub fn keep_copy(&mut self, revisit: CaptureId, original: Option<CaptureId>) -> Result<()> {
         self.writable()?;
         let outcome = self.captures.update(revisit.0, |record| {

@@ -19,7 +19,7 @@ impl State {
     /// Stores a title, cut to [`TITLE_BYTES_MAX`], and returns its position, which belongs into the visit.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// I/O errors.
     pub fn append_title(&mut self, title: &str) -> Result<TextPosition> {
         self.writable()?;
         let title = title.get(..title.floor_char_boundary(TITLE_BYTES_MAX)).unwrap_or_default();
@@ -33,7 +33,7 @@ impl State {
     /// The title at a position.
     ///
     /// # Errors
-    /// [`crate::StateError::Corrupted`] for a position that is none, and what the disk refuses.
+    /// [`crate::StateError::Corrupted`] for an invalid position, and I/O errors.
     pub fn title(&self, position: TextPosition) -> Result<String> {
         TitleCursor(RecordCursor::new(&self.titles)).get(position).map(str::to_owned)
     }
@@ -53,7 +53,7 @@ impl State {
     /// Hands all titles of a range of blocks to a function, in order, those of older versions among them.
     ///
     /// # Errors
-    /// [`crate::StateError::Corrupted`] and what the disk refuses.
+    /// [`crate::StateError::Corrupted`] and I/O errors.
     pub fn scan_titles(&self, blocks: Range<u64>, mut visit: impl FnMut(TextPosition, &str)) -> Result<()> {
         let mut block = blocks.start;
         self.titles.read_many(blocks, |raw| {
@@ -91,7 +91,7 @@ impl State {
     /// What the server gave with the newest version of a page (see [`State::newest_version`]), if that is known.
     ///
     /// # Errors
-    /// [`crate::StateError::Unknown`] and what the disk refuses.
+    /// [`crate::StateError::Unknown`] and I/O errors.
     pub fn validators(&self, url: UrlId) -> Result<Option<Validators>> {
         match self.visit(url)? {
             Some(visit) => self.validators_at(&visit),
@@ -109,7 +109,7 @@ impl State {
     /// Stores the links of a page as its newest, unless they are what its newest list already says.
     ///
     /// # Errors
-    /// [`crate::StateError::Unknown`], [`crate::StateError::TooLong`] and what the disk refuses.
+    /// [`crate::StateError::Unknown`], [`crate::StateError::TooLong`] and I/O errors.
     pub fn append_links(&mut self, source: UrlId, links: &[LinkTarget]) -> Result<LinksPosition> {
         self.writable()?;
         let visit_id = self.visit_of(source)?;
@@ -131,7 +131,7 @@ impl State {
     /// The newest links of a page; none when none were stored.
     ///
     /// # Errors
-    /// [`crate::StateError::Unknown`] and what the disk refuses.
+    /// [`crate::StateError::Unknown`] and I/O errors.
     pub fn links(&self, source: UrlId) -> Result<LinkList> {
         let mut list = LinkList { source: Some(source), ..LinkList::default() };
         if let Some(position) = self.visit(source)?.and_then(|visit| visit.links) {
@@ -177,7 +177,7 @@ impl State {
     /// computed from.
     ///
     /// # Errors
-    /// The function's, and what the disk refuses.
+    /// Any error that `visit` returns, and I/O errors.
     pub fn newest_links<E: From<StateError>>(
         &self,
         visit: impl FnMut((UrlId, &Page, &Visit), &[LinkTarget]) -> std::result::Result<(), E>,
@@ -219,7 +219,7 @@ impl TitleCursor<'_> {
     /// The title at a position.
     ///
     /// # Errors
-    /// [`crate::StateError::Corrupted`] for a position that is none, and what the disk refuses.
+    /// [`crate::StateError::Corrupted`] for an invalid position, and I/O errors.
     pub fn get(&mut self, position: TextPosition) -> Result<&str> {
         let damaged = self.0.damage(position.0, "no title");
         let mut bytes = self.0.bytes(position.0)?;

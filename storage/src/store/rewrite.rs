@@ -1,4 +1,4 @@
-//! Closed segments rewritten, and the captures' new places made durable with them.
+//! Rewrites closed segments, and makes the new locations of their captures durable with them.
 
 use super::{Store, StoreError, entry};
 use crate::checkpoint::StateError;
@@ -16,11 +16,12 @@ impl Store {
         list.into_iter().filter(|info| !info.is_open).collect()
     }
 
-    /// What rewrites closed segments, on any thread: see [`Store::rewrite`]. There may be one at a time, until its result is in
-    /// place or given up. What waits for a checkpoint gets it.
+    /// Returns a rewriter of closed segments, usable on any thread; see [`Store::rewrite`]. Only one may exist at a
+    /// time, until its result is in place or abandoned. If rewritten segments still wait for a checkpoint, makes that
+    /// checkpoint first.
     ///
     /// # Errors
-    /// When a segment is not there, and when the disk refuses.
+    /// When a segment does not exist, and on an I/O error.
     pub fn rewriter(&mut self, segments: &[SegmentId]) -> Result<Rewriter, StoreError> {
         if self.is_exchanging() {
             self.checkpoint_waiting()?;
@@ -28,12 +29,12 @@ impl Store {
         Ok(self.segments.as_mut().ok_or(StateError::ReadOnly)?.rewriter(segments)?)
     }
 
-    /// Writes the captures of closed segments into new ones beside them, and compares every record with what it was.
-    /// Nothing that the archive says changes before [`Store::put_in_place`]. There may be one such result at a time.
+    /// Writes the captures of closed segments into new ones beside them, and compares every record with the old one.
+    /// The archive's contents do not change before [`Store::put_in_place`]. Only one such result may exist at a time.
     ///
     /// # Errors
-    /// When a segment is not there or damaged, and when the disk refuses; then the archive is as it was, and what was
-    /// written is taken away.
+    /// When a segment does not exist or is damaged, and on an I/O error; then the archive is unchanged, and what was
+    /// written is removed.
     pub fn rewrite(
         &mut self,
         segments: &[SegmentId],
@@ -43,7 +44,8 @@ impl Store {
         Ok(self.rewriter(segments)?.carry_out(options, author)?)
     }
 
-    /// Bytes that closed segments would take if they were rewritten, by a sample of their captures. Reads all of them.
+    /// Estimates the bytes that closed segments would take after rewriting, from a sample of their captures. Reads all
+    /// of them.
     ///
     /// # Errors
     /// As [`Store::rewrite`].
@@ -55,26 +57,26 @@ impl Store {
         Ok(self.rewriter(segments)?.estimate(options)?)
     }
 
-    /// Puts rewritten segments in the place of the old ones, with whatever else was changed in the state since the last
-    /// checkpoint, at once: after a crash it is all there or nothing of it. Waits a minute for readers to leave.
+    /// Replaces the old segments by the rewritten ones, atomically with all other changes to the state since the last
+    /// checkpoint: after a crash, either all of it is there or none. Waits up to a minute for readers to leave.
     ///
-    /// What other records mean for a capture that was replaced, but for its place, is for the caller to put into the state
-    /// before.
+    /// If the new records mean anything different for a capture apart from its location, the caller must update the
+    /// state beforehand.
     ///
     /// # Errors
-    /// When the state does not know a capture of these segments, when a reader does not leave ([`StateError::Locked`]), and
-    /// when the disk refuses. Afterwards the store is given up: open it again.
+    /// When the state does not know a capture of these segments, when a reader does not leave ([`StateError::Locked`]),
+    /// and on an I/O error. Afterwards the store is unusable: open it again.
     pub fn put_in_place(&mut self, rewritten: &Rewritten) -> Result<(), StoreError> {
         self.exchange_next(rewritten)?;
         self.checkpoint_waiting()
     }
 
-    /// Lets the next checkpoint put rewritten segments in the place of the old ones. Until then their captures are read in the
-    /// new ones by who owns the archive, and in the old ones by everybody else.
+    /// Schedules rewritten segments to replace the old ones at the next checkpoint. Until then, the owner reads their
+    /// captures from the new segments and everybody else from the old ones.
     ///
     /// # Errors
-    /// When the state does not know a capture of these segments, and when the disk has no room to write down what is meant:
-    /// nothing is changed then. Any other error is one of the state; open the archive again.
+    /// When the state does not know a capture of these segments, and when there is no disk space to record the intent:
+    /// nothing is changed then. Any other error comes from the state; open the archive again.
     pub fn exchange_next(&mut self, rewritten: &Rewritten) -> Result<(), StoreError> {
         let places = self.new_places(rewritten)?;
         let number = self.state.rewrites().unwrap_or_default() + 1;
@@ -95,13 +97,13 @@ impl Store {
         Ok(())
     }
 
-    /// Whether rewritten segments wait for a checkpoint to put them in place.
+    /// Whether rewritten segments are waiting for a checkpoint to put them in place.
     #[must_use]
     pub fn is_exchanging(&self) -> bool {
         self.intent.is_some()
     }
 
-    /// Makes the state durable, and carries out with it what is intended.
+    /// Makes the state durable, and performs the intended exchange of segments with it.
     pub(super) fn checkpoint_state(&mut self, watermarks: Watermarks) -> Result<Checkpointed, StoreError> {
         let Some(intent) = &self.intent else { return Ok(self.state.checkpoint(watermarks)?) };
         let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
@@ -115,7 +117,7 @@ impl Store {
         Ok(checkpointed)
     }
 
-    /// The new places of all captures of the old segments.
+    /// Returns the new locations of all captures of the old segments.
     fn new_places(&self, rewritten: &Rewritten) -> Result<Vec<(CaptureId, Location)>, StoreError> {
         let place = |moved: &Moved| (moved.segment, moved.offset);
         let is_old = |segment: SegmentId| rewritten.old.iter().any(|info| info.id == segment);

@@ -49,7 +49,7 @@ impl<R: Record> Table<R> {
     }
 }
 
-/// Iterates over a table; ends after the first error.
+/// Iterates over a table; stops after the first error.
 #[derive(Debug)]
 pub(crate) struct Scan<'a, R> {
     cursor: Cursor<'a, R>,

@@ -1,4 +1,4 @@
-//! redb on this crate's files.
+//! A redb backend on this crate's files.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,8 @@ use redb::backends::InMemoryBackend;
 
 use crate::backend::{DiskFile, read_exact_at};
 
-/// The first failure that leaves a file in doubt, also of those that redb keeps to itself. A full disk does not.
+/// The first failure that leaves the state of the file uncertain, including those that redb does not report. A full
+/// disk does not count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Failure(Arc<Mutex<Option<io::Error>>>);
 
@@ -40,7 +41,7 @@ impl FileBackend {
         Self { file, failure: Failure::default() }
     }
 
-    /// Where failures show, also after redb took the backend.
+    /// Access to failures, also after redb has taken the backend.
     pub(super) fn failure(&self) -> Failure {
         self.failure.clone()
     }
@@ -60,7 +61,7 @@ impl StorageBackend for FileBackend {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        // A sync that failed for lack of room lost bytes like any other.
+        // A sync that failed for lack of space has lost bytes, like any other failed sync.
         self.failure.note(self.file.sync().map_err(|error| io::Error::other(error.to_string())))
     }
 

@@ -1,10 +1,10 @@
 //! The catalogue: one small redb file whose transactions are the commit points of checkpoints.
 //!
-//! It holds what is small: numbers (lengths of all files, watermark, totals, the ledger), the open blocks of the logs,
+//! It holds small data: numbers (lengths of all files, watermark, totals, the ledger), the open blocks of the logs,
 //! media types, segments and settings. All of it is in memory while the state is open ([`Contents`]).
 //!
-//! Invariant: the file is written only while the checkpoint lock is held exclusively, from opening to closing it. So a
-//! reader under the shared lock copies a file that is not being written.
+//! Invariant: the file is written only while the checkpoint lock is held exclusively, from opening to closing the file.
+//! So a reader under the shared lock always copies a file that is not being written.
 
 mod backend;
 
@@ -26,22 +26,23 @@ use crate::segment::{Catalogued, SegmentInfo};
 use crate::warc::MEDIA_TYPE_BYTES_MAX;
 use backend::{FileBackend, memory_backend};
 
-/// The number of the checkpoint, in [`Contents::numbers`].
+/// Key of the checkpoint's number in [`Contents::numbers`].
 pub(crate) const NUMBER: &str = "checkpoint";
-/// How often the state was rebuilt, in [`Contents::numbers`]: ids of different generations have nothing in common.
+/// Key of the number of rebuilds in [`Contents::numbers`]: ids of different generations are unrelated.
 pub(crate) const GENERATION: &str = "generation";
-/// What distinguishes the files of one state from those of another, in [`Contents::numbers`]: they are sealed with it.
+/// Key of the state's identity in [`Contents::numbers`]: it seeds the checksums of the files, and so distinguishes them
+/// from those of other states.
 pub(crate) const IDENTITY: &str = "identity";
-/// How often segments were rewritten, in [`Contents::numbers`]: what an interrupted rewriting looks at.
+/// Key of the number of rewrites of segments in [`Contents::numbers`], by which an interrupted rewrite is settled.
 pub(crate) const REWRITES: &str = "rewrites";
-/// The format of all state files, in [`Contents::numbers`].
+/// Key of the format of all state files in [`Contents::numbers`].
 pub(crate) const FORMAT: &str = "format";
-/// The format this code writes.
+/// The format that this code writes.
 pub(crate) const FORMAT_VERSION: u64 = 3;
 
-/// Its name in the folder of the state.
+/// File name in the state's folder.
 pub(crate) const FILE: &str = "catalogue.redb";
-/// What a catalogue has at most: it is read into memory by every command.
+/// Maximum size of a catalogue: every command reads it into memory.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 const CACHE_BYTES: usize = 16 << 20;
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
@@ -55,37 +56,37 @@ const SETTINGS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("setting
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SegmentState {
-    /// It is being written.
+    /// The segment is being written.
     Open,
-    /// It never changes again.
+    /// The segment never changes again.
     Closed,
-    /// It is damaged and was put aside.
+    /// The segment is damaged and was moved to quarantine.
     Quarantined,
 }
 
-/// What the catalogue says of a segment.
+/// The catalogue's entry of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentEntry {
-    /// Name in the folder of segments, without `.open`.
+    /// File name in the folder of segments, without `.open`.
     pub file: String,
     /// Whether it still grows.
     pub state: SegmentState,
-    /// WARC records.
+    /// Number of WARC records.
     pub records: u64,
-    /// Captures.
+    /// Number of captures.
     pub captures: u64,
-    /// Bytes on disk.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Time of its oldest capture, microseconds since 1970.
+    /// Time of the oldest capture, microseconds since 1970.
     pub first_time: Option<i64>,
-    /// Time of its newest capture, microseconds since 1970.
+    /// Time of the newest capture, microseconds since 1970.
     pub last_time: Option<i64>,
     /// SHA-256 of the closed file, lowercase hex.
     pub sha256: Option<String>,
 }
 
 impl SegmentEntry {
-    /// As a list of segments has it; a segment without captures is nothing that could be missing.
+    /// The entry for a list of segments; `None` for a segment without captures, which cannot be missing.
     fn info(&self, id: SegmentId) -> Option<SegmentInfo> {
         let mut info = SegmentInfo::new(id, &self.file, 0);
         info.is_open = self.state == SegmentState::Open;
@@ -97,7 +98,7 @@ impl SegmentEntry {
     }
 }
 
-/// All that the catalogue holds.
+/// The complete contents of the catalogue.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) numbers: BTreeMap<String, u64>,
@@ -112,14 +113,14 @@ impl Contents {
         self.numbers.get(name).copied().unwrap_or(0)
     }
 
-    /// What a new state begins with.
+    /// The contents of a new state.
     pub(crate) fn begun() -> Self {
-        // Never 0, which is what a number has that is not there.
+        // Never 0, which stands for a missing number.
         let identity = RandomState::new().hash_one(std::process::id()) | 1;
         Self { numbers: BTreeMap::from([(IDENTITY.to_owned(), identity)]), ..Self::default() }
     }
 
-    /// What it says of segments.
+    /// The entries of segments by file name.
     pub(crate) fn catalogued(&self) -> Catalogued {
         let infos = self.segments.iter().filter_map(|(id, entry)| entry.info(*id));
         infos.map(|info| (info.name.clone(), info)).collect()
@@ -138,7 +139,7 @@ impl Catalogue {
         Self { path: folder.join(FILE), disk }
     }
 
-    /// Takes the catalogue away, and with it the state.
+    /// Removes the catalogue, and the state with it.
     pub(crate) fn remove(&self) -> Result<()> {
         if self.exists()? {
             self.disk.remove(&self.path).map_err(|error| StateError::io(&self.path, error))?;
@@ -153,14 +154,14 @@ impl Catalogue {
         self.disk.exists(&self.path).map_err(|error| StateError::io(&self.path, error))
     }
 
-    /// Reads everything from a copy in memory, in which redb repairs what a crash left; the file stays as it is. A file
-    /// that is not there or empty is an archive without a checkpoint.
+    /// Reads everything from an in-memory copy, in which redb repairs the effects of a crash; the file stays unchanged.
+    /// A missing or empty file means an archive without a checkpoint.
     pub(crate) fn load(&self) -> Result<Contents> {
         let (contents, _) = self.load_newer(None)?.unwrap_or_default();
         Ok(contents)
     }
 
-    /// The same with the sum of the file; nothing while it has this one.
+    /// As [`Catalogue::load`], with the checksum of the file; `None` if its checksum is still `sum`.
     pub(crate) fn load_newer(&self, sum: Option<u64>) -> Result<Option<(Contents, u64)>> {
         if !self.exists()? {
             return Ok(Some(Default::default()));
@@ -173,12 +174,12 @@ impl Catalogue {
         if bytes.is_empty() {
             return Ok(Some((Contents::default(), now)));
         }
-        // redb checks what it needs for its own work, and panics over some of the damage it meets.
+        // redb checks only what it needs itself, and panics on some kinds of damage.
         let contents = quietly(|| self.read(&self.open_copy(&bytes)?)).unwrap_or_else(|| Err(self.damaged()));
         Ok(Some((contents?, now)))
     }
 
-    /// As [`Catalogue::load`], whatever the format: for what a rebuild takes over.
+    /// As [`Catalogue::load`], for any format: gives a rebuild the contents to take over.
     pub(crate) fn load_any_format(&self) -> Result<Contents> {
         if !self.exists()? {
             return Ok(Contents::default());
@@ -188,7 +189,7 @@ impl Catalogue {
         quietly(read).unwrap_or_else(|| Err(self.damaged()))
     }
 
-    /// Opens a copy of the file in memory, in which redb repairs what a crash left.
+    /// Opens an in-memory copy of the file, in which redb repairs the effects of a crash.
     fn open_copy(&self, bytes: &[u8]) -> Result<Database> {
         let backend = memory_backend(bytes).map_err(|error| StateError::io(&self.path, error))?;
         let database = redb::Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(backend);
@@ -203,10 +204,10 @@ impl Catalogue {
         StateError::corrupted(&self.path, 0, "redb finds it inconsistent")
     }
 
-    /// Makes what [`Catalogue::load`] reads durable, whatever the commit that wrote it met.
+    /// Makes durable what [`Catalogue::load`] reads, whatever happened to the commit that wrote it.
     ///
-    /// A commit that was killed may be visible and not durable yet; one whose sync failed may be visible and never
-    /// become durable, unless its bytes are written again.
+    /// A commit that was killed may be visible but not yet durable; one whose sync failed may be visible and never
+    /// become durable unless its bytes are written again.
     pub(crate) fn settle(&self) -> Result<()> {
         let bytes = self.bytes()?;
         let file =
@@ -225,8 +226,8 @@ impl Catalogue {
         read_file(self.disk.as_ref(), &self.path).map_err(failed)
     }
 
-    /// Writes what differs from `before` in one durable transaction, under the exclusive lock. The first one makes the
-    /// file, and puts it in place when it is whole.
+    /// Writes the differences from `before` in one durable transaction, under the exclusive lock. The first commit
+    /// creates the file and puts it in place once it is complete.
     pub(crate) fn commit(&self, before: &Contents, after: &Contents) -> Result<()> {
         if self.exists()? {
             return self.commit_to(&self.path, before, after);
@@ -252,7 +253,7 @@ impl Catalogue {
         let transaction = database.begin_write().map_err(|error| failed(error.into()))?;
         write(&transaction, before, after).map_err(failed)?;
         transaction.commit().map_err(|error| failed(error.into()))?;
-        // Closing writes and syncs too, but does not report failures.
+        // Closing also writes and syncs, but does not report failures.
         drop(database);
         match failure.take() {
             Some(error) => Err(StateError::sync(path, error)),
@@ -280,7 +281,7 @@ impl Catalogue {
         let transaction = database.begin_read()?;
         let mut contents = Contents::default();
         let names: Vec<String> = transaction.list_tables()?.map(|table| table.name().to_owned()).collect();
-        // All tables are made by the first commit.
+        // The first commit creates all tables.
         if !names.iter().any(|name| name == NUMBERS.name()) {
             return Ok(contents);
         }
@@ -294,7 +295,7 @@ impl Catalogue {
         }
         for row in transaction.open_table(MIMES)?.iter()? {
             let (_, mime) = row?;
-            // Types without a limit were numbered once.
+            // Earlier releases numbered types of any length.
             let is_type = mime.value().len() <= MEDIA_TYPE_BYTES_MAX;
             contents.mimes.push(if is_type { mime.value().to_owned() } else { String::new() });
         }

@@ -1,4 +1,4 @@
-//! What is committed is what is read, by the owner and by readers.
+//! Owner and readers read what was committed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn a_newer_format_is_refused_in_one_sentence() {
     );
 }
 
-/// The file has holes: only what reads it would fill memory.
+/// The file is sparse: only reading it would fill memory.
 #[test]
 fn a_file_of_a_stranger_does_not_fill_memory() {
     let folder = tempfile::tempdir().unwrap();

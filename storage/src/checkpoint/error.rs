@@ -1,4 +1,4 @@
-//! What can go wrong in the state files.
+//! Errors of the state files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,38 +7,38 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The disk refused.
+    /// An I/O operation failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The underlying error.
         source: io::Error,
     },
-    /// The disk could not make bytes durable: nothing is known about what was written since the last time it could.
+    /// A sync failed: it is unknown which bytes written since the last successful one are durable.
     #[error("{}: writing to disk failed: {source}", path.display())]
     Sync {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The underlying error.
         source: io::Error,
     },
-    /// A file holds bytes that were never written there. The state can be rebuilt from the segments.
+    /// A file contains bytes that were never written to it. The state can be rebuilt from the segments.
     #[error("{} is damaged at byte {offset}: {what}; `archive repair` rebuilds the state", path.display())]
     Corrupted {
         /// The file.
         path: PathBuf,
-        /// Bytes from its start.
+        /// Offset of the damage in bytes.
         offset: u64,
-        /// What is wrong.
+        /// Description of the damage.
         what: &'static str,
     },
-    /// The catalogue refused.
+    /// An operation on the catalogue failed.
     #[error("{}: {source}", path.display())]
     Catalogue {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The underlying error.
         source: Box<redb::Error>,
     },
     /// Another process owns the archive.
@@ -46,7 +46,7 @@ pub enum StateError {
     Locked {
         /// The archive's folder.
         path: PathBuf,
-        /// Process id and command of the owner, as it wrote them.
+        /// Process id and command of the owner, as it recorded them.
         holder: String,
     },
     /// A reader found no state.
@@ -60,9 +60,9 @@ pub enum StateError {
         "this archive has format {found}, but this release reads formats up to {supported}: use a newer release"
     )]
     NewerFormat {
-        /// The number in the catalogue.
+        /// The format number in the catalogue.
         found: u64,
-        /// The newest this code knows.
+        /// The newest format that this code supports.
         supported: u64,
     },
     /// The state was written by an earlier release.
@@ -76,28 +76,28 @@ pub enum StateError {
         /// The one this code knows.
         supported: u64,
     },
-    /// An id that was never given out.
+    /// The id was never assigned.
     #[error("there is no {what} {id}")]
     Unknown {
-        /// What the id would name.
+        /// The kind of thing that the id should identify.
         what: &'static str,
         /// The id.
         id: u64,
     },
-    /// A text is longer than the tables take.
+    /// A text is longer than the limit of its table.
     #[error("{what} of {length} bytes; at most {limit} are kept")]
     TooLong {
-        /// What it is.
+        /// The kind of text.
         what: &'static str,
-        /// Its bytes.
+        /// Its length in bytes.
         length: usize,
         /// The limit in bytes.
         limit: usize,
     },
-    /// A name with a line feed in it, which no URL, host or site has.
+    /// A name contains a line feed, which no URL, host or site does.
     #[error("a URL or name with a line feed")]
     LineFeed,
-    /// Every id of a kind has been given out.
+    /// All ids of a kind are in use.
     #[error("no more {what} fit: all 32-bit ids are in use")]
     Full {
         /// What there are too many of.
@@ -106,7 +106,7 @@ pub enum StateError {
     /// The state was opened for reading.
     #[error("the archive is open for reading only")]
     ReadOnly,
-    /// An earlier failure left memory and disk in doubt; opening again recovers.
+    /// An earlier failure left memory and disk in an uncertain state; reopening recovers.
     #[error("the state was given up after an earlier failure ({reason}): open the archive again")]
     Poisoned {
         /// The earlier failure.
@@ -135,7 +135,7 @@ impl StateError {
         Self::Locked { path: folder.to_owned(), holder: "a reader that does not finish".to_owned() }
     }
 
-    /// Whether there was no room left: the operation may be tried again once there is.
+    /// Whether the disk was full; the operation may be retried once there is space.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
         let kind = match self {
@@ -150,5 +150,5 @@ impl StateError {
     }
 }
 
-/// Shorthand of this half of the crate.
+/// Result type of the state's modules.
 pub(crate) type Result<T, E = StateError> = std::result::Result<T, E>;

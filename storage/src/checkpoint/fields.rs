@@ -1,10 +1,10 @@
-//! Fixed-size records as bytes: every field little-endian, one after the other, no padding.
+//! Encoding of fixed-size records: little-endian fields, one after the other, without padding.
 //!
-//! A record's length is a constant next to its fields, so the slices handed in here are always long enough.
+//! A record's length is a constant next to its fields, so the slices passed in here are always long enough.
 
-/// A value that a [`super::Table`] holds in `BYTES` bytes.
+/// A value that a [`super::Table`] stores in `BYTES` bytes.
 pub(crate) trait Record: Copy {
-    /// Bytes that [`Record::encode`] writes and [`Record::decode`] reads, exactly.
+    /// Exact number of bytes that [`Record::encode`] writes and [`Record::decode`] reads.
     const BYTES: usize;
 
     fn encode(&self, fields: &mut FieldWriter<'_>);
@@ -37,7 +37,7 @@ impl FieldWriter<'_> {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// The lower six bytes.
+    /// Writes the lower six bytes.
     #[inline]
     pub(crate) fn u48(&mut self, value: u64) -> &mut Self {
         let [a, b, c, d, e, f, ..] = value.to_le_bytes();
@@ -54,7 +54,7 @@ impl FieldWriter<'_> {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// An id that may be missing: stored one higher, 0 for none.
+    /// Writes an optional id as the id plus one, 0 for `None`.
     #[inline]
     pub(crate) fn id(&mut self, id: Option<u32>) -> &mut Self {
         self.u32(id.map_or(0, |id| id.wrapping_add(1)))
@@ -111,7 +111,7 @@ impl FieldReader<'_> {
     }
 }
 
-/// Appends a number in as many groups of seven bits as it needs, lowest first (LEB128).
+/// Appends a number as groups of seven bits, lowest first, as many as it needs (LEB128).
 pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -120,26 +120,26 @@ pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// The highest bit of each byte, which the last one of a number lacks.
+/// The highest bit of each byte, which is set in all bytes of a varint but the last.
 const GOES_ON: u64 = 0x8080_8080_8080_8080;
 
-/// The numbers whose bytes, at most four each, are the halves of a word.
+/// Decodes two varints of at most four bytes each, which are the halves of a word.
 #[inline]
 fn join_halves(word: u64) -> u64 {
     let groups = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
     groups & 0x0000_3fff_0000_3fff | (groups & 0x3fff_0000_3fff_0000) >> 2
 }
 
-/// The bits up to the lowest that is set.
+/// The bits up to and including the lowest set bit.
 #[inline]
 fn up_to_lowest(bits: u64) -> u64 {
     bits ^ bits.wrapping_sub(1)
 }
 
-/// Takes a number off the front; `None` when the bytes end or the number is longer than 64 bits.
+/// Removes a number from the front; `None` if the bytes end too early or the number exceeds 64 bits.
 #[inline]
 pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    // Most are short, and lists of links are millions of them.
+    // Most numbers are short, and lists of links contain millions of them.
     if let Some(eight) = bytes.first_chunk() {
         let word = u64::from_le_bytes(*eight);
         let ends = !word & GOES_ON;
@@ -161,12 +161,12 @@ pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Takes `count` numbers off the front, and says each; `None` as for one.
+/// Removes `count` numbers from the front and calls `visit` with each; `None` as for [`take_varint`].
 #[inline]
 pub(crate) fn take_varints(bytes: &mut &[u8], count: usize, mut visit: impl FnMut(u64)) -> Option<()> {
     let mut left = count;
     while left > 0 {
-        // Most have four bytes at most, and two such are put together at once.
+        // Most numbers have at most four bytes; two of them are decoded at once.
         if let Some(eight) = bytes.first_chunk().filter(|_| left > 1) {
             let word = u64::from_le_bytes(*eight);
             let ends = !word & GOES_ON;
@@ -188,7 +188,7 @@ pub(crate) fn take_varints(bytes: &mut &[u8], count: usize, mut visit: impl FnMu
     Some(())
 }
 
-/// Bytes of the first `count` varints; nothing if there are fewer.
+/// Length in bytes of the first `count` varints; `None` if there are fewer.
 pub(crate) fn length_of_varints(bytes: &[u8], mut count: usize) -> Option<usize> {
     let (words, rest) = bytes.as_chunks::<8>();
     for (place, word) in words.iter().enumerate() {
@@ -215,7 +215,7 @@ pub(crate) fn length_of_varints(bytes: &[u8], mut count: usize) -> Option<usize>
     Some(length)
 }
 
-/// Small differences of either sign as small numbers.
+/// Maps differences of small magnitude, positive or negative, to small numbers.
 #[inline]
 pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64

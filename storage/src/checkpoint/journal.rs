@@ -1,10 +1,11 @@
 //! The redo journal: the blocks that the current checkpoint changes in place.
 //!
-//! Block 0 of the file: magic, the checkpoint's number, how many entries follow and the XXH3 of them all. From block 1 on
-//! the entries: table `u32`, block `u32`, the block's bytes. Once they are durable in their tables the file is emptied.
+//! Block 0 of the file holds the magic, the checkpoint's number, the number of entries and their XXH3. The entries
+//! start at block 1: table `u32`, block `u32`, the block's bytes. The file is emptied once they are durable in their
+//! tables.
 //!
-//! Invariant: the file is written only when the entries it held are durable in their tables. So a journal whose checksum is
-//! wrong belongs to a checkpoint that was never committed, and is ignored.
+//! Invariant: the file is overwritten only when its entries are durable in their tables. So a journal with a wrong
+//! checksum belongs to a checkpoint that was never committed, and is ignored.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +42,7 @@ impl Journal {
         Ok(Self { path, file })
     }
 
-    /// Starts the journal of a checkpoint, over that of the one before.
+    /// Starts the journal of a checkpoint, overwriting the previous one.
     pub(crate) fn begin(&self) -> JournalWriter {
         JournalWriter {
             journal: self.clone(),
@@ -52,7 +53,7 @@ impl Journal {
         }
     }
 
-    /// Whether the file holds the entries of a checkpoint whole, and they may not be in place yet.
+    /// Whether the file holds all entries of a checkpoint, which may not be in place yet.
     pub(crate) fn is_pending(&self, number: u64) -> Result<bool> {
         Ok(self.pending_entries(number)?.is_some())
     }
@@ -77,7 +78,7 @@ impl Journal {
         Ok((hasher.digest() == header.checksum).then_some(header.count))
     }
 
-    /// Hands over the entries of a checkpoint if they are pending.
+    /// Calls `put` with the entries of a checkpoint if they are pending.
     pub(crate) fn replay(
         &self,
         number: u64,
@@ -107,7 +108,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Empties the file, whose entries are durable in their tables.
+    /// Empties the file once its entries are durable in their tables.
     pub(crate) fn clear(&self) -> Result<()> {
         self.file.set_len(0).map_err(|error| self.failed(error))
     }

@@ -1,4 +1,4 @@
-//! Who may do what to an archive at the same time: one owner writes, any number of readers read between checkpoints.
+//! Locks on an archive: one owner writes, and any number of readers read between checkpoints.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use std::time::{Duration, Instant};
 use super::error::{Result, StateError};
 use crate::backend::{Disk, DiskFile, Lock, OpenMode, RealDisk};
 
-/// Held by the process that changes the archive, with its id and command inside.
+/// Held by the process that changes the archive; contains its id and command.
 pub(crate) const OWNER_LOCK: &str = "archive.lock";
-/// Shared by readers while they work, exclusive for a checkpoint's commit.
+/// Held shared by readers while they are active, and exclusively for a checkpoint's commit.
 pub(crate) const CHECKPOINT_LOCK: &str = "checkpoint.lock";
 
-/// How often a waiting checkpoint looks again.
+/// Interval at which a waiting checkpoint retries.
 const RETRY: Duration = Duration::from_millis(5);
 
-/// An owner has this long to write its name after it has locked the file.
+/// Time that an owner has to write its name after locking the file.
 const HOLDER_WAIT: Duration = Duration::from_millis(500);
 
-/// Words of an owner's command that are reported: the program and its subcommand.
+/// Number of words reported of an owner's command: the program and its subcommand.
 const COMMAND_WORDS: usize = 2;
 
-/// Bytes of an owner's name that are read.
+/// Maximum bytes read of an owner's name.
 const HOLDER_BYTES_MAX: usize = 4096;
 
 /// Makes this process the archive's owner until the file is dropped.
 ///
 /// # Errors
-/// [`StateError::Locked`] when another process is, and when a folder of the archive is a link, which may lead anywhere in an
-/// archive that came from a stranger.
+/// [`StateError::Locked`] when another process owns it, and an error when a folder of the archive is a symbolic link,
+/// which may lead anywhere in an archive of unknown origin.
 pub(crate) fn own(disk: &dyn Disk, folder: &Path) -> Result<Arc<dyn DiskFile>> {
     refuse_links(disk, folder)?;
     let path = folder.join(OWNER_LOCK);
@@ -38,7 +38,7 @@ pub(crate) fn own(disk: &dyn Disk, folder: &Path) -> Result<Arc<dyn DiskFile>> {
         let holder = holder(file.as_ref()).map_err(failed)?;
         return Err(StateError::Locked { path: folder.to_owned(), holder });
     }
-    // Of the command only its name: what it is about may be what has to be forgotten.
+    // Record only the command's name: its arguments may contain data that has to be erased.
     let words = std::env::args_os().take(COMMAND_WORDS);
     let command: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let text = format!("process {} ({})\n", std::process::id(), command.join(" "));
@@ -47,14 +47,14 @@ pub(crate) fn own(disk: &dyn Disk, folder: &Path) -> Result<Arc<dyn DiskFile>> {
     Ok(file)
 }
 
-/// The right to change an archive, which no other process has while this lives.
+/// The exclusive right to change an archive, held as long as this value lives.
 #[derive(Debug)]
 pub struct Owner {
     _file: Arc<dyn DiskFile>,
 }
 
 impl Owner {
-    /// Takes it.
+    /// Acquires the ownership of an archive.
     ///
     /// # Errors
     /// [`StateError::Locked`] when another process has it, and I/O errors.
@@ -62,7 +62,7 @@ impl Owner {
         Ok(Self { _file: own(&RealDisk, archive)? })
     }
 
-    /// Whether some process has it now.
+    /// Whether any process owns the archive now.
     ///
     /// # Errors
     /// On an I/O error.
@@ -79,7 +79,7 @@ impl Owner {
 
 fn refuse_links(disk: &dyn Disk, folder: &Path) -> Result<()> {
     for parent in [folder.to_owned(), folder.join(crate::state::FOLDER)] {
-        // A folder that is not there holds no link.
+        // A folder that does not exist contains no link.
         for entry in disk.list(&parent).unwrap_or_default() {
             let path = parent.join(entry.name);
             if disk.is_linked_folder(&path) {
@@ -92,7 +92,7 @@ fn refuse_links(disk: &dyn Disk, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the owner calls itself. It locks the file before it writes its name.
+/// Returns the owner's name. It locks the file before it writes its name.
 fn holder(file: &dyn DiskFile) -> std::io::Result<String> {
     let begun = Instant::now();
     loop {
@@ -109,8 +109,8 @@ fn holder(file: &dyn DiskFile) -> std::io::Result<String> {
     }
 }
 
-/// Takes the lock for a commit, waiting for readers at most so long; `false` when they did not leave. Readers that stay for long
-/// see in [`calls`] that somebody waits.
+/// Acquires the lock for a commit, waiting for readers for at most `wait`; `false` if they did not leave. Long-running
+/// readers see from [`calls`] that a commit is waiting.
 pub(crate) fn exclude_readers(file: &dyn DiskFile, path: &Path, wait: Duration) -> Result<bool> {
     let (start, mut has_called) = (Instant::now(), false);
     loop {
@@ -121,7 +121,7 @@ pub(crate) fn exclude_readers(file: &dyn DiskFile, path: &Path, wait: Duration) 
             return Ok(false);
         }
         if !has_called {
-            // On a full disk readers leave when they would have left anyway.
+            // Ignore failures: on a full disk, readers leave when they would have left anyway.
             let _ = file.write_at(&(calls(file) + 1).to_le_bytes(), 0);
             has_called = true;
         }
@@ -129,10 +129,10 @@ pub(crate) fn exclude_readers(file: &dyn DiskFile, path: &Path, wait: Duration) 
     }
 }
 
-/// How often commits have waited for readers.
+/// Number of times that a commit had to wait for readers.
 pub(crate) fn calls(file: &dyn DiskFile) -> u64 {
     let mut bytes = [0; size_of::<u64>()];
-    // Before the first call the file is empty, and what cannot be read calls nobody.
+    // The file is empty before the first call, and an unreadable file counts as no call.
     let _ = file.read_at(&mut bytes, 0);
     u64::from_le_bytes(bytes)
 }

@@ -1,9 +1,9 @@
-//! A file of compressed blocks that only grows, and the list of where each block ends.
+//! An append-only file of compressed blocks, and the list of the offsets at which they end.
 //!
-//! Invariant: block `i` never changes once pushed. Blocks that no checkpoint counts mean nothing after a crash and are
-//! cut off when the file is opened for writing. Every block is one zstd frame with its size and checksum, so
-//! `zstd -dc FILE` gives the raw blocks one after the other without this code. The sum of a log, which the catalogue keeps,
-//! is the XXH3 of the last frame seeded with the sum of those before; that of no frames is the state's identity.
+//! Invariant: block `i` never changes once pushed. Blocks that no checkpoint counts are meaningless after a crash and
+//! are truncated when the file is opened for writing. Every block is one zstd frame with its size and checksum, so
+//! `zstd -dc FILE` prints the raw blocks without this code. The sum of a log, kept in the catalogue, chains the frames:
+//! it is the XXH3 of the last frame, seeded with the sum of those before; the sum of no frames is the state's identity.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -16,24 +16,24 @@ use zstd::zstd_safe::{self, CParameter, ParamSwitch};
 use super::error::{Result, StateError};
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 
-/// Bytes a block may have, raw or as a frame: more than any writer here makes, which is a list of 2^20 links, and little enough
-/// to trust a damaged header with.
+/// Maximum bytes of a block, raw or compressed: more than any writer produces (the largest is a list of 2^20 links),
+/// and small enough to trust a damaged header with.
 const RAW_BYTES_MAX: u64 = 8 << 20;
-/// Compressed bytes that are gathered for one write.
+/// Compressed bytes collected before a write.
 const PENDING_BYTES: usize = 1 << 20;
-/// Bytes of a run of blocks that are read at once: they stay in a processor's cache until they are decompressed.
+/// Maximum bytes of a run of blocks that are read at once: they stay in the CPU cache until they are decompressed.
 const READ_BYTES: u64 = 1 << 18;
-/// The level at which small blocks of similar text stop shrinking noticeably.
+/// Small blocks of similar text do not get noticeably smaller at higher levels.
 const COMPRESSION_LEVEL: i32 = 3;
-/// Bytes of one entry in the list of ends.
+/// Bytes per entry in the list of ends.
 const END_BYTES: u64 = 8;
 
 thread_local! {
-    /// A decompression context costs more to make than a block to decompress.
+    /// Creating a decompression context costs more than decompressing a block.
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// A log of blocks; see the module.
+/// A log of blocks; see the module documentation.
 pub(crate) struct BlockLog {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
@@ -42,14 +42,14 @@ pub(crate) struct BlockLog {
     /// Offset in the file at which each block ends.
     ends: Vec<u64>,
     ends_written: usize,
-    /// Compressed blocks that are not in the file yet; they belong at `written`.
+    /// Compressed blocks that are not in the file yet; they start at offset `written`.
     pending: Vec<u8>,
     written: u64,
     unsynced: bool,
     compressor: Option<Compressor<'static>>,
-    /// Whether what repeats nothing is compressed, too.
+    /// Whether literals (bytes without a match) are compressed as well.
     literals: ParamSwitch,
-    /// Of all frames.
+    /// Chained checksum of all frames.
     sum: u64,
 }
 
@@ -63,7 +63,7 @@ impl std::fmt::Debug for BlockLog {
 }
 
 impl BlockLog {
-    /// Opens `NAME.zst` and `NAME.ends` with as many blocks as the last checkpoint counts.
+    /// Opens `NAME.zst` and `NAME.ends` with the number of blocks of the last checkpoint.
     pub(crate) fn open(disk: &dyn Disk, stem: &std::path::Path, blocks: u64, mode: OpenMode) -> Result<Self> {
         let (path, ends_path) = (stem.with_extension("zst"), stem.with_extension("ends"));
         let open = |path: &PathBuf| disk.open(path, mode).map_err(|error| StateError::io(path, error));
@@ -124,32 +124,32 @@ impl BlockLog {
         self.ends_file.set_len(ends).map_err(|error| StateError::io(&self.ends_path, error))
     }
 
-    /// Bytes of the frames that are in the files, and of the list of their ends.
+    /// Bytes of the frames in the file, and of the list of their ends.
     pub(crate) fn extent(&self) -> (u64, u64) {
         (self.written, self.ends_written as u64 * END_BYTES)
     }
 
-    /// The sum of all frames.
+    /// The chained checksum of all frames.
     pub(crate) fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// Says what the sum of the frames that are there should be.
+    /// Sets the expected checksum of the existing frames.
     pub(crate) fn set_sum(&mut self, sum: u64) {
         self.sum = sum;
     }
 
-    /// Compresses only what repeats: for bytes that have little else to save, and must be read fast.
+    /// Compresses matches only, for data in which literals save little and reading speed matters.
     pub(crate) fn leave_literals(&mut self) {
         self.literals = ParamSwitch::Disable;
     }
 
-    /// Blocks in the log.
+    /// Number of blocks in the log.
     pub(crate) fn len(&self) -> u64 {
         self.ends.len() as u64
     }
 
-    /// Bytes in memory.
+    /// Bytes of memory in use.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.ends.capacity() * END_BYTES as usize + self.pending.capacity()
     }
@@ -176,13 +176,13 @@ impl BlockLog {
         self.sum = xxh3_64_with_seed(self.pending.get(start..).unwrap_or_default(), self.sum);
         self.ends.push(self.written + self.pending.len() as u64);
         if self.pending.len() >= PENDING_BYTES {
-            // A full disk shows at the next checkpoint; until then the blocks wait here.
+            // A full disk is reported by the next checkpoint; until then the blocks wait here.
             self.write_pending().ok();
         }
         Ok(())
     }
 
-    /// Decompresses a block into a buffer, over what it held.
+    /// Decompresses a block into `raw`, replacing its contents.
     pub(crate) fn read(&self, block: u64, raw: &mut Vec<u8>) -> Result<()> {
         let position = block as usize;
         let Some(&end) = self.ends.get(position) else {
@@ -196,7 +196,7 @@ impl BlockLog {
         self.decompress(&self.frame(start, end)?, start, raw)
     }
 
-    /// A block as the file has it.
+    /// A compressed block from the file.
     fn frame(&self, start: u64, end: u64) -> Result<Vec<u8>> {
         let mut compressed = vec![0; (end - start) as usize];
         read_exact_at(self.file.as_ref(), &mut compressed, start)
@@ -224,7 +224,7 @@ impl BlockLog {
         Ok(())
     }
 
-    /// Reads a run of blocks in one go and hands each to a function.
+    /// Reads a range of blocks in large pieces and calls `visit` with each block.
     pub(crate) fn read_many(
         &self,
         blocks: std::ops::Range<u64>,
@@ -262,8 +262,8 @@ impl BlockLog {
         Ok(())
     }
 
-    /// Reads every block of the file, and reports those that are damaged; or that all of them together are not those that were
-    /// written to the log of a state with this identity.
+    /// Reads every block of the file and reports damaged ones. If there are none, reports a log whose frames are not
+    /// the ones written by a state with this identity.
     pub(crate) fn check(&self, identity: u64, report: &mut dyn FnMut(&StateError)) {
         let (mut raw, mut start, mut sum, mut is_damaged) = (Vec::new(), 0, identity, false);
         for end in self.ends.iter().take_while(|end| **end <= self.written) {
@@ -290,7 +290,7 @@ impl BlockLog {
         Ok(())
     }
 
-    /// Checkpoint: writes what waits, without making it durable.
+    /// Checkpoint: writes pending data without making it durable.
     pub(crate) fn write(&mut self) -> Result<()> {
         if !self.pending.is_empty() {
             self.write_pending()?;
@@ -307,7 +307,7 @@ impl BlockLog {
         Ok(())
     }
 
-    /// Checkpoint: makes everything written durable.
+    /// Checkpoint: makes all written data durable.
     pub(crate) fn sync(&mut self) -> Result<()> {
         if self.unsynced {
             self.file.sync().map_err(|error| StateError::sync(&self.path, error))?;

@@ -1,8 +1,8 @@
-//! Records of any length, packed into the blocks of a [`BlockLog`]; a record is named by its [`Position`].
+//! Records of any length, packed into the blocks of a [`BlockLog`] and identified by their [`Position`].
 //!
 //! Invariant: a block is closed as soon as it has [`RecordLog::block_bytes`] or more, so every record starts within the
-//! first 64 KiB of its block and a position fits 64 bits with room to spare. The open block's bytes are part of each
-//! checkpoint's commit.
+//! first 64 KiB of its block, and a position fits into 64 bits with room to spare. The bytes of the open block are part
+//! of each checkpoint's commit.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,13 +11,13 @@ use super::error::Result;
 use super::log::BlockLog;
 use crate::backend::{Disk, OpenMode};
 
-/// Where a record starts: block number times 65536, plus the byte in the raw block.
+/// Start of a record: block number times 65536, plus the offset in the raw block.
 pub(crate) type Position = u64;
 
 const OFFSET_BITS: u32 = 16;
 const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 
-/// A log of records; see the module.
+/// A log of records; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct RecordLog {
     log: BlockLog,
@@ -52,7 +52,7 @@ impl RecordLog {
         Ok(position)
     }
 
-    /// Blocks, the open one included.
+    /// Number of blocks, including the open one.
     pub(crate) fn blocks(&self) -> u64 {
         self.log.len() + u64::from(!self.open.is_empty())
     }
@@ -67,7 +67,7 @@ impl RecordLog {
         self.log.read(block, raw)
     }
 
-    /// Reads a run of blocks, the open one among them, and hands the raw bytes of each to a function.
+    /// Reads a range of blocks, including the open one, and calls `visit` with the raw bytes of each.
     pub(crate) fn read_many(
         &self,
         blocks: Range<u64>,
@@ -78,7 +78,7 @@ impl RecordLog {
         if has_open { visit(&self.open) } else { Ok(()) }
     }
 
-    /// The block and the byte in it that a position names.
+    /// Splits a position into the block and the offset in it.
     pub(crate) fn split(position: Position) -> (u64, usize) {
         (position >> OFFSET_BITS, (position & OFFSET_MASK) as usize)
     }
@@ -102,7 +102,7 @@ impl RecordLog {
     }
 }
 
-/// Reads records in a row, keeping the last blocks decompressed; a block has one place among them, by its number.
+/// Reads successive records, keeping recent blocks decompressed in a direct-mapped cache by block number.
 #[derive(Debug)]
 pub(crate) struct RecordCursor<'a> {
     log: &'a RecordLog,
@@ -114,7 +114,7 @@ impl<'a> RecordCursor<'a> {
         Self::keeping(log, 1)
     }
 
-    /// A cursor that keeps so many blocks, at least one.
+    /// A cursor that keeps `blocks` blocks, at least one.
     pub(crate) fn keeping(log: &'a RecordLog, blocks: usize) -> Self {
         Self { log, blocks: vec![(None, Vec::new()); blocks.max(1)] }
     }

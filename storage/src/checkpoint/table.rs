@@ -1,12 +1,12 @@
-//! A file of fixed-size records by number, of which only the blocks in use are in memory.
+//! A file of fixed-size numbered records; only the blocks in use are in memory.
 //!
 //! Invariant: blocks that the last checkpoint counts are changed on disk only by [`Table::apply`], after the redo
-//! journal that holds them is durable and the catalogue names it. Until then a changed block stays in memory. Blocks
-//! beyond the last checkpoint mean nothing after a crash, so they may be written, and thrown out of memory, at any time.
+//! journal that holds them is durable and the catalogue refers to it. Until then a changed block stays in memory.
+//! Blocks past the last checkpoint are meaningless after a crash, so they may be written and evicted at any time.
 //!
-//! A block is [`BLOCK_BYTES`] long: as many records as fit, zeros, and in the last eight bytes the XXH3 of the rest, seeded
-//! with the state's identity, the table and the block's number, so that torn, rotten and misplaced blocks are distinguished from
-//! good ones, and those of another table or archive.
+//! A block is [`BLOCK_BYTES`] long: as many records as fit, then zeros, and in the last eight bytes the XXH3 of the
+//! rest, seeded with the state's identity, the table and the block's number. The checksum detects torn, corrupted and
+//! misplaced blocks, and those of another table or archive.
 
 mod cursor;
 
@@ -22,13 +22,13 @@ use super::fields::{FieldReader, FieldWriter, Record};
 use super::journal::JournalWriter;
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 
-/// Bytes in a block.
+/// Bytes per block.
 pub(crate) const BLOCK_BYTES: usize = 4096;
-/// Bytes of a block that hold records.
+/// Bytes of a block available to records.
 const PAYLOAD_BYTES: usize = BLOCK_BYTES - 8;
-/// Frames that are tried for eviction before memory may grow.
+/// Number of frames tried for eviction before memory may grow.
 const EVICTION_STEPS_MAX: usize = 64;
-/// Blocks written in one go.
+/// Maximum number of blocks per write.
 const WRITE_BLOCKS: usize = 256;
 const ABSENT: u32 = u32::MAX;
 
@@ -36,7 +36,7 @@ pub(crate) use cursor::Cursor;
 
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
-/// The checksum in the last bytes of a block of a table with this seed.
+/// Computes the checksum in the last bytes of a block of a table with this seed.
 fn checksum(block: &Block, number: u32, seed: u64) -> u64 {
     xxh3_64_with_seed(block.split_at(PAYLOAD_BYTES).0, seed ^ u64::from(number))
 }
@@ -54,46 +54,46 @@ fn is_whole(block: &Block, number: u32, seed: u64) -> bool {
 struct Frame {
     block: u32,
     dirty: bool,
-    /// Used since the clock hand last came by.
+    /// Used since the clock hand last passed.
     used: bool,
     bytes: Box<Block>,
 }
 
-/// A table of records numbered from 0; see the module.
+/// A table of records numbered from 0; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Table<R> {
-    /// Names the table in the journal.
+    /// Number of the table in the journal.
     id: u32,
     path: PathBuf,
     file: Arc<dyn DiskFile>,
     count: u32,
-    /// Blocks that the last checkpoint counts.
+    /// Number of blocks that the last checkpoint counts.
     committed: u32,
     frame_of: Vec<u32>,
     frames: Vec<Frame>,
     hand: usize,
-    /// Frames to keep; more only while all of them hold changes.
+    /// Maximum number of frames; exceeded only while all of them hold changes.
     capacity: usize,
-    /// Of the blocks' checksums, with their numbers.
+    /// Seed of the blocks' checksums, combined with the block numbers.
     seed: u64,
-    /// Frames that hold changes of blocks the last checkpoint counts.
+    /// Number of frames with changes to blocks that the last checkpoint counts.
     changed_in_place: usize,
-    /// A bit for each block: whether it was changed since the table was opened.
+    /// One bit per block: whether it was changed since the table was opened.
     changed_since: Vec<u64>,
     unsynced: bool,
     record: PhantomData<R>,
 }
 
-/// Frames that fit into this many bytes, and at least a few.
+/// Number of frames that fit into `bytes`, but at least a few.
 fn frames_in(bytes: usize) -> usize {
     (bytes / BLOCK_BYTES).max(4)
 }
 
 impl<R: Record> Table<R> {
-    /// Records in a block.
+    /// Number of records in a block.
     pub(crate) const PER_BLOCK: u32 = (PAYLOAD_BYTES / R::BYTES) as u32;
 
-    /// Opens the file with as many records as the last checkpoint counts, in the state of this identity.
+    /// Opens the file with the number of records of the last checkpoint, for the state with this identity.
     pub(crate) fn open(
         disk: &dyn Disk,
         path: PathBuf,
@@ -130,7 +130,7 @@ impl<R: Record> Table<R> {
         })
     }
 
-    /// Sets how many bytes of blocks to keep in memory. What is there above that is thrown out as it is met.
+    /// Sets how many bytes of blocks to keep in memory. Excess blocks are evicted as the clock hand reaches them.
     pub(crate) fn set_capacity(&mut self, bytes: usize) {
         self.capacity = frames_in(bytes);
     }
@@ -139,7 +139,7 @@ impl<R: Record> Table<R> {
         self.count
     }
 
-    /// The record, or `None` beyond the last.
+    /// The record with a number, or `None` past the last.
     #[inline]
     pub(crate) fn get(&self, number: u32) -> Result<Option<R>> {
         if number >= self.count {
@@ -154,7 +154,7 @@ impl<R: Record> Table<R> {
         Ok(Some(Self::decode(&bytes, slot)))
     }
 
-    /// Changes a record in place; its block stays in memory. `None` beyond the last record.
+    /// Changes a record in place; its block stays in memory. `None` past the last record.
     #[inline]
     pub(crate) fn update<T>(&mut self, number: u32, change: impl FnOnce(&mut R) -> T) -> Result<Option<T>> {
         if number >= self.count {
@@ -189,7 +189,7 @@ impl<R: Record> Table<R> {
         Ok(number)
     }
 
-    /// Puts a block from the journal in front of the file's own: for readers, who may not write.
+    /// Overrides a block of the file with one from the journal: for readers, who may not write.
     pub(crate) fn overlay(&mut self, block: u32, bytes: &Block) {
         if block < self.committed && self.frame_of[block as usize] == ABSENT {
             self.frame_of[block as usize] = self.frames.len() as u32;
@@ -197,7 +197,7 @@ impl<R: Record> Table<R> {
         }
     }
 
-    /// Reads every block that the last checkpoint counts, and reports those that are damaged.
+    /// Reads every block that the last checkpoint counts and reports damaged ones.
     pub(crate) fn check(&self, report: &mut dyn FnMut(&StateError)) {
         let mut bytes = [0; BLOCK_BYTES];
         for block in (0..self.committed).filter(|block| self.frame(*block).is_none()) {
@@ -207,13 +207,13 @@ impl<R: Record> Table<R> {
         }
     }
 
-    /// That a record says what cannot be.
+    /// The error for a record with impossible contents.
     pub(crate) fn damaged(&self, number: u32, what: &'static str) -> StateError {
         let offset = u64::from(number / Self::PER_BLOCK) * BLOCK_BYTES as u64;
         StateError::corrupted(&self.path, offset, what)
     }
 
-    /// Bytes in memory.
+    /// Bytes of memory in use.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.frames.len() * (BLOCK_BYTES + size_of::<Frame>()) + self.frame_of.capacity() * 4
     }
@@ -223,7 +223,7 @@ impl<R: Record> Table<R> {
         self.changed_in_place * BLOCK_BYTES
     }
 
-    /// Notes that a block in memory was changed.
+    /// Marks a block in memory as changed.
     #[inline]
     fn mark(&mut self, block: u32) {
         let frame = &mut self.frames[self.frame_of[block as usize] as usize];
@@ -237,7 +237,7 @@ impl<R: Record> Table<R> {
         self.changed_since[word] |= 1 << (block % 64);
     }
 
-    /// Whether a block with one of these records was changed since the table was opened.
+    /// Whether a block that contains one of these records was changed since the table was opened.
     pub(crate) fn was_changed(&self, numbers: Range<u32>) -> bool {
         let is_changed = |block: u32| {
             let word = self.changed_since.get(block as usize / 64).copied().unwrap_or_default();
@@ -289,7 +289,8 @@ impl<R: Record> Table<R> {
         Ok(number as u32)
     }
 
-    /// A frame that holds nothing: a new one while there is room or all hold changes, else one thrown out by the clock.
+    /// Returns an empty frame: a new one while there is room or no frame can be evicted, otherwise one evicted by the
+    /// clock algorithm.
     fn free_frame(&mut self) -> usize {
         if self.frames.len() >= self.capacity {
             for _ in 0..EVICTION_STEPS_MAX {
@@ -316,7 +317,7 @@ impl<R: Record> Table<R> {
         if frame.dirty {
             seal(&mut frame.bytes, frame.block, self.seed);
             let offset = u64::from(frame.block) * BLOCK_BYTES as u64;
-            // A full disk shows at the next checkpoint; until then the block stays where it is.
+            // A full disk is reported by the next checkpoint; until then the block stays in memory.
             self.file.write_at(frame.bytes.as_slice(), offset).ok()?;
             self.unsynced = true;
             frame.dirty = false;
@@ -328,7 +329,7 @@ impl<R: Record> Table<R> {
         Some(number)
     }
 
-    /// Changed frames in order of their blocks, those that the last checkpoint counts or those beyond.
+    /// Changed frames in the order of their blocks: those that the last checkpoint counts, or those past it.
     fn changed(&self, counted: bool) -> Vec<usize> {
         let mut frames: Vec<usize> = (0..self.frames.len())
             .filter(|&frame| {
@@ -345,7 +346,7 @@ impl<R: Record> Table<R> {
         self.write(&frames)
     }
 
-    /// Checkpoint, second step: hands the blocks that would change in place to the journal.
+    /// Checkpoint, second step: adds the blocks that would change in place to the journal.
     pub(crate) fn journal(&mut self, journal: &mut JournalWriter) -> Result<()> {
         for frame in self.changed(true) {
             let frame = &mut self.frames[frame];
@@ -355,7 +356,7 @@ impl<R: Record> Table<R> {
         Ok(())
     }
 
-    /// Makes what was written durable.
+    /// Makes all written blocks durable.
     pub(crate) fn sync(&mut self) -> Result<()> {
         if self.unsynced {
             self.file.sync().map_err(|error| StateError::sync(&self.path, error))?;
@@ -374,7 +375,7 @@ impl<R: Record> Table<R> {
         self.sync()
     }
 
-    /// Writes frames, neighbouring blocks in one go.
+    /// Writes frames, merging adjacent blocks into one write.
     fn write(&mut self, frames: &[usize]) -> Result<()> {
         let mut buffer = Vec::new();
         let mut start = 0;
@@ -400,7 +401,7 @@ impl<R: Record> Table<R> {
         Ok(())
     }
 
-    /// Gives back the memory that changes took beyond the capacity.
+    /// Releases the memory that changes needed beyond the capacity.
     fn shrink(&mut self) {
         while self.frames.len() > self.capacity {
             if let Some(Frame { block, .. }) = self.frames.pop()
@@ -423,7 +424,7 @@ fn torn(path: &Path, block: u32) -> StateError {
     StateError::corrupted(path, u64::from(block) * BLOCK_BYTES as u64, "a block's checksum is wrong")
 }
 
-/// Writes a journalled block to its place while opening.
+/// Writes a journalled block in place during opening.
 pub(crate) fn write_block(file: &dyn DiskFile, path: &Path, block: u32, bytes: &Block) -> Result<()> {
     let offset = u64::from(block) * BLOCK_BYTES as u64;
     file.write_at(bytes, offset).map_err(|error| StateError::io(path, error))

@@ -1,63 +1,64 @@
-//! Captures, and each page's in order of time.
+//! Captures, and the history of each page in the order of time.
 //!
-//! Invariant: the captures of a URL are a list from the newest to the oldest by `previous`, whatever order they were
-//! appended in; captures of the same microsecond stay in order of arrival. Beside it `jump` leads to some older capture,
-//! placed so that any time is found in a number of steps logarithmic in the length of the history (a Fenwick tree's
-//! parents: Fenwick, "A New Data Structure for Cumulative Frequency Tables", 1994). Captures that arrive out of order
-//! get a `jump` over [`STEPS_MAX`] others once a search has had to take them one by one; the order by time never depends on it.
+//! Invariant: the captures of a URL form a list from newest to oldest, linked by `previous`, whatever order they were
+//! appended in; captures of the same microsecond keep their order of arrival. In addition, `jump` refers to some older
+//! capture, chosen so that any time is found in a number of steps logarithmic in the length of the history (the parents
+//! in a Fenwick tree: Fenwick, "A New Data Structure for Cumulative Frequency Tables", 1994). Captures that arrive out
+//! of order get a `jump` over [`STEPS_MAX`] others once a search has had to visit those one by one; the order by time
+//! never depends on it.
 
 use crate::capture_kind::CaptureKind;
 use crate::checkpoint::{Cursor, FieldReader, FieldWriter, Record, Result, StateError, Table};
 use crate::ids::{CaptureId, Location, SegmentId, UrlId};
 
-/// Captures that a search takes one by one before it leaves a jump over them.
+/// Number of captures that a search visits one by one before it adds a jump over them.
 const STEPS_MAX: usize = 512;
 
-/// What is wrong with a history whose captures do not go back in time.
+/// Error message for a history whose captures do not go back in time.
 pub(crate) const OUT_OF_ORDER: &str = "a history is out of order";
 
-/// Where `Location::offset` must stay below: 2^48 bytes.
+/// Maximum of `Location::offset`: it must stay below 2^48 bytes.
 const OFFSET_MAX: u64 = (1 << 48) - 1;
 
 /// A media type, numbered by the store; see `State::mime`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MimeId(pub u16);
 
-/// One fetch outcome of one URL at one time.
+/// One outcome of fetching one URL at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// The URL.
     pub url: UrlId,
     /// Microseconds since 1970.
     pub time: i64,
-    /// Its main record; the offset is below 2^48.
+    /// Location of the main record; the offset is below 2^48.
     pub location: Location,
-    /// The first 16 bytes of the payload's digest; zeros when there is no payload.
+    /// First 16 bytes of the payload digest; zeros if there is no payload.
     pub digest: [u8; 16],
-    /// HTTP status; 0 when nothing answered.
+    /// HTTP status; 0 if there was no response.
     pub status: u16,
     /// Media type.
     pub mime: MimeId,
-    /// What the record is.
+    /// Kind of the record.
     pub kind: CaptureKind,
-    /// Payload bytes, at most 2^32 - 1.
+    /// Length of the payload in bytes, at most 2^32 - 1.
     pub length: u32,
-    /// Properties, by the crawler's numbers.
+    /// Flags, defined by the crawler.
     pub flags: u8,
     /// For a revisit: the capture whose record holds the payload, if it is in this archive.
     pub original: Option<CaptureId>,
 }
 
 impl Capture {
-    /// Whether a server may be asked if this is still what it has: a response, or a revisit that found the same payload, with
-    /// a status from 200 to 299.
+    /// Whether the capture can be the base of a conditional request: a response, or a revisit that found the same
+    /// payload, with a status from 200 to 299.
     pub(crate) fn is_confirmable(&self) -> bool {
         let is_found = matches!(self.kind, CaptureKind::Response | CaptureKind::Identical);
         is_found && (200..300).contains(&self.status)
     }
 }
 
-/// A capture and its place in the page's history.
+/// A capture and its links in the page's history.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CaptureRecord {
     pub(crate) capture: Capture,
@@ -66,7 +67,7 @@ pub(crate) struct CaptureRecord {
 }
 
 impl CaptureRecord {
-    /// The URL's next older capture.
+    /// The next older capture of the URL.
     pub(crate) fn older(&self) -> Option<CaptureId> {
         self.previous.map(CaptureId)
     }
@@ -110,9 +111,9 @@ impl Record for CaptureRecord {
     }
 }
 
-/// Appends a capture to a page's history and returns its id, and whether it is the page's newest.
+/// Appends a capture to a page's history. Returns its id, and whether it is the page's newest.
 ///
-/// `newest` is the page's newest capture so far and `count` how many it has.
+/// `newest` is the page's newest capture so far, and `count` is their number.
 pub(crate) fn append(
     captures: &mut Table<CaptureRecord>,
     capture: &Capture,
@@ -150,8 +151,8 @@ pub(crate) fn append(
     Ok((CaptureId(id), false))
 }
 
-/// The oldest capture after a time and the newest at or before it. The capture to start from must be after the time.
-/// `jump_over` is given captures of which a jump would have saved steps, with where to.
+/// Returns the oldest capture after a time and the newest one at or before it. `start` must be after the time. Calls
+/// `jump_over` with captures for which a jump would have saved steps, and the target of that jump.
 fn around(
     captures: &Table<CaptureRecord>,
     start: u32,
@@ -160,7 +161,7 @@ fn around(
 ) -> Result<(u32, Option<u32>)> {
     let mut cursor = captures.cursor();
     let mut after = start;
-    // The first of some captures that were taken one by one, which has no jump of its own, and how many they are.
+    // The first of a run of captures visited one by one, which has no jump of its own, and the length of the run.
     let mut walked: Option<(u32, usize)> = None;
     let mut later = None;
     loop {
@@ -195,7 +196,7 @@ fn around(
     }
 }
 
-/// The capture nearest to a time; of two equally near ones the older.
+/// The capture nearest to a time; the older one of two equally near ones.
 pub(crate) fn nearest(
     captures: &Table<CaptureRecord>,
     newest: CaptureId,
@@ -217,11 +218,11 @@ pub(crate) fn nearest(
     })
 }
 
-/// A page's captures from the newest to the oldest; stops after the first error.
+/// The captures of a page, from newest to oldest; stops after the first error.
 #[derive(Debug)]
 pub struct History<'a> {
     captures: &'a Table<CaptureRecord>,
-    /// Captures of a page that is fetched often lie near each other.
+    /// Captures of a frequently fetched page lie close together.
     cursor: Cursor<'a, CaptureRecord>,
     next: Option<u32>,
     /// URL, time and number of the capture before, which is newer.
@@ -234,7 +235,7 @@ impl<'a> History<'a> {
         Self { captures, cursor: captures.cursor(), next, later: None }
     }
 
-    /// Whether a capture may come next: a list that is damaged must not continue for ever.
+    /// Whether a capture may come next: a damaged list must not lead into an endless loop.
     fn may_follow(&self, number: u32, capture: &Capture) -> bool {
         self.later
             .is_none_or(|(url, time, later)| url == capture.url && (capture.time, number) < (time, later))

@@ -129,7 +129,7 @@ fn only_full_records_have_a_payload() {
     }
 }
 
-/// Steps from the newest capture to the oldest one after a time, as [`around`](super::around) takes them.
+/// Number of steps from the newest capture to the oldest one after a time, as [`around`](super::around) takes them.
 fn steps_to(captures: &Table<CaptureRecord>, newest: CaptureId, time: i64) -> usize {
     let record = |number: u32| captures.get(number).unwrap().unwrap();
     let is_after = |number: &u32| record(*number).capture.time > time;
@@ -145,7 +145,7 @@ fn steps_to(captures: &Table<CaptureRecord>, newest: CaptureId, time: i64) -> us
 fn histories_that_come_backwards_or_in_disorder_are_searched_in_few_steps() {
     const CAPTURES: u32 = 20_011;
     let backwards: fn(u32) -> u32 = |count| CAPTURES - count;
-    // A stride that is prime to the number of captures.
+    // A stride that is coprime to the number of captures.
     let disorder: fn(u32) -> u32 = |count| (u64::from(count) * 37_991 % u64::from(CAPTURES)) as u32;
     for order in [backwards, disorder] {
         let folder = tempfile::tempdir().unwrap();

@@ -1,19 +1,19 @@
-//! The array of lines of one shard: few of them in memory of its own, more in chunks of a pool.
+//! The array of lines of one shard: a few lines in its own memory, more in chunks of a pool.
 //!
 //! A growing array keeps its chunks: arrays that grow little by little would leave holes all over the heap (measured: a
-//! fourth of the memory at 10^8 entries).
+//! quarter of the memory at 10^8 entries).
 
 use super::line::{LINE_BYTES, Line};
 use super::pool::{CHUNK_LINES, Chunk, Pool, Spot};
 
-/// Lines that are not worth a chunk. What they took stays with the allocator when they move into one, so it must not be
-/// much: with up to 63 lines in each of 4096 shards it can be 16 MiB.
+/// Maximum number of lines outside the pool. Their memory stays with the allocator when they move into a chunk, so it
+/// must be small: with up to 63 lines in each of 4096 shards it would be 16 MiB.
 const FEW_LINES_MAX: usize = 16;
 
-/// An array of lines; see the module. Every call is given the same pool.
+/// An array of lines; see the module documentation. Every call must be given the same pool.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// All lines, up to [`FEW_LINES_MAX`].
+    /// All lines, while there are at most [`FEW_LINES_MAX`].
     few: Box<[Line]>,
     chunks: Vec<Chunk>,
     count: usize,
@@ -33,7 +33,7 @@ impl Lines {
         }
     }
 
-    /// Where a line lies in the pool; nothing when it does not.
+    /// The spot of a line in the pool; `None` if it is not in the pool.
     #[inline]
     pub(super) fn spot(&self, line: usize) -> Option<Spot> {
         self.chunks.get(line / CHUNK_LINES).map(|chunk| chunk.spot(line % CHUNK_LINES))
@@ -47,7 +47,7 @@ impl Lines {
         }
     }
 
-    /// Empties all lines and makes them as many as asked for, or a few more; never fewer than there are.
+    /// Empties all lines and resizes the array to `count` lines or slightly more; it never shrinks.
     pub(super) fn reset(&mut self, pool: &mut Pool, count: usize) {
         if count <= FEW_LINES_MAX {
             self.few = vec![[0; LINE_BYTES]; count].into_boxed_slice();
@@ -62,7 +62,7 @@ impl Lines {
         self.count = self.chunks.len() * CHUNK_LINES;
     }
 
-    /// Bytes in memory outside the pool.
+    /// Bytes of memory outside the pool.
     pub(super) fn memory_bytes(&self) -> usize {
         self.few.len() * LINE_BYTES + self.chunks.capacity() * size_of::<Chunk>()
     }

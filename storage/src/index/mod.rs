@@ -1,18 +1,18 @@
-//! From 64-bit fingerprints to 32-bit ids, in memory, in about eleven bytes an entry.
+//! An in-memory map from 64-bit fingerprints to 32-bit ids that takes about eleven bytes per entry.
 //!
-//! The table is cut into [`SHARDS`] by the fingerprint's first bits; each shard is a small hash table that grows alone
-//! by an eighth, so that there is never a long pause nor a second copy of the whole. A shard's lines are one cache line
-//! long, in memory for which the system is asked for huge pages. An entry lives in its home line or, when that is full, in
-//! one alternate line (buckets with two choices: Azar, Broder, Karlin, Upfal 1999; moving an entry to its other line on
-//! insertion: Pagh, Rodler, "Cuckoo Hashing" 2004).
+//! The table is divided into [`SHARDS`] by the leading bits of the fingerprint. Each shard is a small hash table that
+//! grows on its own by an eighth, so there is never a long pause nor a second copy of the whole table. A shard's lines
+//! are one cache line long, in memory for which huge pages are requested. An entry is in its home line or, if that is
+//! full, in one alternate line (buckets with two choices: Azar, Broder, Karlin, Upfal 1999; moving an entry to its
+//! other line on insertion: Pagh, Rodler, "Cuckoo Hashing" 2004).
 //!
-//! Invariant: an entry's line and the bits stored in it determine 62 bits of the fingerprint, always. The line implies
+//! Invariant: an entry's line and the bits stored in it always determine 62 bits of the fingerprint. The line implies
 //! the leading bits (Knuth's quotienting), so the more lines a shard has, the fewer bits its entries store. Two
-//! fingerprints that agree in these 62 bits are taken for the same; among 10^8 random ones there is such a pair with
+//! fingerprints that agree in these 62 bits are treated as equal; among 10^8 random ones there is such a pair with
 //! probability 0.1 %, among 10^9 with 10 %.
 //!
-//! Fingerprints can come from the outside (digests of payloads), so before use they are permuted by a key of this
-//! process: nobody can choose ones that fall into the same line.
+//! Fingerprints can come from outside (digests of payloads), so they are first permuted with a per-process key: nobody
+//! can choose fingerprints that fall into the same line.
 
 mod line;
 mod lines;
@@ -25,41 +25,41 @@ use std::sync::{Mutex, PoisonError};
 use pool::{Pool, Spot};
 use shard::Shard;
 
-/// Bits of a fingerprint that matter.
+/// Number of significant bits of a fingerprint.
 const FINGERPRINT_BITS: u32 = 62;
 const FINGERPRINT_MASK: u64 = (1 << FINGERPRINT_BITS) - 1;
 const SHARD_BITS: u32 = 12;
-/// Parts of the table.
+/// Number of shards.
 const SHARDS: usize = 1 << SHARD_BITS;
-/// Shards that share a pool of memory, and are filled by the same thread. Few pools, because each has a huge page of which
-/// on average half is not yet in use.
+/// Number of shards that share a memory pool and are filled by the same thread. There are few pools because half a huge
+/// page of each is unused on average.
 const SHARDS_PER_POOL: usize = SHARDS / 4;
-/// Bits of a permuted fingerprint that a shard does not imply.
+/// Bits of a permuted fingerprint that the shard does not imply.
 const REST_BITS: u32 = FINGERPRINT_BITS - SHARD_BITS;
 const REST_MASK: u64 = (1 << REST_BITS) - 1;
 
-/// Fingerprints whose lines are brought into the cache together: more than a processor has reads under way.
+/// Number of fingerprints whose lines are prefetched together: more than the reads that a CPU has in flight.
 const WARMED_AT_ONCE: usize = 64;
 
-/// The index; see the module.
+/// The index; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct HashIndex {
     key: u64,
     shards: Vec<Shard>,
-    /// One for each [`SHARDS_PER_POOL`] shards.
+    /// One pool per [`SHARDS_PER_POOL`] shards.
     pools: Vec<Pool>,
 }
 
 /// Entries sorted by the shards of one index.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// Where the entries of each shard start in `sorted`.
+    /// Start of each shard's entries in `sorted`.
     starts: Vec<usize>,
     sorted: Vec<(u64, u32)>,
 }
 
 impl HashIndex {
-    /// An empty index that takes so many entries without growing.
+    /// Returns an empty index that holds `entries` entries without growing.
     pub(crate) fn with_capacity(entries: usize) -> Self {
         let key = std::hash::RandomState::new().hash_one(SHARDS);
         let mut pools: Vec<Pool> = (0..SHARDS / SHARDS_PER_POOL).map(|_| Pool::default()).collect();
@@ -70,7 +70,7 @@ impl HashIndex {
         Self { key, shards, pools }
     }
 
-    /// A permutation of the 62-bit numbers: each step can be undone.
+    /// A permutation of the 62-bit numbers: every step is invertible.
     #[inline]
     fn permute(&self, fingerprint: u64) -> u64 {
         let mut bits = (fingerprint >> (64 - FINGERPRINT_BITS)) ^ (self.key & FINGERPRINT_MASK);
@@ -86,12 +86,12 @@ impl HashIndex {
         ((bits >> REST_BITS) as usize, bits & REST_MASK)
     }
 
-    /// Brings the lines of many fingerprints into the processor's cache, so that memory is waited for once for several of
-    /// them and not once for each.
+    /// Prefetches the lines of many fingerprints into the CPU cache, so that several memory accesses overlap instead of
+    /// being waited for one by one.
     ///
-    /// A processor continues past a read that waits for memory, but only by some hundred instructions. So where to read
-    /// is worked out first, and the reads then follow each other closely: those where look-ups begin, and after them those
-    /// where some go on.
+    /// A CPU executes past a read that waits for memory, but only by some hundred instructions. So the addresses are
+    /// computed first, and then the reads follow each other closely: first those at which lookups start, then those at
+    /// which some continue.
     pub(crate) fn warm(&self, fingerprints: impl IntoIterator<Item = u64>) {
         let mut fingerprints = fingerprints.into_iter();
         let mut places = [(0, 0); WARMED_AT_ONCE];
@@ -110,7 +110,7 @@ impl HashIndex {
         }
     }
 
-    /// Reads a byte of a line of each entry that has such a line.
+    /// Reads one byte of a line for each entry that has such a line.
     #[inline]
     fn touch(&self, places: &[(usize, u64)], line: impl Fn(&Shard, &Pool, u64) -> Option<Spot>) {
         let mut spots = [(0, Spot::default()); WARMED_AT_ONCE];
@@ -137,14 +137,14 @@ impl HashIndex {
         self.shards[shard].get(self.pool(shard), rest)
     }
 
-    /// Stores an id unless the fingerprint has one already, which is then returned.
+    /// Stores an id unless the fingerprint already has one, which is then returned.
     #[inline]
     pub(crate) fn insert(&mut self, fingerprint: u64, id: u32) -> Option<u32> {
         let (shard, rest) = self.place(fingerprint);
         self.shards[shard].insert(&mut self.pools[shard / SHARDS_PER_POOL], rest, id)
     }
 
-    /// Sorts entries by their shards, for [`HashIndex::insert_batches`].
+    /// Sorts entries by shard, for [`HashIndex::insert_batches`].
     pub(crate) fn batch(&self, entries: &[(u64, u32)]) -> Batch {
         let mut starts = vec![0; SHARDS + 1];
         for &(fingerprint, _) in entries {
@@ -163,7 +163,7 @@ impl HashIndex {
         Batch { starts, sorted }
     }
 
-    /// Stores the entries of many batches, on all processors; the first id of a fingerprint stays, and the others are
+    /// Stores the entries of many batches, using all CPUs. The first id of a fingerprint stays; the others are
     /// returned.
     pub(crate) fn insert_batches(&mut self, batches: &[Batch]) -> Vec<u32> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -192,7 +192,7 @@ impl HashIndex {
         later.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes in memory.
+    /// Bytes of memory in use.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.shards.iter().map(|shard| size_of::<Shard>() + shard.memory_bytes()).sum::<usize>()
             + self.pools.iter().map(Pool::memory_bytes).sum::<usize>()

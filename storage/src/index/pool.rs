@@ -1,8 +1,8 @@
-//! Memory for the lines of many shards, given out in chunks of one page.
+//! Memory for the lines of many shards, allocated in chunks of one page.
 //!
-//! The chunks lie in large regions for which the system is asked for huge pages (2 MiB on x86-64): with pages of 4 KiB
-//! nearly every look-up in an index of a gigabyte has to wait for the page tables too. Memory that was not given out yet
-//! was not touched, so it costs address space only. Regions are never given back before the pool.
+//! The chunks lie in large regions for which huge pages are requested (2 MiB on x86-64): with pages of 4 KiB, nearly
+//! every lookup in an index of a gigabyte has to wait for the page tables as well. Unallocated memory has not been
+//! touched, so it costs address space only. Regions are released only with the pool.
 
 use std::alloc::{Layout, handle_alloc_error};
 
@@ -10,16 +10,17 @@ use memmap2::MmapMut;
 
 use super::line::{LINE_BYTES, Line};
 
-/// Lines in a chunk of 4 KiB.
+/// Number of lines in a chunk of 4 KiB.
 pub(super) const CHUNK_LINES: usize = 64;
-/// Chunks in a region of 32 MiB.
+/// Number of chunks in a region of 32 MiB.
 const REGION_CHUNKS: usize = 1 << 13;
 const REGION_LINES: usize = REGION_CHUNKS * CHUNK_LINES;
 const REGION_BYTES: usize = REGION_LINES * LINE_BYTES;
-/// Bytes of a pool that lie in small pages, so that an index which hardly needs a pool does not take huge ones.
+/// Bytes of a pool that use small pages, so that an index that barely needs a pool does not occupy huge ones.
 const SMALL_PAGES_BYTES: usize = 2 << 20;
 
-/// A chunk of a pool. With 2^32 ids and five slots a line, numbers of lines stay below 2^32 in all pools together.
+/// A chunk of a pool. With 2^32 ids and at least five slots per line, line numbers of all pools together stay below
+/// 2^32.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk(u32);
 
@@ -28,23 +29,23 @@ pub(super) struct Chunk(u32);
 pub(super) struct Spot(u32);
 
 impl Chunk {
-    /// The place of one of its lines.
+    /// The place of a line of the chunk.
     #[inline]
     pub(super) fn spot(self, line: usize) -> Spot {
         Spot(self.0 * CHUNK_LINES as u32 + line as u32)
     }
 }
 
-/// Chunks for some shards; see the module.
+/// Chunks for some shards; see the module documentation.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     regions: Vec<MmapMut>,
-    /// Chunks given out.
+    /// Number of chunks allocated.
     chunks: usize,
 }
 
 impl Pool {
-    /// A chunk of empty lines.
+    /// Allocates a chunk of empty lines.
     pub(super) fn allocate(&mut self) -> Chunk {
         if self.chunks == self.regions.len() * REGION_CHUNKS {
             let region = self.map();
@@ -61,7 +62,7 @@ impl Pool {
         #[cfg(target_os = "linux")]
         {
             let small = if self.regions.is_empty() { SMALL_PAGES_BYTES } else { 0 };
-            // A system without huge pages has slower look-ups, and the same answers.
+            // Without huge pages lookups are slower, but the results are the same.
             let _ = region.advise_range(memmap2::Advice::HugePage, small, REGION_BYTES - small);
         }
         region
@@ -86,7 +87,7 @@ impl Pool {
         }
     }
 
-    /// Bytes in memory.
+    /// Bytes of memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         self.chunks * CHUNK_LINES * LINE_BYTES
     }

@@ -1,25 +1,26 @@
-//! One part of the index: a hash table of lines with two choices, grown by an eighth at a time.
+//! One shard of the index: a hash table of lines with two choices, which grows by an eighth at a time.
 
 use super::REST_BITS;
 use super::line;
 use super::lines::Lines;
 use super::pool::{Pool, Spot};
 
-/// Entries a shard may hold before it grows, in 64ths of its slots. Lines of five slots and more with two choices can be
-/// filled to 98 % and beyond; up to here an insertion pushes few entries on.
+/// Number of entries that a shard may hold before it grows, in 64ths of its slots. Lines of five or more slots with two
+/// choices can be filled to 98 % and beyond; up to this limit an insertion displaces few entries.
 const LOAD_MAX: usize = 61;
-/// Entries that a shard is made for, in 64ths of its slots: a few more than expected still fit.
+/// Number of entries for which a shard is sized, in 64ths of its slots: it can take a few more than expected.
 const LOAD_EXPECTED: usize = 58;
 /// A full shard grows by one part in this many.
 const GROWTH: usize = 8;
-/// Entries that may be pushed from line to line for one insertion.
+/// Maximum number of entries displaced by one insertion.
 const MOVES_MAX: usize = 100;
-/// From so many lines on, a line implies two bits: remainders of 48 bits are enough.
+/// From this number of lines on, a line implies two bits: remainders of 48 bits are enough.
 const LINES_FOR_48_BITS: usize = 1 << (REST_BITS - 48);
-/// From so many lines on, a line implies ten bits: remainders of 40 bits are enough.
+/// From this number of lines on, a line implies ten bits: remainders of 40 bits are enough.
 const LINES_FOR_40_BITS: usize = 1 << (REST_BITS - 40);
 
-/// Calls a function with the remainder's bytes and the slots of a line as constants, by the number of lines.
+/// Calls a function with the width of the remainders and the slots per line as constants, chosen by the number of
+/// lines.
 macro_rules! with_layout {
     ($lines:expr, $call:ident ( $($argument:expr),* )) => {
         if $lines >= LINES_FOR_40_BITS {
@@ -39,7 +40,7 @@ fn slots_in(lines: usize) -> usize {
     with_layout!(lines, slots())
 }
 
-/// A shard; see the module. Every call is given the same pool.
+/// A shard; see the module documentation. Every call must be given the same pool.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
     lines: Lines,
@@ -50,7 +51,8 @@ impl Shard {
     pub(super) fn with_capacity(pool: &mut Pool, entries: usize) -> Self {
         let mut shard = Self::default();
         let lines_for = |slots: usize| (entries * 64).div_ceil(slots * LOAD_EXPECTED);
-        // Fewer slots make more lines, which may have more slots: take the first layout that holds what it promises.
+        // Fewer slots per line mean more lines, which may imply more slots per line: take the first layout that is
+        // consistent.
         let layouts = [slots_in(LINES_FOR_40_BITS), slots_in(LINES_FOR_48_BITS), slots_in(1)];
         if let Some(lines) =
             layouts.map(lines_for).into_iter().zip(layouts).find(|&(lines, slots)| slots_in(lines) >= slots)
@@ -61,18 +63,18 @@ impl Shard {
         shard
     }
 
-    /// Bytes in memory outside the pool.
+    /// Bytes of memory outside the pool.
     pub(super) fn memory_bytes(&self) -> usize {
         self.lines.memory_bytes()
     }
 
-    /// The line where a look-up begins, if it is one of the pool's.
+    /// The line at which a lookup starts, if it is in the pool.
     #[inline]
     pub(super) fn home_spot(&self, rest: u64) -> Option<Spot> {
         self.lines.spot(home(rest, self.lines.count()))
     }
 
-    /// The line where a look-up goes on, or the insertion after it, if it does and that is one of the pool's.
+    /// The line at which a lookup continues, or the insertion after it, if it does and the line is in the pool.
     #[inline]
     pub(super) fn other_spot(&self, pool: &Pool, rest: u64) -> Option<Spot> {
         match self.lines.count() {
@@ -105,7 +107,7 @@ impl Shard {
         None
     }
 
-    /// Moves all entries and a new one into more lines.
+    /// Moves all entries and a new one into a larger number of lines.
     #[cold]
     fn grow(&mut self, pool: &mut Pool, rest: u64, id: u32) {
         let lines = &mut self.lines;
@@ -122,13 +124,13 @@ impl Shard {
     }
 }
 
-/// The line where an entry is at home: lines share the numbers out in order.
+/// The home line of an entry: lines divide the range of numbers in order.
 #[inline]
 fn home(rest: u64, lines: usize) -> usize {
     ((u128::from(rest) * lines as u128) >> REST_BITS) as usize
 }
 
-/// The other line of an entry that is in one of its two: applied twice it gives the first again.
+/// The other of the two lines of an entry; applied twice, it returns the first.
 #[inline]
 fn other(line: usize, remainder: u64, lines: usize) -> usize {
     let spread = (remainder.wrapping_mul(0xa076_1d64_78bd_642f) >> 32) as usize;
@@ -146,7 +148,7 @@ fn other_spot<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool
     let remainder = rest & mask::<WIDTH>();
     let home = home(rest, lines.count());
     let line = lines.get(pool, home);
-    // Where the other line lies is a read that may wait for memory: only for those few that go on there.
+    // Following the other line may wait for memory: only for the few lookups that continue there.
     let continues = (line::is_spilled(line) || line::is_full::<WIDTH, SLOTS>(line))
         && line::find::<WIDTH, SLOTS>(line, remainder, false).is_none();
     if continues { lines.spot(other(home, remainder, lines.count())) } else { None }
@@ -166,7 +168,7 @@ fn find<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool, rest
     line::find::<WIDTH, SLOTS>(lines.get(pool, other(home, remainder, lines.count())), remainder, true)
 }
 
-/// An entry on its way into a line.
+/// An entry being inserted.
 #[derive(Clone, Copy)]
 struct Entry {
     remainder: u64,
@@ -174,8 +176,8 @@ struct Entry {
     displaced: bool,
 }
 
-/// Puts a new entry into its home line or its other line; when both are full, pushes entries on to their other lines. An
-/// entry that finds no place in the end is given back: perhaps not the new one.
+/// Puts a new entry into its home line or its other line; if both are full, displaces entries to their other lines.
+/// Returns the entry for which there was no place in the end, which may not be the new one.
 fn place<const WIDTH: usize, const SLOTS: usize>(
     lines: &mut Lines,
     pool: &mut Pool,
@@ -191,7 +193,7 @@ fn place<const WIDTH: usize, const SLOTS: usize>(
         return Ok(());
     }
     for step in 0..MOVES_MAX {
-        // The entry is at home in `line`, or displaced into it, and found it full.
+        // The home of the entry is `line`, or it is displaced into it, and `line` was full.
         if !entry.displaced {
             line::set_spilled(lines.get_mut(pool, line));
         }
@@ -215,10 +217,10 @@ fn place<const WIDTH: usize, const SLOTS: usize>(
     Err((rest_from::<WIDTH>(first_at(home, lines.count()), entry.remainder), entry.id))
 }
 
-/// A slot of a full line whose entry has room in its other line.
+/// Finds a slot of a full line whose entry has room in its other line.
 ///
-/// The other lines are all read before one is examined, so that memory is waited for once. Pushing on any entry in the
-/// hope of room, one line after the other, waited for some four of them in an index of a gigabyte.
+/// Reads all other lines before examining any, so that memory is waited for once. Displacing an arbitrary entry and
+/// hoping for room, one line after the other, took about four such waits in an index of a gigabyte.
 fn slot_with_room_elsewhere<const WIDTH: usize, const SLOTS: usize>(
     lines: &Lines,
     pool: &Pool,
@@ -244,7 +246,7 @@ fn put_if_free<const WIDTH: usize, const SLOTS: usize>(
     true
 }
 
-/// The smallest number at home in a line.
+/// The smallest number whose home is a line.
 #[inline]
 fn first_at(line: usize, lines: usize) -> u64 {
     if line < 1 << (64 - REST_BITS) {
@@ -254,13 +256,13 @@ fn first_at(line: usize, lines: usize) -> u64 {
     }
 }
 
-/// The number that an entry stands for: from the first at home in its line on, the first one that ends in the remainder.
+/// The number that an entry represents: the first one from the start of its home line that ends in the remainder.
 #[inline]
 fn rest_from<const WIDTH: usize>(first: u64, remainder: u64) -> u64 {
     first + (remainder.wrapping_sub(first) & mask::<WIDTH>())
 }
 
-/// All entries with the bits that their lines imply put back.
+/// All entries, with the bits implied by their lines restored.
 fn entries<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool) -> Vec<(u64, u32)> {
     let mut entries = Vec::with_capacity(lines.count() * SLOTS + 1);
     for number in 0..lines.count() {

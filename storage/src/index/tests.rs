@@ -11,7 +11,7 @@ fn a_shard_finds_what_it_holds_through_all_its_layouts() {
     let (mut pool, mut shard) = (Pool::default(), Shard::default());
     let mut model = HashMap::new();
     let mut random = fastrand::Rng::with_seed(7);
-    // 1024 lines of 7 slots are full at about 6 600 entries, so this crosses both changes of layout.
+    // 1024 lines of 7 slots are full at about 6 600 entries, so this covers both changes of layout.
     for id in 0..20_000 {
         let rest = random.u64(..) & super::REST_MASK;
         assert_eq!(shard.get(&pool, rest), model.get(&rest).copied());
@@ -86,7 +86,7 @@ fn inserting_batches_is_inserting_one_by_one() {
 #[test]
 fn a_pool_of_many_regions_gives_every_chunk_once() {
     let mut pool = Pool::default();
-    // One chunk more than a region has.
+    // One chunk more than a region holds.
     let chunks: Vec<_> = (0..8193_u32).map(|number| (number, pool.allocate())).collect();
     for &(number, chunk) in &chunks {
         for line in [0, 63] {

@@ -1,12 +1,12 @@
-//! The link log: for every fetch of a page that changed its links, the list of them.
+//! The link log: one list of links for every fetch of a page that changed its links.
 //!
-//! A list, as bytes: source (varint); links (varint); per link the difference of its target to the one before, the first
-//! to the source (zigzag varint); then per link its kind (one byte). Links stay in the order of the document. New URLs
-//! get ids in that order too, so most differences are 1, and the links that all pages of a site share repeat the same
-//! bytes, which the compression of the blocks finds.
+//! Encoding of a list: source (varint); number of links (varint); for each link the difference between its target and
+//! the previous one, starting from the source (zigzag varint); then for each link its kind (one byte). Links stay in
+//! document order. New URLs get ids in that order too, so most differences are 1, and the links shared by all pages of
+//! a site repeat the same bytes, which block compression exploits.
 //!
-//! Invariant: lists are only appended. The newest of a page is the one its visit points to, which is its last; earlier ones stay
-//! readable.
+//! Invariant: lists are only appended. A page's newest list is its last one, and its visit refers to it; earlier ones
+//! stay readable.
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,36 +19,36 @@ use crate::checkpoint::{
 use crate::ids::UrlId;
 use crate::pages::LinksPosition;
 
-/// Links that one list may have.
+/// Maximum number of links in a list.
 pub const LINKS_PER_PAGE_MAX: usize = 1 << 20;
-/// Raw bytes at which a block is closed: reading one list decompresses a whole block. With 48 KiB the log is 2 to 5 % smaller, and one
-/// list takes four times as long.
+/// Raw bytes at which a block is closed: reading one list decompresses a whole block. With 48 KiB the log is 2 to 5 %
+/// smaller, and reading one list takes four times as long.
 const BLOCK_BYTES: u16 = 8 * 1024;
 
-/// What is wrong with bytes that are none.
+/// Error message for bytes that are not a list.
 const NO_LIST: &str = "no list of links";
 
-/// A link as the log keeps it.
+/// A link as stored in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkTarget {
-    /// Where it leads.
+    /// The URL that the link leads to.
     pub target: UrlId,
-    /// What kind of link it is, by the parser's codes.
+    /// Kind of the link, by the parser's codes.
     pub kind: u8,
 }
 
 /// The links of one fetch of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkList {
-    /// Where the list lies.
+    /// Position of the list.
     pub position: Option<LinksPosition>,
-    /// The page they are on.
+    /// The page that contains the links.
     pub source: Option<UrlId>,
-    /// The links in order of the document.
+    /// The links in document order.
     pub links: Vec<LinkTarget>,
 }
 
-/// The log; see the module.
+/// The log; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct LinkLog {
     records: RecordLog,
@@ -64,7 +64,7 @@ impl LinkLog {
         mode: OpenMode,
     ) -> Result<Self> {
         let mut records = RecordLog::open(disk, stem, blocks, open, mode, BLOCK_BYTES)?;
-        // The log is some 3 % larger, and read in less than half of the time.
+        // The log gets about 3 % larger, and reading it takes less than half the time.
         records.log_mut().leave_literals();
         Ok(Self { records, buffer: Vec::new() })
     }
@@ -94,13 +94,14 @@ impl LinkLog {
         LinkCursor { records: RecordCursor::new(&self.records) }
     }
 
-    /// All lists from a place on, which is that of a list, or 0.
+    /// All lists from a position on, which must be that of a list, or 0.
     pub(crate) fn scan(&self, from: LinksPosition) -> LinkScan<'_> {
         let (block, offset) = RecordLog::split(from.0);
         LinkScan { cursor: RecordCursor::new(&self.records), block, end: self.blocks(), offset }
     }
 
-    /// Says of each list in some blocks whose it is, and to which target that counts the first link of some kinds leads.
+    /// Calls `visit` for each list in a range of blocks with its source, and the target of the first link that has one
+    /// of `kinds` and a target for which `counts` holds.
     pub(crate) fn search(
         &self,
         blocks: Range<u64>,
@@ -143,7 +144,7 @@ fn decode(bytes: &[u8], list: &mut LinkList) -> Option<usize> {
     let mut rest = bytes;
     let source = u32::try_from(take_varint(&mut rest)?).ok()?;
     let count = usize::try_from(take_varint(&mut rest)?).ok()?;
-    // Every link has two bytes at least, so a wrong count can't ask for much memory.
+    // Every link takes at least two bytes, so a wrong count cannot allocate much memory.
     if count > rest.len() {
         return None;
     }
@@ -159,10 +160,10 @@ fn decode(bytes: &[u8], list: &mut LinkList) -> Option<usize> {
     Some(bytes.len() - rest.len() + count)
 }
 
-/// Takes the targets of `count` links off the front, and says each; `None` when they are none.
+/// Removes the targets of `count` links from the front and calls `visit` with each; `None` if the bytes are invalid.
 #[inline]
 fn take_targets(bytes: &mut &[u8], source: UrlId, count: usize, mut visit: impl FnMut(UrlId)) -> Option<()> {
-    // Whether all are ids is looked at once: millions of links are read in a row.
+    // Checks once at the end that all targets are ids: millions of links are read in a row.
     let (mut before, mut high_bits) = (i64::from(source.0), 0);
     take_varints(bytes, count, |step| {
         before = before.wrapping_add(unzigzag(step));
@@ -172,7 +173,7 @@ fn take_targets(bytes: &mut &[u8], source: UrlId, count: usize, mut visit: impl 
     (high_bits == 0).then_some(())
 }
 
-/// Reads lists by their positions; cheap when these lie near each other.
+/// Reads lists by position; cheap when successive ones lie close together.
 #[derive(Debug)]
 pub struct LinkCursor<'a> {
     records: RecordCursor<'a>,
@@ -193,7 +194,7 @@ impl LinkCursor<'_> {
     }
 }
 
-/// Reads lists in order of their fetches.
+/// Reads lists in the order of storing.
 #[derive(Debug)]
 pub struct LinkScan<'a> {
     cursor: RecordCursor<'a>,
@@ -228,16 +229,16 @@ impl LinkScan<'_> {
     }
 }
 
-/// Some kinds of links, by their codes.
+/// A set of link kinds, by code.
 #[derive(Debug)]
 pub struct LinkKinds {
     are_wanted: [bool; 256],
-    /// Whether most lists have none of them, and so are passed over by their kinds, which come last.
+    /// Whether most lists have none of them; such lists are skipped by looking at their kinds, which come last.
     are_few: bool,
 }
 
 impl LinkKinds {
-    /// Those for which a function says so.
+    /// The set of kinds for which `is_wanted` holds.
     pub fn new(is_wanted: impl Fn(u8) -> bool) -> Self {
         let are_wanted = std::array::from_fn(|kind| is_wanted(kind as u8));
         let wanted = are_wanted.iter().filter(|is_wanted| **is_wanted).count();
@@ -250,11 +251,11 @@ impl LinkKinds {
     }
 }
 
-/// More kinds are looked for in each link.
+/// With more kinds than this, every link is checked instead.
 const KINDS_FEW: usize = 16;
 
-/// The source of a list, the target of its first link of some kinds to one that counts, and its length in bytes; `None` when the bytes
-/// are not a list.
+/// Returns the source of a list, the target of its first link that has one of `kinds` and a target for which `counts`
+/// holds, and the length of the list in bytes; `None` if the bytes are not a list.
 fn search(
     bytes: &[u8],
     kinds: &LinkKinds,

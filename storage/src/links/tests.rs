@@ -49,7 +49,7 @@ proptest! {
                 prop_assert_eq!(&list, expected);
             }
         }
-        // Half of all targets, and half of all kinds or few.
+        // Half of all targets, and half of all kinds or a few of them.
         let counts = |target: UrlId| target.0.count_ones().is_multiple_of(2);
         for every in [2, 50] {
             let (is_wanted, mut expected) = (|kind: u8| kind.is_multiple_of(every), expected.iter());
@@ -81,7 +81,7 @@ proptest! {
         } else {
             prop_assert_eq!(search(&bytes, &LinkKinds::new(|_| true), |_| true), None);
         }
-        // Lists without such a kind are passed over unread.
+        // Lists without such a kind are skipped.
         let found = search(&bytes, &LinkKinds::new(|kind| kind == 0), |_| true);
         prop_assert!(found.is_none_or(|(_, _, length)| length <= bytes.len()));
     }

@@ -1,12 +1,13 @@
-//! What is known of every URL ([`Page`]), of every fetched one ([`Visit`]), of hosts and of sites.
+//! Records of every URL ([`Page`]), of every fetched URL ([`Visit`]), of hosts and of sites.
 //!
-//! Invariant: a [`Page`] is all that 10^8 URLs cost besides their names, so it is as small as can be; what only fetched
-//! URLs need is in their [`Visit`]. All records have a fixed size, given by the constants below and checked there.
+//! Invariant: besides its name, an unfetched URL costs only its [`Page`], and there may be 10^8 of them, so that is as
+//! small as possible; whatever only fetched URLs need is in their [`Visit`]. All records have a fixed size, given by
+//! the constants below and checked there.
 
 use crate::checkpoint::{FieldReader, FieldWriter, Record};
 use crate::ids::{CaptureId, HostId, SiteId, UrlId};
 
-/// Properties of a page, one bit each. The crawler gives them their meaning; the store only keeps them.
+/// Flags of a page. The crawler defines their meaning; the store only keeps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PageFlags(pub u16);
 
@@ -25,7 +26,7 @@ impl PageFlags {
         self.0 & flags.0 != 0
     }
 
-    /// The bits of both.
+    /// The bits of either.
     #[must_use]
     pub const fn or(self, flags: Self) -> Self {
         Self(self.0 | flags.0)
@@ -50,31 +51,31 @@ impl std::ops::BitOr for PageFlags {
     }
 }
 
-/// The number of a [`Visit`], in order of first fetches.
+/// The number of a [`Visit`], in the order of first fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VisitId(pub u32);
 
-/// What is known of a URL, fetched or not.
+/// The record of a URL, fetched or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Cash, without the global offset.
     pub cash: i64,
-    /// Its host; [`Page::HOST_UNKNOWN`] until somebody sets it.
+    /// Host of the URL; [`Page::HOST_UNKNOWN`] until it is set.
     pub host: HostId,
-    /// The page that led here; none for a seed.
+    /// The page from which the URL was discovered; `None` for a seed.
     pub via: Option<UrlId>,
-    /// Links from the nearest seed.
+    /// Number of links from the nearest seed.
     pub depth: u8,
-    /// The kind of the link that led here, as a letter of the crawler's.
+    /// Kind of the link through which the URL was discovered, as one of the crawler's letters.
     pub hop: u8,
     /// Properties.
     pub flags: PageFlags,
-    /// The record of its fetches, kept by the store.
+    /// The record of its fetches, maintained by the store.
     pub visit: Option<VisitId>,
 }
 
 impl Page {
-    /// The host of a URL that was only named.
+    /// Host of a URL whose host has not been set.
     pub const HOST_UNKNOWN: HostId = HostId(u32::MAX);
 
     pub(crate) const NEW: Self = Self {
@@ -114,46 +115,46 @@ impl Record for Page {
     }
 }
 
-/// What is known of a URL that was fetched.
+/// The record of a URL that was fetched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Visit {
-    /// First fetch, seconds since 1970.
+    /// Time of the first fetch, seconds since 1970.
     pub first_seen: u32,
-    /// Last fetch, seconds since 1970.
+    /// Time of the last fetch, seconds since 1970.
     pub last_seen: u32,
-    /// Last fetch that found the content changed, seconds since 1970.
+    /// Time of the last fetch that found changed content, seconds since 1970.
     pub last_changed: u32,
-    /// Captures, counted by the store.
+    /// Number of captures, maintained by the store.
     pub captures: u32,
-    /// Captures whose content differed from the one before.
+    /// Number of captures whose content differed from the previous one.
     pub versions: u32,
-    /// The newest capture by time, kept by the store.
+    /// The newest capture by time, maintained by the store.
     pub last_capture: Option<CaptureId>,
-    /// HTTP status of the last fetch; 0 when nothing answered.
+    /// HTTP status of the last fetch; 0 if there was no response.
     pub status: u16,
-    /// Kind of document, by the crawler's numbers.
+    /// Kind of document, by the crawler's codes.
     pub kind: u8,
-    /// Language, by the crawler's numbers; 0 for none.
+    /// Language, by the crawler's codes; 0 for none.
     pub language: u8,
-    /// Credit history, by the crawler's own layout.
+    /// Credit history, in the crawler's own layout.
     pub credit: [u8; 16],
-    /// Where its title is, see `State::title`.
+    /// Position of its title; see `State::title`.
     pub title: Option<TextPosition>,
-    /// Where its newest list of links is, kept by the store.
+    /// Position of its newest list of links, maintained by the store.
     pub links: Option<LinksPosition>,
-    /// Hash of the meaningful content of the newest version, by the crawler; 0 when unknown.
+    /// Hash of the meaningful content of the newest version, computed by the crawler; 0 if unknown.
     pub signature: u64,
-    /// When somebody first said that it changed after its last fetch, seconds since 1970; 0 when nobody did.
+    /// Time of the first announcement of a change since the last fetch, seconds since 1970; 0 if there was none.
     pub announced: u32,
-    /// Fetches after somebody had said so.
+    /// Number of fetches that followed an announcement.
     pub announcements: u16,
-    /// How many of these found a change.
+    /// Number of these fetches that found a change.
     pub announcements_confirmed: u16,
-    /// Whatever the crawler needs besides: statistics for the refresh.
+    /// Additional data of the crawler: statistics for the refresh.
     pub extension: [u8; 48],
-    /// The newest version by time (see `State::newest_version`), kept by the store.
+    /// The newest version by time (see `State::newest_version`), maintained by the store.
     pub version: Option<CaptureId>,
-    /// Where the validators of that version are, kept by the store.
+    /// Position of the validators of that version, maintained by the store.
     pub validators: Option<ValidatorsPosition>,
 }
 
@@ -183,15 +184,15 @@ impl Default for Visit {
     }
 }
 
-/// Where a text lies in the log of titles.
+/// Position of a text in the log of titles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TextPosition(pub u64);
 
-/// Where a list of links lies in the link log.
+/// Position of a list in the link log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinksPosition(pub u64);
 
-/// Where a version's validators lie in their log.
+/// Position of a version's validators in their log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValidatorsPosition(pub u64);
 
@@ -248,31 +249,31 @@ impl Record for VisitRecord {
     }
 }
 
-/// What is known of a host.
+/// The record of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
     /// The site it belongs to.
     pub site: SiteId,
-    /// URLs known.
+    /// Number of known URLs.
     pub urls: u32,
-    /// URLs fetched.
+    /// Number of fetched URLs.
     pub fetched: u32,
-    /// Captures.
+    /// Number of captures.
     pub captures: u32,
-    /// Fetches that failed.
+    /// Number of failed fetches.
     pub failures: u32,
     /// Bytes of all payloads.
     pub bytes: u64,
     /// The newest capture of its robots.txt.
     pub robots: Option<CaptureId>,
-    /// When robots.txt was last fetched, seconds since 1970.
+    /// Time of the last fetch of robots.txt, seconds since 1970.
     pub robots_time: u32,
-    /// Whatever the crawler needs besides.
+    /// Additional data of the crawler.
     pub extension: [u8; 64],
 }
 
 impl Host {
-    /// A host of which nothing is known but its site.
+    /// The record of a new host.
     #[must_use]
     pub fn new(site: SiteId) -> Self {
         Self {
@@ -316,26 +317,26 @@ impl Record for Host {
     }
 }
 
-/// What is known of a site.
+/// The record of a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Site {
     /// Cash, without the global offset.
     pub cash: i64,
-    /// Credit history, by the crawler's own layout.
+    /// Credit history, in the crawler's own layout.
     pub credit: [u8; 16],
-    /// Properties, by the crawler's numbers.
+    /// Flags, defined by the crawler.
     pub flags: u16,
-    /// Hosts known.
+    /// Number of known hosts.
     pub hosts: u32,
-    /// URLs known.
+    /// Number of known URLs.
     pub urls: u32,
-    /// URLs fetched.
+    /// Number of fetched URLs.
     pub fetched: u32,
-    /// Captures.
+    /// Number of captures.
     pub captures: u32,
     /// Bytes of all payloads.
     pub bytes: u64,
-    /// Whatever the crawler needs besides.
+    /// Additional data of the crawler.
     pub extension: [u8; 64],
 }
 

@@ -1,4 +1,5 @@
-//! Every record comes back from its bytes, fills them exactly, and has the layout that FORMAT.md gives.
+//! Every record survives a round trip through its bytes, fills them exactly, and has the layout that FORMAT.md
+//! specifies.
 
 use proptest::prelude::*;
 

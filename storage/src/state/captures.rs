@@ -1,4 +1,4 @@
-//! Captures, histories and the digests of payloads.
+//! Captures, histories and payload digests.
 
 use std::ops::Range;
 
@@ -12,11 +12,12 @@ use crate::index::HashIndex;
 use crate::pages::VisitRecord;
 use crate::validators::Validators;
 
-/// Captures whose digests are gathered before they are put into the index.
+/// Number of captures whose digests are collected before they are inserted into the index.
 const REBUILD_CAPTURES: usize = 1 << 20;
 
 impl State {
-    /// Adds a capture to the history of its URL, in order of time; `validators` are what the server gave with a version.
+    /// Adds a capture to the history of its URL, ordered by time; `validators` are those that the server sent with a
+    /// version.
     ///
     /// # Errors
     /// [`StateError::Unknown`] for an unknown URL, and I/O errors.
@@ -47,8 +48,8 @@ impl State {
         Ok(id)
     }
 
-    /// Says of a revisit which capture has its payload; from then on both have one digest. A status and a media type that it
-    /// has not itself are its original's.
+    /// Links a revisit to the capture that holds its payload; both then have the same digest. A status and a media type
+    /// that the revisit lacks are taken from its original.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -73,7 +74,7 @@ impl State {
         self.note_version(revisit, &capture, None)
     }
 
-    /// Makes a capture the newest version of its page if it is that, and keeps what the server gave with it.
+    /// Makes a capture the newest version of its page if it is, and stores its validators.
     fn note_version(
         &mut self,
         id: CaptureId,
@@ -94,8 +95,8 @@ impl State {
         self.finish(outcome).map(drop)
     }
 
-    /// The newest capture of a page by time that has a version of it: a response, or a revisit that found the same payload,
-    /// with a status from 200 to 299.
+    /// The newest capture of a page, by time, that counts as a version: a response, or a revisit that found the same
+    /// payload, with a status from 200 to 299.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -104,7 +105,7 @@ impl State {
         version.map(|id| Ok((id, self.capture(id)?))).transpose()
     }
 
-    /// Says where a capture's main record lies from now on.
+    /// Sets the location of a capture's main record.
     ///
     /// # Errors
     /// I/O errors.
@@ -119,7 +120,7 @@ impl State {
         Ok(())
     }
 
-    /// Replaces the properties of a capture.
+    /// Replaces the flags of a capture.
     ///
     /// # Errors
     /// I/O errors.
@@ -129,7 +130,7 @@ impl State {
         self.finish(outcome).map(|_| ())
     }
 
-    /// A capture.
+    /// The capture with an id.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -140,7 +141,7 @@ impl State {
             .ok_or(StateError::Unknown { what: "capture", id: u64::from(id.0) })
     }
 
-    /// Some captures, in the order of their ids' list.
+    /// The captures with some ids, in the given order.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -151,7 +152,8 @@ impl State {
         records.map(|(record, id)| record.map(|it| it.capture).ok_or_else(|| unknown(id))).collect()
     }
 
-    /// Of each of these captures, it or the next older one of its URL that has content, as a function says; none if none has.
+    /// Returns, for each of these captures, the capture itself or the next older one of its URL for which `is_content`
+    /// holds; `None` if there is none.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -162,7 +164,7 @@ impl State {
     ) -> Result<Vec<Option<(CaptureId, Capture)>>> {
         let known = captures.iter().map(|known| Some(*known).filter(|(_, capture)| is_content(capture)));
         let mut found: Vec<Option<(CaptureId, Capture)>> = known.collect();
-        // Places among those asked for, the next capture to look at, and the one that it has to come before.
+        // Index into `captures`, the next capture to look at, and the time and id below which it must lie.
         let mut open: Vec<_> =
             captures.iter().enumerate().map(|(place, (id, _))| (place, *id, (i64::MAX, *id))).collect();
         open.retain(|(place, ..)| found.get(*place).is_some_and(Option::is_none));
@@ -188,8 +190,8 @@ impl State {
         Ok(found)
     }
 
-    /// Whether captures are as they were at a checkpoint: nothing has changed them since this program opened the state at it, nor
-    /// others that lie in the same blocks.
+    /// Whether captures are unchanged since a checkpoint: nothing has changed them, or others in the same blocks, since
+    /// this process opened the state at that checkpoint.
     #[must_use]
     pub fn are_as_at(&self, checkpoint: u64, captures: Range<u32>) -> bool {
         self.opened_at == Some(checkpoint)
@@ -197,17 +199,17 @@ impl State {
             && !self.captures.was_changed(captures)
     }
 
-    /// All captures in order of arrival; stops after the first error.
+    /// All captures in the order of arrival; stops after the first error.
     pub fn captures(&self) -> impl Iterator<Item = Result<(CaptureId, Capture)>> + '_ {
         self.captures_from(CaptureId(0))
     }
 
-    /// The same from one on.
+    /// As [`State::captures`], starting with an id.
     pub fn captures_from(&self, first: CaptureId) -> impl Iterator<Item = Result<(CaptureId, Capture)>> + '_ {
         self.captures.scan(first.0).map(|capture| capture.map(|(id, record)| (CaptureId(id), record.capture)))
     }
 
-    /// A URL's captures from the newest to the oldest.
+    /// The captures of a URL, from newest to oldest.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -216,13 +218,13 @@ impl State {
         Ok(History::new(&self.captures, newest))
     }
 
-    /// The captures of a capture's URL from it on to the oldest.
+    /// The captures of the same URL from `capture` back to the oldest.
     #[must_use]
     pub fn history_from(&self, capture: CaptureId) -> History<'_> {
         History::new(&self.captures, Some(capture))
     }
 
-    /// A URL's capture nearest to a time in microseconds since 1970; of two equally near ones the older.
+    /// The capture of a URL nearest to a time in microseconds since 1970; the older one of two equally near ones.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -233,7 +235,7 @@ impl State {
         }
     }
 
-    /// The first capture whose record holds a payload with this digest, by the digest's first 16 bytes.
+    /// The first capture whose record holds a payload with this digest, given as the first 16 bytes of the digest.
     ///
     /// # Errors
     /// I/O errors.
@@ -244,7 +246,7 @@ impl State {
     }
 }
 
-/// The first half of a digest is as good a fingerprint as any; the rest is compared in the capture.
+/// Any half of a digest is an equally good hash; the rest is compared in the capture.
 fn key_of(digest: &[u8; 16]) -> u64 {
     let (first, _) = digest.as_chunks::<8>();
     first.first().map_or(0, |bytes| u64::from_le_bytes(*bytes))
@@ -254,7 +256,7 @@ fn digest_key(capture: &Capture) -> Option<u64> {
     (capture.kind.has_payload() && capture.digest != [0; 16]).then(|| key_of(&capture.digest))
 }
 
-/// Adds the captures from a number on to the index of digests.
+/// Adds the captures from an id on to the index of digests.
 pub(super) fn index_digests(index: &mut HashIndex, captures: &Table<CaptureRecord>, from: u32) -> Result<()> {
     let mut batch = Vec::new();
     for record in captures.scan(from) {

@@ -1,4 +1,4 @@
-//! The proof that the state is whole: every block readable, every reference answered, every invariant kept.
+//! Checks that the state is consistent: every block is readable, every reference resolves, every invariant holds.
 
 use std::fmt::Display;
 
@@ -11,10 +11,10 @@ use crate::links::{LinkCursor, LinkList};
 use crate::pages::{Page, Visit, VisitRecord};
 use crate::urls::{Finder, NameTable};
 
-/// Something in the state that does not fit the rest of it.
+/// Something in the state that is inconsistent with the rest of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inconsistency {
-    /// What kind of thing it is: `URL`, `visit`, `capture`, `host`.
+    /// The kind of thing: `URL`, `visit`, `capture`, `host`.
     pub thing: &'static str,
     /// Its id.
     pub id: u32,
@@ -29,10 +29,10 @@ impl std::fmt::Display for Inconsistency {
 }
 
 impl State {
-    /// Reads everything and reports all that is damaged; if nothing is, what does not fit together.
+    /// Reads everything and reports all damage; if there is none, reports inconsistencies.
     ///
     /// # Errors
-    /// On an I/O error what it gave a moment ago.
+    /// On an I/O error for data that was readable a moment ago.
     pub fn check(&self, report: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         let mut is_damaged = false;
         let mut damage = |error: &StateError| {

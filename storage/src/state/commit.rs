@@ -1,4 +1,4 @@
-//! The checkpoint; its steps and why they are safe are explained in [`crate::checkpoint`].
+//! Checkpoints; [`crate::checkpoint`] explains the steps and why they are safe.
 
 use super::open::{LOGS, TABLES, blocks_of, count_of, sum_of};
 use super::{State, small};
@@ -9,25 +9,25 @@ use crate::ids::Watermarks;
 /// The outcome of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checkpointed {
-    /// It is durable.
+    /// The checkpoint is durable.
     Done,
     /// Readers held the lock too long: nothing happened, try again later.
     Deferred,
 }
 
 impl State {
-    /// Makes all changes durable at once, together with the part of the segments that they reflect.
+    /// Makes all changes durable atomically, together with the watermarks of the segments that they reflect.
     ///
-    /// The segments must be durable up to the watermarks before.
+    /// The segments must already be durable up to the watermarks.
     ///
     /// # Errors
-    /// When the disk is full ([`StateError::is_disk_full`]) everything stays as it is in memory and the checkpoint may be
-    /// tried again. After any other error the state is given up: open it again.
+    /// If the disk is full ([`StateError::is_disk_full`]), everything in memory stays unchanged and the checkpoint may
+    /// be retried. After any other error the state is unusable: open it again.
     pub fn checkpoint(&mut self, watermarks: impl Into<Watermarks>) -> Result<Checkpointed> {
         self.checkpoint_then(watermarks, &mut || ())
     }
 
-    /// The same, and does something right after the commit, before any reader sees it.
+    /// As [`State::checkpoint`], and calls `then` right after the commit, before any reader sees it.
     pub(crate) fn checkpoint_then(
         &mut self,
         watermarks: impl Into<Watermarks>,
@@ -64,7 +64,7 @@ impl State {
     fn commit_and_apply(&mut self, number: u64, watermarks: &Watermarks) -> Result<()> {
         let after = self.contents_to_commit(number, watermarks);
         if let Err(error) = self.catalogue.commit(&self.committed, &after) {
-            // A transaction that failed late may be in the file all the same.
+            // A transaction that failed late may nevertheless be in the file.
             if !error.is_disk_full() || self.catalogue.load()?.number(NUMBER) != number {
                 return Err(error);
             }

@@ -32,7 +32,8 @@ impl State {
             let length = self.length(&self.folder.join(FOLDER).join(file))?;
             found.files.push(self.file(file, length, Change::InPlace));
         }
-        // An owner that was killed after a commit has left what its tables lack. Any other content is of a checkpoint to come.
+        // An owner killed after a commit leaves a journal that its tables still lack. Any other content belongs to a
+        // future checkpoint.
         if self.journal.is_pending(self.checkpoint_number())? {
             let length = self.length(self.journal.path())?;
             found.files.push(self.file(JOURNAL, length, Change::InPlace));

@@ -1,13 +1,14 @@
-//! Everything the archive knows besides the segments: URLs, pages, visits, captures, titles, validators, links, hosts,
-//! sites.
+//! Everything the archive knows apart from the segments: URLs, pages, visits, captures, titles, validators, links,
+//! hosts, sites.
 //!
-//! One owner changes a [`State`] in memory and makes all changes durable at once with [`State::checkpoint`], together
-//! with the [`Watermarks`] that say which part of the segments it reflects. Readers, in this or other processes, open the
-//! last checkpoint while the owner writes. Nothing in here locks: reading needs `&State`, changing `&mut State`.
+//! One owner changes a [`State`] in memory and makes all changes durable atomically with [`State::checkpoint`],
+//! together with the [`Watermarks`] that record which part of the segments it reflects. Readers, in this or other
+//! processes, open the last checkpoint while the owner writes. Nothing in here locks: reading takes `&State`, changing
+//! `&mut State`.
 //!
-//! Invariants: URL `i` has page `i`; a page's `visit`, a visit's `captures`, `last_capture`, `links`, `version`
-//! and `validators` are kept by the store, whatever the caller puts there; what was changed since the last checkpoint is gone after a crash, and is made
-//! again by replaying the segments from the watermark.
+//! Invariants: URL `i` has page `i`; a page's `visit`, and a visit's `captures`, `last_capture`, `links`, `version` and
+//! `validators`, are maintained by the store, whatever the caller sets. Changes since the last checkpoint are lost in a
+//! crash, and are restored by replaying the segments from the watermark.
 
 mod captures;
 mod check;
@@ -44,20 +45,20 @@ pub use scrub::Scrub;
 pub use small::{LedgerNumbers, SETTING_BYTES_MAX, Totals};
 pub use texts::{TITLE_BYTES_MAX, TitleCursor};
 
-/// What a [`State`] is opened for.
+/// The purpose for which a [`State`] is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// To change it; there is one owner at a time. An archive that is not there is made.
+    /// For changing it; there is one owner at a time. Creates an archive that does not exist.
     Own,
-    /// To read it as of the last checkpoint, beside an owner. Checkpoints wait while a reader is open.
+    /// For reading it as of the last checkpoint, concurrently with an owner. Checkpoints wait while a reader is open.
     Read,
 }
 
-/// How a state uses the machine.
+/// Resource limits of a state.
 #[derive(Clone, Copy, Debug)]
 pub struct StateOptions {
-    /// Memory for blocks of pages, visits, captures, hosts and sites, in bytes. `None` goes with the archive: two bytes for
-    /// every URL known, at least 32 MiB and at most 256 MiB.
+    /// Memory for blocks of pages, visits, captures, hosts and sites, in bytes. `None` adapts it to the archive: two
+    /// bytes per known URL, at least 32 MiB and at most 256 MiB.
     pub cache_bytes: Option<usize>,
     /// How long a checkpoint waits for readers before it is deferred.
     pub reader_wait: Duration,
@@ -69,7 +70,7 @@ impl Default for StateOptions {
     }
 }
 
-/// By how much the sums of the field `cash` have changed; they wrap around at 2^64 as the field does.
+/// Change of the sums of the field `cash`; wraps around at 2^64 as the field does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CashWritten {
     /// Over all pages.
@@ -78,30 +79,30 @@ pub struct CashWritten {
     pub sites: i64,
 }
 
-/// The state; see the module.
+/// The state; see the module documentation.
 #[derive(Debug)]
 pub struct State {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
     mode: Mode,
     options: StateOptions,
-    /// Held for as long as the state is open for changing.
+    /// Held while the state is open for changing.
     owner: Option<Arc<dyn DiskFile>>,
     checkpoint_lock: Arc<dyn DiskFile>,
     catalogue: Catalogue,
-    /// The sum of the catalogue's file that a reader has read.
+    /// For a reader: checksum of the catalogue file that it has read.
     read_sum: Option<u64>,
-    /// A reader's: [`lock::calls`] when it came.
+    /// For a reader: [`lock::calls`] when it was opened.
     calls: u64,
-    /// What the catalogue holds.
+    /// Contents of the catalogue on disk.
     committed: Contents,
-    /// The checkpoint that the owner opened it at.
+    /// The checkpoint at which the owner opened the state.
     opened_at: Option<u64>,
-    /// What it will hold after the next checkpoint, except lengths and open blocks.
+    /// Contents of the catalogue after the next checkpoint, except lengths and open blocks.
     contents: Contents,
     journal: Journal,
     urls: NameTable,
-    /// What finds URLs for a reader: nothing if there is no file, or one that is too old.
+    /// Finds URLs for a reader; `None` if the file does not exist or is too old.
     finder: OnceLock<Option<Finder>>,
     host_names: NameTable,
     site_names: NameTable,
@@ -113,7 +114,7 @@ pub struct State {
     titles: RecordLog,
     validators: RecordLog,
     links: LinkLog,
-    /// Captures that hold a payload, by the first eight bytes of its digest.
+    /// Captures that hold a payload, by the first eight bytes of the payload digest.
     digests: OnceLock<HashIndex>,
     mime_ids: std::collections::HashMap<String, u16>,
     cash_written: CashWritten,
@@ -124,15 +125,15 @@ pub struct State {
 }
 
 impl State {
-    /// Makes a state that has no checkpoint yet the successor of another one: its checkpoints continue counting after that
-    /// one's, and its generation says that all ids are others.
+    /// Makes a state without checkpoints the successor of another one: its checkpoint numbers continue from
+    /// `checkpoint`, and its new generation shows that all ids have changed.
     pub(crate) fn follow(&mut self, checkpoint: u64, generation: u64) {
-        // A checkpoint that was deferred may have left a journal with the next number.
+        // A deferred checkpoint may have left a journal with the next number.
         self.committed.numbers.insert(NUMBER.to_owned(), checkpoint + 2);
         self.contents.numbers.insert(GENERATION.to_owned(), generation + 1);
     }
 
-    /// What holds the archive for its owner.
+    /// The lock by which the owner holds the archive.
     pub(crate) fn owner(&self) -> Result<Arc<dyn DiskFile>> {
         self.owner.clone().ok_or(StateError::ReadOnly)
     }
@@ -143,42 +144,42 @@ impl State {
         self.committed.number(NUMBER)
     }
 
-    /// What distinguishes this state from every other: ids of one mean nothing in another.
+    /// Distinguishes this state from every other; the ids of one state mean nothing in another.
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.contents.number(IDENTITY)
     }
 
-    /// What whoever changes the state keeps beside it, in memory alone, for whoever closes it; none if it is of another type.
+    /// In-memory data that callers attach to the state; `None` if there is none of type `T`.
     #[must_use]
     pub fn kept<T: Any>(&self) -> Option<&T> {
         self.kept.as_deref().and_then(<dyn Any + Send + Sync>::downcast_ref)
     }
 
-    /// The same, to be changed; begun if there is none.
+    /// As [`State::kept`], mutably; creates the default if there is none.
     pub fn kept_mut<T: Any + Send + Sync + Default>(&mut self) -> Option<&mut T> {
         self.kept.get_or_insert_with(|| Box::new(T::default())).downcast_mut()
     }
 
-    /// How often its files have been replaced by others, in which records lie elsewhere.
+    /// Number of times that its files have been replaced by others, in which records have other positions.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.contents.number(GENERATION)
     }
 
-    /// Which part of the segments the last checkpoint reflects.
+    /// The part of the segments that the last checkpoint reflects.
     #[must_use]
     pub fn watermarks(&self) -> Watermarks {
         small::watermarks(&self.committed)
     }
 
-    /// What it was opened for.
+    /// The mode in which the state was opened.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Bytes of memory in use by tables, indexes and caches.
+    /// Bytes of memory used by tables, indexes and caches.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         [&self.urls, &self.host_names, &self.site_names].map(NameTable::memory_bytes).iter().sum::<usize>()
@@ -193,7 +194,7 @@ impl State {
             + self.digests.get().map_or(0, HashIndex::memory_bytes)
     }
 
-    /// Bytes of changes in place that wait in memory for the next checkpoint: a reason to make one.
+    /// Bytes of in-place changes that wait in memory for the next checkpoint: a reason to make one.
     #[must_use]
     pub fn dirty_bytes(&self) -> usize {
         self.pages.dirty_bytes()
@@ -217,7 +218,7 @@ impl State {
         }
     }
 
-    /// Passes the outcome of a step on; a failure halfway through a change gives the state up.
+    /// Passes the outcome of a step through; a failure halfway through a change makes the state unusable.
     fn finish<T>(&mut self, outcome: Result<T>) -> Result<T> {
         if let Err(error) = &outcome {
             self.poison.get_or_insert_with(|| error.to_string());

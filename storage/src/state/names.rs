@@ -11,10 +11,10 @@ use crate::pages::{Host, Page, Site};
 use crate::urls::{Finder, NameCache, NameCursor, NameTable};
 
 impl State {
-    /// The id of a URL, given out now if it has none; whether it is new. `hash` is [`url_hash`] of the URL.
+    /// Returns the id of a URL, assigning one if it has none, and whether it is new. `hash` is [`url_hash`] of the URL.
     ///
-    /// Known URLs cost one look-up in memory. A new URL gets an empty page, unless by accident it shares its hash with
-    /// a known one: with 10^9 URLs known the probability is 10^9 / 2^62 for each.
+    /// A known URL costs one lookup in memory. A new URL gets an empty page, unless its hash collides with that of a
+    /// known one: with 10^9 known URLs the probability is 10^9 / 2^62 for each new URL.
     ///
     /// # Errors
     /// A URL that is too long, a full table, and I/O errors.
@@ -30,16 +30,16 @@ impl State {
         self.finish(outcome).map(|id| (UrlId(id), true))
     }
 
-    /// Says that URLs with these hashes will be looked up next, which makes it faster where the index is much larger than the
-    /// processor's caches. For tens of hashes at a time, such as those of a page's links.
+    /// Prefetches index entries of URLs that will be looked up next, which is faster where the index is much larger
+    /// than the CPU caches. Intended for tens of hashes at a time, such as those of a page's links.
     ///
     /// # Errors
-    /// I/O errors reported to a reader that makes its index now.
+    /// I/O errors, for a reader that has to build its index.
     pub fn expect_urls(&self, hashes: impl IntoIterator<Item = u64>) -> Result<()> {
         self.urls.warm(hashes)
     }
 
-    /// The id of a URL.
+    /// Returns the id of a URL.
     ///
     /// # Errors
     /// I/O errors.
@@ -52,7 +52,7 @@ impl State {
         Ok(found.map(UrlId))
     }
 
-    /// The file that finds URLs, if it has nearly all of them.
+    /// The file that finds URLs, if it covers nearly all of them.
     pub(super) fn finder(&self) -> Result<Option<&Finder>> {
         if self.finder.get().is_none() {
             let found = Finder::open(self.disk.as_ref(), &self.finder_path(), self.identity())?;
@@ -62,17 +62,17 @@ impl State {
         Ok(self.finder.get().and_then(Option::as_ref))
     }
 
-    /// Writes what finds URLs for readers anew, if it was made for fewer or for those of another state.
+    /// Rewrites the file that finds URLs for readers if it covers too few URLs or belongs to another state.
     ///
     /// # Errors
-    /// I/O errors; the state stays as it is.
+    /// I/O errors; the state stays unchanged.
     pub(crate) fn prepare_finding(&self) -> Result<()> {
         let (disk, path) = (self.disk.as_ref(), self.finder_path());
         match Finder::open(disk, &path, self.identity()) {
             Ok(Some(finder)) if finder.has_nearly(self.urls.len()) => return Ok(()),
             _ => Finder::write(disk, &path.with_extension("new"), &self.urls, self.identity())?,
         }
-        // Readers that stay keep the file that they have; the next owner writes it again.
+        // If readers stay, they keep their file and the next owner writes it again.
         let lock_path = self.lock_path();
         if lock::exclude_readers(self.checkpoint_lock.as_ref(), &lock_path, self.options.reader_wait)? {
             let renamed = disk.rename(&path.with_extension("new"), &path);
@@ -86,7 +86,7 @@ impl State {
         self.folder.join(FOLDER).join("urls.find")
     }
 
-    /// The id of a URL by its [`crate::address::url_hash`] alone: no name is read.
+    /// Returns the id of a URL by its [`crate::address::url_hash`] alone, without reading a name.
     ///
     /// # Errors
     /// I/O errors.
@@ -102,31 +102,31 @@ impl State {
         self.urls.get(id.0)?.ok_or(StateError::Unknown { what: "URL", id: u64::from(id.0) })
     }
 
-    /// Looks up many URLs; cheap when neighbours are asked for one after the other.
+    /// Looks up many URLs; cheap when successive lookups are close together.
     #[must_use]
     pub fn url_cursor(&self) -> UrlCursor<'_> {
         UrlCursor(NameCursor::new(&self.urls))
     }
 
-    /// Looks up many URLs in any order, and keeps so many of those that it has read, at most.
+    /// Looks up many URLs in any order, caching at most `urls` of them.
     #[must_use]
     pub fn url_cache(&self, urls: usize) -> TextCache<'_> {
         TextCache { names: NameCache::new(&self.urls, urls), what: "URL" }
     }
 
-    /// The same for the names of hosts.
+    /// As [`State::url_cache`], for host names.
     #[must_use]
     pub fn host_name_cache(&self, hosts: usize) -> TextCache<'_> {
         TextCache { names: NameCache::new(&self.host_names, hosts), what: "host" }
     }
 
-    /// The same for the names of sites.
+    /// As [`State::url_cache`], for site names.
     #[must_use]
     pub fn site_name_cache(&self, sites: usize) -> TextCache<'_> {
         TextCache { names: NameCache::new(&self.site_names, sites), what: "site" }
     }
 
-    /// Hands the URLs of a range of ids to a function, in order.
+    /// Calls `visit` with the URLs of a range of ids, in order.
     ///
     /// # Errors
     /// Any error that `visit` returns, and I/O errors.
@@ -134,13 +134,13 @@ impl State {
         self.urls.scan(ids, |id, url| visit(UrlId(id), url))
     }
 
-    /// URLs known.
+    /// Number of known URLs.
     #[must_use]
     pub fn url_count(&self) -> u32 {
         self.urls.len()
     }
 
-    /// The id of a host, given out now if it has none; `site` is where a new one belongs.
+    /// Returns the id of a host, assigning one if it has none, and whether it is new; `site` is the site of a new host.
     ///
     /// # Errors
     /// As [`State::intern`].
@@ -156,7 +156,7 @@ impl State {
         self.finish(outcome).map(|id| (HostId(id), true))
     }
 
-    /// The id of a host.
+    /// Returns the id of a host.
     ///
     /// # Errors
     /// I/O errors.
@@ -203,7 +203,7 @@ impl State {
         self.hosts.scan(0).map(|host| host.map(|(_, host)| host))
     }
 
-    /// The site of each host, by the numbers of the hosts.
+    /// The site of each host, indexed by host id.
     ///
     /// # Errors
     /// I/O errors.
@@ -211,13 +211,13 @@ impl State {
         self.host_records().map(|host| host.map(|host| host.site)).collect()
     }
 
-    /// Hosts known.
+    /// Number of known hosts.
     #[must_use]
     pub fn host_count(&self) -> u32 {
         self.hosts.len()
     }
 
-    /// The id of a site, given out now if it has none.
+    /// Returns the id of a site, assigning one if it has none, and whether it is new.
     ///
     /// # Errors
     /// As [`State::intern`].
@@ -233,7 +233,7 @@ impl State {
         self.finish(outcome).map(|id| (SiteId(id), true))
     }
 
-    /// The id of a site.
+    /// Returns the id of a site.
     ///
     /// # Errors
     /// I/O errors.
@@ -298,7 +298,7 @@ impl State {
         self.sites.scan(0).map(|site| site.map(|(_, site)| site))
     }
 
-    /// Sites known.
+    /// Number of known sites.
     #[must_use]
     pub fn site_count(&self) -> u32 {
         self.sites.len()
@@ -323,7 +323,7 @@ impl UrlCursor<'_> {
     }
 }
 
-/// Looks up URLs, or names of hosts or sites, keeping what was read.
+/// Looks up URLs, or names of hosts or sites, and caches them.
 #[derive(Debug)]
 pub struct TextCache<'a> {
     names: NameCache<'a>,
@@ -331,7 +331,7 @@ pub struct TextCache<'a> {
 }
 
 impl TextCache<'_> {
-    /// The text with the number of an id.
+    /// The text with an id.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.

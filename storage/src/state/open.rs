@@ -1,4 +1,4 @@
-//! Opening: recovery for the owner, a consistent view for readers.
+//! Opening a state: recovery for the owner, a consistent view for readers.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -13,45 +13,45 @@ use crate::links::LinkLog;
 use crate::rebuild;
 use crate::urls::NameTable;
 
-/// The folder of the state files in the archive's folder.
+/// Name of the folder of state files within the archive's folder.
 pub(crate) const FOLDER: &str = "state";
-/// How long an owner that opens waits for readers.
+/// How long an owner waits for readers when it opens the state.
 const OPEN_WAIT: Duration = Duration::from_secs(60);
 /// Raw bytes at which a block of titles is closed.
 const TITLE_BLOCK_BYTES: u16 = 16 * 1024;
-/// The same of validators, of which a refresh reads one at a time.
+/// As for titles, for blocks of validators, which a refresh reads one at a time.
 const VALIDATORS_BLOCK_BYTES: u16 = 4 * 1024;
 
-/// Tables by their number in the journal.
+/// Names of tables; the index is the number in the journal.
 pub(super) const TABLES: [&str; 5] = ["pages", "visits", "captures", "hosts", "sites"];
-/// Logs of blocks.
+/// Names of the block logs.
 pub(super) const LOGS: [&str; 6] = ["urls", "host-names", "site-names", "titles", "validators", "links"];
 
 pub(super) fn table_file(table: &str) -> String {
     format!("{table}.table")
 }
 
-/// What part of the cache each table gets.
+/// Divisors that give each table's part of the cache.
 const PAGES_SHARE: usize = 2;
 const VISITS_SHARE: usize = 4;
 const CAPTURES_SHARE: usize = 8;
 const HOSTS_SHARE: usize = 16;
 const SITES_SHARE: usize = 16;
 
-/// The size of the cache by default: bytes for a URL, and for all of them at least and at most. A crawl
-/// asks for the pages of a few sites at a time, and the system's own cache of files backs this one.
+/// Default cache size: bytes per URL, and the minimum and maximum in total. A crawl accesses the pages of a few sites
+/// at a time, and the page cache of the operating system backs this cache.
 const CACHE_BYTES_PER_URL: usize = 2;
 const CACHE_BYTES_MIN: usize = 32 << 20;
 const CACHE_BYTES_MAX: usize = 256 << 20;
 
 impl State {
-    /// Sets how much of pages, visits, captures, hosts and sites is kept in memory, from now on.
+    /// Sets the size of the cache of pages, visits, captures, hosts and sites from now on.
     pub fn set_cache_bytes(&mut self, bytes: usize) {
         self.options.cache_bytes = Some(bytes);
         self.fit_cache();
     }
 
-    /// Shares the cache out among the tables, by the number of URLs unless its size was given.
+    /// Divides the cache among the tables; its size depends on the number of URLs unless it was given.
     pub(super) fn fit_cache(&mut self) {
         let fitting = self.urls.len() as usize * CACHE_BYTES_PER_URL;
         let bytes =
@@ -72,7 +72,7 @@ impl State {
         Self::open_with(disk, folder, mode, StateOptions::default())
     }
 
-    /// Opens the archive in a folder; see [`State::open`].
+    /// Opens the archive in a folder with options; see [`State::open`].
     ///
     /// # Errors
     /// As [`State::open`].
@@ -202,7 +202,7 @@ impl State {
         Ok(state)
     }
 
-    /// Puts the journal of a checkpoint that was committed but not applied in front of the tables.
+    /// Overlays the tables with the journal of a checkpoint that was committed but not applied.
     fn overlay_journal(&mut self) -> Result<()> {
         let journal = self.journal.clone();
         journal.replay(self.checkpoint_number(), |entry| {
@@ -218,11 +218,11 @@ impl State {
         })
     }
 
-    /// Forgets everything that can be made again from the segments, durably: the settings stay. The watermark is the
-    /// very beginning afterwards, so the next replay is a rebuild.
+    /// Durably discards everything that can be rebuilt from the segments; settings stay. The watermark then includes
+    /// nothing, so the next replay is a full rebuild.
     ///
     /// # Errors
-    /// [`StateError::ReadOnly`] and I/O errors; the state is then given up.
+    /// [`StateError::ReadOnly`], and I/O errors, after which the state is unusable.
     pub fn reset(&mut self) -> Result<()> {
         if self.mode == Mode::Read {
             return Err(StateError::ReadOnly);
@@ -240,7 +240,7 @@ impl State {
         let mut contents = Contents { settings: self.contents.settings.clone(), ..Contents::begun() };
         for (name, number) in [
             (FORMAT, FORMAT_VERSION),
-            // A checkpoint that was deferred may have left a journal with the next number.
+            // A deferred checkpoint may have left a journal with the next number.
             (NUMBER, self.checkpoint_number() + 2),
             (GENERATION, self.committed.number(GENERATION) + 1),
         ] {
@@ -259,8 +259,7 @@ impl State {
         self.checkpoint_lock.unlock().map_err(failed)
     }
 
-    /// Puts a folder in the place of the one of this name within the state's folder, and that in its place, while no reader
-    /// is at work.
+    /// Swaps a folder with the folder `name` in the state's folder while no reader is active.
     ///
     /// # Errors
     /// [`StateError::ReadOnly`], [`StateError::Locked`] when readers do not leave, and I/O errors.
@@ -275,7 +274,7 @@ impl State {
         outcome
     }
 
-    /// Takes away a state that can't be opened, settings and all, so that it can be opened again and rebuilt.
+    /// Removes a state that cannot be opened, including its settings, so that it can be opened again and rebuilt.
     ///
     /// # Errors
     /// [`StateError::Locked`] when another process owns the archive, and I/O errors.
@@ -284,7 +283,7 @@ impl State {
         Catalogue::new(disk, &folder.join(FOLDER)).remove()
     }
 
-    /// For a reader: moves on to the newest checkpoint. Between [`State::pause`] and this nothing may be read.
+    /// For a reader: moves on to the newest checkpoint. Nothing may be read between [`State::pause`] and this.
     ///
     /// # Errors
     /// As [`State::open`].
@@ -309,7 +308,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes over what indexes an earlier checkpoint's reader has made, and adds what came since.
+    /// Takes over the indexes that a reader of an earlier checkpoint has built, and adds what is new.
     fn adopt_indexes(&mut self, earlier: &mut Self) -> Result<()> {
         self.urls.adopt_index(&mut earlier.urls)?;
         self.host_names.adopt_index(&mut earlier.host_names)?;
@@ -321,16 +320,16 @@ impl State {
         Ok(())
     }
 
-    /// For a reader: whether a checkpoint has begun to wait for readers since this one came.
+    /// For a reader: whether a checkpoint has started waiting for readers since this one was opened.
     #[must_use]
     pub fn is_awaited(&self) -> bool {
         self.mode == Mode::Read && lock::calls(self.checkpoint_lock.as_ref()) != self.calls
     }
 
-    /// For a reader: lets checkpoints happen until [`State::refresh`].
+    /// For a reader: lets checkpoints proceed until [`State::refresh`].
     ///
     /// # Errors
-    /// When the lock can't be given back.
+    /// When the lock cannot be released.
     pub fn pause(&mut self) -> Result<()> {
         if self.mode == Mode::Own {
             return Ok(());
@@ -343,7 +342,7 @@ impl State {
         self.folder.join(FOLDER).join(lock::CHECKPOINT_LOCK)
     }
 
-    /// The index of digests, made when it is first needed.
+    /// The index of digests, built on first use.
     pub(super) fn digests(&self) -> Result<&HashIndex> {
         match self.digests.get() {
             Some(index) => Ok(index),
@@ -356,7 +355,7 @@ impl State {
     }
 }
 
-/// Writes the blocks of the committed checkpoint to their places again.
+/// Writes the blocks in the journal of the committed checkpoint to the tables again.
 fn redo(disk: &dyn Disk, folder: &Path, journal: &Journal, number: u64) -> Result<()> {
     let mut files: [Option<Arc<dyn DiskFile>>; TABLES.len()] = Default::default();
     let path_of = |table: usize| folder.join(table_file(TABLES[table]));
@@ -382,7 +381,7 @@ fn redo(disk: &dyn Disk, folder: &Path, journal: &Journal, number: u64) -> Resul
     journal.clear()
 }
 
-/// Opens files with the lengths that a checkpoint gives them.
+/// Opens files with the lengths recorded by a checkpoint.
 struct Files<'a> {
     disk: &'a dyn Disk,
     folder: &'a Path,
@@ -410,7 +409,7 @@ impl Files<'_> {
         Ok(names)
     }
 
-    /// The sum of a log's frames.
+    /// The checksum of a log's frames.
     fn sum(&self, log: &str) -> u64 {
         match self.number(&sum_of(log)) {
             0 => self.number(IDENTITY),
@@ -418,7 +417,7 @@ impl Files<'_> {
         }
     }
 
-    /// A table with the smallest cache.
+    /// Opens a table with the minimum cache.
     fn table<R: crate::checkpoint::Record>(&self, id: u32) -> Result<Table<R>> {
         let name = TABLES[id as usize];
         let path = self.folder.join(table_file(name));
@@ -442,17 +441,17 @@ impl Files<'_> {
     }
 }
 
-/// The name of the number of records in a table.
+/// Key of the number of records in a table.
 pub(super) fn count_of(table: &str) -> String {
     format!("count.{table}")
 }
 
-/// The name of the sum of a log's full blocks.
+/// Key of the checksum of a log's full blocks.
 pub(super) fn sum_of(log: &str) -> String {
     format!("sum.{log}")
 }
 
-/// The name of the number of full blocks in a log.
+/// Key of the number of full blocks in a log.
 pub(super) fn blocks_of(log: &str) -> String {
     format!("blocks.{log}")
 }

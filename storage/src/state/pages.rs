@@ -5,14 +5,15 @@ use crate::checkpoint::{Result, StateError};
 use crate::ids::UrlId;
 use crate::pages::{Page, Visit, VisitId, VisitRecord};
 
-/// Rows of a table whose partners in another one are read together: they take less than 8 MiB, so that the allocator keeps the room.
+/// Number of rows of a table whose counterparts in another table are read together. They take less than 8 MiB, so that
+/// the allocator keeps the memory.
 pub const ROWS_TOGETHER: usize = 1 << 15;
 
-/// Pages for which it is worth to go through each table once ([`State::known_of`]); they take some 60 MB.
+/// Number of pages for which scanning each table once pays off ([`State::known_of`]); they take about 60 MB.
 pub const PAGES_TOGETHER: usize = 1 << 18;
 
 impl State {
-    /// What is known of a URL.
+    /// The page record of a URL.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -21,7 +22,7 @@ impl State {
         self.pages.get(url.0)?.ok_or_else(|| unknown(url))
     }
 
-    /// Replaces what is known of a URL, except its `visit`.
+    /// Replaces the page record of a URL, except its `visit`.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -30,7 +31,7 @@ impl State {
         self.update_page(url, |stored| *stored = *page)
     }
 
-    /// Changes what is known of a URL, except its `visit`. The page's neighbours become cheap to reach.
+    /// Changes the page record of a URL, except its `visit`. Neighbouring pages become cheap to access.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -50,23 +51,23 @@ impl State {
         Ok(outcome)
     }
 
-    /// By how much all that was written since the state was opened has changed the sums of `cash`.
+    /// Total change that all writes since opening have made to the sums of `cash`.
     #[must_use]
     pub fn cash_written(&self) -> CashWritten {
         self.cash_written
     }
 
-    /// All pages from a URL on, in order of discovery; stops after the first error.
+    /// All pages from a URL on, in the order of discovery; stops after the first error.
     pub fn pages(&self, from: UrlId) -> impl Iterator<Item = Result<(UrlId, Page)>> + '_ {
         self.pages.scan(from.0).map(|page| page.map(|(id, page)| (UrlId(id), page)))
     }
 
-    /// All pages with their visits, in order of discovery; else as [`State::visits_of`].
+    /// All pages with their visits, in the order of discovery; otherwise as [`State::visits_of`].
     pub fn pages_with_visits(&self) -> impl Iterator<Item = Result<(UrlId, Page, Option<Visit>)>> + '_ {
         self.visits_of((0..self.pages.len()).map(UrlId))
     }
 
-    /// Some pages with their visits, in the order of the URLs; stops after the first error. Many are read together, each table
+    /// Some pages with their visits, in the given order; stops after the first error. Reads them in batches, each table
     /// in its own order.
     pub fn visits_of<'a>(
         &'a self,
@@ -75,7 +76,7 @@ impl State {
         together(urls, |urls| self.known_of(urls))
     }
 
-    /// The same at once: each table is gone through once, where [`State::visits_of`] does so for every [`ROWS_TOGETHER`].
+    /// As [`State::visits_of`], but all at once: scans each table once instead of once per [`ROWS_TOGETHER`] pages.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -86,7 +87,7 @@ impl State {
         Ok(found.map(|((url, page), it)| (*url, page, it.map(|it| it.visit))).collect())
     }
 
-    /// Some pages, in the order of the URLs.
+    /// The page records of some URLs, in the given order.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -96,8 +97,8 @@ impl State {
         pages.map(|(page, url)| page.ok_or_else(|| unknown(*url))).collect()
     }
 
-    /// Visits with some rising numbers, which count first fetches, and their pages, up to the last one there is; else as
-    /// [`State::visits_of`].
+    /// The visits with some ascending numbers, in the order of first fetches, and their pages, up to the last existing
+    /// one; otherwise as [`State::visits_of`].
     pub fn visits_with_pages<'a>(
         &'a self,
         numbers: impl Iterator<Item = u32> + 'a,
@@ -113,13 +114,14 @@ impl State {
         })
     }
 
-    /// The first of every [`ROWS_TOGETHER`] visits, which [`State::visits_with_pages`] reads at a time: for passes on several processors.
+    /// The first number of every batch of [`ROWS_TOGETHER`] visits that [`State::visits_with_pages`] reads, for passes
+    /// on several threads.
     #[must_use]
     pub fn visit_parts(&self) -> Vec<u32> {
         (0..self.visits.len()).step_by(ROWS_TOGETHER).collect()
     }
 
-    /// What is known of a URL's fetches; `None` before the first.
+    /// The visit record of a URL; `None` before the first fetch.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -130,7 +132,7 @@ impl State {
         }
     }
 
-    /// Replaces what is known of a URL's fetches, except what the store keeps: `captures`, `last_capture`,
+    /// Replaces the visit record of a URL, except the fields that the store maintains: `captures`, `last_capture`,
     /// `links`, `version`, `validators`.
     ///
     /// # Errors
@@ -139,7 +141,7 @@ impl State {
         self.update_visit(url, |stored| *stored = *visit)
     }
 
-    /// Changes what is known of a URL's fetches, except what the store keeps: `captures`, `last_capture`,
+    /// Changes the visit record of a URL, except the fields that the store maintains: `captures`, `last_capture`,
     /// `links`, `version`, `validators`.
     ///
     /// # Errors
@@ -159,20 +161,20 @@ impl State {
         self.visits.update(id.0, change)?.ok_or_else(|| unknown(url))
     }
 
-    /// All visits in order of first fetches, from the one with a number on; stops after the first error.
+    /// All visits from a number on, in the order of first fetches; stops after the first error.
     pub fn visits(&self, from: u32) -> impl Iterator<Item = Result<(UrlId, Visit)>> + '_ {
         self.visits.scan(from).map(|visit| visit.map(|(_, record)| (record.url, record.visit)))
     }
 
-    /// URLs that were fetched.
+    /// Number of URLs that were fetched.
     #[must_use]
     pub fn visit_count(&self) -> u32 {
         self.visits.len()
     }
 
-    /// A URL's visit, made now if it has none.
+    /// The id of a URL's visit, created if it has none.
     pub(super) fn visit_of(&mut self, url: UrlId) -> Result<VisitId> {
-        // Changing nothing brings the block into memory, so that the change below can't fail halfway.
+        // An update that changes nothing loads the block, so that the update below cannot fail halfway.
         if let Some(visit) = self.pages.update(url.0, |page| page.visit)?.ok_or_else(|| unknown(url))? {
             return Ok(visit);
         }
@@ -183,7 +185,7 @@ impl State {
     }
 }
 
-/// Gives what is made of many numbers at a time one by one; stops after the first error.
+/// Yields rows that `make` produces in batches; stops after the first error.
 fn together<N, T>(
     mut numbers: impl Iterator<Item = N>,
     mut make: impl FnMut(&[N]) -> Result<Vec<T>>,

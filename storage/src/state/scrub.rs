@@ -1,7 +1,8 @@
-//! A copy of a state without what was erased.
+//! Copies a state without what was erased.
 //!
-//! Deleted bytes stay in files for long: in freed pages of the catalogue, in logs that only grow, in blocks that no checkpoint
-//! counts any longer. So what has to be gone is left out of a copy, and the copy takes the state's place. All ids stay.
+//! Deleted bytes stay in files for a long time: in freed pages of the catalogue, in append-only logs, in blocks that no
+//! checkpoint refers to any longer. Therefore erased data is left out of a copy, and the copy replaces the state. All
+//! ids stay.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -19,20 +20,21 @@ use crate::ids::{CaptureId, UrlId, Watermarks};
 use crate::links::LinkList;
 use crate::pages::{Page, Visit};
 
-/// Records that are copied between two checkpoints of the copy: what waits for one is in memory.
+/// Number of records copied between two checkpoints of the copy; uncommitted ones are held in memory.
 const RECORDS_PER_CHECKPOINT: u32 = 1 << 20;
 
-/// What is left out of a copy of a state, and what takes its place. The segments and the captures must say so already.
+/// What a copy of a state leaves out or replaces. The segments and the captures must already reflect it.
 #[derive(Clone, Debug, Default)]
 pub struct Scrub {
-    /// Pages whose titles and links go; of their visits only the account, the times and the captures are left.
+    /// Pages whose titles and links are dropped; their visits keep only the credit, the times, the captures and the
+    /// version.
     pub pages: HashSet<UrlId>,
-    /// URLs that get other names.
+    /// New names of URLs.
     pub names: HashMap<UrlId, String>,
 }
 
 impl State {
-    /// Says that a tombstone has taken the place of a capture: of what it was only its time is left.
+    /// Records that a tombstone has replaced a capture: only its time remains.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -60,7 +62,8 @@ impl State {
         self.update_site(site, |site| site.bytes = site.bytes.saturating_sub(bytes))
     }
 
-    /// Says that a revisit of a capture that is gone has another original, or with `None` the payload itself.
+    /// Sets another original for a revisit whose original is gone; `None` means that the revisit now holds the payload
+    /// itself.
     ///
     /// # Errors
     /// I/O errors.
@@ -75,8 +78,8 @@ impl State {
         self.finish(outcome).map(|_| ())
     }
 
-    /// A checkpointed copy in `folder`, which has no state yet, of a state that is open for changing and has no changes
-    /// that no checkpoint has.
+    /// Returns a checkpointed copy in `folder`, which must not contain a state. This state must be open for changing
+    /// and have no changes since its last checkpoint.
     pub(crate) fn scrubbed(&self, folder: &Path, scrub: &Scrub) -> Result<Self> {
         self.writable()?;
         let mut copy = self.begin_copy(folder)?;
@@ -98,7 +101,7 @@ impl State {
         Ok(copy)
     }
 
-    /// A state without records, which has what is small from this one.
+    /// Creates a state without records that has the small data of this one.
     fn begin_copy(&self, folder: &Path) -> Result<Self> {
         let state_folder = folder.join(FOLDER);
         self.disk.create_dir_all(&state_folder).map_err(|error| StateError::io(&state_folder, error))?;
@@ -110,19 +113,19 @@ impl State {
             ["count.", "blocks.", "sum."].iter().any(|start| name.starts_with(start)) || name == LINKS
         };
         contents.numbers.retain(|name, _| !is_of_files(name));
-        // Names and lists have moved: what readers have made of them does not hold.
+        // Names and lists have moved, so data that readers derived from their positions is invalid.
         contents.numbers.insert(GENERATION.to_owned(), self.contents.number(GENERATION) + 1);
         let catalogue = Catalogue::new(self.disk.clone(), &state_folder);
         let (disk, owner) = (self.disk.clone(), self.owner.clone());
         let mut copy =
             Self::assemble(disk, folder, Mode::Own, self.options, owner, lock, catalogue, contents)?;
-        // A checkpoint that was deferred may have left a journal with the next number.
+        // A deferred checkpoint may have left a journal with the next number.
         let number = self.checkpoint_number() + 2;
         copy.committed = Contents { numbers: [(NUMBER.to_owned(), number)].into(), ..Contents::default() };
         Ok(copy)
     }
 
-    /// Makes what was copied so far durable, now and then. It is not used before it is complete.
+    /// Makes the records copied so far durable once in a while. The copy is not used before it is complete.
     fn copied(&mut self, records: u32) -> Result<()> {
         if records % RECORDS_PER_CHECKPOINT == RECORDS_PER_CHECKPOINT - 1 {
             self.checkpoint(Watermarks::default())?;
@@ -148,7 +151,7 @@ impl State {
         Ok(())
     }
 
-    /// Of a page of which something was erased only its account and its times are left.
+    /// The visits of pages from which something was erased keep only their credit, times, captures and version.
     fn copy_visits(&self, copy: &mut Self, scrub: &Scrub) -> Result<()> {
         let mut titles = self.title_cursor();
         for found in self.visits.scan(0) {

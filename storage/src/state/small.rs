@@ -1,4 +1,4 @@
-//! What is small: totals, the ledger's numbers, media types, segments, settings. All of it is in the catalogue.
+//! Small data, all of it in the catalogue: totals, the ledger's numbers, media types, segments, settings.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ const VIRTUAL_CASH: &str = "ledger.virtual-cash";
 const OFFSET: &str = "ledger.offset";
 const CLOCK: &str = "ledger.clock";
 const TOTAL: &str = "ledger.total";
-/// Names of the callers' own numbers start with this.
+/// Prefix of the keys of the callers' own numbers.
 const COUNTER: &str = "counter.";
-/// Media types that are numbered beside the common ones; further ones share number 0. Every command has all of them in memory,
-/// and servers can invent as many as they like; 2 300 are registered.
+/// Maximum number of numbered media types apart from the common ones; further ones share number 0. Every command keeps
+/// all of them in memory, and servers can invent as many as they like; 2 300 are registered.
 const MIMES_MAX: usize = 4096;
-/// Media types that have a number however many others were invented before them.
+/// Media types that always get a number, however many others were seen before them.
 const COMMON_MIMES: [&str; 48] = [
     "application/atom+xml",
     "application/epub+zip",
@@ -77,10 +77,10 @@ const COMMON_MIMES: [&str; 48] = [
     "video/mp4",
     "video/webm",
 ];
-/// Bytes of a setting. Every command has all settings in memory.
+/// Maximum bytes of a setting. Every command keeps all settings in memory.
 pub const SETTING_BYTES_MAX: usize = 64 << 20;
 
-/// How much there is; kept up to date, so asking costs nothing.
+/// Totals of the archive; maintained incrementally, so reading them is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// URLs known.
@@ -89,7 +89,7 @@ pub struct Totals {
     pub fetched: u64,
     /// Captures.
     pub captures: u64,
-    /// Bytes of the captures' payloads, as often as they were fetched.
+    /// Bytes of the captures' payloads, counted once per capture.
     pub payload_bytes: u64,
     /// Bytes of the captures' main records on disk.
     pub stored_bytes: u64,
@@ -101,16 +101,16 @@ pub struct Totals {
     pub sites: u64,
 }
 
-/// The global numbers of the importance computation; what they mean is the crawler's business.
+/// Global numbers of the importance computation; the crawler defines their meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LedgerNumbers {
     /// Cash of the virtual page.
     pub virtual_cash: i64,
-    /// What every page's cash is to be raised by.
+    /// Amount by which every page's cash is to be raised.
     pub offset: i64,
     /// The credit clock G.
     pub clock: f64,
-    /// All cash there is.
+    /// Total cash.
     pub total: i64,
 }
 
@@ -140,7 +140,7 @@ pub(super) fn set_watermarks(numbers: &mut BTreeMap<String, u64>, watermarks: &W
 }
 
 impl State {
-    /// How much there is.
+    /// The totals of the archive.
     #[must_use]
     pub fn totals(&self) -> Totals {
         Totals {
@@ -170,12 +170,13 @@ impl State {
         }
     }
 
-    /// How often segments were rewritten, with what the next checkpoint will have; nothing before the first checkpoint.
+    /// Number of rewrites of segments, including one that the next checkpoint commits; `None` before the first
+    /// checkpoint.
     pub(crate) fn rewrites(&self) -> Option<u64> {
         (self.contents.number(NUMBER) > 0).then(|| self.contents.number(REWRITES))
     }
 
-    /// Counts a rewriting from the next checkpoint on.
+    /// Sets the number of rewrites from the next checkpoint on.
     pub(crate) fn set_rewrites(&mut self, number: u64) -> Result<()> {
         self.writable()?;
         self.contents.numbers.insert(REWRITES.to_owned(), number);
@@ -211,13 +212,13 @@ impl State {
         Ok(())
     }
 
-    /// A number the caller keeps under its own name; 0 when it never did.
+    /// A number that the caller keeps under a name of its own; 0 if it was never set.
     #[must_use]
     pub fn counter(&self, name: &str) -> u64 {
         self.contents.number(&format!("{COUNTER}{name}"))
     }
 
-    /// Keeps a number under a name.
+    /// Stores a number under a name.
     ///
     /// # Errors
     /// [`StateError::ReadOnly`] and [`StateError::Poisoned`].
@@ -227,8 +228,8 @@ impl State {
         Ok(())
     }
 
-    /// The number of a media type, given out now if it has none. Number 0 is the empty type, what is longer than
-    /// [`MEDIA_TYPE_BYTES_MAX`], and when 4096 others are known already, whatever is not common.
+    /// Returns the number of a media type, assigning one if it has none. Number 0 stands for the empty type, for types
+    /// longer than [`MEDIA_TYPE_BYTES_MAX`], and, once 4096 types are known, for every uncommon new one.
     ///
     /// # Errors
     /// [`StateError::ReadOnly`] and [`StateError::Poisoned`].
@@ -251,13 +252,13 @@ impl State {
         Ok(MimeId(id))
     }
 
-    /// A media type; empty for a number that was never given out.
+    /// The media type with a number; empty for a number that was never assigned.
     #[must_use]
     pub fn mime(&self, id: MimeId) -> &str {
         self.contents.mimes.get(usize::from(id.0)).map_or("", String::as_str)
     }
 
-    /// The number of a media type that some capture has.
+    /// Returns the number of a media type, if it has one.
     #[must_use]
     pub fn find_mime(&self, mime: &str) -> Option<MimeId> {
         self.mime_ids.get(mime).map(|&id| MimeId(id))
@@ -268,19 +269,19 @@ impl State {
         self.contents.segments.iter().map(|(&id, entry)| (id, entry))
     }
 
-    /// What the catalogue says of them, by their file names.
+    /// The catalogue's entries of segments by file name.
     #[must_use]
     pub fn catalogued(&self) -> Catalogued {
         self.contents.catalogued()
     }
 
-    /// A segment.
+    /// The entry of a segment.
     #[must_use]
     pub fn segment(&self, id: SegmentId) -> Option<&SegmentEntry> {
         self.contents.segments.get(&id)
     }
 
-    /// Replaces what the catalogue says of a segment; `None` removes it.
+    /// Replaces the catalogue entry of a segment; `None` removes it.
     ///
     /// # Errors
     /// [`StateError::ReadOnly`] and [`StateError::Poisoned`].
@@ -293,20 +294,20 @@ impl State {
         Ok(())
     }
 
-    /// A setting.
+    /// The value of a setting.
     #[must_use]
     pub fn setting(&self, name: &str) -> Option<&[u8]> {
         self.contents.settings.get(name).map(Vec::as_slice)
     }
 
-    /// The settings whose names start with a prefix, in order of their names.
+    /// The settings whose names start with a prefix, ordered by name.
     pub fn settings<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a [u8])> {
         let from = self.contents.settings.range(prefix.to_owned()..);
         from.take_while(move |(name, _)| name.starts_with(prefix))
             .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
     }
 
-    /// Keeps a setting from the next checkpoint on; `None` removes it.
+    /// Stores a setting from the next checkpoint on; `None` removes it.
     ///
     /// # Errors
     /// [`StateError::TooLong`] for more than [`SETTING_BYTES_MAX`], [`StateError::ReadOnly`] and

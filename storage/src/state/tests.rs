@@ -116,7 +116,7 @@ fn an_owner_that_has_not_written_its_name_yet_is_waited_for() {
     });
     owner.set_len(0).unwrap();
     assert_eq!(holder(), "another process");
-    // A name without end is not read to its end.
+    // An unterminated name is not read to its end.
     owner.set_len(1 << 40).unwrap();
     assert!(holder().len() <= 4096);
 }
@@ -352,7 +352,7 @@ fn media_types_and_settings_have_limits() {
     let longest = "x".repeat(MEDIA_TYPE_BYTES_MAX);
     assert_eq!(state.intern_mime(&longest).unwrap().0, 1);
     assert_eq!(state.intern_mime(&format!("{longest}x")).unwrap().0, 0);
-    // 4096 with the empty one.
+    // 4096 including the empty one.
     for number in 2..4096 {
         assert_eq!(state.intern_mime(&format!("text/{number}")).unwrap().0, number);
     }
@@ -423,7 +423,7 @@ fn what_is_read_together_is_what_is_read_one_by_one() {
     let mut state = open(folder.path(), Mode::Own).unwrap();
     let ids: Vec<UrlId> =
         (0..20_000).map(|it| intern(&mut state, &format!("http://www.test/{it}"))).collect();
-    // Two of three are fetched, in their own order.
+    // Two thirds are fetched, in an order of their own.
     let fetched = || (0..ids.len()).map(|place| ids[place * 7919 % ids.len()]).filter(|id| id.0 % 3 > 0);
     for (time, id) in (1..).zip(fetched()) {
         state.update_visit(id, |visit| visit.last_seen = time).unwrap();
@@ -450,7 +450,7 @@ fn what_is_read_together_is_what_is_read_one_by_one() {
         all
     };
     let before = same(&state);
-    // Blocks that were read are not those that are changed, and neither are they once these are written.
+    // Blocks that were read are not updated by later changes, nor when these are written.
     for id in fetched().step_by(50) {
         state.update_page(id, |page| page.cash = 9).unwrap();
         state.update_visit(id, |visit| visit.status = 404).unwrap();
@@ -463,7 +463,7 @@ fn what_is_read_together_is_what_is_read_one_by_one() {
     assert!(same(&open(folder.path(), Mode::Read).unwrap()) == changed);
 }
 
-/// Of captures that confirm others, what they confirm is found together as it is found one by one.
+/// For captures that confirm others, batched lookups find the same contents as single ones.
 #[test]
 fn contents_are_those_before_confirmations() {
     let folder = tempfile::tempdir().unwrap();
@@ -471,7 +471,7 @@ fn contents_are_those_before_confirmations() {
     let kinds =
         [CaptureKind::Response, CaptureKind::NotModified, CaptureKind::Failed, CaptureKind::Identical];
     let mut newest = Vec::new();
-    // Every history of up to five captures of these kinds, the later ones of some come first.
+    // Every history of up to five captures of these kinds; in some, later captures come first.
     for number in 0..1 << 10 {
         let url = intern(&mut state, &format!("http://www.test/{number}"));
         for place in 0..number % 5 + 1 {

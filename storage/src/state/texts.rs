@@ -10,13 +10,13 @@ use crate::links::{LinkCursor, LinkKinds, LinkList, LinkScan, LinkTarget};
 use crate::pages::{LinksPosition, Page, TextPosition, ValidatorsPosition, Visit, VisitRecord};
 use crate::validators::Validators;
 
-/// Blocks of titles that are kept while many are looked up: 4 MiB.
+/// Number of blocks of titles kept during many lookups: 4 MiB.
 const TITLE_BLOCKS: usize = 256;
-/// Bytes of a title that are kept.
+/// Maximum bytes kept of a title.
 pub const TITLE_BYTES_MAX: usize = 4096;
 
 impl State {
-    /// Stores a title, cut to [`TITLE_BYTES_MAX`], and returns its position, which belongs into the visit.
+    /// Stores a title, truncated to [`TITLE_BYTES_MAX`], and returns its position, to be stored in the visit.
     ///
     /// # Errors
     /// I/O errors.
@@ -38,19 +38,19 @@ impl State {
         TitleCursor(RecordCursor::new(&self.titles)).get(position).map(str::to_owned)
     }
 
-    /// Looks up many titles; cheap when neighbours are asked for, and when these are among the last of several runs of them.
+    /// Looks up many titles; cheap when successive lookups are close together, or close to one of several recent runs.
     #[must_use]
     pub fn title_cursor(&self) -> TitleCursor<'_> {
         TitleCursor(RecordCursor::keeping(&self.titles, TITLE_BLOCKS))
     }
 
-    /// Blocks of titles, of which [`State::scan_titles`] reads a range.
+    /// Number of blocks of titles; [`State::scan_titles`] reads a range of them.
     #[must_use]
     pub fn title_blocks(&self) -> u64 {
         self.titles.blocks()
     }
 
-    /// Hands all titles of a range of blocks to a function, in order, those of older versions among them.
+    /// Calls `visit` with all titles in a range of blocks, in order, including those of older versions.
     ///
     /// # Errors
     /// [`crate::StateError::Corrupted`] and I/O errors.
@@ -74,7 +74,7 @@ impl State {
         })
     }
 
-    /// Stores what the server gave with a version, unless that is what stands where the version before has it.
+    /// Stores the validators of a version, unless the previous version's are the same.
     pub(super) fn push_validators(
         &mut self,
         before: &Visit,
@@ -88,7 +88,7 @@ impl State {
         self.finish(outcome).map(|position| Some(ValidatorsPosition(position)))
     }
 
-    /// What the server gave with the newest version of a page (see [`State::newest_version`]), if that is known.
+    /// The validators of the newest version of a page (see [`State::newest_version`]), if known.
     ///
     /// # Errors
     /// [`crate::StateError::Unknown`] and I/O errors.
@@ -106,7 +106,7 @@ impl State {
         found.map(Some).ok_or_else(|| cursor.damage(position, "no validators"))
     }
 
-    /// Stores the links of a page as its newest, unless they are what its newest list already says.
+    /// Stores the links of a page as its newest list, unless its newest list is the same.
     ///
     /// # Errors
     /// [`crate::StateError::Unknown`], [`crate::StateError::TooLong`] and I/O errors.
@@ -128,7 +128,7 @@ impl State {
         Ok(position)
     }
 
-    /// The newest links of a page; none when none were stored.
+    /// The newest links of a page; empty if none were stored.
     ///
     /// # Errors
     /// [`crate::StateError::Unknown`] and I/O errors.
@@ -140,26 +140,27 @@ impl State {
         Ok(list)
     }
 
-    /// Looks up many lists; cheap when neighbours are asked for one after the other.
+    /// Looks up many lists; cheap when successive lookups are close together.
     #[must_use]
     pub fn link_cursor(&self) -> LinkCursor<'_> {
         self.links.cursor()
     }
 
-    /// Every list ever stored, in order of arrival.
+    /// Every list ever stored, in the order of storing.
     #[must_use]
     pub fn all_links(&self) -> LinkScan<'_> {
         self.links.scan(LinksPosition(0))
     }
 
-    /// Blocks of links, of which [`State::search_links`] reads a range.
+    /// Number of blocks of links; [`State::search_links`] reads a range of them.
     #[must_use]
     pub fn link_blocks(&self) -> u64 {
         self.links.blocks()
     }
 
-    /// Says of each list in some blocks whose it is, and to which target that counts the first link of some kinds leads. Faster than
-    /// reading the lists, most of all if few have such a kind.
+    /// Calls `visit` for each list in a range of blocks with its source, and the target of the first link that has one
+    /// of `kinds` and a target for which `counts` holds. Faster than reading the lists, especially if few contain such
+    /// a kind.
     ///
     /// # Errors
     /// As [`LinkScan::read_next`].
@@ -173,8 +174,8 @@ impl State {
         self.links.search(blocks, kinds, counts, visit)
     }
 
-    /// Hands the newest list of every page to a function, with what is known of the page, in order of arrival: what a ranking is
-    /// computed from.
+    /// Calls `visit` with the newest list of every page and what is known about the page, in the order of storing.
+    /// Rankings are computed from this.
     ///
     /// # Errors
     /// Any error that `visit` returns, and I/O errors.
@@ -185,10 +186,10 @@ impl State {
         self.newest_links_from(LinksPosition(0), visit)
     }
 
-    /// The same from the list at a place on, as [`Visit::links`] has it.
+    /// As [`State::newest_links`], starting with the list at a position that [`Visit::links`] gives.
     ///
     /// # Errors
-    /// As [`State::newest_links`], and [`StateError::Corrupted`] for a place where no list begins.
+    /// As [`State::newest_links`], and [`StateError::Corrupted`] if no list starts at the position.
     pub fn newest_links_from<E: From<StateError>>(
         &self,
         from: LinksPosition,

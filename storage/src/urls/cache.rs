@@ -1,13 +1,13 @@
-//! Looks names up in any order, keeping those of many blocks as they are read.
+//! Looks up names in any order, caching those of many blocks.
 
 use super::{Decoder, NAMES_PER_BLOCK, NameTable};
 use crate::checkpoint::Result;
 
-/// Names that were looked up, with the others of their blocks; a block has one place, by its number.
+/// A cache of names by whole blocks, direct-mapped by block number.
 #[derive(Debug)]
 pub(crate) struct NameCache<'a> {
     table: &'a NameTable,
-    /// Places for blocks.
+    /// Number of blocks that the cache can hold.
     places: usize,
     blocks: Vec<Option<Names>>,
     raw: Vec<u8>,
@@ -19,18 +19,18 @@ pub(crate) struct NameCache<'a> {
 struct Names {
     block: u32,
     text: Box<str>,
-    /// Where each name ends.
+    /// End of each name in `text`.
     ends: Box<[u32]>,
 }
 
 impl<'a> NameCache<'a> {
-    /// Keeps so many names at most.
+    /// Creates a cache of at most `names` names, but at least one block.
     pub(crate) fn new(table: &'a NameTable, names: usize) -> Self {
         let places = (names / NAMES_PER_BLOCK as usize).max(1);
         Self { table, places, blocks: Vec::new(), raw: Vec::new(), decoder: Decoder::default() }
     }
 
-    /// The name of an id, or `None` beyond the last.
+    /// The name of an id, or `None` past the last.
     #[inline]
     pub(crate) fn get(&mut self, id: u32) -> Result<Option<&str>> {
         if id >= self.table.len() {

@@ -1,9 +1,10 @@
-//! The file `urls.find`: finds the id of a URL by reading one block, where a reader would else hash all URLs.
+//! The file `urls.find`, which finds the id of a URL by reading one block; without it, a reader has to hash all URLs.
 //!
-//! Block 0 begins with the state's identity, the number of URLs that are in the file (the first ones, so that it stays true
-//! of later checkpoints, which add to them) and the number of further blocks. A URL is in the block that the upper half of its hash chooses, with the
-//! lower half and its id. The hash is XXH3 seeded with the identity, which is secret. Names are compared, so hashes
-//! may be equal. The file is derived: without it URLs are found as the owner of an archive finds them.
+//! Block 0 starts with the state's identity, the number of URLs in the file (the first ones, so that the file stays
+//! valid for later checkpoints, which only add URLs) and the number of further blocks. The upper half of a URL's hash
+//! selects its block, which holds the lower half and the id. The hash is XXH3 seeded with the identity, which is
+//! secret. Names are compared, so hashes may collide. The file is derived data: without it, URLs are found as an
+//! archive's owner finds them.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -14,17 +15,18 @@ use super::NameTable;
 use crate::backend::{Disk, OpenMode};
 use crate::checkpoint::{FieldReader, FieldWriter, Record, Result, StateError, Table};
 
-/// URLs that came later, whose hashes are gathered when the first is looked up: so many, or this part of those in the file.
+/// Maximum number of URLs added after the file was written, whose hashes are collected on the first lookup: the larger
+/// of this number and this fraction of those in the file.
 const LATER_MIN: u32 = 1 << 9;
 const LATER_DIVISOR: u32 = 64;
-/// Names in a block on average: it is full for none of 10^8 blocks.
+/// Average number of names in a block: with 10^8 blocks, none overflows.
 const PER_BLOCK_MEAN: u32 = 360;
-/// Entries that are sorted into blocks at a time, which take 12 bytes each.
+/// Number of entries sorted into blocks at a time; each takes 12 bytes.
 const PART: usize = 1 << 24;
-/// Names the table in the checksums of its blocks.
+/// Number of the table in the checksums of its blocks.
 const TABLE: u32 = 0x6669_6e64;
 
-/// A name's place: the lower half of its hash, and its id, one higher.
+/// Entry of a name: the lower half of its hash, and its id plus one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot(u32, u32);
 
@@ -45,16 +47,16 @@ impl Record for Slot {
 pub(crate) struct Finder {
     entries: Table<Slot>,
     identity: u64,
-    /// Names that are in it.
+    /// Number of names in the file.
     pub(crate) names: u32,
-    /// Hashes of the names that came later, in order, with their ids.
+    /// Hashes of the names added later, in order, with their ids.
     later: OnceLock<Vec<(u64, u32)>>,
 }
 
 const SLOTS: u32 = Table::<Slot>::PER_BLOCK;
 
 impl Finder {
-    /// Opens the file, if there is one.
+    /// Opens the file if it exists.
     pub(crate) fn open(disk: &dyn Disk, path: &Path, identity: u64) -> Result<Option<Self>> {
         let failed = |error| StateError::io(path, error);
         if !disk.exists(path).map_err(failed)? {
@@ -76,13 +78,13 @@ impl Finder {
         }
     }
 
-    /// Whether a table of this many names has few more than the file.
+    /// Whether a table of `names` names has only a few more than the file.
     pub(crate) fn has_nearly(&self, names: u32) -> bool {
         let later = names.checked_sub(self.names);
         later.is_some_and(|later| later <= LATER_MIN.max(self.names / LATER_DIVISOR))
     }
 
-    /// The id of a name of the table, which has few more names than the file.
+    /// Returns the id of a name of the table, which has only a few more names than the file.
     pub(crate) fn find(&self, table: &NameTable, name: &str) -> Result<Option<u32>> {
         let is_it = |id: u32| Ok::<_, StateError>(table.get(id)?.as_deref() == Some(name));
         let (block, low) = place(name.as_bytes(), self.identity, self.entries.len() / SLOTS - 1);
@@ -117,12 +119,12 @@ impl Finder {
         Ok(self.later.get().map(Vec::as_slice).unwrap_or_default())
     }
 
-    /// Reads every block, and reports those that are damaged.
+    /// Reads every block and reports damaged ones.
     pub(crate) fn check(&self, report: &mut dyn FnMut(&StateError)) {
         self.entries.check(report);
     }
 
-    /// Writes a file for all names of a table, durably.
+    /// Writes a file for all names of a table, and makes it durable.
     pub(crate) fn write(disk: &dyn Disk, path: &Path, table: &NameTable, identity: u64) -> Result<()> {
         let mut entries: Table<Slot> = Table::open(disk, path.to_owned(), TABLE, 0, OpenMode::Create, 0)?;
         let blocks = table.len().div_ceil(PER_BLOCK_MEAN).max(1);
@@ -141,13 +143,13 @@ impl Finder {
     }
 }
 
-/// The block of a name, of so many, and the lower half of its hash.
+/// The block of a name among `blocks`, and the lower half of its hash.
 fn place(name: &[u8], identity: u64, blocks: u32) -> (u32, u32) {
     let hash = xxh3_64_with_seed(name, identity);
     ((((hash >> 32) * u64::from(blocks)) >> 32) as u32, hash as u32)
 }
 
-/// The entries of some blocks.
+/// The entries of a range of blocks.
 fn sorted(
     table: &NameTable,
     identity: u64,

@@ -1,16 +1,16 @@
-//! Names and their ids: URLs, hosts and sites, numbered in order of discovery.
+//! Names and their ids: URLs, hosts and sites, numbered in the order of discovery.
 //!
 //! Invariant: id `i` is the `i`-th name ever added, in block `i / NAMES_PER_BLOCK` of the log; names are never changed
-//! nor removed. A name is known by the fingerprint [`url_hash`](crate::address::url_hash) of its bytes, 62 bits of it:
-//! [`NameTable::find`] compares the names themselves, [`NameTable::known`] does not read the disk.
+//! or removed. A name is identified by its fingerprint, 62 bits of the hash [`url_hash`](crate::address::url_hash) of
+//! its bytes: [`NameTable::find`] compares the names themselves, [`NameTable::known`] does not read the disk.
 //!
-//! Fingerprints have a secret key, so only accidental collisions remain. A new name is taken for one of `n`
-//! that are known with probability `n / 2^62`. A crawl to 10^9 URLs loses one of them this way with probability 10 %, one
-//! to 10^8 with 0.1 %, until the next process with another key. Where two names of the table share a fingerprint under
-//! the key of this process (as likely), the later one is kept as a *twin*, whose name is compared.
+//! Fingerprints have a secret key, so only accidental collisions remain. A new name is mistaken for one of `n` known
+//! names with probability `n / 2^62`. A crawl to 10^9 URLs loses one of them this way with probability 10 %, one to
+//! 10^8 with 0.1 %, until the next process with another key. If two names of the table collide under the key of this
+//! process (equally likely), the later one is kept as a *twin*, whose name is compared.
 //!
-//! The index from fingerprints to ids is not stored: reading all names and hashing them again is fast enough, and leaves
-//! a third of the bytes of a URL out of the disk. Readers build it when they first need it.
+//! The index from fingerprints to ids is not stored: reading and hashing all names again is fast enough, and saves a
+//! third of the disk space of a URL. Readers build it when they first need it.
 
 mod cache;
 mod find;
@@ -30,16 +30,16 @@ pub(crate) use cache::NameCache;
 pub(crate) use find::Finder;
 use front::{Decoder, FrontCoder, SEPARATOR};
 
-/// Names in a block of the log.
+/// Number of names in a block of the log.
 const NAMES_PER_BLOCK: u32 = 128;
-/// Bytes a name may have. Longer URLs are refused; browsers and servers stop far earlier.
+/// Maximum bytes of a name. Longer URLs are refused; browsers and servers have far lower limits.
 pub const NAME_BYTES_MAX: usize = 16 * 1024;
-/// Blocks kept decompressed, some kilobytes each.
+/// Number of blocks kept decompressed, a few kilobytes each.
 const RECENT_BLOCKS_MAX: usize = 64;
-/// Names whose fingerprints are gathered before they are put into the index, 32 bytes each.
+/// Number of names whose fingerprints are collected before they are inserted into the index, 32 bytes each.
 const REBUILD_NAMES: u32 = 1 << 19;
 
-/// A table of names; see the module.
+/// A table of names; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct NameTable {
     log: BlockLog,
@@ -47,19 +47,19 @@ pub(crate) struct NameTable {
     open: FrontCoder,
     buffer: Vec<u8>,
     index: OnceLock<Index>,
-    /// What makes the fingerprint of a name.
+    /// Computes the fingerprint of a name.
     hash: fn(&[u8]) -> u64,
-    /// Full blocks read lately, the last one at the end. A crawl asks for names one by one, mostly near those it has asked
-    /// for before; decompressing a block costs as much as all else that is done to pick a page.
+    /// Recently read full blocks, most recent last. A crawl looks up single names, mostly close to earlier ones;
+    /// decompressing a block costs as much as all other work to select a page.
     recent: Mutex<VecDeque<(u64, Arc<[u8]>)>>,
 }
 
-/// From fingerprints to ids.
+/// A map from fingerprints to ids.
 #[derive(Debug)]
 struct Index {
     /// The first id of each fingerprint.
     ids: HashIndex,
-    /// Further ids, with their fingerprints.
+    /// Further ids of a fingerprint, with that fingerprint.
     twins: Vec<(u64, u32)>,
 }
 
@@ -80,12 +80,12 @@ impl NameTable {
         Ok(Self { log, open, buffer: Vec::new(), index, hash: name_hash, recent })
     }
 
-    /// Names in the table.
+    /// Number of names in the table.
     pub(crate) fn len(&self) -> u32 {
         self.log.len() as u32 * NAMES_PER_BLOCK + self.open.count()
     }
 
-    /// Fails for a name that the table does not take: too long, or with a line feed, which no URL has.
+    /// Fails for a name that the table cannot hold: too long, or with a line feed, which no URL contains.
     pub(crate) fn check(name: &str) -> Result<()> {
         if name.len() > NAME_BYTES_MAX {
             return Err(StateError::TooLong {
@@ -100,7 +100,7 @@ impl NameTable {
         Ok(())
     }
 
-    /// Adds a name whose fingerprint is not known yet and returns its id.
+    /// Adds a name whose fingerprint is unknown and returns its id.
     pub(crate) fn push(&mut self, name: &str, fingerprint: u64) -> Result<u32> {
         let id = self.len();
         self.index()?;
@@ -116,7 +116,7 @@ impl NameTable {
         Ok(id)
     }
 
-    /// The id of a name with this fingerprint, if it has one. Only names of twins are compared.
+    /// Returns the id of a name with this fingerprint, if there is one. Compares the names of twins only.
     #[inline]
     pub(crate) fn known(&self, name: &str, fingerprint: u64) -> Result<Option<u32>> {
         let index = self.index()?;
@@ -128,12 +128,12 @@ impl NameTable {
         Ok(index.ids.get(fingerprint))
     }
 
-    /// Whether names are found in memory.
+    /// Whether names are looked up in memory.
     pub(crate) fn is_indexed(&self) -> bool {
         self.index.get().is_some()
     }
 
-    /// Says that these fingerprints will be asked for next; see [`HashIndex::warm`].
+    /// Announces that these fingerprints will be looked up next; see [`HashIndex::warm`].
     pub(crate) fn warm(&self, fingerprints: impl IntoIterator<Item = u64>) -> Result<()> {
         self.index()?.ids.warm(fingerprints);
         Ok(())
@@ -145,7 +145,7 @@ impl NameTable {
         Ok((self.get(id)?.as_deref() == Some(name)).then_some(id))
     }
 
-    /// The name of an id, or `None` beyond the last.
+    /// The name of an id, or `None` past the last.
     pub(crate) fn get(&self, id: u32) -> Result<Option<String>> {
         let (block, slot) = (u64::from(id / NAMES_PER_BLOCK), id % NAMES_PER_BLOCK);
         if block >= self.log.len() {
@@ -158,7 +158,7 @@ impl NameTable {
         name.map(Some).ok_or_else(|| self.damaged(block))
     }
 
-    /// A full block, which never changes.
+    /// Reads a full block; these never change.
     fn block(&self, block: u64) -> Result<Arc<[u8]>> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let known = recent.iter().rposition(|(known, _)| *known == block);
@@ -177,7 +177,7 @@ impl NameTable {
         Ok(raw)
     }
 
-    /// Hands all names of a range of ids to a function, in order.
+    /// Calls `visit` with all names of a range of ids, in order.
     pub(crate) fn scan(&self, ids: Range<u32>, mut visit: impl FnMut(u32, &str) -> Result<()>) -> Result<()> {
         self.scan_bytes(ids, |id, name| match std::str::from_utf8(name) {
             Ok(name) => visit(id, name),
@@ -216,7 +216,7 @@ impl NameTable {
         bytes
     }
 
-    /// Names in a block.
+    /// Number of names in a block.
     fn count_in(&self, block: u64) -> u32 {
         if block < self.log.len() { NAMES_PER_BLOCK } else { self.open.count() }
     }
@@ -229,7 +229,7 @@ impl NameTable {
         &mut self.log
     }
 
-    /// Bytes in memory.
+    /// Bytes of memory in use.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.log.memory_bytes() + self.index.get().map_or(0, |index| index.ids.memory_bytes())
     }
@@ -238,7 +238,7 @@ impl NameTable {
         self.log.corrupted(block, "a block's names end too early")
     }
 
-    /// Takes over the index of the same table with fewer names, if that has one.
+    /// Takes over the index of an earlier state of the same table, if there is one, and adds the names since.
     pub(crate) fn adopt_index(&mut self, earlier: &mut Self) -> Result<()> {
         if let Some(Index { mut ids, mut twins }) = earlier.index.take() {
             self.scan_bytes(earlier.len()..self.len(), |id, name| {
@@ -264,7 +264,7 @@ impl NameTable {
         }
     }
 
-    /// Hashes all names, a part on each processor.
+    /// Hashes all names, in parallel on all CPUs.
     fn build_index(&self) -> Result<Index> {
         let mut ids = HashIndex::with_capacity(self.len() as usize);
         let mut twins = Vec::new();
@@ -305,7 +305,7 @@ impl NameTable {
     }
 }
 
-/// Looks names up in a row; cheap when their ids are near each other.
+/// Looks up successive names; cheap when their ids are close together.
 #[derive(Debug)]
 pub(crate) struct NameCursor<'a> {
     table: &'a NameTable,
@@ -319,7 +319,7 @@ impl<'a> NameCursor<'a> {
         Self { table, block: None, raw: Vec::new(), decoder: Decoder::default() }
     }
 
-    /// The name of an id, or `None` beyond the last.
+    /// The name of an id, or `None` past the last.
     pub(crate) fn get(&mut self, id: u32) -> Result<Option<&str>> {
         if id >= self.table.len() {
             return Ok(None);

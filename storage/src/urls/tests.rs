@@ -71,7 +71,7 @@ fn names_that_share_a_fingerprint_under_a_new_key_are_distinguished() {
     for name in &names[..300] {
         intern(&mut table, name).unwrap();
     }
-    // Under the next key three names in a row share a fingerprint.
+    // With the next key, three successive names share a fingerprint.
     let hash = |name: &[u8]| {
         let number = std::str::from_utf8(name).unwrap().rsplit('/').next().unwrap();
         number.parse().map_or(u64::MAX, |number: u64| (number / 3) << 32)

@@ -1,12 +1,12 @@
-//! Reading many records of a table: all of them, one after the other, or some, in the order of the file.
+//! Reads many records of a table: all of them in sequence, or selected ones in file order.
 
 use super::{BLOCK_BYTES, Block, Table, is_whole, torn};
 use crate::checkpoint::error::{Result, StateError};
 use crate::checkpoint::fields::Record;
 
-/// Blocks read at once by a scan.
+/// Number of blocks that a scan reads at once.
 const SCAN_BLOCKS: usize = 64;
-/// Blocks that are read although not requested, because those before and after are: another read costs more.
+/// Maximum number of unneeded blocks that are read between two needed ones, because another read would cost more.
 const GAP_BLOCKS: u32 = 4;
 
 impl<R: Record> Table<R> {
@@ -15,12 +15,12 @@ impl<R: Record> Table<R> {
         Scan { cursor: Cursor { ahead: SCAN_BLOCKS, ..self.cursor() }, next: from }
     }
 
-    /// Reads single records in a row; cheap when they lie near each other.
+    /// Reads single records; cheap when successive ones lie close together.
     pub(crate) fn cursor(&self) -> Cursor<'_, R> {
         Cursor { table: self, ahead: 1, first_block: 0, blocks: Vec::new() }
     }
 
-    /// The records with some numbers, in the order of these; `None` beyond the last. They are read in the order of the file.
+    /// Returns the records with some numbers, in the given order; `None` past the last. Reads them in file order.
     pub(crate) fn gather(&self, numbers: &[u32]) -> Result<Vec<Option<R>>> {
         let mut order: Vec<u64> =
             (0..).zip(numbers).map(|(place, number)| u64::from(*number) << 32 | place).collect();
@@ -30,7 +30,7 @@ impl<R: Record> Table<R> {
         let block_of = |entry: &u64| (entry >> 32) as u32 / Self::PER_BLOCK;
         let mut rest = order.as_slice();
         while let Some(first) = rest.first() {
-            // One read for blocks that follow each other, nearly.
+            // One read for blocks that are (nearly) adjacent.
             let mut last = block_of(first);
             let count = rest.iter().take_while(|entry| {
                 let block = block_of(entry);
@@ -75,18 +75,18 @@ impl<R: Record> Iterator for Scan<'_, R> {
     }
 }
 
-/// Reads single records, keeping the blocks that were read last.
+/// Reads single records, keeping the blocks read last.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a, R> {
     table: &'a Table<R>,
-    /// Blocks that are read at once.
+    /// Number of blocks read at once.
     ahead: usize,
     first_block: u32,
     blocks: Vec<Block>,
 }
 
 impl<R: Record> Cursor<'_, R> {
-    /// The record, or `None` beyond the last.
+    /// The record with a number, or `None` past the last.
     #[inline]
     pub(crate) fn get(&mut self, number: u32) -> Result<Option<R>> {
         if number >= self.table.count {
@@ -103,7 +103,7 @@ impl<R: Record> Cursor<'_, R> {
         Ok(Some(Table::<R>::decode(bytes, slot)))
     }
 
-    /// Says that records of these blocks will be asked for next, the first one first.
+    /// Announces the range of blocks whose records will be read next, starting with the first.
     fn expect(&mut self, first: u32, last: u32) {
         self.ahead = (last - first) as usize + 1;
     }
@@ -112,10 +112,10 @@ impl<R: Record> Cursor<'_, R> {
         let table = self.table;
         let count = (table.frame_of.len() - block as usize).min(self.ahead);
         self.first_block = block;
-        // Nothing is there until all of it is.
+        // On an error, no partly filled blocks must remain.
         let mut blocks = std::mem::take(&mut self.blocks);
         blocks.resize(count, [0; BLOCK_BYTES]);
-        // New blocks may lie in memory only, beyond the end of the file.
+        // New blocks may exist only in memory, past the end of the file.
         let bytes = blocks.as_flattened_mut();
         let mut filled = 0;
         while filled < bytes.len() {

@@ -1,8 +1,8 @@
-//! Power failures at every operation, failing reads, writes and syncs, full disks: after each of them the state is a
-//! checkpoint, the last acknowledged one or the one that was being made, and the work continues.
+//! Power failures at every operation, failing reads, writes and syncs, full disks: after each of them the state equals
+//! a checkpoint, either the last acknowledged one or the one in progress, and work continues.
 //!
-//! Every run follows from a number. A failing one says how to run it alone; `ARCHIVE_CRASH_RUNS=10` makes ten times as
-//! many.
+//! Every run is determined by its seed. A failing run prints how to repeat it alone; `ARCHIVE_CRASH_RUNS=10` makes ten
+//! times as many runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,14 +47,14 @@ fn for_seeds(test: &str, seeds: std::ops::Range<u64>, run: impl Fn(u64) + std::p
     }
 }
 
-/// A state on a disk, the models of all checkpoints that may be on it, and the model of what is in memory.
+/// A state on a disk, the models of all checkpoints that may be on it, and the model of the state in memory.
 struct Run {
     disk: SimulatedDisk,
     state: Option<State>,
     model: Model,
-    /// Checkpoints begun, by their watermarks' captures.
+    /// Checkpoints that were started, by the `captures` of their watermarks.
     begun: BTreeMap<u64, Model>,
-    /// The watermarks' captures of the last acknowledged one.
+    /// The `captures` in the watermarks of the last acknowledged checkpoint.
     acknowledged: u64,
 }
 
@@ -68,7 +68,8 @@ impl Run {
         Arc::new(self.disk.clone())
     }
 
-    /// Opens the state if it is not open; it must be one of the checkpoints begun, and not older than acknowledged.
+    /// Opens the state unless it is open; it must equal a checkpoint that was started, no older than the last
+    /// acknowledged one.
     fn reopen(&mut self) -> Result<(), StateError> {
         if self.state.is_none() {
             let state = open(&self.disk(), Path::new(FOLDER), Mode::Own)?;
@@ -97,13 +98,14 @@ impl Run {
         Ok(())
     }
 
-    /// Goes on after the power came back.
+    /// Continues after power is restored.
     fn crash(&mut self) {
         self.state = None;
         self.disk = self.disk.crash();
     }
 
-    /// What is in memory is right; what is on the disk is a checkpoint, for a reader, for an owner, and once more.
+    /// Checks that the state in memory is right, and that the disk holds a checkpoint: for a reader, for an owner, and
+    /// once more.
     fn check(&mut self) {
         if let Some(state) = self.state.take() {
             self.model.assert_is(&state);
@@ -126,7 +128,7 @@ impl Run {
 
 #[test]
 fn the_power_may_fail_at_every_operation() {
-    // The same work each time, so that every operation of three checkpoints has its turn.
+    // The same work each time, so that every operation of three checkpoints fails once.
     let work = |run: &mut Run, steps: u64| -> Result<(), StateError> {
         let mut random = Rng::with_seed(steps);
         for step in 0..steps {
@@ -165,7 +167,7 @@ fn power_fails_again_and_again() {
             }
             run.crash();
             if random.u64(..3) == 0 {
-                // Once more while it recovers.
+                // Fails once more during recovery.
                 run.disk.fail_power_at(run.disk.operations() + random.u64(..12));
                 run.reopen().ok();
                 run.crash();
@@ -323,7 +325,7 @@ fn damaged_files_are_reported_and_never_trusted() {
         drop(file);
         let disk: Arc<dyn Disk> = Arc::new(disk);
         for mode in [Mode::Read, Mode::Own] {
-            // Damage in bytes that mean nothing goes unnoticed, and then everything is as it was.
+            // Damage to unused bytes goes unnoticed, and then nothing has changed.
             if read_all(&disk, mode).is_ok() {
                 model.assert_is(&open(&disk, Path::new(FOLDER), mode).unwrap());
             }

@@ -55,7 +55,7 @@ impl Model {
         (count > 0).then(|| UrlId(u32::from(number) % count))
     }
 
-    /// Does a step to both; the state's outcome must be the model's.
+    /// Applies a step to both; the state's outcome must equal the model's.
     pub(super) fn apply(&mut self, state: &mut State, step: &Step) -> Result<(), crate::StateError> {
         self.steps += 1;
         match step {
@@ -103,7 +103,7 @@ impl Model {
         Ok(())
     }
 
-    /// Everything the state says is what the model says.
+    /// Checks that the state gives the same answers as the model.
     pub(super) fn assert_is(&self, state: &State) {
         assert_eq!(state.url_count() as usize, self.urls.len());
         let mut urls = Vec::new();
@@ -173,7 +173,7 @@ fn capture(url: UrlId, time: i64, digest: u8, full: bool, number: u64) -> Captur
     }
 }
 
-/// What the server gave with this content; nothing with some.
+/// The validators sent with some content; none for some contents.
 fn validators(digest: u8) -> Option<Validators> {
     let etag = (!digest.is_multiple_of(4)).then(|| format!("\"{digest}\""));
     let given = Validators { digest: Digest::sha1(&[digest]), etag, last_modified: None };
@@ -185,7 +185,7 @@ pub(super) fn open(
     folder: &std::path::Path,
     mode: Mode,
 ) -> Result<State, crate::StateError> {
-    // As little memory as possible, so that blocks are thrown out and read again.
+    // The minimum of memory, so that blocks are evicted and read again.
     let options = StateOptions { cache_bytes: Some(0), ..StateOptions::default() };
     State::open_with(disk.clone(), folder, mode, options)
 }

@@ -1,14 +1,14 @@
-//! Mistakes in a query's text, shown with the line and a caret.
+//! Mistakes in the text of a query, shown with the line and a caret.
 
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
-/// Characters of a line that are shown around a mistake.
+/// Maximum number of characters shown of a line with a mistake.
 const SHOWN_CHARACTERS_MAX: usize = 100;
 
-/// A mistake in a query's text: where it is, what is wrong, and what was probably meant.
+/// A mistake in the text of a query: its location, what is wrong, and what was probably meant.
 ///
-/// It prints as several lines:
+/// It prints on several lines:
 ///
 /// ```text
 /// line 1, column 6: there is no field `importanse`
@@ -17,7 +17,7 @@ const SHOWN_CHARACTERS_MAX: usize = 100;
 /// did you mean `importance`?
 /// ```
 ///
-/// The planner reports what the grammar cannot know (fields, types of values) in the same form.
+/// The planner uses the same form to report what the grammar cannot know (fields, types of values).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     message: String,
@@ -29,7 +29,7 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    /// A mistake at `span` (bytes, moved to character boundaries) of `text`.
+    /// A mistake at `span` (in bytes, moved to character boundaries) of `text`.
     pub fn new(text: &str, span: Range<usize>, message: impl Into<String>) -> Self {
         let start = boundary(text, span.start);
         let end = boundary(text, span.end).max(start);
@@ -45,20 +45,20 @@ impl ParseError {
         }
     }
 
-    /// The same mistake with what was probably meant.
+    /// Sets what was probably meant.
     #[must_use]
     pub fn with_suggestion(mut self, suggestion: Option<String>) -> Self {
         self.suggestion = suggestion;
         self
     }
 
-    /// What is wrong, and what was expected, in one sentence without the place.
+    /// What is wrong and what was expected, in one sentence without the location.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The bytes of the text that are wrong; empty when something is missing there.
+    /// The wrong bytes of the text; empty if something is missing there.
     #[must_use]
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
@@ -76,7 +76,7 @@ impl ParseError {
         self.column
     }
 
-    /// The whole line's text.
+    /// The text of the whole line.
     #[must_use]
     pub fn line_text(&self) -> &str {
         &self.line_text
@@ -88,7 +88,7 @@ impl ParseError {
         self.suggestion.as_deref()
     }
 
-    /// The part of the line to show, and how many characters of it come before the mistake.
+    /// The part of the line to show, and the number of characters in it before the mistake.
     fn excerpt(&self) -> (String, usize) {
         let before = self.column - 1;
         let total = self.line_text.chars().count();

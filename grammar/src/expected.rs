@@ -1,11 +1,11 @@
-//! What the grammar expected, in users' words.
+//! What the grammar expected, in the user's terms.
 
 use crate::error::ParseError;
 use crate::suggest::nearest;
 use crate::syntax::Rule;
 use crate::tokens::{Token, TokenKind, is_reserved};
 
-/// Words that people know from elsewhere, and what they are called here.
+/// Words that users know from other languages, and their equivalents here.
 const SYNONYMS: [(&str, &str); 17] = [
     ("like", "~"),
     ("glob", "~"),
@@ -26,7 +26,7 @@ const SYNONYMS: [(&str, &str); 17] = [
     ("top", "limit"),
 ];
 
-/// The message for a text that the grammar refuses at byte `at`, where one of `rules` should have come.
+/// The message for a text that the grammar rejects at byte `at`, where one of `rules` was expected.
 pub(crate) fn mistake(text: &str, tokens: &[Token], at: usize, rules: &[Rule]) -> ParseError {
     let index = tokens.partition_point(|token| token.span.end <= at);
     let found = tokens.get(index);
@@ -46,7 +46,7 @@ pub(crate) fn mistake(text: &str, tokens: &[Token], at: usize, rules: &[Rule]) -
     ParseError::new(text, span, message).with_suggestion(suggestion)
 }
 
-/// Whether `at` lies inside a word, so that the whole word is what is wrong.
+/// Whether `at` lies inside a word, so that the whole word is wrong.
 fn cuts_word(text: &str, token: &Token, at: usize) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || "_-+:/.*?%@#".contains(c);
     token.kind == TokenKind::Word
@@ -92,7 +92,7 @@ fn suggestion(text: &str, tokens: &[Token], index: usize, word: &str, rules: &[R
     nearest(&format!("{before} {word}"), pairs).map(|meant| format!("did you mean `{meant}`?"))
 }
 
-/// The words of the grammar that belong to no field, function or value, each once: `order by` and not its parts.
+/// The keywords of the grammar, which are not fields, functions or values, each once: `order by` but not its parts.
 #[must_use]
 pub fn keywords() -> Vec<&'static str> {
     let rules =
@@ -106,13 +106,13 @@ pub fn keywords() -> Vec<&'static str> {
     words
 }
 
-/// The words for what is asked for: `page`, `site` and so on.
+/// The words for the target of a query: `page`, `site` and so on.
 #[must_use]
 pub fn targets() -> &'static [&'static str] {
     spellings(Rule::target)
 }
 
-/// How a keyword may be written: to find near misses, and to complete it.
+/// The spellings of a keyword, for finding near misses and for completion.
 fn spellings(rule: Rule) -> &'static [&'static str] {
     match rule {
         Rule::AND => &["and"],
@@ -161,7 +161,7 @@ fn spellings(rule: Rule) -> &'static [&'static str] {
     }
 }
 
-/// What to call each of `rules`, each name once, in an order that reads well.
+/// Names for `rules`, each once, in an order that reads well.
 fn phrases(rules: &[Rule]) -> Vec<&'static str> {
     let has = |wanted: &[Rule]| rules.iter().any(|rule| wanted.contains(rule));
     let comparison = has(&[Rule::COMPARATOR, Rule::comparison, Rule::check]);
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::syntax::Syntax;
 
-    /// Rules in capitals that are not keywords: signs, and what is asked for.
+    /// Rules in capitals that are not keywords: signs and the targets.
     const OTHERS: &str = "EOI WHITESPACE COMMENT OPEN CLOSE COMMA WITHIN WITHOUT DEEP CHILD HERE COMPARATOR LIKE UNLIKE STAR PLUS \
                           MINUS TIMES OVER SITES HOSTS PAGES VERSIONS CAPTURES LINKS";
 
@@ -266,7 +266,7 @@ mod tests {
             }
             assert!(!spellings(*rule).is_empty(), "{name}");
             for word in spellings(*rule) {
-                // Some are keywords only before what follows them.
+                // Some are keywords only before certain words.
                 let text = format!("{word} pages");
                 let found = Syntax::parse(*rule, &text);
                 assert!(found.is_ok_and(|found| word.starts_with(found.as_str())), "{name}: {word}");

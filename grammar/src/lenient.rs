@@ -1,8 +1,8 @@
-//! What can be understood of a query with mistakes in it.
+//! Recovers what can be understood of a query with mistakes in it.
 //!
-//! Each mistake costs the smallest piece around it: the one test, key or clause around it. The piece is replaced
-//! by spaces, so that every span of the final tree still points into the text as it was written; then the rest is parsed
-//! again. Every round removes at least one token, so this ends.
+//! Each mistake costs the smallest piece around it: one test, key or clause. The piece is replaced by spaces, so that
+//! every span of the final tree still refers to the original text, and the rest is parsed again. Every round removes at
+//! least one token, so this terminates.
 
 use std::ops::Range;
 
@@ -10,11 +10,12 @@ use crate::error::ParseError;
 use crate::tokens::{self, Token, TokenKind};
 use crate::tree::Query;
 
-/// Mistakes reported for one text; after as many, the rest is given up.
+/// Maximum number of mistakes reported per text; after that, the rest is abandoned.
 const MISTAKES_MAX: usize = 32;
 
-/// The tree of what could be understood, and every mistake on the way. Without mistakes this is what [`crate::parse`]
-/// gives; a text of nothing but mistakes gives the query for all pages, and so does one without words, which is no mistake here.
+/// Returns the tree of what could be understood, and every mistake found. Without mistakes the tree equals that of
+/// [`crate::parse`]. A text that consists of mistakes only gives the query for all pages, and so does a text without
+/// words, which is no mistake here.
 #[must_use]
 pub fn parse_lenient(text: &str) -> (Query, Vec<ParseError>) {
     let mut mistakes = Vec::new();
@@ -35,20 +36,20 @@ pub fn parse_lenient(text: &str) -> (Query, Vec<ParseError>) {
     (Query::default(), mistakes)
 }
 
-/// The mistake, shown in the text as it was written.
+/// The same mistake, located in the original text.
 fn restored(text: &str, mistake: &ParseError) -> ParseError {
     let suggestion = mistake.suggestion().map(str::to_owned);
     ParseError::new(text, mistake.span(), mistake.message()).with_suggestion(suggestion)
 }
 
-/// `text` without the piece in which `mistake` stands, or none when there is nothing left to remove.
+/// `text` without the piece that contains `mistake`; `None` if there is nothing left to remove.
 fn repaired(text: &str, mistake: &ParseError) -> Option<String> {
     if text.len() > tokens::TEXT_BYTES_MAX {
         return None;
     }
     let scan = tokens::scan(text);
     if let Some((start, quote)) = scan.unclosed_text {
-        // Somebody is still typing: take the text as if it ended at the end.
+        // The user is still typing: close the text at the end of the query.
         let closed = format!("{text}{quote}");
         let still_open = tokens::scan(&closed).unclosed_text.is_some();
         return Some(if still_open { blanked(text, start..text.len()) } else { closed });
@@ -63,7 +64,7 @@ fn repaired(text: &str, mistake: &ParseError) -> Option<String> {
     let seen = tokens.partition_point(|token| token.span.end <= mistake.span().start);
     let at = if seen < tokens.len() { culprit(text, &tokens, seen) } else { tokens.len() - 1 };
     let piece = piece(text, &tokens, at);
-    // What comes before the mistake may stand on its own; if not, the next mistake is no further on.
+    // What precedes the mistake may be valid on its own; if it is not, the next mistake is no further on.
     let without_rest = blanked(text, tokens[at].span.start..tokens[piece.end - 1].span.end);
     let progress = match (crate::parse_checked(&without_rest), tokens.get(piece.end)) {
         (Ok(_), _) => true,
@@ -78,7 +79,7 @@ fn repaired(text: &str, mistake: &ParseError) -> Option<String> {
 }
 
 /// The token to blame for a mistake seen at `at`: where a piece ends too early, its last token; in empty parentheses,
-/// the first of them.
+/// the opening one.
 fn culprit(text: &str, tokens: &[Token], at: usize) -> usize {
     let Some(before) = at.checked_sub(1) else { return at };
     match (tokens[before].kind, tokens[at].kind) {
@@ -90,7 +91,7 @@ fn culprit(text: &str, tokens: &[Token], at: usize) -> usize {
     }
 }
 
-/// A parenthesis without its partner, or one too deep.
+/// Finds a parenthesis without its partner, or one that is nested too deeply.
 fn unmatched(tokens: &[Token]) -> Option<usize> {
     let mut open = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
@@ -104,8 +105,8 @@ fn unmatched(tokens: &[Token]) -> Option<usize> {
     open.pop()
 }
 
-/// The tokens around `at` that stand or fall together: up to the next connective, with the one before. Parentheses are
-/// removed with what is between them, or not at all.
+/// The tokens around `at` that are removed together: up to the next connective, including the one before. Parentheses
+/// are removed with their contents or not at all.
 fn piece(text: &str, tokens: &[Token], at: usize) -> Range<usize> {
     let mut start = at;
     while start > 0 && !ends_piece(text, &tokens[start]) && !matches!(tokens[start - 1].kind, TokenKind::Open)
@@ -125,7 +126,7 @@ fn piece(text: &str, tokens: &[Token], at: usize) -> Range<usize> {
     start..end
 }
 
-/// The piece with the connective after it when there is none before, and with parentheses that would be left empty.
+/// Extends a piece by the connective after it if there is none before it, and by parentheses that would be left empty.
 fn with_connective(text: &str, tokens: &[Token], piece: Range<usize>) -> Range<usize> {
     let Range { mut start, mut end } = piece;
     if !ends_piece(text, &tokens[start]) && end < tokens.len() && is_connective(text, &tokens[end]) {
@@ -158,7 +159,7 @@ fn is(text: &str, token: &Token, word: &str) -> bool {
     token.kind == TokenKind::Word && text[token.span.clone()].eq_ignore_ascii_case(word)
 }
 
-/// The partner of the closing parenthesis at `close`; parentheses match.
+/// The partner of the closing parenthesis at `close`, given that parentheses are balanced.
 fn opening(tokens: &[Token], close: usize) -> usize {
     let mut depth = 0;
     for index in (0..=close).rev() {
@@ -172,7 +173,7 @@ fn opening(tokens: &[Token], close: usize) -> usize {
     0
 }
 
-/// The partner of the opening parenthesis at `open`; parentheses match.
+/// The partner of the opening parenthesis at `open`, given that parentheses are balanced.
 fn closing(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -186,7 +187,7 @@ fn closing(tokens: &[Token], open: usize) -> usize {
     tokens.len() - 1
 }
 
-/// `text` with spaces for the bytes of `span`; line ends stay.
+/// `text` with the bytes of `span` replaced by spaces; line ends stay.
 fn blanked(text: &str, span: Range<usize>) -> String {
     let mut blank = String::with_capacity(text.len());
     blank.push_str(&text[..span.start]);

@@ -1,6 +1,6 @@
 //! The query language of `archive`: grammar and syntax tree, no I/O.
 //!
-//! A query asks for pages, sites, hosts, captures, versions or links, says which, and in what order:
+//! A query names a target (pages, sites, hosts, captures, versions or links), a condition and an order:
 //!
 //! ```text
 //! page importance > 2 and type = xml order by importance desc limit 20
@@ -12,8 +12,9 @@
 //! page links to (page status = 404) and site.importance > 2
 //! ```
 //!
-//! [`parse`] is strict: a [`Query`] or the first [`ParseError`], with line, column, a caret and what was expected.
-//! [`parse_lenient`] gives what could be understood and every mistake, for somebody who is still typing.
+//! [`parse`] is strict: it returns a [`Query`] or the first [`ParseError`], with line, column, a caret and what was
+//! expected.
+//! [`parse_lenient`] returns what could be understood and every mistake, for queries that are still being typed.
 //!
 //! ```
 //! let query = archive_grammar::parse("SITE importance>10 -- the large ones")?;
@@ -26,14 +27,15 @@
 //!
 //! # Invariants
 //! * No text makes the parser panic or exhaust the stack: length and nesting are limited ([`TEXT_BYTES_MAX`],
-//!   [`DEPTH_MAX`]) before the grammar sees it.
+//!   [`DEPTH_MAX`]) before the grammar sees the text.
 //! * A tree prints as canonical text that parses to an equal tree.
-//! * The grammar takes any identifier as a field. Which fields there are, and of what type, is checked by the program that runs
-//!   the query; [`nearest`] helps to say what was meant, and spans in the tree say where.
+//! * The grammar accepts any identifier as a field. The program that runs the query checks whether the field exists and
+//!   has the right type; [`nearest`] helps to suggest what was meant, and spans in the tree give the location.
 //!
 //! # Modules
-//! `query.pest` the grammar; `tree` what it gives; `print` back to text; `reader` and `literal` from pest's pairs to the
-//! tree; `error`, `expected` and `suggest` what people read; `tokens` the limits; `lenient` recovery.
+//! `query.pest` the grammar; `tree` the syntax tree; `print` converts trees to text; `reader` and `literal` convert
+//! pest's pairs to the tree; `error`, `expected` and `suggest` produce messages; `tokens` enforces the limits;
+//! `lenient` recovers from mistakes.
 
 mod error;
 mod expected;
@@ -66,10 +68,10 @@ pub use tree::{
 
 use syntax::{Rule, Syntax};
 
-/// Parses a query; the first mistake ends it.
+/// Parses a query; stops at the first mistake.
 ///
 /// # Errors
-/// The first mistake in `text`. A text without any word is one: a query for everything is written `page` or `site`.
+/// The first mistake in `text`. A text without any words is one: a query for everything is written as `page` or `site`.
 pub fn parse(text: &str) -> Result<Query, ParseError> {
     if text.len() <= TEXT_BYTES_MAX && tokens::scan(text).tokens.is_empty() && !text.contains(['"', '\'']) {
         let message = "expected a query such as `page importance > 2` or `site importance > 10`";

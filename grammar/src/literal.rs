@@ -7,7 +7,7 @@ use crate::error::ParseError;
 use crate::syntax::Rule;
 use crate::tree::{Ago, Moment, Precision, Unit};
 
-/// The number in the rule `number`.
+/// Reads the number in the rule `number`.
 pub(crate) fn number(text: &str, pair: Pair<'_, Rule>) -> Result<f64, ParseError> {
     let span = pair.as_span();
     let mut value = 0.0;
@@ -31,7 +31,7 @@ pub(crate) fn number(text: &str, pair: Pair<'_, Rule>) -> Result<f64, ParseError
     Err(ParseError::new(text, span.start()..span.end(), "this number is too large"))
 }
 
-/// How many bytes a unit has: `MB` a million, `MiB` 2^20.
+/// Number of bytes of a unit: `MB` is a million, `MiB` is 2^20.
 fn bytes(unit: &str) -> f64 {
     let base: f64 = if unit.contains('i') { 1024.0 } else { 1000.0 };
     let power = match unit.as_bytes().first() {
@@ -43,7 +43,7 @@ fn bytes(unit: &str) -> f64 {
     base.powi(power)
 }
 
-/// The regular expression in the rule `string`: its own escapes stay as they are.
+/// Reads the regular expression in the rule `string`; its own escapes stay as they are.
 pub(crate) fn pattern(written: &str) -> String {
     let quote = written.chars().next().unwrap_or('"');
     let inside = written.get(1..written.len() - 1).unwrap_or_default();
@@ -61,7 +61,7 @@ pub(crate) fn pattern(written: &str) -> String {
     plain
 }
 
-/// The text in the rule `string` or `bare_word`.
+/// Reads the text in the rule `string` or `bare_word`.
 pub(crate) fn text(text: &str, pair: &Pair<'_, Rule>) -> Result<String, ParseError> {
     let written = pair.as_str();
     if pair.as_rule() == Rule::bare_word {
@@ -80,7 +80,8 @@ pub(crate) fn text(text: &str, pair: &Pair<'_, Rule>) -> Result<String, ParseErr
             Some((_, 't')) => plain.push('\t'),
             Some((_, 'r')) => plain.push('\r'),
             Some((_, escaped @ ('"' | '\'' | '\\'))) => plain.push(escaped),
-            // In patterns `\*` is a plain star: the pattern's own escape is left to the reader of the pattern.
+            // In patterns, `\*` is a literal star: the pattern's own escape is left for the code that reads the
+            // pattern.
             Some((_, escaped @ ('*' | '?'))) => plain.extend(['\\', escaped]),
             other => {
                 let at = pair.as_span().start() + 1 + other.map_or(inside.len(), |(at, _)| at) - 1;
@@ -92,7 +93,7 @@ pub(crate) fn text(text: &str, pair: &Pair<'_, Rule>) -> Result<String, ParseErr
     Ok(plain)
 }
 
-/// The time in the rule `ago` or `span`.
+/// Reads the time span in the rule `ago` or `span`.
 pub(crate) fn amount(text: &str, pair: Pair<'_, Rule>) -> Result<Ago, ParseError> {
     let span = pair.as_span();
     let mut amount = None;
@@ -122,7 +123,7 @@ fn unit_named(name: &str) -> Unit {
     }
 }
 
-/// The date or time in the rule `moment`; the calendar must have it.
+/// Reads the date or time in the rule `moment`; it must exist in the calendar.
 pub(crate) fn moment(text: &str, pair: Pair<'_, Rule>) -> Result<Moment, ParseError> {
     let mut day = None;
     let mut clock = None;
@@ -150,7 +151,7 @@ pub(crate) fn moment(text: &str, pair: Pair<'_, Rule>) -> Result<Moment, ParseEr
             _ => {}
         }
     }
-    // Where the grammar is kept, there always is a date.
+    // The grammar guarantees a date.
     let day = day.unwrap_or_default();
     Ok(Moment { start: day.and_time(clock.unwrap_or_default()), precision, zone })
 }

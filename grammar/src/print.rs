@@ -1,6 +1,6 @@
-//! Canonical text: `Display` for the tree.
+//! Prints canonical text: `Display` for the tree.
 //!
-//! Invariant: what prints parses again, to an equal tree, whenever the tree is one that the parser can give.
+//! Invariant: the text of every tree that the parser can produce parses to an equal tree.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -14,7 +14,7 @@ use crate::tree::{
     Precision, Quantifier, Query, Related, Relation, Selection, Sign, Target, Test, Unit,
 };
 
-/// Names of two words, which read better with a space than with the `_` of their normal form.
+/// Names of two words, which read better with a space than with the `_` of the normal form.
 pub(crate) const PAIR_NAMES: [&str; 8] = [
     "first_seen",
     "last_seen",
@@ -98,14 +98,14 @@ impl Display for Expr {
             Self::Call { function, distinct: is_distinct, argument } => {
                 let distinct = if *is_distinct { "distinct " } else { "" };
                 match argument {
-                    // In a call, a word is a field: a text has quotes.
+                    // In a call, a bare word is a field, so a text is quoted.
                     Some(argument) => match &argument.value {
                         Self::Literal(Literal::Text(text)) => {
                             write!(f, "{function}({distinct}{})", Quoted(text))
                         }
                         argument => {
                             let argument = argument.to_string();
-                            // A field of that name is no sign that values are to be distinct.
+                            // A field named `distinct` must not be read as the keyword.
                             match !is_distinct && Syntax::parse(Rule::DISTINCT, &argument).is_ok() {
                                 true => write!(f, "{function}(({argument}))"),
                                 false => write!(f, "{function}({distinct}{argument})"),
@@ -124,7 +124,7 @@ impl Display for Expr {
     }
 }
 
-/// An operand, in parentheses where its own sign would bind otherwise.
+/// Writes an operand, in parentheses where its own sign would otherwise bind differently.
 fn operand(f: &mut Formatter<'_>, expr: &Expr, is_grouped: impl Fn(u8) -> bool) -> fmt::Result {
     match expr {
         Expr::Arithmetic(_, sign, _) if is_grouped(sign.binds()) => write!(f, "({expr})"),
@@ -134,7 +134,7 @@ fn operand(f: &mut Formatter<'_>, expr: &Expr, is_grouped: impl Fn(u8) -> bool) 
 }
 
 impl Sign {
-    /// How strongly it binds.
+    /// Precedence of the sign.
     fn binds(self) -> u8 {
         match self {
             Self::Plus | Self::Minus => 1,
@@ -371,7 +371,7 @@ fn list<T: Display>(f: &mut Formatter<'_>, items: impl Iterator<Item = T>) -> fm
     Ok(())
 }
 
-/// A text as a query has it: in double quotes, with escapes where they are needed.
+/// A text in the form of a query: in double quotes, with escapes where they are needed.
 ///
 /// ```
 /// let query = format!("page title = {}", archive_grammar::Quoted("the \"open\" web"));

@@ -1,5 +1,5 @@
-//! From pest's pairs to the tree, and the checks that a grammar cannot make: dates that exist, whole limits, clauses
-//! given once.
+//! Converts pest's pairs to the tree, and makes the checks that a grammar cannot make: dates exist, limits are whole
+//! numbers, clauses occur once.
 
 use std::ops::Range;
 
@@ -76,12 +76,12 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        // Groups are counted unless something else is asked of them.
+        // Groups are counted unless the query selects something else.
         if counted && query.select.is_empty() && query.group.is_empty() {
             let expr = Spanned::from(Expr::Field(Field::new("count")));
             query.select.push(Selection { expr, name: None });
         }
-        // Totals of groups stand beside what they are totals of.
+        // Totals of groups come after the expressions that identify the groups.
         if totalled {
             let groups = query.group.iter().cloned().map(|expr| Selection { expr, name: None });
             query.select.splice(0..0, groups);
@@ -105,12 +105,12 @@ impl Reader<'_> {
         Err(ParseError::new(self.text, span.clone(), format!("`{clause}` is given twice")))
     }
 
-    /// The whole numbers of a clause.
+    /// The whole numbers in a clause.
     fn counts(&self, pair: Pair<'_, Rule>) -> Parsed<Vec<Spanned<u64>>> {
         self.each(pair, Rule::number, |reader, number| {
             let span = span(&number);
             let value = literal::number(reader.text, number)?;
-            // Above 2^53 a float no longer counts one by one; no archive has that many rows.
+            // Above 2^53, floats cannot represent all whole numbers; no archive has that many rows.
             if value < 0.0 || value.fract() != 0.0 || value > 9.0e15 {
                 let message = "expected a whole number of rows, such as 20 or 10k";
                 return Err(ParseError::new(reader.text, span, message));
@@ -119,7 +119,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `or` of `and` of `not`; chains are flat however they were grouped.
+    /// Reads an `or` of `and` of `not`; chains are flattened however they were grouped.
     fn condition(&self, pair: Pair<'_, Rule>) -> Parsed<Condition> {
         let mut any = Vec::new();
         for conjunction in pair
@@ -218,12 +218,12 @@ impl Reader<'_> {
         Ok(left.zip(check).map(|(left, check)| Test { left, check }))
     }
 
-    /// A calculation whose words are fields.
+    /// Reads a calculation in which words are fields.
     fn sum(&self, pair: Pair<'_, Rule>) -> Parsed<Spanned<Expr>> {
         self.calculation(pair, false)
     }
 
-    /// A calculation: `left`, `value`, or one of their products. With `is_text` a word alone is a text.
+    /// Reads a calculation: `left`, `value`, or one of their products. With `is_text`, a single word is a text.
     fn calculation(&self, pair: Pair<'_, Rule>, is_text: bool) -> Parsed<Spanned<Expr>> {
         let whole = span(&pair);
         let parts: Vec<_> = pair.into_inner().collect();
@@ -262,7 +262,7 @@ impl Reader<'_> {
                 }
             });
         }
-        // Where the grammar is kept, there always is an operand.
+        // The grammar guarantees an operand.
         Ok(result.unwrap_or_else(|| Spanned::new(Expr::Literal(Literal::Text(String::new())), whole)))
     }
 
@@ -395,7 +395,7 @@ impl Reader<'_> {
             Rule::beginning => texts.pop().map(|text| Check::Affix { negated, end: End::Start, text }),
             Rule::ending => texts.pop().map(|text| Check::Affix { negated, end: End::End, text }),
             Rule::containment => {
-                // One text is the same for `any` as for `all`: one form for both keeps the text canonical.
+                // With a single text, `any` and `all` mean the same: one form for both keeps the text canonical.
                 let quantifier = if texts.len() == 1 { Quantifier::All } else { quantifier };
                 Some(Check::Contains { negated, quantifier, texts })
             }
@@ -416,7 +416,7 @@ impl Reader<'_> {
     }
 }
 
-/// `parts` joined by `join`, or the only one of them alone.
+/// `parts` joined by `join`, or the only part itself.
 fn one_or(mut parts: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> Condition {
     match parts.pop() {
         Some(only) if parts.is_empty() => only,

@@ -1,8 +1,8 @@
-//! What was probably meant by a word that means nothing.
+//! Finds what was probably meant by an unknown word.
 
-/// The candidate nearest to `word`, if any is near enough to be a slip of the fingers: one letter too many, too few,
-/// wrong or swapped in a short word, two in one of six letters or more, three in one of ten or more. Of equally near
-/// ones the first is taken.
+/// Returns the candidate nearest to `word` if it is near enough to be a typo: one letter added, omitted, wrong or
+/// swapped in a short word, two in a word of six letters or more, three in one of ten or more. Of equally near ones,
+/// the first is returned.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let length = word.chars().count();
@@ -20,7 +20,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, each letter edited once.
+/// Optimal string alignment distance: insertions, deletions, substitutions and swaps of adjacent letters, each letter
+/// edited once.
 fn distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();

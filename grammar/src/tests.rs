@@ -1,4 +1,4 @@
-//! The language as users meet it: canonical text, trees, messages, recovery, limits.
+//! The language as users see it: canonical text, trees, messages, recovery, limits.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::{Condition, DEPTH_MAX, Query, TEXT_BYTES_MAX, parse, parse_lenient};
 
 mod round_trip;
 
-/// Texts and the canonical text of each; none when it is that already.
+/// Texts with their canonical text; empty if the text is already canonical.
 const CANONICAL: &[(&str, &str)] = &[
     ("site importance > 10", "site importance > 10"),
     ("SITES WHERE Importance>1e1", "site importance > 10"),
@@ -151,7 +151,7 @@ fn gives_trees_with_places() {
     insta::assert_snapshot!(report);
 }
 
-/// Mistakes people make. The snapshot is what they read.
+/// Typical mistakes. The snapshot contains the messages.
 const MISTAKES: &[&str] = &[
     "",
     "  -- only a comment",

@@ -1,17 +1,17 @@
-//! A light scan of a query's text, before and beside the real grammar.
+//! A lightweight scan of a query's text, independent of the real grammar.
 //!
-//! It finds what the grammar would report badly (a quote or parenthesis that is never closed), keeps nesting within
-//! [`DEPTH_MAX`] so that no text can exhaust the stack, and gives error messages and recovery their words. It must agree
-//! with `query.pest` on strings and comments, and on nothing else.
+//! It finds mistakes that the grammar would report badly (a quote or parenthesis that is never closed), keeps nesting
+//! within [`DEPTH_MAX`] so that no text can exhaust the stack, and provides the tokens for error messages and recovery.
+//! It must agree with `query.pest` on strings and comments, and on nothing else.
 
 use std::ops::Range;
 
 use crate::error::ParseError;
 
-/// Longest text of a query, in bytes.
+/// Maximum length of a query's text in bytes.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// Deepest nesting of parentheses and brackets.
+/// Maximum nesting depth of parentheses and brackets.
 pub const DEPTH_MAX: usize = 64;
 
 const RESERVED: [&str; 21] = [
@@ -54,10 +54,10 @@ pub(crate) struct Token {
     pub(crate) span: Range<usize>,
 }
 
-/// What a scan saw.
+/// Result of a scan.
 pub(crate) struct Scan {
     pub(crate) tokens: Vec<Token>,
-    /// A string that is never closed: where it starts, and the quote that is missing.
+    /// A string that is never closed: its start, and the missing quote.
     pub(crate) unclosed_text: Option<(usize, char)>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn scan(text: &str) -> Scan {
     Scan { tokens, unclosed_text: None }
 }
 
-/// Whether the closing quote was found.
+/// Skips a string; returns whether the closing quote was found.
 fn skip_text(characters: &mut std::iter::Peekable<std::str::CharIndices<'_>>, quote: char) -> bool {
     while let Some((_, character)) = characters.next() {
         match character {
@@ -125,7 +125,7 @@ fn continues_word(text: &str, at: usize, character: char) -> bool {
         && !text[at..].starts_with("--")
 }
 
-/// Refuses what the grammar cannot or should not be asked to parse.
+/// Rejects texts that the grammar cannot parse or should not have to.
 pub(crate) fn check(text: &str) -> Result<Vec<Token>, ParseError> {
     if text.len() > TEXT_BYTES_MAX {
         let message = format!("a query has at most {TEXT_BYTES_MAX} bytes, this one has {}", text.len());
@@ -166,12 +166,12 @@ pub(crate) fn check(text: &str) -> Result<Vec<Token>, ParseError> {
     }
 }
 
-/// Whether `word` has a meaning of its own in queries.
+/// Whether `word` is a reserved word of queries.
 pub(crate) fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
 }
 
-/// Whether `text` is so simple a word that canonical text gives it without quotes.
+/// Whether `text` is a word that canonical text prints without quotes.
 pub(crate) fn is_plain_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')

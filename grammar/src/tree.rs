@@ -1,84 +1,84 @@
 //! The syntax tree of a query.
 //!
-//! Trees compare by what they say: where a part was in the text ([`Spanned::span`]) is not compared. Trees
-//! print as canonical text (see `print.rs`) that parses to an equal tree.
+//! Trees are compared by meaning: positions in the text ([`Spanned::span`]) are ignored. Trees print as canonical text
+//! (see `print.rs`) that parses to an equal tree.
 
 use std::ops::Range;
 
 use chrono::{FixedOffset, NaiveDateTime};
 
-/// A whole query.
+/// A complete query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// What is asked for.
+    /// The kind of rows.
     pub target: Target,
-    /// Which of them; all when there is none.
+    /// Condition on the rows; all rows if `None`.
     pub condition: Option<Condition>,
-    /// The columns asked for; a choice that suits the target when empty.
+    /// The selected columns; if empty, a default that suits the target.
     pub select: Vec<Selection>,
-    /// By what rows are put together; rows stay alone when empty and nothing is counted.
+    /// Expressions by which rows are grouped; if empty and nothing is aggregated, rows are not grouped.
     pub group: Vec<Spanned<Expr>>,
-    /// Which of the groups.
+    /// Condition on the groups.
     pub having: Option<Condition>,
-    /// The order, most significant key first; most important first when empty.
+    /// The order, most significant key first; if empty, most important first.
     pub order: Vec<OrderKey>,
-    /// At most this many rows.
+    /// Maximum number of rows.
     pub limit: Option<Spanned<u64>>,
-    /// Rows to leave out at the start.
+    /// Number of rows to skip at the start.
     pub offset: Option<Spanned<u64>>,
-    /// So many of the rows that fit, drawn at random.
+    /// Draws matching rows at random.
     pub sample: Option<Sample>,
-    /// The time as of which the archive is asked; now when there is none.
+    /// The time as of which the archive is queried; now if `None`.
     pub as_of: Option<Spanned<Literal>>,
 }
 
-/// What a query asks for.
+/// The kind of rows that a query returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// Pages: one row a URL.
+    /// Pages: one row per URL.
     #[default]
     Pages,
-    /// Sites: one row a group of hosts.
+    /// Sites: one row per group of hosts.
     Sites,
-    /// Hosts: one row a name with its port.
+    /// Hosts: one row per name with its port.
     Hosts,
-    /// Captures: one row a fetch.
+    /// Captures: one row per fetch.
     Captures,
     /// Captures with new content.
     Versions,
-    /// Links: one row a link of the newest version of a page.
+    /// Links: one row per link of the newest version of a page.
     Links,
 }
 
-/// A column of the answer.
+/// A column of the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
-    /// What is in it.
+    /// The expression.
     pub expr: Spanned<Expr>,
-    /// What it is called, if that was said.
+    /// The name of the column, if given.
     pub name: Option<Spanned<Field>>,
 }
 
 /// Rows drawn at random.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// How many.
+    /// Number of rows.
     pub rows: Spanned<u64>,
-    /// The same seed draws the same rows of the same archive.
+    /// The same seed draws the same rows from the same archive.
     pub seed: u64,
 }
 
-/// A part of the tree, and its place in the text.
+/// A part of the tree and its position in the text.
 #[derive(Clone, Debug)]
 pub struct Spanned<T> {
     /// The part.
     pub value: T,
-    /// Its bytes in the text, comments and space around it left out. Empty in trees made by hand.
+    /// The bytes of the part in the text, without surrounding comments and space. Empty in trees that were not parsed.
     pub span: Range<usize>,
 }
 
 impl<T> Spanned<T> {
-    /// A part that stands at `span`.
+    /// A part at `span`.
     pub fn new(value: T, span: Range<usize>) -> Self {
         Self { value, span }
     }
@@ -96,14 +96,14 @@ impl<T: PartialEq> PartialEq for Spanned<T> {
     }
 }
 
-/// A field's name in its normal form: small letters, words joined by `_`. Whether there is such a field is not the
-/// grammar's business.
+/// The name of a field in its normal form: lower case, words joined by `_`. The grammar does not check that the field
+/// exists.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Field(String);
 
 impl Field {
-    /// The field that people call `name`, for example `Last  Seen` or `well-formed`. A `-` at the end stays: without it `and-` would be
-    /// another word.
+    /// The field that users call `name`, for example `Last  Seen` or `well-formed`. A trailing `-` stays: without it,
+    /// `and-` would be another word.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let words: Vec<_> =
@@ -119,10 +119,10 @@ impl Field {
     }
 }
 
-/// Which rows are wanted.
+/// A condition on rows.
 ///
-/// The parser gives flat trees: no `All` directly inside `All`, no `Any` inside `Any`, no `Not` of `Not`, and at least
-/// two parts in each `All` and `Any`.
+/// The parser produces flat trees: no `All` directly inside `All`, no `Any` inside `Any`, no `Not` of `Not`, and at
+/// least two parts in each `All` and `Any`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// At least one part holds (`or`).
@@ -133,57 +133,57 @@ pub enum Condition {
     Not(Box<Condition>),
     /// A test of one value.
     Test(Test),
-    /// What a page has to do with others.
+    /// A relation of a page to others.
     Related(Spanned<Related>),
 }
 
-/// What a page has to do with others.
+/// A relation of a page to others.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Related {
-    /// `links to "…"`, and the like.
+    /// `links to "…"` and similar.
     To(Relation, Others),
     /// `duplicates`: another page has the same content.
     Duplicate,
 }
 
-/// How a page is related to others.
+/// How a page relates to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// It has a link to one of them.
+    /// The page links to one of them.
     LinksTo,
-    /// One of them has a link to it.
+    /// One of them links to the page.
     LinkedFrom,
-    /// It is a redirect to one of them.
+    /// The page redirects to one of them.
     RedirectsTo,
-    /// Its content is that of one of them.
+    /// The page has the same content as one of them.
     SameContentAs,
 }
 
-/// The other pages of a relation.
+/// The other pages in a relation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Others {
     /// The page at a URL.
     Url(Spanned<String>),
-    /// The pages that a query finds.
+    /// The pages that match a query.
     Query(Box<Query>),
 }
 
-/// What has a value.
+/// An expression that has a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// A value that is written.
+    /// A literal value.
     Literal(Literal),
-    /// A field, also one of something else: `site.importance`.
+    /// A field, possibly of something else: `site.importance`.
     Field(Field),
     /// `//book/@year`
     Path(Path),
     /// `length(title)`, `count(distinct host)`
     Call {
-        /// The function's name in small letters.
+        /// Name of the function in lower case.
         function: String,
-        /// Whether values count once.
+        /// Whether each value counts only once.
         distinct: bool,
-        /// What it is called with; nothing in `count(*)`.
+        /// The argument; `None` in `count(*)`.
         argument: Option<Box<Spanned<Expr>>>,
     },
     /// `last_seen - first_seen`
@@ -192,27 +192,27 @@ pub enum Expr {
 
 /// Elements or attributes of an XML document.
 ///
-/// In a [`Condition`] of a step, all tests are of paths that start at the step's element.
+/// In a [`Condition`] of a step, the paths of all tests start at the step's element.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Path {
-    /// Whether it starts at the element around it, not at the document.
+    /// Whether it starts at the enclosing element instead of the document.
     pub is_relative: bool,
-    /// From there; none for the element around it itself.
+    /// Steps from there; none for the enclosing element itself.
     pub steps: Vec<Step>,
 }
 
-/// A step to children, or to all that is below (`//`).
+/// A step to children, or to all descendants (`//`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Whether it leads to all that is below.
+    /// Whether it leads to all descendants.
     pub is_deep: bool,
-    /// The name of an element, or of an attribute after `@`, maybe with a prefix; `*` for any.
+    /// The name of an element, or of an attribute after `@`, optionally with a prefix; `*` for any.
     pub name: String,
-    /// What has to be true of it.
+    /// Conditions on the element.
     pub predicates: Vec<Condition>,
 }
 
-/// A sign of arithmetic.
+/// An arithmetic operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Sign {
@@ -225,13 +225,13 @@ pub enum Sign {
 /// A test of one value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
-    /// What is tested, mostly a field.
+    /// The tested expression, usually a field.
     pub left: Spanned<Expr>,
-    /// What has to be true of it.
+    /// The check that it must pass.
     pub check: Spanned<Check>,
 }
 
-/// What has to be true of a field.
+/// A check of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Check {
     /// `> 10`
@@ -243,11 +243,11 @@ pub enum Check {
         /// The pattern.
         pattern: Spanned<String>,
     },
-    /// `matches "^https?:"`: a regular expression that fits anywhere in the text.
+    /// `matches "^https?:"`: a regular expression that matches anywhere in the text.
     Pattern {
         /// `not matches`
         negated: bool,
-        /// The expression as it is written, but for its quotes.
+        /// The expression as written, without its quotes.
         pattern: Spanned<String>,
     },
     /// `starts with "https:"` or `ends with ".pdf"`
@@ -256,44 +256,44 @@ pub enum Check {
         negated: bool,
         /// Which end of the text.
         end: End,
-        /// The beginning or ending.
+        /// The prefix or suffix.
         text: Spanned<String>,
     },
     /// `in (404, 410)`
     In {
         /// `not in`
         negated: bool,
-        /// At least one value.
+        /// The values, at least one.
         values: Vec<Spanned<Literal>>,
     },
-    /// `between 1 and 2`, both included.
+    /// `between 1 and 2`, inclusive.
     Between {
         /// `not between`
         negated: bool,
-        /// The lower end.
+        /// The lower bound.
         low: Spanned<Expr>,
-        /// The upper end.
+        /// The upper bound.
         high: Spanned<Expr>,
     },
     /// `contains "open access"`
     Contains {
         /// `not contains`
         negated: bool,
-        /// How many of the texts have to be there.
+        /// How many of the texts must occur.
         quantifier: Quantifier,
-        /// At least one text.
+        /// The texts, at least one.
         texts: Vec<Spanned<String>>,
     },
-    /// `is empty`: nothing is known of the field.
+    /// `is empty`: the field has no known value.
     Empty {
         /// `is not empty`
         negated: bool,
     },
-    /// `since 2026-01-31 until today`: something happened then.
+    /// `since 2026-01-31 until today`: something happened in that time.
     Since {
-        /// From then on.
+        /// Start of the time.
         from: Spanned<Expr>,
-        /// Until then; until now when there is none.
+        /// End of the time; now if `None`.
         until: Option<Spanned<Expr>>,
     },
 }
@@ -323,10 +323,10 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-/// How many of several texts have to be there.
+/// How many of several texts must occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantifier {
-    /// Each of them; also meant when only one is given.
+    /// All of them; also used if there is only one.
     All,
     /// At least one of them.
     Any,
@@ -341,24 +341,24 @@ pub enum Literal {
     Text(String),
     /// A date or time.
     Moment(Moment),
-    /// A time counted back from now.
+    /// A time span before now.
     Ago(Ago),
     /// `30 days`
     Span(Ago),
 }
 
-/// A date or time as it was written: a whole month, day, minute or second.
+/// A date or time as written: a whole month, day, minute or second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Its first instant, by the clock of `zone`.
+    /// Its first instant, in the local time of `zone`.
     pub start: NaiveDateTime,
-    /// How much time it names.
+    /// The length of time that it denotes.
     pub precision: Precision,
-    /// The zone when one was written; only times have one, dates never do.
+    /// The time zone, if written; only times have one, never dates.
     pub zone: Option<FixedOffset>,
 }
 
-/// How much time a [`Moment`] names.
+/// The length of time that a [`Moment`] denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
     /// `2026-01`
@@ -374,13 +374,13 @@ pub enum Precision {
 /// `30 days ago`, or `30 days`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ago {
-    /// How many, at most nine digits.
+    /// Number of units, at most nine digits.
     pub amount: u32,
-    /// Of what.
+    /// The unit.
     pub unit: Unit,
 }
 
-/// A unit of time; months and years are those of the calendar.
+/// A unit of time; months and years are calendar units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Unit {
@@ -393,16 +393,16 @@ pub enum Unit {
     Year,
 }
 
-/// One key of the order.
+/// A sort key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderKey {
-    /// By what.
+    /// The expression to sort by.
     pub expr: Spanned<Expr>,
-    /// The direction when one was written. Without one, numbers and times come largest first, texts from A to Z.
+    /// The direction, if written. By default, numbers and times are sorted largest first, texts from A to Z.
     pub direction: Option<Direction>,
 }
 
-/// A direction of order.
+/// A sort direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Smallest first.

@@ -1,4 +1,4 @@
-//! For every tree: what prints parses to the same tree. For every text: no panic, and lenient agrees with strict.
+//! For every tree: its printed text parses to the same tree. For every text: no panic, and lenient agrees with strict.
 
 use chrono::{FixedOffset, NaiveDate, NaiveDateTime};
 use proptest::collection::vec;
@@ -16,7 +16,7 @@ const UNRESERVED: [&str; 12] = [
     "group", "having", "sample", "seed", "until", "as", "count", "empty", "links", "linked", "starts", "with",
 ];
 
-/// Words of the grammar that may be texts, but no names.
+/// Words of the grammar that may be texts, but not names.
 const NO_NAMES: [&str; 5] = ["since", "matches", "regex", "to", "distinct"];
 
 /// Whether a word is not a name.
@@ -89,7 +89,7 @@ fn literal() -> impl Strategy<Value = Spanned<Literal>> {
     .prop_map(Spanned::from)
 }
 
-/// What a calculation is made of, when it is more than a word.
+/// Operands of a calculation that is more than a word.
 fn operand() -> impl Strategy<Value = Spanned<Expr>> {
     let simple = prop_oneof![
         field().prop_map(|field| Expr::Field(field.value)),
@@ -118,7 +118,7 @@ fn call(argument: impl Strategy<Value = Spanned<Expr>>) -> impl Strategy<Value =
     })
 }
 
-/// A calculation at the beginning of a test, which begins with a field or call.
+/// A calculation at the start of a test, which starts with a field or call.
 fn left() -> impl Strategy<Value = Spanned<Expr>> {
     let field = || field().prop_map(|field| Spanned::from(Expr::Field(field.value)));
     prop_oneof![
@@ -131,7 +131,7 @@ fn left() -> impl Strategy<Value = Spanned<Expr>> {
     .boxed()
 }
 
-/// A calculation on the right, where a field alone would be a text.
+/// A calculation on the right, where a single field would be a text.
 fn value() -> impl Strategy<Value = Spanned<Expr>> {
     prop_oneof![
         6 => literal().prop_map(|literal| Spanned::from(Expr::Literal(literal.value))),
@@ -141,7 +141,7 @@ fn value() -> impl Strategy<Value = Spanned<Expr>> {
     .boxed()
 }
 
-/// A calculation may not begin with a parenthesis on the left: there its first sign binds as it is read.
+/// A calculation on the left may not start with a parenthesis: its signs bind as they are read there.
 fn binding_as_read(expr: &Spanned<Expr>) -> Spanned<Expr> {
     match parse(&format!("{} = 1", expr.value)) {
         Ok(Query { condition: Some(Condition::Test(test)), .. }) => test.left,
@@ -205,7 +205,7 @@ fn check() -> impl Strategy<Value = Spanned<Check>> {
     .boxed()
 }
 
-/// Trees as the parser gives them: flat chains of at least two, no double negation.
+/// Trees as the parser produces them: flat chains of at least two parts, no double negation.
 fn condition() -> impl Strategy<Value = Condition> {
     let test = prop_oneof![
         9 => (left(), check()).prop_map(|(left, check)| Condition::Test(Test { left, check })),
@@ -307,7 +307,7 @@ proptest! {
     }
 }
 
-/// Strict and lenient see the same mistakes, whose places lie in the text.
+/// Checks that strict and lenient see the same mistakes, whose spans lie in the text.
 fn agree(text: &str) -> Result<(), TestCaseError> {
     let (query, mistakes) = parse_lenient(text);
     match parse(text) {

@@ -71,9 +71,9 @@ pub enum StateError {
          `archive rebuild` rebuilds it from the segments"
     )]
     OlderFormat {
-        /// The number in the catalogue.
+        /// The format number in the catalogue.
         found: u64,
-        /// The one this code knows.
+        /// The format that this code supports.
         supported: u64,
     },
     /// The id was never assigned.
@@ -100,7 +100,7 @@ pub enum StateError {
     /// All ids of a kind are in use.
     #[error("no more {what} fit: all 32-bit ids are in use")]
     Full {
-        /// What there are too many of.
+        /// The kind of thing that has run out of ids.
         what: &'static str,
     },
     /// The state was opened for reading.

@@ -225,7 +225,7 @@ pub struct History<'a> {
     /// Captures of a frequently fetched page lie close together.
     cursor: Cursor<'a, CaptureRecord>,
     next: Option<u32>,
-    /// URL, time and number of the capture before, which is newer.
+    /// URL, time and number of the previous, newer capture.
     later: Option<(UrlId, i64, u32)>,
 }
 

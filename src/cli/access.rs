@@ -1,4 +1,4 @@
-//! `archive access`: what the access rules hide.
+//! `archive access`: shows what the access rules hide.
 
 use std::process::ExitCode;
 
@@ -65,7 +65,7 @@ struct Shown<'a> {
     time: String,
     surt: &'a str,
     shown: bool,
-    /// The rule that hides it itself, counted from 1.
+    /// The rule that hides the capture itself, counted from 1.
     rule: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! `archive account`: who may log in to `archive serve`.
+//! `archive account`: manages who may log in to `archive serve`.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::{UsageError, interrupt, output, progress};
 
-/// A longer line is not a password.
+/// Maximum length of a password line.
 const LINE_BYTES_MAX: u64 = 4096;
 
 /// Manage who may log in to `archive serve --password-file FILE`.
@@ -96,12 +96,12 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A password: typed twice at a terminal, which does not show it, or the first line of standard input.
+/// Reads a password: typed twice at a terminal without echo, or the first line of standard input.
 fn password(name: &str) -> anyhow::Result<String> {
     if !io::stdin().is_terminal() {
         return line();
     }
-    // A bar would draw over what is asked.
+    // A progress bar would overwrite the prompt.
     progress::end();
     let typed = typed(&format!("Password of {name}: "))?;
     if typed != self::typed("The same again: ")? {
@@ -126,7 +126,7 @@ fn line() -> anyhow::Result<String> {
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// A terminal that does not show what is typed, until this is dropped or a signal ends the program.
+/// Turns off the echo of a terminal until this is dropped or a signal ends the program.
 struct Silence(Termios);
 
 impl Silence {
@@ -145,7 +145,7 @@ impl Silence {
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        // The terminal was there a moment ago, and there is nowhere else to report a failure.
+        // The terminal existed a moment ago, and there is nowhere else to report a failure.
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.0);
     }
 }

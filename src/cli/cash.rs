@@ -1,4 +1,4 @@
-//! How a crawl divides cash: options that become the archive's rules.
+//! The options that determine how a crawl divides cash; they are stored as the archive's rules.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use chrono::Utc;
 
 use super::UsageError;
 
-/// Where a mistake in a query was made.
+/// The option named in error messages about a query.
 const OPTION: &str = "--favour";
 
 /// What is not said stays as the archive has it.
@@ -47,13 +47,14 @@ pub(crate) struct CashArgs {
 }
 
 impl CashArgs {
-    /// Makes the options the archive's rules, if any was given; sites are favoured by decisions only if these are obeyed.
+    /// Stores the given options in the archive's rules. Decisions affect which sites are favoured only if they are
+    /// obeyed.
     pub(crate) fn apply(&self, store: &mut Store, obey_decisions: bool) -> anyhow::Result<()> {
         let mut credits = Credits::open(store.state())?;
         let rules = self.rules(credits.rules())?;
         let (favoured, bonus) = self.favoured(store)?;
         let favours_sites = rules.favours_sites() || credits.rules().favours_sites();
-        // What people think may have changed since the last crawl.
+        // Decisions may have changed since the last crawl.
         let decisions = if obey_decisions { Decisions::read(store.path())? } else { Decisions::default() };
         let sites = favoured_sites(store, &decisions, &rules)?;
         if rules != *credits.rules() || !favoured.is_empty() {
@@ -65,12 +66,12 @@ impl CashArgs {
         Ok(())
     }
 
-    /// The pages that queries favour, and the highest bonus.
+    /// The pages favoured by queries, and the highest bonus.
     fn favoured(&self, store: &Store) -> anyhow::Result<(Vec<UrlId>, f64)> {
         let (mut pages, mut highest) = (Vec::new(), 0.0);
         for (text, bonus) in self.queries() {
             highest = f64::max(highest, bonus);
-            // What begins has no pages, and no text to search.
+            // A new archive has no pages, and no text to search.
             if store.state().url_count() > 0 {
                 pages.extend(query::select(store, Access::read(store.path())?, text).context(OPTION)?);
             }
@@ -85,7 +86,7 @@ impl CashArgs {
         })
     }
 
-    /// Checks the queries of what begins only now: a mistake must not leave an archive.
+    /// Checks the queries of a new archive in advance: a mistake must not leave an archive behind.
     pub(crate) fn check(&self, archive: &Path) -> anyhow::Result<()> {
         if archive.join("state").is_dir() {
             return Ok(());
@@ -130,7 +131,7 @@ impl CashArgs {
     }
 }
 
-/// Two parts like `1:3`, not both 0.
+/// Parses two parts such as `1:3`, not both 0.
 fn balance(text: &str) -> Result<(u16, u16), String> {
     let parts = text.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     parts.filter(|parts| *parts != (0, 0)).ok_or_else(|| format!("'{text}' is not like 1:3"))

@@ -1,4 +1,4 @@
-//! `archive cluster`: the state of a cluster's nodes; and the options of a crawl that is one of them.
+//! `archive cluster`: the state of a cluster's nodes; also the options of a crawl that belongs to a cluster.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -128,12 +128,12 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// The URL of the object store, if there is one.
+    /// The URL of the object store, if given.
     pub(crate) fn url(&self) -> Option<&str> {
         self.cluster.as_deref()
     }
 
-    /// Finds the cluster, if one was given.
+    /// Finds or creates the cluster, if one was given.
     pub(crate) fn member(&self) -> anyhow::Result<Option<Member>> {
         let (Some(url), Some((number, count))) = (&self.cluster, self.partition) else { return Ok(None) };
         let (url, mode, node) = (url.clone(), self.cluster_mode, self.node.clone());
@@ -142,7 +142,7 @@ impl ClusterArgs {
     }
 }
 
-/// Two numbers like `3/8`.
+/// Parses two numbers such as `3/8`.
 fn partition(text: &str) -> Result<(u16, u16), String> {
     let parts =
         text.split_once('/').and_then(|(number, count)| Some((number.parse().ok()?, count.parse().ok()?)));
@@ -210,7 +210,7 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         output::json_line(&Standing { audit: &audit, orders: orders()? })?;
     } else {
-        // What is wrong with a report must not hide this.
+        // An error in the progress of orders must not hide the audit.
         show(&audit)?;
         orders()?.iter().try_for_each(orders::show_progress)?;
     }

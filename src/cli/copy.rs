@@ -1,4 +1,4 @@
-//! `archive copy`: copies in an object store, and archives made of them.
+//! `archive copy`: copies archives to an object store and restores them.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Shows how many bytes of how many are done, while something is done.
+/// Runs `work` with a progress bar for bytes.
 fn shown<T>(work: impl FnOnce(copy::Progress<'_>) -> T) -> T {
     let bar = progress::bar(0, "{bar:30} {bytes}/{total_bytes} {eta}");
     let outcome = work(&|done, total| {
@@ -143,11 +143,11 @@ fn shown<T>(work: impl FnOnce(copy::Progress<'_>) -> T) -> T {
     outcome
 }
 
-/// One copy, or one after the other.
+/// Makes one copy, or one after the other.
 fn copies(args: &Args, url: &str, control: &Control) -> anyhow::Result<ExitCode> {
     open::check_exists(&args.archive.path)?;
     let remote = Remote::open(url)?;
-    // What is wrong with the first one is mostly wrong with all.
+    // Problems with the first copy usually affect all of them, so they end the command.
     let outcome = send(args, &remote, control)?;
     let Some(every) = args.every else { return Ok(outcome) };
     loop {
@@ -216,7 +216,7 @@ fn list(args: &Args, remote: &Remote) -> anyhow::Result<ExitCode> {
     for number in remote.numbers()? {
         let copy = match remote.manifest(number) {
             Ok(copy) => copy,
-            // Another command has removed it meanwhile.
+            // Another command has removed it in the meantime.
             Err(CopyError::NoCopy { .. }) => continue,
             Err(error) => return Err(error.into()),
         };

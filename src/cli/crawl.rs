@@ -1,4 +1,4 @@
-//! `archive crawl`: start or continue a crawl.
+//! `archive crawl`: starts or continues a crawl.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ use super::options::{ArchiveArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
 use super::{EXIT_STOPPED, UsageError, interrupt, notices, output};
 
-/// Seeds without an answer that are listed.
+/// Maximum number of failed seeds listed.
 const FAILED_SEEDS_MAX: usize = 10;
 
 /// Start a crawl from a list of seeds, or continue one: the same command continues where the last run stopped.
@@ -155,7 +155,7 @@ impl FocusArgs {
     }
 }
 
-/// A share, and of how many pages.
+/// Parses a share, and the number of pages to which it applies.
 fn harvest(text: &str) -> Result<(f64, u32), String> {
     let (share, pages) = text.split_once('/').unwrap_or((text, "500"));
     let share = share.parse().ok().filter(|share| (0.0..=1.0).contains(share));
@@ -165,7 +165,7 @@ fn harvest(text: &str) -> Result<(f64, u32), String> {
         .ok_or_else(|| format!("a share from 0 to 1, / and 1 to {HARVEST_PAGES_MAX} pages, as in 0.02/500"))
 }
 
-/// A share that something can come near to.
+/// Parses a recall, strictly between 0 and 1.
 fn recall(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
     share.ok_or_else(|| "a share between 0 and 1, as in 0.9".to_owned())
@@ -242,7 +242,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Stages with their processor time, in microseconds a capture.
+/// A table of the stages with their CPU time in microseconds per capture.
 fn timings_table(timings: &Timings) -> output::Table {
     let mut table = output::table(&["stage", "\u{b5}s a capture", "share"]);
     output::align(&mut table, &[1, 2], CellAlignment::Right);
@@ -259,7 +259,7 @@ fn timings_table(timings: &Timings) -> output::Table {
     table
 }
 
-/// What was packed in spare time, and how much that saved.
+/// Describes what was packed in spare time, and how much that saved.
 fn packing(packing: &Packing) -> String {
     let share = |of: &Shrinking| of.packed_bytes as f64 / of.plain_bytes.max(1) as f64;
     let Packing { hurried, at_leisure } = packing;
@@ -272,7 +272,7 @@ fn packing(packing: &Packing) -> String {
     )
 }
 
-/// How fast each tenth of the captures was, and the last one against the first.
+/// Prints the speed for each tenth of the captures, and the last one relative to the first.
 fn print_pace(timings: &Timings) -> anyhow::Result<()> {
     let tenths = timings.pace.tenths();
     let (Some(first), Some(last)) = (tenths.first(), tenths.last()) else { return Ok(()) };
@@ -291,7 +291,7 @@ fn print_pace(timings: &Timings) -> anyhow::Result<()> {
     output::line(&line)
 }
 
-/// The seeds that gave nothing so far, each with the reason: a person has to know of them.
+/// The seeds without a result so far, each with the reason: the user has to know about them.
 fn failed_seeds(store: &Store, urls: &[String]) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for url in urls {

@@ -1,4 +1,4 @@
-//! Reports of watches, as a run on the command line waits for them, prints them and says what became of them.
+//! Reports of watches: a command-line run waits for their pages, prints the reports and says what happened to them.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use archive_storage::Store;
 
 use super::output;
 
-/// The pages that watches wait for; a watch that fails is reported and left out.
+/// The pages that watches wait for; a watch that fails is reported and skipped.
 pub(crate) fn awaited(due: Vec<Watch>, store: &Store, options: &Options) -> Vec<Awaited> {
     let (awaited, failed) = watch::await_pages(due, store, options.fetch.clock.now());
     for (watch, error) in failed {
@@ -17,7 +17,8 @@ pub(crate) fn awaited(due: Vec<Watch>, store: &Store, options: &Options) -> Vec<
     awaited
 }
 
-/// Prints reports that go nowhere else, and says what became of the others; returns how many were made.
+/// Prints the reports that have no other output, and says what happened to the others. Returns the number of reports
+/// made.
 pub(crate) fn print(archive: &Path, deliveries: &[Delivery], json: bool) -> anyhow::Result<usize> {
     let mut made = 0;
     for delivery in deliveries {
@@ -47,7 +48,7 @@ pub(crate) fn print(archive: &Path, deliveries: &[Delivery], json: bool) -> anyh
     Ok(made)
 }
 
-/// Says that a watch's own file was not written, and how to have it written.
+/// Reports that a watch's file was not written, and how to permit it.
 pub(crate) fn note_withheld(delivery: &Delivery) {
     if let Delivery::Made { report, withheld: Some(file) } = delivery {
         output::note(format_args!(

@@ -1,4 +1,4 @@
-//! `archive demo`: the whole job on a web of our own, in a minute.
+//! `archive demo`: runs everything on a small test web within a minute.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,16 +22,16 @@ use super::open::SegmentArgs;
 use super::progress::{ALL_FETCHED, Progress};
 use super::{EXIT_STOPPED, history, interrupt, open, output, query, review};
 
-/// The file that marks a folder as one that a demo may replace.
+/// Name of the file that marks a folder as replaceable by a demo.
 const MARK: &str = "demo.txt";
 
-/// Days that pass on the test web before the refresh.
+/// Days simulated on the test web before the refresh.
 const DAYS: i64 = 30;
 
-/// Pages that the demo's refresh may fetch.
+/// Maximum number of pages that the demo's refresh fetches.
 const REFRESH_BUDGET: usize = 500;
 
-/// Sites that are printed.
+/// Number of sites printed.
 const SITES: usize = 10;
 
 /// Try everything on a small web on this machine: crawl, rank, query, refresh, history, review.
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let server =
         Server::start(Arc::clone(&web), "127.0.0.1:0".parse()?).context("cannot serve the test web")?;
     let mut options = options(&server)?;
-    // The archive lives by the clock of its web.
+    // The archive uses the clock of its test web.
     options.fetch.clock = RecordClock::set_to(web.config().clock.now());
 
     heading(&format!(
@@ -139,7 +139,7 @@ fn heading(text: &str) -> anyhow::Result<()> {
     output::text(&format!("\n{text}\n{}\n", "=".repeat(text.chars().count())))
 }
 
-/// Makes an empty folder, in place of an earlier demo but never of anything else.
+/// Creates an empty folder, replacing an earlier demo but never anything else.
 fn prepare(path: &Path) -> anyhow::Result<()> {
     if path.exists() {
         let is_empty = fs::read_dir(path)?.next().is_none();
@@ -157,7 +157,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
     Ok(Options {
         name: "demo",
         workers: 64,
-        // The test web is this process's own, so it need not be spared.
+        // The test web is part of this process, so it needs no politeness.
         politeness: Politeness::at_once(8, 64),
         fetch: fetch::Settings {
             user_agent: concat!("archive/", env!("CARGO_PKG_VERSION"), " (demo)").to_owned(),
@@ -225,7 +225,7 @@ fn print_sites(store: &Store, web: &Web) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-/// The most important page of which the refresh found another version.
+/// The most important page of which the refresh found a new version.
 fn changed_page(store: &Store) -> anyhow::Result<Option<String>> {
     let credits = Credits::open(store.state())?;
     let mut best: Option<(f64, archive_storage::UrlId)> = None;

@@ -1,4 +1,4 @@
-//! `archive diff`: what differs between two versions of a page.
+//! `archive diff`: shows the differences between two versions of a page.
 
 use std::process::ExitCode;
 
@@ -99,12 +99,12 @@ fn captured(capture: &Capture) -> DateTime<Utc> {
     DateTime::from_timestamp_micros(capture.time).unwrap_or_default()
 }
 
-/// Prints a comparison for people.
+/// Prints a comparison as text.
 pub(crate) fn print(comparison: &Comparison, paint: Paint) -> anyhow::Result<()> {
     lines(comparison, paint.is_on, Language::English).iter().try_for_each(|line| paint.line(line))
 }
 
-/// Colours, or none.
+/// Colours of the output, or none.
 #[derive(Clone, Copy)]
 pub(crate) struct Paint {
     is_on: bool,

@@ -1,8 +1,8 @@
-//! What is fetched but not archived: the crawler's own inputs, through reqwest.
+//! Fetches input of the crawler that is not archived, through reqwest.
 
 use anyhow::{Context, bail};
 
-/// A list longer than this is not a list of seeds.
+/// Maximum size of a list of seeds.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
 /// Fetches a text over HTTP.
@@ -12,7 +12,7 @@ pub(crate) fn text(url: &str) -> anyhow::Result<String> {
 }
 
 async fn fetch(url: &str) -> anyhow::Result<String> {
-    // reqwest is built without its own provider; the crawler's is set for the process, once.
+    // reqwest is built without a crypto provider of its own; use the crawler's for the whole process.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client =
         reqwest::Client::builder().user_agent(concat!("archive/", env!("CARGO_PKG_VERSION"))).build()?;

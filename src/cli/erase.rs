@@ -1,4 +1,4 @@
-//! `archive erase`: captures that go for good.
+//! `archive erase`: erases captures permanently.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -22,10 +22,10 @@ use super::open::SegmentArgs;
 use super::options::ArchiveArgs;
 use super::{UsageError, find_url, open, output, progress, url_of};
 
-/// A longer list of URLs is refused.
+/// Maximum size of a list of URLs.
 const LIST_BYTES_MAX: u64 = 256 << 20;
 
-/// Exports that are named to people; --json names all.
+/// Maximum number of exports listed as text; --json lists all.
 const EXPORTS_SHOWN: usize = 20;
 
 /// Erase every capture of some pages, for good.
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The reason, which only a trial need not have.
+/// The reason, which is optional only for a dry run.
 fn reason(args: &Args) -> anyhow::Result<String> {
     let reason = args.reason.as_deref().unwrap_or_default().trim();
     let problem = if reason.is_empty() && !args.dry_run {
@@ -185,7 +185,7 @@ fn plan(args: &Args, reason: String) -> anyhow::Result<ErasePlan> {
     Ok(ErasePlan::of(&store, pages, Order { reason, keep_copies, forget_url })?)
 }
 
-/// What the lines of a list name; a line that names nothing spoils all of it.
+/// Parses the lines of a list; a line that cannot be parsed invalidates the whole list.
 fn listed<T: Ord>(file: &Path, named: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<BTreeSet<T>> {
     let shown = file.display();
     let bytes = files::read(file, LIST_BYTES_MAX).with_context(|| format!("cannot read {shown}"))?;
@@ -202,7 +202,7 @@ fn listed<T: Ord>(file: &Path, named: impl Fn(&str) -> anyhow::Result<T>) -> any
     Ok(pages)
 }
 
-/// Orders an erase, or the end of one, in all partitions.
+/// Orders an erasure, or the lifting of one, in all partitions.
 fn order(args: &Args, cluster: &str) -> anyhow::Result<()> {
     let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
     let order = || Ok::<_, anyhow::Error>(Order { reason: reason(args)?, keep_copies, forget_url });
@@ -235,7 +235,7 @@ fn order(args: &Args, cluster: &str) -> anyhow::Result<()> {
     orders::publish(cluster, &share::orders::Order::Erase(erasure), args.json)
 }
 
-/// Asks, unless that was not wanted.
+/// Asks for confirmation, unless --yes was given.
 fn confirm(args: &Args, what: &str) -> anyhow::Result<()> {
     if args.yes {
         return Ok(());

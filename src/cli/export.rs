@@ -1,4 +1,4 @@
-//! `archive export`: the archive, or the result of a query, for other tools.
+//! `archive export`: writes the archive, or the result of a query, for other tools.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -91,7 +91,7 @@ enum FormatName {
 }
 
 impl FormatName {
-    /// The format of one file; nothing for a graph, which is several.
+    /// The format of a single file; `None` for a graph, which consists of several.
     fn format(self) -> Option<Format> {
         match self {
             Self::Warc => Some(Format::Warc),
@@ -177,7 +177,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(asked.map_or(answering.exit_code(), |asked| answering.exit_code_of(&asked)))
 }
 
-/// What is exported of each archive.
+/// What to export from each archive.
 fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<Part<'a>>> {
     let archives = answering.archives();
     if let [_, _, ..] = archives.as_slice() {
@@ -196,7 +196,7 @@ fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<Part<'
     chosen.collect()
 }
 
-/// The same where some archives are on other machines, and, for a graph, their links.
+/// As [`parts`] where some archives are on other machines; for a graph, also their links.
 fn parts_of<'a>(args: &Args, asked: &'a mut Asked<'_>) -> anyhow::Result<(Vec<Part<'a>>, Vec<Outline>)> {
     let chosen = asked.choose(args.query.as_deref(), Utc::now())?;
     let is_graph = args.format == FormatName::Graph;

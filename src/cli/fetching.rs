@@ -15,10 +15,10 @@ use rustls::pki_types::pem::PemObject as _;
 use super::options::{ClockArgs, VersionsArgs, duration, memory};
 use super::{UsageError, logging};
 
-/// The pause of an address is this much shorter than a host's: it may serve many hosts.
+/// The delay of an address is shorter than a host's by this factor: it may serve many hosts.
 const ADDRESS_DELAY_DIVISOR: u32 = 4;
 
-/// Connections to one host when there is no delay.
+/// Maximum number of connections to one host when there is no delay.
 const PER_HOST_WITHOUT_DELAY: u32 = 32;
 
 /// How to fetch.
@@ -99,12 +99,12 @@ pub(crate) struct FetchArgs {
 }
 
 impl FetchArgs {
-    /// Begins the log, if there is to be one.
+    /// Starts the log, if requested.
     pub(crate) fn start_log(&self, archives: &[PathBuf]) -> anyhow::Result<()> {
         self.log.as_deref().map_or(Ok(()), |log| logging::start(log, archives))
     }
 
-    /// What was typed, checked and turned into what it means.
+    /// Validates the options and converts them to settings.
     pub(crate) fn options(&self) -> anyhow::Result<crawl::Options> {
         let at_once = self.delay.is_zero();
         let per_host = self.per_host.unwrap_or(if at_once { PER_HOST_WITHOUT_DELAY } else { 1 });
@@ -168,7 +168,7 @@ impl FetchArgs {
         })
     }
 
-    /// How memory is divided when segments are repacked beside.
+    /// Divides the memory if segments are repacked at the same time.
     fn memory_and_repack(&self) -> Result<(Memory, Option<repack::Options>), UsageError> {
         if !self.repack_while_idle {
             return Ok((self.memory, None));
@@ -181,7 +181,7 @@ impl FetchArgs {
     }
 }
 
-/// The certificates of a PEM file.
+/// Reads the certificates of a PEM file.
 fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, UsageError> {
     let certificates = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -195,7 +195,7 @@ fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, UsageError> 
     }
 }
 
-/// The product token of a user agent, which robots.txt addresses (RFC 9309 section 2.2.1).
+/// Returns the product token of a user agent, which robots.txt refers to (RFC 9309 section 2.2.1).
 fn robots_name(user_agent: &str) -> String {
     let compatible = user_agent.split_once("(compatible;").map(|(_, rest)| rest.trim_start());
     let product = compatible.unwrap_or(user_agent);

@@ -1,4 +1,4 @@
-//! `archive freshness`: how fresh the copies are.
+//! `archive freshness`: reports how fresh the copies are.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::{UsageError, output};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-/// How long a missed change may be young enough, in days: an hour, a day, a week, a month.
+/// Default grace periods for missed changes, in days: none, an hour, a day, a week, a month.
 const BETAS_USUAL: [f64; 5] = [0.0, 1.0 / 24.0, 1.0, 7.0, 30.0];
 
 /// Show how fresh the copies are: how many are up to date, and for how long the others have been out of date.
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says so if there are no copies.
+/// Reports it if there are no copies.
 pub(crate) fn say_if_none(copies: &[PageModel], words: &[String]) {
     if copies.is_empty() {
         let which = if words.is_empty() { "no page" } else { "no page that matches the query" };
@@ -145,7 +145,7 @@ fn print(report: &Report) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-/// Days in the unit that suits them.
+/// Formats days in a suitable unit.
 fn span(days: f64) -> String {
     if days > 0.0 && days < 1.0 { format!("{:.0} h", days * 24.0) } else { format!("{days:.0} d") }
 }

@@ -1,4 +1,4 @@
-//! `archive get`: what the archive has of a URL.
+//! `archive get`: prints the archived content of a URL.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, Utc};
 use super::options::{ArchiveArgs, ReaderArgs};
 use super::{UsageError, output};
 
-/// Bytes a payload may decode to.
+/// Maximum size of a decoded payload in bytes.
 const DECODED_BYTES_MAX: usize = 1 << 30;
 
 /// Print what the archive has of a URL: the newest version, or the one nearest to a time.
@@ -77,12 +77,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a time; without a zone it is local time.
+/// Parses a time; without a time zone it is local time.
 pub(crate) fn read_time(text: &str) -> anyhow::Result<DateTime<Utc>> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Ok(time.with_timezone(&Utc));
     }
-    // The form of CDX lines and of Memento URLs is in UTC.
+    // The format of CDX lines and Memento URLs is in UTC.
     if let Ok(time) = NaiveDateTime::parse_from_str(text, "%Y%m%d%H%M%S") {
         return Ok(time.and_utc());
     }

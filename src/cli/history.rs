@@ -1,4 +1,4 @@
-//! `archive history`: every capture of a URL.
+//! `archive history`: lists every capture of a URL.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -34,14 +34,14 @@ struct Row {
     time: String,
     status: u16,
     kind: CaptureKind,
-    /// What differs from the version before: its content, or only bytes.
+    /// What changed since the previous version: its content, or only bytes.
     changed: Option<&'static str>,
     content_type: String,
     bytes: u32,
     digest: String,
     segment: u32,
     offset: u64,
-    /// Why nothing came back.
+    /// Why the fetch failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     /// When and why it was erased.

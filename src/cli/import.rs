@@ -1,4 +1,4 @@
-//! `archive import`: captures from WARC files and WACZ packages that any tool wrote.
+//! `archive import`: imports captures from WARC files and WACZ packages written by any tool.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, VersionsArgs, memory};
 use super::{EXIT_STOPPED, interrupt, open, output, progress, repack, sentence};
 
-/// Notes that people see; all of them are in the JSON.
+/// Maximum number of notes printed as text; JSON contains all of them.
 const NOTES_MAX: u64 = 20;
 
 /// Import captures from other tools' files: WARC 1.0 and 1.1 (gzip, zstd or plain) and WACZ.
@@ -124,11 +124,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Repacks what the import wrote, or everything if asked to; whether it came to its end.
+/// Repacks the imported segments, or everything if requested; returns whether it was completed.
 fn repacked(args: &Args, before: &HashSet<SegmentId>, stop: &Control) -> anyhow::Result<bool> {
     let is_meant = |segment: &SegmentInfo| args.repack || !before.contains(&segment.id);
     match repack::after(&args.archive.path, args.segments, args.memory, stop, &is_meant) {
-        // The import is whole, and nobody asked for more.
+        // The import is complete, and the user did not ask for repacking.
         Err(error) if !args.repack && remote::is_full(&*error) => {
             output::note(format_args!("not repacked, there is no room for it: {}", sentence(&error)));
             Ok(true)
@@ -163,7 +163,7 @@ fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::R
     output::line(&sum(status, complete))
 }
 
-/// What was imported and what was not, without what there was none of.
+/// Summarizes what was imported and what was not, omitting zero counts.
 fn sum(status: &Status, complete: bool) -> String {
     let mut text = format!(
         "{} imported from {} ({}, {})",
@@ -191,19 +191,19 @@ fn sum(status: &Status, complete: bool) -> String {
     text
 }
 
-/// What was left out, by types.
+/// Lists skipped records by type.
 fn left_out(status: &Status) -> String {
     let types: Vec<String> =
         status.left_out.types().map(|(name, count)| format!("{} {name}", HumanCount(count))).collect();
     if types.is_empty() { String::new() } else { format!("; records left out: {}", types.join(", ")) }
 }
 
-/// What is shown while an import runs.
+/// The display of a running import.
 struct Display {
     bar: ProgressBar,
     json: bool,
     notes: u64,
-    /// Why nothing could be printed.
+    /// The error that prevented printing.
     failure: Option<anyhow::Error>,
 }
 

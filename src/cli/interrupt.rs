@@ -1,5 +1,5 @@
-//! Ctrl-C, SIGTERM and SIGHUP (a terminal that closes): the first asks for a clean stop, another one later ends the program
-//! at once. SIGUSR1 pauses, SIGUSR2 resumes.
+//! Signals. The first Ctrl-C, SIGTERM or SIGHUP (the terminal closes) requests a clean stop; a later one ends the
+//! program at once. SIGUSR1 pauses, SIGUSR2 resumes.
 
 use std::fs;
 use std::process;
@@ -13,16 +13,16 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::output;
 
-/// Exit code after a second signal, as shells have it for SIGINT.
+/// Exit code after a second signal, the one that shells use for SIGINT.
 const EXIT_KILLED: i32 = 130;
 
-/// Terminals and process managers often send a signal twice, or two of them: within this time they are one request.
+/// Terminals and process managers often send two signals in a row: within this time they count as one request.
 const DOUBLED_WITHIN: Duration = Duration::from_secs(1);
 
-/// How soon one that waits notices a signal.
+/// Interval at which a waiting command checks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Listens for signals and passes them on to the returned control.
+/// Listens for signals and forwards them to the returned control.
 pub(crate) fn install() -> anyhow::Result<Arc<Control>> {
     let control = Arc::new(Control::default());
     let signalled = Arc::clone(&control);
@@ -37,7 +37,8 @@ pub(crate) fn install() -> anyhow::Result<Arc<Control>> {
     Ok(control)
 }
 
-/// Lets the first signal end the program at once, after running `last`. For programs that wait for a person before they begin.
+/// Makes the first signal end the program at once after calling `last`. For programs that wait for user input before
+/// they start.
 pub(crate) fn end_with(last: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let signals = runtime.block_on(async {
@@ -56,7 +57,7 @@ pub(crate) fn end_with(last: impl FnOnce() + Send + 'static) -> std::io::Result<
     Ok(())
 }
 
-/// Waits; whether nothing has asked to stop meanwhile.
+/// Waits for `time`; returns `false` as soon as a stop is requested.
 pub(crate) fn wait(control: &Control, time: Duration) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < time && !control.is_stopped() {
@@ -87,7 +88,7 @@ async fn listen(control: &Control) {
     }
 }
 
-/// SIGHUP, unless the program was started with it ignored, as by nohup.
+/// Listens for SIGHUP, unless the program was started with it ignored, as by nohup.
 fn hangup() -> std::io::Result<Option<Signal>> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

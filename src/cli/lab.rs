@@ -1,4 +1,4 @@
-//! `archive lab`: the experiments, a separate program.
+//! `archive lab`: runs the experiments, which are a separate program.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
-/// The program, which lies beside this one.
+/// Name of the program, in the same folder as this one.
 const PROGRAM: &str = "archive-lab";
 
 /// Repeat the papers' experiments: `archive lab --help` lists them.
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     args: Vec<OsString>,
 }
 
-/// Becomes the other program; returns only if that fails.
+/// Replaces this process by the other program; returns only on failure.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let own = std::env::current_exe().context("cannot find the folder of this program")?;
     let program = own.with_file_name(PROGRAM);

@@ -13,10 +13,10 @@ use super::open;
 /// The environment variable that filters the log.
 const FILTER: &str = "ARCHIVE_LOG";
 
-/// What is logged without a filter: captures, checkpoints, pauses, and whatever deserves a look.
+/// The default filter: captures, checkpoints, pauses, and everything that needs attention.
 const FILTER_DEFAULT: &str = "warn,archive=info,capture=info";
 
-/// Begins to log into a file, after what is in it.
+/// Starts appending the log to a file.
 pub(crate) fn start(path: &Path, archives: &[PathBuf]) -> anyhow::Result<()> {
     archives.iter().try_for_each(|archive| open::check_output(archive, path))?;
     let file = OpenOptions::new()

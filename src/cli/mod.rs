@@ -1,7 +1,7 @@
-//! The command line: one file a subcommand, no logic.
+//! The command line: one file per subcommand, no logic.
 //!
-//! Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 failed,
-//! 2 wrong usage (also a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped before the end.
+//! Results go to standard output, progress and messages to standard error. Exit codes: 0 success, 1 failure, 2 wrong
+//! usage (including a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped early.
 
 mod access;
 mod account;
@@ -133,15 +133,15 @@ enum Command {
     },
 }
 
-/// What to do when a disk is full.
+/// Advice when a disk is full.
 const DISK_FULL: &str = "; make room and give the same command again; nothing that was stored is lost";
 
-/// A mistake in what was typed: exit code 2.
+/// A mistake in the command line: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// Reads the command line, runs the command, and turns its outcome into an exit code.
+/// Parses the command line, runs the command, and converts its outcome to an exit code.
 pub(crate) fn main() -> ExitCode {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|command| command == "search") {
@@ -162,7 +162,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Prints help that was asked for, or what is wrong with a command line, and ends.
+/// Prints the requested help or the error in a command line, and exits.
 fn refuse(error: &clap::Error) -> ! {
     let Some(cause) = error.source().filter(|cause| cause.is::<ParseIntError>()) else { error.exit() };
     let text = error.render().to_string().replace(&cause.to_string(), "write a whole number");
@@ -215,7 +215,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// An error and its causes in one line. A cause that an error already names is not repeated.
+/// An error and its causes in one line. A cause that an error's message already ends with is not repeated.
 fn sentence(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -254,8 +254,8 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// Why a fetch gave nothing, or when and why its capture was erased, in the words that were stored with it; nothing for a
-/// capture that is there.
+/// Returns why a fetch failed, and when and why a capture was erased, in the words stored with the capture; nothing for
+/// a capture that has content.
 fn failure(store: &Store, capture: &Capture) -> anyhow::Result<(Option<String>, Option<String>)> {
     if capture.kind != CaptureKind::Failed {
         return Ok((None, None));
@@ -264,7 +264,7 @@ fn failure(store: &Store, capture: &Capture) -> anyhow::Result<(Option<String>, 
     Ok((facts.error, facts.erased.map(|erased| erased.sentence())))
 }
 
-/// The same, of a URL of which something may be shown.
+/// As [`find_url`], but fails if the access rules hide all captures of the URL.
 fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlId> {
     let (id, state) = (find_url(store, text)?, store.state());
     if let Some(newest) = state.history(id)?.next().transpose()?
@@ -282,7 +282,7 @@ fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlI
     Ok(id)
 }
 
-/// The canonical form of a URL that a person typed; a forgotten one is named by its digest.
+/// The canonical form of a URL given by the user; a forgotten URL is given by its digest.
 fn url_of(text: &str) -> anyhow::Result<String> {
     if text.starts_with(FORGOTTEN) {
         return Ok(text.to_owned());
@@ -297,9 +297,9 @@ fn url_of(text: &str) -> anyhow::Result<String> {
     Ok(canonical(&url))
 }
 
-/// The id of a URL that a person typed.
+/// Finds the id of a URL given by the user.
 fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
-    // A page whose URL is forgotten is named by its digest.
+    // A page whose URL was forgotten is identified by its digest.
     if text.starts_with(FORGOTTEN)
         && let Some(found) = store.state().find(text)?
     {

@@ -1,4 +1,4 @@
-//! `archive node`: crawls whatever partitions of a cluster have no node.
+//! `archive node`: crawls the partitions of a cluster that have no node.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -58,11 +58,13 @@ pub(crate) struct Args {
     crawl: Vec<String>,
 }
 
-/// How often the cluster and the crawls are checked, and how soon after a crawl was begun.
+/// Interval at which the cluster and the crawls are checked, and the delay before the check that follows the start of a
+/// crawl.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// How long a partition is left alone after a crawl that failed, and after one that ended well, to let others have it first.
+/// Time for which a partition is left alone after its crawl failed, and after it ended successfully, so that other
+/// machines can take it first.
 const REST: Duration = Duration::from_secs(5);
 const REST_AT_EASE: Duration = Duration::from_secs(60);
 
@@ -72,7 +74,7 @@ struct Machine<'a> {
     vacancies: Vacancies,
     slots: SlotsOfMachine,
     crawls: BTreeMap<u16, Child>,
-    /// Partitions that are left alone until then.
+    /// Partitions to be left alone until some time.
     resting: BTreeMap<u16, Instant>,
 }
 
@@ -118,9 +120,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 enum Step {
-    /// Nothing is left to do on any machine.
+    /// No machine has anything left to do.
     Over,
-    /// The crawl of a partition was begun.
+    /// The crawl of a partition was started.
     Begun,
     Nothing,
 }
@@ -144,7 +146,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Begins the crawl of a partition, if one is vacant.
+    /// Starts the crawl of a partition, if one is vacant.
     fn step(&mut self, control: &Control) -> anyhow::Result<Step> {
         let now = Instant::now();
         let view = match self.vacancies.look(now) {
@@ -159,11 +161,11 @@ impl Machine<'_> {
         }
         let mut vacant: Vec<Vacancy> = view.vacant;
         if self.crawls.len() >= usize::from(self.args.partitions_max) {
-            // No other machine may be able to continue an archive that is here, and all would wait for it.
+            // An archive on this machine may not be available to any other, and all partitions would wait for it.
             vacant.retain(|one| one.epoch > 0 && self.folder(one.number).exists());
         }
         vacant.retain(|one| one.heir.as_ref().is_none_or(|heir| *heir == self.name));
-        // Machines that begin together try different partitions first.
+        // Machines that start together should try different partitions first.
         fastrand::shuffle(&mut vacant);
         vacant.sort_by_key(|one| one.heir.is_none());
         for vacancy in vacant {
@@ -176,7 +178,7 @@ impl Machine<'_> {
         Ok(Step::Nothing)
     }
 
-    /// Begins the crawl of a partition if it can continue here; returns whether it was begun.
+    /// Starts the crawl of a partition if it can continue here; returns whether it was started.
     fn take(&mut self, vacancy: &Vacancy, control: &Control) -> bool {
         match self.make_ready(vacancy, control).and_then(|is_ready| {
             if is_ready {
@@ -204,17 +206,18 @@ impl Machine<'_> {
         self.args.copies.as_ref().map(|url| format!("{}/{number}", url.trim_end_matches('/')))
     }
 
-    /// Makes sure that the archive to continue is here; returns whether it is.
+    /// Ensures that the archive to be continued is here; returns whether it is.
     fn make_ready(&self, vacancy: &Vacancy, control: &Control) -> anyhow::Result<bool> {
         let folder = self.folder(vacancy.number);
         let known = match Store::read_only(&folder) {
             Ok(store) => Some(Credits::epoch(store.state())?),
-            // A crawl that lost a partition to another machine while it began leaves a folder with no archive in it.
+            // A crawl that lost its partition to another machine while starting leaves a folder without an archive.
             Err(error) if error.is_missing() => folder.exists().then_some(0),
             Err(error) => return Err(error.into()),
         };
         match known {
-            // It was this machine's, and no node has taken it since: the lock of its folder shows whether it still is.
+            // The partition was this machine's, and no node has taken it since; the lock of its folder shows whether it
+            // is still in use.
             Some(known) if known == vacancy.epoch => return Ok(true),
             _ if !vacancy.is_sure => return Ok(false),
             Some(known) if known >= vacancy.published => return Ok(true),
@@ -249,12 +252,12 @@ impl Machine<'_> {
         if let Some(node) = &self.args.node {
             command.args(["--node", node]);
         }
-        // Ctrl-C must reach this process alone, which lets the crawls leave their partitions to others.
+        // Ctrl-C must reach only this process, which lets the crawls hand over their partitions.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command
     }
 
-    /// Asks all crawls to leave their partitions; returns whether all were asked.
+    /// Asks all crawls to leave their partitions; returns whether all could be asked.
     fn leave(&self) -> bool {
         self.crawls.keys().all(|number| match self.vacancies.ask_to_end(*number) {
             Ok(()) => true,

@@ -1,4 +1,5 @@
-//! What a run does first with the notices that `archive serve --pings` took: it fetches their keys, and announces what is proven.
+//! Handles the notices received by `archive serve --pings` at the start of a run: fetches their keys, and announces the
+//! proven ones.
 
 use std::time::Duration;
 
@@ -10,14 +11,15 @@ use archive_storage::Store;
 
 use super::output;
 
-/// Key files are fetched within this time, and within this part of that of the run; what is slower waits for the next run.
+/// Maximum time for fetching key files, in absolute terms and as a fraction of the run; slower ones wait for the next
+/// run.
 const KEYS_TIME: (Duration, u32) = (Duration::from_secs(60), 10);
 
-/// The same where addresses are announced to other nodes first, and maybe asked in turns.
+/// As `KEYS_TIME` in a cluster, where addresses are first announced to other nodes and may have to take turns.
 const KEYS_TIME_IN_CLUSTER: (Duration, u32) = (Duration::from_secs(300), 2);
 
-/// Looks at the notices that wait, with `keys_max` requests at most; the key files that were asked for, and the pages that are
-/// now fetched first.
+/// Processes the waiting notices with at most `keys_max` requests. Returns the number of key files requested, and the
+/// pages that are now fetched first.
 pub(crate) fn settle(
     store: &mut Store,
     options: &Options,

@@ -1,4 +1,4 @@
-//! Opening an archive to change it, and reporting what had to be repaired.
+//! Opens an archive for writing, and reports what had to be repaired.
 
 use std::path::Path;
 
@@ -58,12 +58,12 @@ enum GuardName {
     Copy,
 }
 
-/// How segments are written: what every `warcinfo` record says, and what was asked for of new ones.
+/// The options for writing segments: the fields of every `warcinfo` record, and the requested format of new segments.
 pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> SegmentOptions {
     let mut info = vec![("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned())];
     let mut options =
         SegmentOptions { codec: asked.codec(), guard: asked.guard(), ..SegmentOptions::default() };
-    // A command that fetches nothing has no crawl settings to record, and can wait for dictionaries.
+    // A command that fetches nothing has no crawl settings to record, and can wait for dictionaries to be built.
     options.builds_beside = fetch.is_some();
     if let Some(fetch) = fetch {
         info.push(("robots".to_owned(), "obey (RFC 9309)".to_owned()));
@@ -74,7 +74,7 @@ pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> Se
     SegmentOptions { info, ..options }
 }
 
-/// Opens the archive in `path`, creates it if it is missing, and reports what a crash left undone.
+/// Opens the archive in `path`, creates it if it does not exist, and reports what was recovered after a crash.
 pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> anyhow::Result<Store> {
     segment::check_repaired(path)?;
     finish_erase(path)?;
@@ -102,7 +102,7 @@ pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Setting
     Ok(opened.store)
 }
 
-/// Finishes an erase that was interrupted, before anything else is written.
+/// Finishes an interrupted erase before anything else is written.
 pub(crate) fn finish_erase(path: &Path) -> anyhow::Result<()> {
     if let Some(intent) = erase::interrupted(path)? {
         let captures = output::count(intent.count() as u64, "capture");
@@ -112,12 +112,12 @@ pub(crate) fn finish_erase(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses an output that is a link in the archive's folder: in an archive that came from a stranger it may lead anywhere.
+/// Rejects an output that is a link in the archive's folder: in an archive of unknown origin it may lead anywhere.
 pub(crate) fn check_output(archive: &Path, output: &Path) -> anyhow::Result<()> {
     refuse_link_in(archive, output).with_context(|| output.display().to_string())
 }
 
-/// Says that there is no archive, before one is made by mistake.
+/// Fails if there is no archive, before one is created by mistake.
 pub(crate) fn check_exists(path: &Path) -> anyhow::Result<()> {
     if path.join("segments").is_dir() {
         return Ok(());

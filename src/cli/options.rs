@@ -22,7 +22,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use super::{EXIT_STOPPED, UsageError, find_shown, output};
 
-/// A path where a folder is or may be made.
+/// Parses a path of a folder that exists or may be created.
 pub(crate) fn folder() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| {
         let is_folder = !path.exists() || path.is_dir();
@@ -68,17 +68,17 @@ pub(crate) struct TimeArgs {
 }
 
 impl TimeArgs {
-    /// From now on.
+    /// The limits, starting now.
     pub(crate) fn limits(&self) -> query::Limits {
         let limits = query::Limits::USUAL;
         self.time_limit.map_or(limits, |time| limits.within(time))
     }
 }
 
-/// The archives that answer.
+/// The opened archives that answer a query.
 pub(crate) struct Answering {
     stores: Vec<(Store, Access)>,
-    /// Nodes, with how many folders come before each.
+    /// Nodes, each with the number of folders that precede it.
     nodes: Vec<(usize, String)>,
     is_whole: bool,
 }
@@ -89,7 +89,7 @@ impl ArchivesArgs {
         &self.paths
     }
 
-    /// The folders, where no node can be asked.
+    /// The folders; fails if there is a node, for commands that cannot query nodes.
     pub(crate) fn folders(&self) -> Result<&[PathBuf], UsageError> {
         match self.paths.iter().filter_map(|path| path.to_str()).find(|name| Node::is_meant(name)) {
             Some(node) => Err(not_asked(node)),
@@ -97,13 +97,13 @@ impl ArchivesArgs {
         }
     }
 
-    /// Whether one of them is on another machine.
+    /// Whether some of the archives are on other machines.
     pub(crate) fn has_nodes(&self) -> bool {
         self.paths.iter().any(|path| path.to_str().is_some_and(Node::is_meant))
     }
 
-    /// Opens them, where some may be on other machines. Of several, those that cannot be opened are named, and so are missing partitions
-    /// of their clusters.
+    /// Opens the archives, some of which may be on other machines. If there are several, those that cannot be opened
+    /// are reported, and so are missing partitions of their clusters.
     pub(crate) fn open_beside_nodes(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
         let open = |path: &PathBuf| anyhow::Ok((Store::read_only(path)?, reader.access(path)?));
         let node = |path: &PathBuf| path.to_str().filter(|name| Node::is_meant(name)).map(str::to_owned);
@@ -148,7 +148,7 @@ fn not_asked(node: &str) -> UsageError {
     ))
 }
 
-/// Whether all partitions of the clusters are there that have some of these; names those that are not.
+/// Whether all partitions of the clusters are present to which these belong; reports the missing ones.
 fn are_all<'a>(partitions: impl Iterator<Item = &'a Partition>) -> bool {
     let others = Partition::others(partitions);
     for (count, missing) in &others {
@@ -158,7 +158,7 @@ fn are_all<'a>(partitions: impl Iterator<Item = &'a Partition>) -> bool {
 }
 
 impl Answering {
-    /// Where some are on other machines: all of them, as they are asked together.
+    /// All archives for a combined query, if some of them are on other machines.
     pub(crate) fn asked(&self, args: &NodesArgs, limits: query::Limits) -> anyhow::Result<Option<Asked<'_>>> {
         if self.nodes.is_empty() {
             return Ok(None);
@@ -176,7 +176,7 @@ impl Answering {
         Ok(Some(Asked::new(sources, http)?.within(limits)))
     }
 
-    /// The exit code of an answer of archives of which some are on other machines, whose missing ones are named.
+    /// The exit code for an answer that includes other machines; reports missing ones.
     pub(crate) fn exit_code_of(&self, asked: &Asked<'_>) -> ExitCode {
         let known = asked.known();
         for missing in known.missing() {
@@ -190,7 +190,7 @@ impl Answering {
         self.stores.iter().map(|(store, access)| (store, access.clone())).collect()
     }
 
-    /// By archive, the pages that a question finds which was asked of all of them as one.
+    /// The pages that match a question asked of all archives as one, by archive.
     pub(crate) fn found(&self, question: &Question<'_>) -> Result<Vec<HashSet<UrlId>>, query::Error> {
         let mut found = vec![HashSet::new(); self.stores.len()];
         for page in question.pages()? {
@@ -204,7 +204,7 @@ impl Answering {
         &self.stores[archive]
     }
 
-    /// The exit code of an answer.
+    /// The exit code for an answer.
     pub(crate) fn exit_code(&self) -> ExitCode {
         if self.is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) }
     }
@@ -222,12 +222,12 @@ pub(crate) struct PagesArgs {
     reader: ReaderArgs,
 }
 
-/// Such pages, and where they are.
+/// The selected pages, and their archive.
 pub(crate) struct Meant {
     pub(crate) store: Store,
     pub(crate) access: Access,
     pub(crate) pages: Vec<UrlId>,
-    /// Whether they were given by their URLs.
+    /// Whether the pages were given by URL.
     pub(crate) are_named: bool,
 }
 
@@ -257,7 +257,7 @@ pub(crate) struct ReaderArgs {
 }
 
 impl ReaderArgs {
-    /// What the reader may see of the archive in `path`.
+    /// The captures of the archive in `path` that the reader may see.
     pub(crate) fn access(&self, path: &Path) -> anyhow::Result<Access> {
         if let Some(intent) = erase::interrupted(path)? {
             let captures = output::count(intent.count() as u64, "capture");
@@ -278,7 +278,7 @@ pub(crate) struct VersionsArgs {
 }
 
 impl VersionsArgs {
-    /// Notes the choice with an archive, whose owner the caller is.
+    /// Stores the choice with an archive, which the caller must own.
     pub(crate) fn apply(&self, archive: &Path) -> Result<(), search::Error> {
         self.index_versions.map_or(Ok(()), |keep| search::keep_versions(archive, keep))
     }
@@ -302,18 +302,18 @@ pub(crate) struct ClockArgs {
 }
 
 impl ClockArgs {
-    /// The clock, set if it is to be.
+    /// The clock, set if requested.
     pub(crate) fn clock(&self) -> Clock {
         self.clock.map_or_else(Clock::default, Clock::set_to)
     }
 }
 
-/// For clap: a span of time.
+/// For clap: parses a duration.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     read_duration(text)
 }
 
-/// Reads an amount of memory for a query.
+/// Parses the amount of memory for a query.
 pub(crate) fn query_memory(text: &str) -> Result<usize, String> {
     let bytes = parse_bytes(text)?;
     if bytes < MEMORY_MIN {
@@ -323,7 +323,7 @@ pub(crate) fn query_memory(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Reads an amount of memory (200MB, 4GiB).
+/// Parses an amount of memory (200MB, 4GiB).
 pub(crate) fn memory(text: &str) -> Result<Memory, String> {
     let bytes = parse_bytes(text)?;
     if bytes < Memory::BYTES_MIN {

@@ -1,8 +1,8 @@
-//! What results and messages look like: JSON lines for scripts, tables and sentences for people.
+//! Formats results and messages: JSON lines for scripts, tables and sentences for people.
 //!
-//! Whatever people read goes through here. Titles, URLs, records and names of files may be a stranger's: characters that
-//! would steer a terminal are written as escapes, such as `\u{1b}`. Data stays what it is: JSON has escapes of its own,
-//! and bytes change only on their way to a terminal.
+//! All text for people passes through here. Titles, URLs, records and file names may be untrusted: characters that
+//! would control a terminal are written as escapes such as `\u{1b}`. Data is not altered: JSON has its own escapes, and
+//! bytes change only on their way to a terminal.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,13 +17,13 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::progress;
 
-/// Columns of a table that are no wider keep their width, in characters.
+/// Columns of a table up to this width keep their width, in characters.
 const NARROW: usize = 20;
 
-/// The least that a table's wide columns are worth to keep the others as they are.
+/// Minimum width left for each wide column; with less, narrow columns shrink as well.
 const WIDE_MIN: usize = 8;
 
-/// Space on both sides of a column.
+/// Padding around the content of a column, in characters.
 const PADDING: usize = 2;
 
 /// Prints `value` as one line of JSON.
@@ -34,7 +34,7 @@ pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
     write(&line)
 }
 
-/// JSON without characters that steer terminals. JSON itself only escapes those below U+0020.
+/// Formats JSON without characters that control terminals. JSON itself only escapes those below U+0020.
 struct Harmless;
 
 impl Formatter for Harmless {
@@ -42,7 +42,7 @@ impl Formatter for Harmless {
         for part in text.split_inclusive(steers) {
             let plain = part.trim_end_matches(steers);
             writer.write_all(plain.as_bytes())?;
-            // None of them is above U+FFFF.
+            // None of these characters is above U+FFFF.
             part.chars()
                 .skip(plain.chars().count())
                 .try_for_each(|c| write!(writer, "\\u{:04x}", c as u32))?;
@@ -56,13 +56,13 @@ pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     write(format!("{}\n", visible(text)).as_bytes())
 }
 
-/// Whether standard output is a terminal and nobody has turned colours off (<https://no-color.org>).
+/// Whether standard output is a terminal and colours are not turned off (<https://no-color.org>).
 pub(crate) fn has_colours() -> bool {
     let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stdout().is_terminal() && !is_off
 }
 
-/// Prints one line of pieces, each with the number of its colour (ECMA-48, SGR) if it has one.
+/// Prints one line of pieces, each with an optional colour number (ECMA-48, SGR).
 pub(crate) fn coloured_line(pieces: &[(Option<u8>, &str)]) -> anyhow::Result<()> {
     let mut line = String::new();
     for (colour, text) in pieces {
@@ -75,7 +75,7 @@ pub(crate) fn coloured_line(pieces: &[(Option<u8>, &str)]) -> anyhow::Result<()>
     write(line.as_bytes())
 }
 
-/// Prints text as it is, except on a terminal.
+/// Prints text unchanged, except on a terminal.
 pub(crate) fn text(text: &str) -> anyhow::Result<()> {
     if !io::stdout().is_terminal() {
         return write(text.as_bytes());
@@ -83,36 +83,36 @@ pub(crate) fn text(text: &str) -> anyhow::Result<()> {
     write(visible_lines(text).as_bytes())
 }
 
-/// Prints the content of a page as it is. A terminal gets no binary content, and text as [`text`] shows it.
+/// Prints the content of a page unchanged. A terminal gets no binary content, and text in the form of [`text`].
 pub(crate) fn content(bytes: &[u8]) -> anyhow::Result<()> {
     if !io::stdout().is_terminal() {
         return write(bytes);
     }
-    // The sign by which curl knows binary content too.
+    // curl detects binary content by the same test.
     if bytes.contains(&0) {
         bail!("this is binary content, which can disturb a terminal; write it to a file with > FILE");
     }
     text(&String::from_utf8_lossy(bytes))
 }
 
-/// Prints bytes as they are.
+/// Prints bytes unchanged.
 pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
     let write = || io::stdout().lock().write_all(bytes);
     Ok(if io::stdout().is_terminal() { progress::aside(write) } else { write() }?)
 }
 
-/// Says something on standard error. A closed standard error is no failure.
+/// Prints a message on standard error. A closed standard error is not a failure.
 pub(crate) fn note(message: fmt::Arguments<'_>) {
     let message = format!("archive: {}\n", visible_lines(&message.to_string()));
     let _ = progress::aside(|| io::stderr().lock().write_all(message.as_bytes()));
 }
 
-/// So many of something: `1 page`, `1,234 pages`.
+/// Formats a count with its noun: `1 page`, `1,234 pages`.
 pub(crate) fn count(number: u64, one: &str) -> String {
     format!("{} {one}{}", HumanCount(number), if number == 1 { "" } else { "s" })
 }
 
-/// Text as a terminal may show it, in one line.
+/// Escapes text for a terminal, in one line.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -128,7 +128,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same for text of several lines.
+/// As [`visible`], for text of several lines.
 fn visible_lines(text: &str) -> String {
     let lines = text.split_inclusive('\n').map(|line| match line.strip_suffix('\n') {
         Some(line) => format!("{}\n", visible(line.strip_suffix('\r').unwrap_or(line))),
@@ -137,15 +137,15 @@ fn visible_lines(text: &str) -> String {
     lines.collect()
 }
 
-/// Whether a character steers a terminal (C0, DEL, C1), or the direction of the text after it.
+/// Whether a character controls a terminal (C0, DEL, C1) or the direction of the text after it.
 fn steers(c: char) -> bool {
     c.is_control() && c != '\t'
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A table that fits the terminal, or is as wide as it has to be elsewhere.
+/// A table that fits the width of the terminal, or is as wide as necessary elsewhere.
 pub(crate) struct Table {
-    /// The first one has the headings.
+    /// The rows; the first one contains the headings.
     rows: Vec<Vec<String>>,
     alignments: Vec<(usize, CellAlignment)>,
 }
@@ -157,19 +157,19 @@ pub(crate) fn table(headings: &[&str]) -> Table {
     table
 }
 
-/// Aligns columns, which count from 0.
+/// Aligns columns, counted from 0.
 pub(crate) fn align(table: &mut Table, columns: &[usize], alignment: CellAlignment) {
     table.alignments.extend(columns.iter().map(|column| (*column, alignment)));
 }
 
 impl Table {
-    /// Adds a row, with a cell for each column.
+    /// Adds a row, with one cell per column.
     pub(crate) fn add_row(&mut self, cells: impl IntoIterator<Item: Into<String>>) {
         self.rows.push(cells.into_iter().map(|cell| visible(&cell.into()).into_owned()).collect());
     }
 
-    /// The widths of columns in so much room: narrow ones keep theirs if that leaves something for the others, and these
-    /// share the rest.
+    /// Computes the widths of the columns for `room` characters. Narrow columns keep their width if that leaves enough
+    /// for the others, which share the rest.
     fn widths(&self, room: usize) -> Vec<usize> {
         let columns = self.rows.first().map_or(0, Vec::len);
         let natural: Vec<usize> = (0..columns)
@@ -229,7 +229,7 @@ pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
     write(table.render(columns.filter(|columns| *columns > 0)).as_bytes())
 }
 
-/// A word that is cut in the middle if it is too wide: of a URL both ends say most.
+/// Shortens a word that is too wide in the middle: the two ends of a URL say most.
 fn shortened(word: &str, width: usize) -> Cow<'_, str> {
     if word.width() <= width {
         return Cow::Borrowed(word);
@@ -247,7 +247,7 @@ fn shortened(word: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{head}…{}", tail.iter().rev().collect::<String>()))
 }
 
-/// Whether `error` only says that the reader of our output went away, which is no failure.
+/// Whether `error` only means that the reader of our output went away, which is no failure.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
@@ -257,7 +257,7 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// What people have to know of copies after an erase.
+/// A warning for the user about copies after an erase.
 pub(crate) fn copies_hold(url: &str) -> String {
     format!(
         "copies in {url} still hold it; `archive copy --to {url} --keep 1` makes a new one and removes them"

@@ -1,4 +1,4 @@
-//! `archive plan`: what a budget will buy.
+//! `archive plan`: predicts what a budget buys.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::{UsageError, output};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-/// Budgets of the curve, as parts of the one asked about.
+/// Budgets of the curve, relative to the given one.
 const CURVE: [f64; 8] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 
 /// Predict what a refresh budget buys: how many copies will be fresh with it, and with more or less.
@@ -74,14 +74,14 @@ pub(crate) struct Args {
 struct Row {
     #[serde(flatten)]
     forecast: Forecast,
-    /// Whether it is the budget that was asked about.
+    /// Whether this is the given budget.
     asked: bool,
-    /// The freshness that it reaches, if it is the least budget that does.
+    /// The target freshness, if this is the lowest budget that reaches it.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<f64>,
 }
 
-/// For clap: a share.
+/// For clap: parses a share.
 fn share(text: &str) -> Result<f64, String> {
     let (number, factor) = match text.strip_suffix('%') {
         Some(number) => (number.trim(), 0.01),
@@ -154,10 +154,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// The copies of folders, as many as a plan is computed with.
+/// The copies in folders, sampled down to the number used for a plan.
 fn copies(args: &Args, answering: &Answering, now: DateTime<Utc>) -> anyhow::Result<Copies> {
     let archives = answering.archives();
-    // A page of two archives would be planned twice.
+    // A page that is in two archives would be planned twice.
     query::answering(&archives)?;
     let found = match args.query.as_slice() {
         [] => None,
@@ -175,7 +175,7 @@ fn copies(args: &Args, answering: &Answering, now: DateTime<Utc>) -> anyhow::Res
     Ok(Copies { rules, count, sampled: all.into_iter().step_by(Sample::step(count)).collect() })
 }
 
-/// How runs will choose: as the last refresh did, or as was asked for.
+/// How runs will rank pages: as in the last refresh, or as requested.
 fn ranking(args: &Args, kept: &RefreshRules) -> anyhow::Result<Ranking> {
     let policy = args.policy.as_ref().unwrap_or(&kept.policy);
     let Some(by) = policy.rule() else {
@@ -185,7 +185,7 @@ fn ranking(args: &Args, kept: &RefreshRules) -> anyhow::Result<Ranking> {
     Ok(Ranking { by, shortest: kept.shortest_days() })
 }
 
-/// The budgets of the curve: around the one asked about, and no more than there are pages.
+/// The budgets of the curve: around the given one, and no more than there are pages.
 fn budgets(asked: u64, pages: usize) -> Vec<u64> {
     let mut budgets: Vec<u64> = CURVE.iter().map(|part| (asked as f64 * part).round() as u64).collect();
     budgets.retain(|budget| *budget <= asked || *budget < pages as u64);

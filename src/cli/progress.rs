@@ -1,4 +1,4 @@
-//! What a long command shows: a live display on a terminal, a plain line now and then elsewhere.
+//! The progress of a long command: a live display on a terminal, otherwise a plain line once in a while.
 
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
@@ -12,29 +12,29 @@ use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDraw
 
 use super::output::{count, note, visible};
 
-/// Between two plain lines.
+/// Interval between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// What a run that was not ended before has done.
+/// Result of a run that nothing stopped early.
 pub(crate) const ALL_FETCHED: &str = "nothing left to fetch";
 
-/// Over which the current rate is measured.
+/// Time span over which the current rate is measured.
 const RATE_SPAN: Duration = Duration::from_secs(5);
 
-/// What is done sooner shows no bar.
+/// Time after which a bar appears; quicker work shows none.
 const APPEARS_AFTER: Duration = Duration::from_secs(2);
 
-/// The interval between redraws.
+/// Interval between redraws.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The bar that is shown, or will be. There is one at a time.
+/// The bar that is shown or will be shown. There is one at a time.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// A bar on standard error that appears if what it is for takes long, in the place of the one before; with a total of 0 it only
-/// says that something is done. Without a terminal there is none.
+/// A bar on standard error that replaces the previous one, and appears only if the work takes long. With a total of 0
+/// it only shows activity. Without a terminal there is none.
 pub(crate) fn bar(total: u64, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
-    // Templates are fixed text, so a mistake in one would show at the first run.
+    // Templates are constants, so a mistake in one would show in the first run.
     bar.set_style(ProgressStyle::with_template(template).expect("the template is well-formed"));
     replace(Some(bar.clone()));
     if stderr().is_terminal() {
@@ -50,17 +50,17 @@ pub(crate) fn bar(total: u64, template: &str) -> ProgressBar {
     bar
 }
 
-/// How many of how many, with a word on what they are.
+/// A bar for a number of items, with a word for them.
 pub(crate) fn counting(total: u64, what: &'static str) -> ProgressBar {
     bar(total, "{bar:30} {human_pos}/{human_len} {msg}  {elapsed}").with_message(what)
 }
 
-/// For a command that cannot say how far it has come.
+/// Shows activity for a command that cannot report its progress.
 pub(crate) fn working() {
     bar(0, "{spinner} working for {elapsed}");
 }
 
-/// Takes the bar away.
+/// Removes the bar.
 pub(crate) fn end() {
     replace(None);
 }
@@ -72,7 +72,7 @@ fn replace(bar: Option<ProgressBar>) {
     }
 }
 
-/// Writes something while the bar is out of the way.
+/// Writes something while the bar is hidden.
 pub(crate) fn aside<T>(write: impl FnOnce() -> T) -> T {
     let bar = BAR.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match bar {
@@ -85,7 +85,7 @@ pub(crate) fn aside<T>(write: impl FnOnce() -> T) -> T {
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     last_line: Instant,
-    /// (time, captures) a while ago, for the current rate.
+    /// Time and number of captures a while ago, for the current rate.
     before: (Instant, u64),
     rate: f64,
 }
@@ -141,7 +141,7 @@ impl Progress {
         }
     }
 
-    /// Sums the run up; `complete` says what it means that it was not ended before.
+    /// Prints a summary of the run; `complete` describes the end of a run that nothing stopped early.
     pub(crate) fn finish(self, ended: End, complete: &str, status: &Status, archive: &Path) {
         end();
         note(format_args!(
@@ -154,7 +154,7 @@ impl Progress {
     }
 }
 
-/// Why a run ended; `complete` says what it means that it was not ended before.
+/// Describes why a run ended; `complete` describes the end of a run that nothing stopped early.
 pub(crate) fn reason(ended: End, complete: &str) -> &str {
     match ended {
         End::Complete => complete,
@@ -168,7 +168,7 @@ pub(crate) fn reason(ended: End, complete: &str) -> &str {
     }
 }
 
-/// What a run stored and left, without what there was none of.
+/// Summarizes what a run stored and left, omitting zero counts.
 pub(crate) fn sum(status: &Status) -> String {
     let mut parts = Vec::new();
     if status.acknowledged == 0 {
@@ -195,7 +195,7 @@ pub(crate) fn sum(status: &Status) -> String {
     parts.join(", ")
 }
 
-/// What a focused crawl has found.
+/// Describes what a focused crawl has found.
 pub(crate) fn harvest(topic: &TopicStatus) -> String {
     let recall = topic.recall.map_or_else(String::new, |recall| {
         format!(

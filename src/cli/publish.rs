@@ -1,4 +1,4 @@
-//! `archive publish`: take what a site master announces.
+//! `archive publish`: accepts announcements of changed pages.
 
 use std::fs;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, ClockArgs};
 use super::{UsageError, open, output};
 
-/// URLs out of scope that are named.
+/// Maximum number of out-of-scope URLs listed.
 const NAMED_MAX: usize = 10;
 
 /// Announce pages that changed or are new: the next refresh or crawl fetches them first.
@@ -116,7 +116,7 @@ fn read(args: &Args) -> anyhow::Result<Vec<Announcement>> {
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more than may be, so that too much is seen.
+    // Read one byte more than the limit to detect an excess.
     let limit = BYTES_MAX as u64 + 1;
     if path == Path::new("-") {
         io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
@@ -126,7 +126,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is wrong with an announcement is a usage error.
+/// Converts mistakes in an announcement to usage errors.
 fn usage(error: PublishError) -> anyhow::Error {
     match error {
         PublishError::Credit(error) => error.into(),

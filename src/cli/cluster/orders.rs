@@ -1,4 +1,5 @@
-//! Decisions and erasures that are ordered for all partitions of a cluster, and carried out by each for its sites.
+//! Decisions and erasures that are ordered for all partitions of a cluster; each partition carries them out for its own
+//! sites.
 
 use std::path::Path;
 
@@ -13,13 +14,13 @@ use serde::Serialize;
 use super::super::open::SegmentArgs;
 use super::super::{UsageError, open, output};
 
-/// Partitions that are named.
+/// Maximum number of partitions named in a message.
 const NAMED_MAX: usize = 10;
 
-/// Orders of each list that are shown, the newest.
+/// Maximum number of orders shown of each list; the newest are shown.
 const SHOWN_MAX: u64 = 20;
 
-/// Conflicts that are named.
+/// Maximum number of conflicts named in a message.
 pub(crate) const CONFLICTS_NAMED_MAX: usize = 20;
 
 /// Where an order is given, in the place of an archive.
@@ -38,7 +39,7 @@ struct Published<'a> {
     partitions: &'a [u16],
 }
 
-/// Publishes an order, and says where it goes.
+/// Publishes an order, and prints which partitions it is for.
 pub(crate) fn publish(url: &str, order: &Order, json: bool) -> anyhow::Result<()> {
     let mut published = Publications::look(url)?;
     let number = order.publish(&mut published).map_err(|error| match error {
@@ -67,8 +68,8 @@ fn named(mut partitions: Vec<String>) -> String {
     format!("{what} {}{more}", partitions.join(", "))
 }
 
-/// Opens an archive to change it, once it has carried out the orders of its cluster, if it is to work in one; `wanted` is its partition
-/// if it may not have it yet.
+/// Opens an archive for writing. If it is to work in a cluster, it first carries out the cluster's orders; `wanted` is
+/// its partition if it may not have one yet.
 pub(crate) fn own(
     path: &Path,
     segments: SegmentArgs,
@@ -82,7 +83,7 @@ pub(crate) fn own(
     if !orders::are_waiting(&published, path)? {
         return Ok(store);
     }
-    // A new archive is none to readers yet.
+    // Readers do not see a new archive before its first checkpoint.
     store.checkpoint_waiting()?;
     drop(store);
     let mut failed = None;
@@ -90,21 +91,21 @@ pub(crate) fn own(
         Heard::Done(text) | Heard::LeftOut(text) => output::note(format_args!("{text}")),
         Heard::Failed(text) => failed = Some(text),
     })?;
-    // What must go would be fetched again, or what was decided be ignored.
+    // Otherwise erased pages would be fetched again, or decisions ignored.
     failed.map_or_else(|| open::own(path, segments, Some(fetch)), |why| anyhow::bail!("{why}"))
 }
 
-/// What people are to know of orders.
+/// Messages about orders for the user.
 pub(super) enum Heard {
-    /// One was carried out.
+    /// An order was carried out.
     Done(String),
-    /// Something of it was left out, or all of it.
+    /// An order was skipped in part or entirely.
     LeftOut(String),
-    /// It could not be carried out, and is tried again.
+    /// An order could not be carried out, and will be retried.
     Failed(String),
 }
 
-/// Lets an archive carry out the orders that it has not.
+/// Carries out the orders that an archive has not carried out yet.
 pub(super) fn carry_out(
     published: &mut Publications,
     archive: &Path,
@@ -143,7 +144,7 @@ pub(super) fn carry_out(
     })
 }
 
-/// Says how far the partitions are with a list, if there is one.
+/// Prints how far the partitions have got with a list, if it has any orders.
 pub(super) fn show_progress(progress: &Progress) -> anyhow::Result<()> {
     let Progress { list, orders, carried_out_by, waiting, set_aside, .. } = progress;
     if *orders == 0 {
@@ -169,7 +170,7 @@ pub(super) fn show_progress(progress: &Progress) -> anyhow::Result<()> {
     })
 }
 
-/// Lists the orders, the newest of each list, or all of them as data.
+/// Lists the newest orders of each list, or all of them as JSON.
 pub(super) fn show(published: &Publications, json: bool) -> anyhow::Result<()> {
     for progress in Progress::look(published)? {
         if json {

@@ -1,4 +1,4 @@
-//! `archive cluster share`: access rules, topics and watches that hold on all nodes.
+//! `archive cluster share`: access rules, topics and watches that apply to all nodes.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ fn publish(args: &ShareArgs) -> anyhow::Result<()> {
     let checked = args.set.iter().map(|path| share::checked(path)).collect::<Result<Vec<_>, _>>();
     let checked = checked.map_err(|error| {
         let problem = match error {
-            // What it says besides is of an archive that has the file.
+            // The rest of the error's message applies to an archive that contains the file.
             ShareError::Access(AccessError::Mistake { path, line, column, problem }) => {
                 format!("{}, line {line}, column {column}: {problem}", path.display())
             }
@@ -133,7 +133,7 @@ fn is_list(file: &str) -> bool {
     List::EACH.iter().any(|list| list.name() == file)
 }
 
-/// Once, or again and again; what stays the same is said once.
+/// Takes over what is published, once or repeatedly; unchanged problems are reported only once.
 fn take_over(args: &ShareArgs, control: &Control) -> anyhow::Result<ExitCode> {
     for archive in &args.archives {
         open::check_exists(archive)?;
@@ -153,7 +153,8 @@ fn take_over(args: &ShareArgs, control: &Control) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Gives all archives the newest versions; returns why they do not have some of them, and says it unless it was said `before`.
+/// Brings all archives up to date. Returns the reasons why some files were refused, and prints those that are not in
+/// `before`.
 fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BTreeSet<String>> {
     let mut published = Publications::look(&args.cluster)?;
     let (mut refused, mut printed) = (BTreeSet::new(), Ok(()));

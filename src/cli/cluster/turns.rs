@@ -1,4 +1,4 @@
-//! Commands that fetch from pages of a partition, and take turns with the other nodes of its cluster.
+//! Commands that fetch pages of a partition, and take turns with the other nodes of its cluster.
 
 use std::path::Path;
 
@@ -24,12 +24,12 @@ pub(crate) struct TurnsArgs {
 }
 
 impl TurnsArgs {
-    /// Opens an archive to fetch its pages again, once it has carried out the orders of its cluster.
+    /// Opens an archive for fetching its pages again, after carrying out the orders of its cluster.
     pub(crate) fn own(&self, path: &Path, options: &Options) -> anyhow::Result<Store> {
         orders::own(path, SegmentArgs::default(), &options.fetch, self.cluster.as_deref(), None)
     }
 
-    /// The place of an archive in its cluster, if it is to take turns with the other nodes.
+    /// Returns the archive's membership in its cluster if it is to take turns with the other nodes.
     pub(crate) fn place(&self, store: &mut Store) -> anyhow::Result<Option<Member>> {
         let (path, partition) = (store.path().to_owned(), Credits::partition_of(store.state())?);
         match (&self.cluster, partition) {
@@ -44,7 +44,7 @@ impl TurnsArgs {
                     UsageError(format!("{path} is no partition of a cluster; leave --cluster out")).into()
                 );
             }
-            // The crawls may be over, and the object store gone: that must not keep the archive from being refreshed.
+            // The crawls may be finished and the object store gone: that must not prevent refreshes of the archive.
             (None, Some(own)) if own.count > 1 => output::note(format_args!(
                 "{} is partition {own} of a cluster, whose other nodes may ask the same addresses at the same time; to take turns with them, give --cluster URL",
                 path.display()

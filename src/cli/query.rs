@@ -1,4 +1,4 @@
-//! `archive query`: finds and counts what matches a query.
+//! `archive query`: finds and counts whatever matches a query.
 
 use std::io::{self, Read};
 use std::process::ExitCode;
@@ -17,16 +17,16 @@ use serde::ser::{SerializeMap, Serializer};
 use super::options::{ArchivesArgs, NodesArgs, ReaderArgs, TimeArgs, query_memory};
 use super::{UsageError, output};
 
-/// Bytes of most records as CSV.
+/// Initial buffer size for CSV: enough for most records.
 const CSV_BYTES: usize = 1 << 10;
 
-/// Rows of a table if the query has no limit.
+/// Number of rows in a table if the query has no limit.
 const TABLE_ROWS_USUAL: usize = 100;
 
-/// What a table shows for a page or site of which nothing was captured.
+/// Text in a table for a page or site that was never captured.
 pub(crate) const ONLY_LINKED: &str = "only linked to";
 
-/// Examples and the shape of a query; the fields come after them in `archive help query`.
+/// Examples and the structure of a query; `archive help query` also lists the fields.
 const HELP: &str = "Examples:
   archive query 'site importance > 10'
   archive query 'page importance > 2 and type = xml order by importance desc limit 20'
@@ -57,10 +57,10 @@ Without an order, what was captured comes first, then what is only linked to; gr
 the largest number come first. `count pages …` is short for `page … select count`,
 `sum(size) captures …` for `capture … select sum(size)`.";
 
-/// Columns of the terminal that help is written for.
+/// Width of the help text in columns.
 const HELP_COLUMNS: usize = 92;
 
-/// [`HELP`], then every field and function.
+/// [`HELP`], followed by every field and function.
 fn long_help() -> String {
     let mut help = HELP.to_owned();
     let mut paragraph = |title: &str, rows: &mut dyn Iterator<Item = (String, String)>| {
@@ -163,7 +163,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(answering.exit_code())
 }
 
-/// Prints the rows of the answer for programs, as they are known.
+/// Prints the rows of the answer for programs as soon as they are known.
 fn print_each(question: &Question<'_>, csv: bool) -> anyhow::Result<()> {
     let printer = Printer::new(csv, question.plan.headings())?;
     let mut failed = None;
@@ -178,7 +178,7 @@ fn print_each(question: &Question<'_>, csv: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Answers a question, and prints how.
+/// Answers a query, and prints how it was answered.
 fn explain(question: &Question<'_>, json: bool) -> anyhow::Result<()> {
     let began = Instant::now();
     question.each(&mut |_| Ok(()))?;
@@ -268,7 +268,7 @@ fn read_input() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Prints rows for programs as they come, as JSON or as CSV.
+/// Prints rows for programs as they arrive, as JSON or CSV.
 struct Printer<'a> {
     headings: &'a [Heading],
     csv: bool,
@@ -297,7 +297,7 @@ fn write_csv(record: impl Iterator<Item = String>) -> anyhow::Result<()> {
     output::text(&String::from_utf8_lossy(&bytes))
 }
 
-/// A row as an object with the columns in their order.
+/// A row as an object whose members have the order of the columns.
 struct Object<'a> {
     headings: &'a [Heading],
     row: &'a [Value],

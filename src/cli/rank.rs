@@ -1,4 +1,4 @@
-//! `archive rank`: importance off line, over a whole link graph.
+//! `archive rank`: computes importance offline, over a complete link graph.
 
 mod sliced;
 mod source;
@@ -21,7 +21,7 @@ use self::source::Source;
 use super::options::{Answering, ArchivesArgs, NodesArgs, ReaderArgs};
 use super::{UsageError, open, output};
 
-/// Pages whose names are looked up together, at least: some may be hidden.
+/// Minimum number of pages whose names are looked up together, because some may be hidden.
 const NAMES_AT_ONCE: usize = 1000;
 
 /// Rank the pages or sites of one or several archives, or the pages of a graph
@@ -190,7 +190,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(source.exit_code())
 }
 
-/// What was ranked, and how.
+/// The ranked graph, its values, and timings.
 struct Found<'a> {
     source: Source<'a>,
     columns: Vec<Column>,
@@ -256,7 +256,7 @@ fn print_best(column: &Column, args: &Args, source: &Source<'_>) -> anyhow::Resu
     let (mut best, at_once) = (Vec::new(), args.top.max(NAMES_AT_ONCE));
     for (group, pages) in pages.chunks(at_once).enumerate() {
         for (place, (&page, name)) in pages.iter().zip(source.names(pages)?).enumerate() {
-            // A place is that among all pages, also of those that access rules hide.
+            // A page's rank counts all pages, including those that access rules hide.
             let rank = group * at_once + place + 1;
             let importance = if mean > 0.0 { values[page] / mean } else { 0.0 };
             let value = values[page];
@@ -304,7 +304,7 @@ fn write_values(path: &Path, columns: &[(&str, Vec<f64>)]) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Reads weights: a number or name a line, perhaps with a weight.
+/// Reads weights: one number or name per line, optionally with a weight.
 fn read_chosen(path: &Path, pages: usize, find: impl Fn(&str) -> Option<usize>) -> anyhow::Result<Vec<f64>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let mut weights = vec![0.0; pages];

@@ -1,4 +1,4 @@
-//! `archive rebuild`: everything derived, rebuilt from the segments.
+//! `archive rebuild`: rebuilds all derived data from the segments.
 
 use std::process::ExitCode;
 

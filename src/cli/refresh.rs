@@ -1,4 +1,4 @@
-//! `archive refresh`: fetch again, up to a budget, what matters most and has probably changed.
+//! `archive refresh`: fetches again, within a budget, the pages that matter most and have probably changed.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -31,11 +31,12 @@ use super::{EXIT_STOPPED, UsageError, deliveries, interrupt, notices, open, outp
 
 mod choice;
 
-/// The part of the time that is kept for the end (the last checkpoint, reports), as a divisor, and at most.
+/// The part of the time reserved for the end (last checkpoint, reports), as a divisor and as a maximum.
 const TIME_FOR_END: u32 = 10;
 const TIME_FOR_END_MAX: Duration = Duration::from_secs(20);
 
-/// So long hubs are asked at most, and within this part of the time, where other nodes of a cluster may ask the same addresses.
+/// Maximum time for requests to hubs, in absolute terms and as a fraction of the run, if other nodes of a cluster may
+/// send requests to the same addresses.
 const HUBS_TIME_IN_CLUSTER: (Duration, u32) = (Duration::from_secs(300), 2);
 
 /// Fetch again the pages that matter most and have probably changed, up to a budget.
@@ -87,13 +88,13 @@ pub(crate) struct Args {
 
 #[derive(Default, Serialize)]
 struct Summary {
-    /// Of one of several archives: which.
+    /// The archive, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     archive: Option<PathBuf>,
-    /// Of one of several archives: its share.
+    /// The archive's share of the budget, if there are several.
     budget: u64,
     captures: u64,
-    /// Captures with the content of another one.
+    /// Captures with the same content as another one.
     identical: u64,
     errors: u64,
     refused: u64,
@@ -101,22 +102,22 @@ struct Summary {
     seconds: f64,
     end: &'static str,
     reports: usize,
-    /// The same of each of several archives.
+    /// A summary of each archive, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     archives: Vec<Self>,
 }
 
-/// An archive that is refreshed, alone or with others.
+/// An archive being refreshed, alone or with others.
 struct Member {
     store: Store,
-    /// What its watches wait for.
+    /// The pages that its watches wait for.
     awaited: Vec<Awaited>,
-    /// Pages that were proven to have changed.
+    /// Pages that are proven to have changed.
     noticed: Tallies,
     choice: Choice,
-    /// Whether it keeps other rules than before.
+    /// Whether its stored rules change.
     is_changed: bool,
-    /// Its place in its cluster, if it takes turns with other nodes.
+    /// Its membership in a cluster, if it takes turns with other nodes.
     place: Option<cluster::Member>,
 }
 
@@ -130,7 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let rules = args.rules.over_kept(&stores)?;
     let answering = answering(&stores)?;
     let mut budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
-    // As of what is announced, no more than half of the budget.
+    // As for announced pages, at most half of the budget.
     let mut keys_left = budget.div_ceil(2);
     let mut watched = Vec::new();
     for store in &mut stores {
@@ -165,7 +166,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let run = Run { args, begun: now, stop: &stop, are_several: members.len() > 1, is_idle: idle.is_some() };
     let (mut total, mut sums, mut last) = (Sum::default(), Vec::new(), None);
     for (place, (member, pages)) in members.into_iter().zip(pages).enumerate() {
-        // What takes less than its part of the time leaves the rest to the others.
+        // An archive that needs less than its part of the time leaves the rest to the others.
         let part = match shares[place] {
             0 => 1.0,
             share => share as f64 / shares[place..].iter().sum::<usize>() as f64,
@@ -196,7 +197,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if total.end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
 }
 
-/// Opens all archives, whose owner this is until the end.
+/// Opens all archives, which this process owns until the end.
 fn open_all(args: &Args, folders: &[PathBuf], options: &Options) -> anyhow::Result<Vec<Store>> {
     let mut opened = HashSet::new();
     for folder in folders {
@@ -218,11 +219,11 @@ fn answering(stores: &[Store]) -> anyhow::Result<Vec<Vec<usize>>> {
     if let [_] = stores {
         return Ok(vec![Vec::new()]);
     }
-    // A page of two archives would be fetched twice.
+    // A page that is in two archives would be fetched twice.
     Ok(query::answering(&stores.iter().map(|store| (store, Access::unlimited())).collect::<Vec<_>>())?)
 }
 
-/// What is fetched of each archive for the budget, and if that is nothing, why.
+/// Returns the pages to fetch of each archive within the budget, and if there are none, the reason.
 fn divide(
     args: &Args,
     members: &[Member],
@@ -246,7 +247,7 @@ fn divide(
     Ok((pages, idle))
 }
 
-/// What the archives of a run have in common.
+/// Settings shared by the archives of a run.
 struct Run<'a> {
     args: &'a Args,
     begun: DateTime<Utc>,
@@ -255,7 +256,7 @@ struct Run<'a> {
     is_idle: bool,
 }
 
-/// What was done.
+/// The results of a run.
 struct Sum {
     end: End,
     status: Status,
@@ -296,7 +297,8 @@ impl Sum {
 }
 
 impl Run<'_> {
-    /// Fetches what was chosen of an archive and makes its reports; where another one was stopped, it is only closed.
+    /// Fetches the chosen pages of an archive and makes its reports; if the run was stopped earlier, only closes the
+    /// archive.
     fn refresh(
         &self,
         member: Member,
@@ -314,12 +316,12 @@ impl Run<'_> {
             (options.time, hubs.time) = (options.time.map(|all| all.saturating_sub(time)), Some(time));
         }
         let path = store.path().to_owned();
-        // A run that was killed left the index as it was: the next one catches up, even with nothing to fetch.
+        // A run that was killed leaves the index behind: the next one catches up, even if there is nothing to fetch.
         let is_unsealed = |index: &&str| search::is_unsealed(&path.join(index));
         let is_behind = || [search::FOLDER, search::VERSIONS_FOLDER].iter().any(is_unsealed);
         if is_stopped || (pages.is_empty() && awaited.is_empty() && !is_behind()) {
             let has_run = !is_stopped && subscribe(args, &mut store, hubs, begun, stop)?;
-            // Where nothing was changed there is nothing to make durable.
+            // Without changes there is nothing to make durable.
             if is_changed || has_run || store.state().dirty_bytes() > 0 {
                 recorder::close(store)?;
             }
@@ -334,7 +336,7 @@ impl Run<'_> {
             })?;
         let mut reports = 0;
         if end != End::Stopped {
-            // A partition that another node is to have is not taken back.
+            // A partition that is being handed over to another node must not be taken back.
             if end != End::Drained {
                 subscribe(args, &mut store, hubs, begun, stop)?;
             }
@@ -352,7 +354,7 @@ impl Run<'_> {
     }
 }
 
-/// The URL at which hubs reach the server; paths are appended to it.
+/// Parses the URL at which hubs reach the server; paths are appended to it.
 fn callback(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let url = url.filter(|url| url.query().is_none() && url.fragment().is_none());
@@ -360,8 +362,8 @@ fn callback(text: &str) -> Result<String, String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Subscribes to the hubs that pages of watches name which this run has fetched, and to those whose lease ends; returns whether that was a
-/// run in the archive's cluster.
+/// Subscribes to the hubs named by the watches' pages that this run has fetched, and renews subscriptions whose lease
+/// is about to end. Returns whether this included a run in the archive's cluster.
 fn subscribe(
     args: &Args,
     store: &mut Store,
@@ -407,12 +409,12 @@ fn subscribe(
     Ok(takes_turns)
 }
 
-/// What is left of the time for fetching.
+/// The time left for fetching.
 pub(crate) fn left(time: Duration, started: Instant) -> Duration {
     time.saturating_sub((time / TIME_FOR_END).min(TIME_FOR_END_MAX)).saturating_sub(started.elapsed())
 }
 
-/// Why a refresh has nothing to fetch, and when it will have something.
+/// Describes why a refresh has nothing to fetch, and when it will.
 fn idle(args: &Args, sources: &[Source<'_>], now: DateTime<Utc>) -> anyhow::Result<String> {
     if args.budget == 0 {
         return Ok("nothing is fetched: --budget is 0".to_owned());

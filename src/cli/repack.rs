@@ -1,4 +1,4 @@
-//! `archive repack`: closed segments rewritten in fewer bytes.
+//! `archive repack`: rewrites closed segments in fewer bytes.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use super::open::SegmentArgs;
 use super::options::ArchiveArgs;
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output, progress};
 
-/// The least memory that it can do with, in bytes.
+/// Minimum memory in bytes.
 const MEMORY_MIN: usize = Memory::REPACKING_MIN;
 
 /// Rewrite closed segments in fewer bytes, now that all their captures are known.
@@ -119,8 +119,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) })
 }
 
-/// Repacks those of an archive's segments that are meant, after something else was done to it, and says so on standard error
-/// if any were worth it; whether it came to its end.
+/// Repacks selected segments of an archive after another operation, and reports it on standard error if any were worth
+/// it; returns whether it was completed.
 pub(crate) fn after(
     path: &Path,
     asked: SegmentArgs,
@@ -138,7 +138,8 @@ pub(crate) fn after(
     Ok(complete)
 }
 
-/// Repacks what is worth it: whether all of it was, segments left as they are, the sums, and the number of batches.
+/// Repacks the segments that are worth it. Returns whether it was completed, the number of segments left as they are,
+/// the totals, and the number of batches.
 fn carry_out(
     mut store: Store,
     segments: &[SegmentInfo],
@@ -158,14 +159,14 @@ fn carry_out(
     failure.map_or(Ok((complete, left, done, batches)), Err)
 }
 
-/// What to do about a damaged segment.
+/// Adds advice to the error for a damaged segment.
 fn advised(error: StoreError) -> anyhow::Error {
     let is_damage = matches!(error, StoreError::Segment(SegmentError::Corrupted { .. }));
     let error = anyhow::Error::from(error);
     if is_damage { error.context("nothing was changed, run `archive repair` first") } else { error }
 }
 
-/// The outcome in words.
+/// Describes the outcome.
 fn words(done: &Done, left: u64, dry_run: bool, complete: bool) -> String {
     let left = match left {
         0 => String::new(),
@@ -187,13 +188,13 @@ fn words(done: &Done, left: u64, dry_run: bool, complete: bool) -> String {
     format!("{segments} of {before} became {new} of {after} ({share:.2} of it), {captures}{left}{stopped}")
 }
 
-/// What is shown while it runs.
+/// The display while it runs.
 struct Display {
     bar: ProgressBar,
     json: bool,
     done: Done,
     batches: u64,
-    /// Why nothing could be printed.
+    /// The error that prevented printing.
     failure: Option<anyhow::Error>,
 }
 

@@ -1,4 +1,4 @@
-//! `archive repair`: make good what can be made good, move aside what is damaged.
+//! `archive repair`: repairs what can be repaired, and moves damaged files aside.
 
 use std::process::ExitCode;
 

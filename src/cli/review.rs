@@ -1,4 +1,4 @@
-//! `archive review`: sites for librarians to rate, what they decide, and what they would.
+//! `archive review`: sites for librarians to rate, their decisions, and suggestions based on them.
 
 mod decide;
 mod next;
@@ -23,13 +23,13 @@ use serde::Serialize;
 use super::options::{ArchiveArgs, ArchivesArgs, NodesArgs, ReaderArgs};
 use super::{UsageError, open, output};
 
-/// What is exported unless said otherwise: every site of which something was captured.
+/// The default selection for an export: every site with a captured page.
 const SELECTION_USUAL: &str = "site pages > 0";
 
-/// Sites exported unless said otherwise: what a person can look at.
+/// Default number of sites exported: what one person can look through.
 const SITES_USUAL: usize = 500;
 
-/// Unknown sites that are named.
+/// Maximum number of unknown sites listed.
 const UNKNOWN_NAMED_MAX: usize = 20;
 
 /// Let librarians decide on sites: export a sheet, import their decisions, suggest what they would choose.
@@ -114,7 +114,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the usual sheet of an archive as a page.
+/// Writes the default sheet of an archive as a page.
 pub(crate) fn write_html(archive: &Path, file: &Path) -> anyhow::Result<()> {
     let store = Store::read_only(archive)?;
     let sheet = sheet(vec![(&store, Access::read(archive)?)], SELECTION_USUAL, SITES_USUAL)?;
@@ -150,7 +150,7 @@ fn called(store: &Store) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The sites of one or several archives, as of one that has everything.
+/// The sites of one or several archives, as if they were one.
 fn sheet(archives: Vec<(&Store, Access)>, selection: &str, limit: usize) -> anyhow::Result<Sheet> {
     let names: Vec<String> = archives.iter().map(|(store, _)| called(store)).collect();
     let mut question = Question::of(archives, selection, Utc::now())?;
@@ -205,7 +205,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<()> {
     summary(&rated)
 }
 
-/// The ratings of a file, if there is no mistake in it.
+/// Reads the ratings in a file; fails if it contains a mistake.
 fn ratings(path: &Path) -> anyhow::Result<Vec<Rating>> {
     let file = path.display();
     let size = fs::metadata(path).with_context(|| format!("cannot read {file}"))?.len();
@@ -232,7 +232,7 @@ fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> anyhow::Result<
     ratings.iter().map(rated).collect()
 }
 
-/// How many sites got which rating, and how important these are on average.
+/// The number of sites per rating, and their mean importance.
 fn summary(rated: &[Rated<'_>]) -> anyhow::Result<()> {
     let mut table = output::table(&["rating", "meaning", "sites", "mean importance"]);
     output::align(&mut table, &[0, 2, 3], CellAlignment::Right);

@@ -1,4 +1,4 @@
-//! `archive said`: since when and until when pages said something.
+//! `archive said`: finds out since when and until when pages said something.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A period in which a page said it, for programs.
+/// A period in which a page contained the words, for programs.
 #[derive(Serialize)]
 struct Row<'a> {
     url: &'a str,
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if looked.left == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) })
 }
 
-/// Reports what was read, and what was not.
+/// Reports what was read and what was not.
 fn note_reading(looked: &Said, is_found: bool) {
     if !is_found {
         output::note(format_args!("nothing was found"));

@@ -1,4 +1,4 @@
-//! `archive search`: finds pages by their words.
+//! `archive search`: finds pages by words.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -60,7 +60,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The arguments of this command with each `-word` written as `−word`, with a minus sign, so that it is not taken for an option.
+/// The arguments of this command with each `-word` written as `−word` with a minus sign, so that it is not parsed as an
+/// option.
 pub(crate) fn with_minus_signs(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     arguments.map(|argument| match argument.to_str().and_then(|text| text.strip_prefix('-')) {
         Some(word) if !word.is_empty() && word != "h" && !word.starts_with('-') => {
@@ -74,14 +75,14 @@ pub(crate) fn with_minus_signs(arguments: impl Iterator<Item = OsString>) -> imp
 #[derive(Serialize)]
 struct Row<'a> {
     url: &'a str,
-    /// URLs of equal pages.
+    /// URLs of pages with the same content.
     also: &'a [String],
     title: &'a str,
     score: f64,
     importance: f64,
     snippet: Option<&'a str>,
     time: Option<String>,
-    /// In a search as of a time: since when the page is something else, or gone.
+    /// For a search as of a time: when the page changed or disappeared.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<String>,
     all_words: bool,
@@ -198,7 +199,7 @@ fn print(hit: &Hit) -> anyhow::Result<()> {
     output::line("")
 }
 
-/// A snippet in one line, its words in bold.
+/// A snippet in one line, with the found words in bold.
 fn marked(snippet: &Snippet, bold: Option<u8>) -> Vec<(Option<u8>, &str)> {
     let (mut pieces, mut end) = (vec![(None, "  ")], 0);
     for found in &snippet.found {

@@ -1,4 +1,4 @@
-//! `archive serve`: the archive in a browser.
+//! `archive serve`: serves the archive to browsers.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -99,7 +99,7 @@ fn field(name: &str) -> Result<HeaderName, String> {
     name.parse().map_err(|_| "a field has a name such as X-Remote-User".to_owned())
 }
 
-/// A prefix of URLs.
+/// Parses a URL prefix.
 fn timegate(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let url = url.ok_or("write it like https://example.org/timegate/, because URLs are appended to it")?;
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folders that are served, and what is asked as one.
+/// The folders to serve, and the archives to query as one.
 fn archives(args: &Args) -> anyhow::Result<(Vec<PathBuf>, Option<Together>)> {
     let credentials = args.credentials.as_deref().map(Credentials::read).transpose()?.unwrap_or_default();
     let (mut folders, mut nodes) = (Vec::new(), Vec::new());
@@ -176,7 +176,7 @@ fn archives(args: &Args) -> anyhow::Result<(Vec<PathBuf>, Option<Together>)> {
     Ok((folders, args.together.then_some(Together { nodes, wait: args.wait })))
 }
 
-/// The sockets that systemd, or another supervisor, has bound and passed on (`LISTEN_FDS`).
+/// The sockets that systemd or another supervisor has bound and passed on (`LISTEN_FDS`).
 fn passed() -> anyhow::Result<Vec<TcpListener>> {
     let mut sockets = ListenFd::from_env();
     let mut listeners = Vec::new();

@@ -1,4 +1,4 @@
-//! `archive stats`: how much there is.
+//! `archive stats`: shows totals of the archive.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ use super::options::ArchiveArgs;
 use super::output;
 use super::query::ONLY_LINKED;
 
-/// Sites that are listed.
+/// Number of sites listed.
 const TOP_SITES: usize = 10;
 
 /// Show how much the archive holds, and its most important sites.
@@ -34,9 +34,9 @@ pub(crate) struct Args {
 struct Stats {
     urls: u64,
     fetched: u64,
-    /// Answers, without those to requests for robots.txt.
+    /// Responses, except to requests for robots.txt.
     captures: u64,
-    /// Requests without an answer, likewise.
+    /// Requests without a response, except for robots.txt.
     failures: u64,
     /// Requests for robots.txt.
     robots: u64,
@@ -50,11 +50,11 @@ struct Stats {
     first: Option<String>,
     last: Option<String>,
     clock: f64,
-    /// Captures that the full-text index does not have yet; none without an index.
+    /// Captures that are not in the full-text index yet; `None` without an index.
     index_behind: Option<u64>,
-    /// Captures of which the index of older versions does not know yet what they replaced; none without such an index.
+    /// Captures that the index of older versions has not processed yet; `None` without such an index.
     versions_behind: Option<u64>,
-    /// Whether queries have prepared columns of this checkpoint, and need not read the tables.
+    /// Whether queries have prepared columns of this checkpoint and need not read the tables.
     is_prepared: bool,
     top_sites: Vec<TopSite>,
 }
@@ -63,7 +63,7 @@ struct Stats {
 struct TopSite {
     site: String,
     importance: f64,
-    /// Pages that were captured; 0 for a site that is only linked to.
+    /// Number of captured pages; 0 for a site that is only linked to.
     pages: u64,
 }
 
@@ -149,7 +149,7 @@ fn index_behind(store: &Store, folder: &str) -> Option<u64> {
     Some(store.state().totals().captures.saturating_sub(index.watermark()))
 }
 
-/// The most important sites of which something was captured, then those that are only linked to.
+/// The most important sites with captures, then those that are only linked to.
 fn top_sites(store: &Store) -> anyhow::Result<Vec<TopSite>> {
     let text = format!("site limit {TOP_SITES}");
     let question = Question::new(store, Access::read(store.path())?, &text, Utc::now())?;

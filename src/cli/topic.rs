@@ -25,21 +25,21 @@ use super::options::{ArchiveArgs, ReaderArgs};
 use super::progress::harvest;
 use super::{UsageError, output};
 
-/// Pages that `--words` takes: the best of the search.
+/// Number of search results that `--words` uses.
 const WORDS_PAGES: usize = 50;
 
-/// Other pages for each page of the topic, within bounds, unless `--against` says which.
+/// Number of other pages for each page of the topic, and its bounds, unless `--against` selects them.
 const OTHERS_EACH: usize = 4;
 const OTHERS_MIN: usize = 200;
 const OTHERS_MAX: usize = 4000;
 
-/// Bytes of a list of URLs.
+/// Maximum size of a list of URLs in bytes.
 const LIST_BYTES_MAX: u64 = 64 << 20;
 
-/// Examples that are shown.
+/// Maximum number of examples shown.
 const EXAMPLES_SHOWN: usize = 5;
 
-/// Wrongly classified pages that are shown, of each kind.
+/// Maximum number of wrongly classified pages shown of each kind.
 const WRONG_SHOWN: usize = 10;
 
 /// Teach the archive topics by examples; `archive crawl --topic NAME` looks for their pages first.
@@ -227,7 +227,7 @@ fn wrong<'a>(
 }
 
 impl Examples {
-    /// Pages of the topic and others, without those whose URLs are `left_out`.
+    /// Reads pages of the topic and others, except those whose URLs are in `left_out`.
     fn read(&self, store: &Store, left_out: &HashSet<&str>) -> anyhow::Result<Lesson> {
         let access = self.reader.access(store.path())?;
         let mut lesson = Lesson::default();
@@ -265,7 +265,7 @@ impl Examples {
         Ok(query::select(store, access.clone(), &query)?)
     }
 
-    /// Where the examples come from, in words.
+    /// Describes the source of the examples.
     fn origin(&self) -> String {
         let from = match (&self.from, &self.where_, &self.taxonomy, &self.words) {
             (Some(file), ..) => format!("the list {}", file.display()),
@@ -280,14 +280,14 @@ impl Examples {
     }
 }
 
-/// The pages of a list of URLs that the archive has and shows.
+/// The pages in a list of URLs that are in the archive and may be shown.
 fn listed(store: &Store, access: &Access, file: &Path) -> anyhow::Result<Vec<UrlId>> {
     let text = text(file)?;
     let lines = text.lines().filter_map(|line| line.split_whitespace().next());
     found(store, access, file, lines.filter(|line| !line.starts_with('#')))
 }
 
-/// The pages of a taxonomy's wanted branches, and those of the others, each once.
+/// The pages in the wanted branches of a taxonomy, and those in the others, each once.
 fn classified(
     store: &Store,
     access: &Access,
@@ -317,7 +317,7 @@ fn text(file: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The pages of these URLs that the archive has and shows.
+/// The pages with these URLs that are in the archive and may be shown.
 fn found<'u>(
     store: &Store,
     access: &Access,

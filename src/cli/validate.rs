@@ -1,4 +1,4 @@
-//! `archive validate`: mistakes of XML documents.
+//! `archive validate`: lists mistakes in XML documents.
 
 use std::process::ExitCode;
 

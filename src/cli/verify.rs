@@ -1,4 +1,4 @@
-//! `archive verify`: prove that the archive holds what it says.
+//! `archive verify`: checks that the archive holds what it claims.
 
 use std::process::ExitCode;
 
@@ -45,7 +45,7 @@ struct Summary {
     open_revisits: u64,
     segments: u64,
     bytes: u64,
-    /// Captures that earlier repairs could not bring back.
+    /// Captures that earlier repairs could not recover.
     lost: u64,
     findings: u64,
 }

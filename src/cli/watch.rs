@@ -1,4 +1,4 @@
-//! `archive watch`: subscriptions to what changes.
+//! `archive watch`: subscriptions to changes.
 
 use std::path::{self, PathBuf};
 use std::process::ExitCode;
@@ -138,7 +138,7 @@ impl From<FormatName> for Format {
     }
 }
 
-/// For clap: a period by its name, or a span of time.
+/// For clap: parses a period by name, or a duration.
 fn period(text: &str) -> Result<Duration, String> {
     const DAY: u64 = 86_400;
     let seconds = match text {
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Mistakes in what was typed have an exit code of their own.
+/// Mistakes in the arguments have their own exit code.
 fn as_usage(error: anyhow::Error) -> anyhow::Error {
     use WatchError::{Name, Period, Query};
     match error.downcast_ref::<WatchError>() {
@@ -209,7 +209,7 @@ struct Row<'a> {
     #[serde(flatten)]
     watch: &'a Watch,
     due: String,
-    /// The end of the newest report.
+    /// End of the newest report.
     reported: Option<String>,
 }
 
@@ -279,7 +279,7 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
     if end != End::Stopped {
         let now = options.fetch.clock.now();
         let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
-        // The report itself is printed later, in the requested form.
+        // The report itself is printed later, in the requested format.
         deliveries.iter().for_each(deliveries::note_withheld);
         let others: Vec<_> = deliveries
             .into_iter()

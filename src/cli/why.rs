@@ -1,4 +1,4 @@
-//! `archive why`: why a URL is in the archive or is not.
+//! `archive why`: explains why a URL is or is not in the archive.
 
 use std::process::ExitCode;
 
@@ -39,10 +39,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Changes a day that are as good as none: one in ten years.
+/// Change rate that counts as none, per day: once in ten years.
 const RARE: f64 = 1.0 / 3652.5;
 
-/// Visits that are shown unless said otherwise.
+/// Default number of visits shown.
 const VISITS: usize = 10;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -119,7 +119,7 @@ fn print(why: &Why) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-/// What the last crawl thinks of a page by its topic; a line or two.
+/// How the last crawl judges a page by its topic; one or two lines.
 fn topic(standing: &FocusReport) -> Vec<String> {
     let FocusReport { name, mode, weight, .. } = standing;
     let how = format!("{name}, {mode} with a weight of {weight}");
@@ -136,7 +136,7 @@ fn topic(standing: &FocusReport) -> Vec<String> {
     lines
 }
 
-/// The visits in a table, newest first.
+/// Prints the visits as a table, newest first.
 fn print_visits(visits: &[StoredVisit]) -> anyhow::Result<()> {
     if visits.is_empty() {
         return Ok(());
@@ -170,7 +170,7 @@ fn what(visit: &StoredVisit) -> String {
     }
 }
 
-/// What is to be said of what came back.
+/// Remarks on the response.
 fn notes(visit: &StoredVisit) -> Vec<String> {
     let cut = visit.truncated.iter().map(|reason| format!("the body is cut: {reason}"));
     cut.chain(visit.problems.iter().cloned()).collect()
@@ -194,7 +194,7 @@ fn robots(robots: &RobotsAnswer) -> String {
     format!("{} ({}, {}){delay}", verdict(robots), robots.url, local(robots.time))
 }
 
-/// Whether it lets the URL be fetched, and on what ground.
+/// Whether robots.txt allows the URL to be fetched, and why.
 fn verdict(robots: &RobotsAnswer) -> String {
     let verdict = if robots.allowed { "allowed" } else { "forbidden" };
     let ground = match (robots.line, &robots.pattern) {
@@ -206,7 +206,7 @@ fn verdict(robots: &RobotsAnswer) -> String {
     format!("{verdict} {ground}")
 }
 
-/// When the next fetch is due, and why then; a line each.
+/// When the next fetch is due, and why then; one line each.
 fn due(next_visit: &NextVisit) -> [String; 3] {
     let when = match next_visit.due {
         Some(_) => local(next_visit.due),

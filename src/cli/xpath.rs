@@ -1,4 +1,4 @@
-//! `archive xpath`: what an XPath expression finds in XML documents.
+//! `archive xpath`: evaluates an XPath expression on XML documents.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use super::get::read_time;
 use super::options::{Meant, PagesArgs, duration};
 use super::{EXIT_STOPPED, UsageError, output, progress};
 
-/// Characters of a text that the table shows.
+/// Maximum number of characters of a text in the table.
 const TEXT_SHOWN: usize = 200;
 
 /// Find nodes of XML documents, or compute values, by an XPath expression.
@@ -56,14 +56,14 @@ pub(crate) struct Args {
 struct Row<'a> {
     url: &'a str,
     time: String,
-    /// None of a value.
+    /// The line of a node; `None` for a value.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
     kind: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
     name: &'a str,
     text: &'a str,
-    /// An element as it is written.
+    /// The source of an element.
     #[serde(skip_serializing_if = "Option::is_none")]
     xml: Option<&'a str>,
 }
@@ -77,7 +77,7 @@ struct Sum {
     left: u64,
     /// Pages that were not read.
     unread: u64,
-    /// Why documents gave nothing, and how many.
+    /// Reasons why documents gave no result, with the number of documents.
     failed: BTreeMap<String, u64>,
     is_stopped: bool,
 }
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(sum.note())
 }
 
-/// Evaluates the expression on one page's document and reports all that is found; returns whether it is an XML document.
+/// Evaluates the expression on one page's document and reports all results; returns whether it is an XML document.
 fn ask(
     store: &Store,
     access: &Access,
@@ -164,7 +164,7 @@ fn wrong(mistake: &str) -> anyhow::Error {
 }
 
 impl Sum {
-    /// Says what was found and what was not read, and returns the exit code.
+    /// Reports what was found and what was not read, and returns the exit code.
     fn note(&self) -> ExitCode {
         for (why, documents) in &self.failed {
             output::note(format_args!("{} left out: {why}", output::count(*documents, "document")));

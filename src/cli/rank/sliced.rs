@@ -1,4 +1,4 @@
-//! `archive rank --memory`: with the graph on disk.
+//! `archive rank --memory`: ranks with the graph on disk.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Where a graph comes from, what its pages are called, and where values go.
+//! Sources of a graph, which also provide the names of its pages and store the computed values.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,17 +15,17 @@ use archive_storage::{SiteId, Store, UrlId};
 use super::{Args, read_chosen};
 use crate::cli::options::Answering;
 
-/// See the module's documentation.
+/// See the module documentation.
 pub(super) enum Source<'a> {
-    /// A recorded or generated graph, perhaps with URLs.
+    /// A recorded or generated graph, optionally with URLs.
     Graph(Option<Vec<String>>),
-    /// The pages of an archive, and which of them may be shown.
+    /// The pages of an archive, and access rules that determine which may be shown.
     Pages(Box<Store>, Vec<UrlId>, Access),
     /// The sites of an archive.
     Sites(Box<Store>),
-    /// The pages or sites of several archives, by their numbers there.
+    /// The pages or sites of several archives, by their ids there.
     Together(&'a Answering, RowKind, Vec<Vec<u32>>),
-    /// The same of archives of which some are on other machines.
+    /// As [`Source::Together`], if some archives are on other machines.
     Asked {
         answering: &'a Answering,
         asked: Asked<'a>,
@@ -52,7 +52,7 @@ impl Source<'_> {
         Ok((graph, Self::Pages(store, urls, access)))
     }
 
-    /// The chosen pages' weights, by file or query.
+    /// The weights of the chosen pages, from a file or query.
     pub(super) fn chosen(&self, args: &Args, pages: usize) -> anyhow::Result<Option<Vec<f64>>> {
         if let Some(path) = &args.chosen {
             let find = |name: &str| match self {
@@ -69,7 +69,8 @@ impl Source<'_> {
         }
     }
 
-    /// What pages or sites are called, without those that may not be named: pages as in queries. Empty where there are no names.
+    /// The names of pages or sites, without those that may not be shown; pages are checked as in queries. Empty if
+    /// there are no names.
     pub(super) fn names(&self, pages: &[usize]) -> anyhow::Result<Vec<Option<String>>> {
         let Self::Asked { asked, outlines, are_sites, ids, .. } = self else {
             let name = |&page: &usize| {
@@ -89,7 +90,7 @@ impl Source<'_> {
         Ok(places.iter().map(|(archive, id)| urls[*archive].remove(id)).collect())
     }
 
-    /// What a page or site is called.
+    /// The name of a page or site.
     fn name(&self, page: usize) -> anyhow::Result<Option<String>> {
         Ok(match self {
             Self::Graph(urls) => urls.as_ref().and_then(|urls| urls.get(page).cloned()),
@@ -108,7 +109,7 @@ impl Source<'_> {
         })
     }
 
-    /// Whether a page or site may be named: a page as queries do, sites always.
+    /// Whether a page or site may be shown: pages as in queries, sites always.
     fn shows(&self, page: usize) -> anyhow::Result<bool> {
         let (store, access, url) = match self {
             Self::Pages(store, urls, access) => (&**store, access, urls.get(page).copied()),
@@ -123,8 +124,8 @@ impl Source<'_> {
         Ok(access.shows_page(store.state(), store.state().visit(url)?.as_ref())?)
     }
 
-    /// Keeps the values, made to have mean 1, as columns for queries. No other state takes the place of this one meanwhile:
-    /// that waits for all who read it.
+    /// Stores the values, scaled to mean 1, as columns for queries. Meanwhile the state cannot be replaced by another,
+    /// because that waits for all readers.
     pub(super) fn save(&self, name: &str, found: &[Column]) -> anyhow::Result<()> {
         for (number, column) in found.iter().enumerate() {
             let name = if number == 0 { name.to_owned() } else { format!("{name}_{}", column.name) };
@@ -160,7 +161,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// The exit code of a command that has shown this.
+    /// The exit code of a command that has shown this source.
     pub(super) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Together(answering, ..) => answering.exit_code(),
@@ -170,7 +171,7 @@ impl Source<'_> {
     }
 }
 
-/// The archive of a page or site among those of several, and its number there.
+/// The archive of a page or site among several, and its id there.
 fn place(ids: &[Vec<u32>], page: usize) -> Option<(usize, u32)> {
     let mut place = page;
     for (archive, ids) in ids.iter().enumerate() {
@@ -197,7 +198,7 @@ fn write(
     Ok(columns::write(store.path(), kind, name, &column, state.identity())?)
 }
 
-/// Weight 1 for each page that a query finds.
+/// Weight 1 for each page that matches a query.
 fn by_query(text: &str, store: &Store, urls: &[UrlId], access: &Access) -> anyhow::Result<Vec<f64>> {
     let mut weights = vec![0.0; urls.len()];
     for id in query::select(store, access.clone(), text)? {

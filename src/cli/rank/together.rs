@@ -1,4 +1,4 @@
-//! `archive rank` with several archives.
+//! `archive rank` for several archives.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use super::{Args, Found, threads};
 use crate::cli::options::Answering;
 use crate::cli::{UsageError, output};
 
-/// Ranks the pages or sites of several archives as those of one.
+/// Ranks the pages or sites of several archives as if they were one.
 pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Found<'a>> {
     let (name, damping) = match args.method {
         Method::PageRank => ("pagerank", Damping::Constant(args.damping)),

@@ -1,4 +1,4 @@
-//! How a refresh chooses pages: the rules that its options say, and that archives keep for later runs and plans.
+//! How a refresh chooses pages: the rules from its options, which archives keep for later runs and plans.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(super) struct RulesArgs {
 }
 
 impl RulesArgs {
-    /// The rules that the archives keep, but for what was said now.
+    /// The rules kept by the archives, overridden by the given options.
     pub(super) fn over_kept(&self, stores: &[Store]) -> anyhow::Result<RefreshRules> {
         if self.time_unit.is_some_and(|unit| unit.is_zero()) {
             return Err(UsageError("--time-unit has to be more than 0".to_owned()).into());
@@ -60,7 +60,8 @@ impl RulesArgs {
     }
 }
 
-/// Lets each archive choose by these rules and keep them; with each choice, whether its archive had kept others.
+/// Makes each archive choose by these rules and keep them. Returns each choice, and whether the archive had kept
+/// different rules.
 pub(super) fn choices(
     rules: &RefreshRules,
     stores: &mut [Store],

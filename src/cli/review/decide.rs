@@ -1,4 +1,4 @@
-//! `archive review set`, `undo`, `log` and `import`: making and listing decisions.
+//! `archive review set`, `undo`, `log` and `import`: make and list decisions.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ struct By {
 }
 
 impl By {
-    /// What this person says now.
+    /// An import of these rows by this person, now.
     fn import(&self, overwrite: bool, rows: Vec<Row>) -> Import {
         Import { time: now(), by: self.by.trim().to_owned(), overwrite, rows }
     }
@@ -232,7 +232,7 @@ struct Imported {
     conflicts: Vec<String>,
 }
 
-/// The decisions of a sheet, and the lines of the file that they are in.
+/// The decisions in a sheet, and their lines in the file.
 fn sheet(args: &ImportArgs) -> anyhow::Result<(Import, Vec<u64>)> {
     let (mut rows, mut lines) = (Vec::new(), Vec::new());
     for rating in super::ratings(&args.file)? {

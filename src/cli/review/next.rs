@@ -1,4 +1,4 @@
-//! `archive review next`: the sites that gain most by a look.
+//! `archive review next`: lists the sites that most need a review.
 
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use comfy_table::CellAlignment;
 use super::super::options::{ArchivesArgs, NodesArgs, ReaderArgs};
 use super::super::{UsageError, output};
 
-/// Reasons that a table lists.
+/// Maximum number of reasons in a table row.
 const REASONS_MAX: usize = 2;
 
 /// List the sites that need a look most, with what is unsure or wrong and what to do.
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The sites that a query finds in an archive, or in each of several.
+/// The sites that a query finds in an archive, which may be one of several.
 fn among(store: &Store, access: &Access, query: &str, are_several: bool) -> anyhow::Result<HashSet<SiteId>> {
     let question = Question::new(store, access.clone(), query, Utc::now())?;
     if !question.plan.asks_for_sites() {
@@ -67,7 +67,7 @@ fn among(store: &Store, access: &Access, query: &str, are_several: bool) -> anyh
     Ok(sites.into_iter().map(|site| site.id).collect())
 }
 
-/// What is next in all of the archives, each of which answers for its own sites.
+/// The next sites of all archives, each of which answers for its own sites.
 fn next(archives: &[(&Store, Access)], args: &Args) -> anyhow::Result<Next> {
     let are_several = archives.len() > 1;
     let owners = if are_several { query::answering(archives)? } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! `archive review score`: how far raters agree, and what rates like them.
+//! `archive review score`: measures how far raters agree, and which numbers match their ratings.
 
 use archive::decisions::Decisions;
 use archive::review::score::{
@@ -10,7 +10,7 @@ use comfy_table::CellAlignment;
 use super::super::options::{ArchiveArgs, ReaderArgs};
 use super::super::{UsageError, output};
 
-/// Sites that people rate differently and that are named.
+/// Maximum number of sites listed on which raters differ.
 const DISAGREEMENTS_MAX: usize = 10;
 
 /// Report how far raters agree, and how well numbers such as importance match their ratings.
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             let text = format!("'{measure}' is more than one calculation: give --by once for each");
             return Err(UsageError(text).into());
         }
-        // A mistake in a query has an exit code of its own.
+        // A mistake in a query has its own exit code.
         Err(ScoreError::Query(error)) => return Err(error.into()),
         scores => scores?,
     };

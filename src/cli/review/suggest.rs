@@ -1,4 +1,4 @@
-//! `archive review suggest`: what the automatic librarian would choose.
+//! `archive review suggest`: lists what the automatic librarian would choose.
 
 use archive::columns::{self, LIKELY, RowKind};
 use archive::decisions::Decisions;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::super::options::ArchiveArgs;
 use super::super::{UsageError, output};
 
-/// Reasons that are listed.
+/// Maximum number of reasons listed.
 const REASONS_MAX: usize = 3;
 
 /// Learn from the sites that people chose, and suggest others that they would probably choose.

@@ -1,4 +1,4 @@
-//! The parser that pest makes of `query.pest`.
+//! The parser that pest generates from `query.pest`.
 
 /// pest's parser; its rules are the enum `Rule` beside it.
 #[derive(pest_derive::Parser)]

@@ -71,7 +71,7 @@ pub struct Sample {
 /// A part of the tree and its position in the text.
 #[derive(Clone, Debug)]
 pub struct Spanned<T> {
-    /// The part.
+    /// The part itself.
     pub value: T,
     /// The bytes of the part in the text, without surrounding comments and space. Empty in trees that were not parsed.
     pub span: Range<usize>,
@@ -254,7 +254,7 @@ pub enum Check {
     Affix {
         /// `not starts with`
         negated: bool,
-        /// Which end of the text.
+        /// The end of the text to which the check applies.
         end: End,
         /// The prefix or suffix.
         text: Spanned<String>,

@@ -31,7 +31,7 @@ pub(crate) fn settle(
     if keys > 0 {
         let (most, part) = if options.cluster.is_some() { KEYS_TIME_IN_CLUSTER } else { KEYS_TIME };
         let time = options.time.map_or(most, |time| (time / part).min(most));
-        // These are not pages of a harvest.
+        // Key files are not part of a harvest.
         let harvest = crawl::HarvestRules::default();
         let options = Options { name: "pings", time: Some(time), limit: None, harvest, ..options.clone() };
         let keys = Purpose::Refresh { pages: pending.keys.clone() };

@@ -1,4 +1,4 @@
-//! Digests as WARC writes them: an algorithm's label and the value.
+//! Digests in the form that WARC uses: the label of an algorithm and a value.
 //!
 //! The archive computes SHA-256; SHA-1 is what most older archives use, and can be selected by a setting. The text form
 //! is canonical (`sha256:` with lowercase hex, `sha1:` with uppercase base32, WARC/1.1 section 5.8 as clarified in
@@ -33,7 +33,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The label in front of the colon.
+    /// The label before the colon.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {

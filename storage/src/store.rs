@@ -221,7 +221,7 @@ impl Store {
         &self.path
     }
 
-    /// The state.
+    /// The state, for reading.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
@@ -317,7 +317,7 @@ impl Store {
     /// newest versions. Call it at the start of a refresh.
     ///
     /// # Errors
-    /// When the state cannot be read.
+    /// When the state cannot be read, and for a reader.
     pub fn expect(&mut self, pages: impl IntoIterator<Item = UrlId>) -> Result<(), StoreError> {
         let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
         for url in pages.into_iter().take(EXPECTED_MAX) {

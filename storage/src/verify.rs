@@ -28,7 +28,7 @@ pub struct Finding {
     pub segment: Option<SegmentId>,
     /// The record's offset; `None` if the problem concerns the whole segment.
     pub offset: Option<u64>,
-    /// What is wrong.
+    /// Description of the problem.
     pub what: String,
 }
 

@@ -51,7 +51,7 @@ const MIMES: TableDefinition<'_, u16, &str> = TableDefinition::new("mimes");
 const SEGMENTS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("segments");
 const SETTINGS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("settings");
 
-/// Whether a segment still grows.
+/// Life cycle of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -69,7 +69,7 @@ pub enum SegmentState {
 pub struct SegmentEntry {
     /// File name in the folder of segments, without `.open`.
     pub file: String,
-    /// Whether it still grows.
+    /// State of the segment.
     pub state: SegmentState,
     /// Number of WARC records.
     pub records: u64,

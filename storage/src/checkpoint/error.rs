@@ -36,7 +36,7 @@ pub enum StateError {
     /// An operation on the catalogue failed.
     #[error("{}: {source}", path.display())]
     Catalogue {
-        /// The file.
+        /// The catalogue's file.
         path: PathBuf,
         /// The underlying error.
         source: Box<redb::Error>,
@@ -52,7 +52,7 @@ pub enum StateError {
     /// A reader found no state.
     #[error("{} holds no archive", path.display())]
     Missing {
-        /// The folder.
+        /// The folder in which it was expected.
         path: PathBuf,
     },
     /// The state was written by a later release.

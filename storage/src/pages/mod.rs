@@ -68,7 +68,7 @@ pub struct Page {
     pub depth: u8,
     /// Kind of the link through which the URL was discovered, as one of the crawler's letters.
     pub hop: u8,
-    /// Properties.
+    /// Flags of the page.
     pub flags: PageFlags,
     /// The record of its fetches, maintained by the store.
     pub visit: Option<VisitId>,

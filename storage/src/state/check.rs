@@ -16,9 +16,9 @@ use crate::urls::{Finder, NameTable};
 pub struct Inconsistency {
     /// The kind of thing: `URL`, `visit`, `capture`, `host`.
     pub thing: &'static str,
-    /// Its id.
+    /// The id of the thing.
     pub id: u32,
-    /// What is wrong.
+    /// Description of the inconsistency.
     pub what: &'static str,
 }
 

@@ -73,9 +73,9 @@ impl Default for StateOptions {
 /// Change of the sums of the field `cash`; wraps around at 2^64 as the field does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CashWritten {
-    /// Over all pages.
+    /// Change of the sum over all pages.
     pub pages: i64,
-    /// Over all sites.
+    /// Change of the sum over all sites.
     pub sites: i64,
 }
 

@@ -172,7 +172,7 @@ impl State {
         self.host_names.get(id.0)?.ok_or(StateError::Unknown { what: "host", id: u64::from(id.0) })
     }
 
-    /// What is known of a host.
+    /// The record of a host.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -180,7 +180,7 @@ impl State {
         self.hosts.get(id.0)?.ok_or(StateError::Unknown { what: "host", id: u64::from(id.0) })
     }
 
-    /// Changes what is known of a host.
+    /// Changes the record of a host.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -249,7 +249,7 @@ impl State {
         self.site_names.get(id.0)?.ok_or(StateError::Unknown { what: "site", id: u64::from(id.0) })
     }
 
-    /// What is known of a site.
+    /// The record of a site.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -257,7 +257,7 @@ impl State {
         self.sites.get(id.0)?.ok_or(StateError::Unknown { what: "site", id: u64::from(id.0) })
     }
 
-    /// Replaces what is known of a site.
+    /// Replaces the record of a site.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
@@ -265,7 +265,7 @@ impl State {
         self.update_site(id, |stored| *stored = *site)
     }
 
-    /// Changes what is known of a site.
+    /// Changes the record of a site.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.

@@ -15,7 +15,7 @@ pub(super) const STORED_BYTES: &str = "total.stored-bytes";
 pub(super) const LINKS: &str = "total.links";
 const WATERMARK_CAPTURES: &str = "watermark.captures";
 const WATERMARK_NEXT: &str = "watermark.next";
-/// Followed by a segment's id.
+/// Prefix; a segment's id follows.
 const WATERMARK_OPEN: &str = "watermark.open.";
 const VIRTUAL_CASH: &str = "ledger.virtual-cash";
 const OFFSET: &str = "ledger.offset";
@@ -83,21 +83,21 @@ pub const SETTING_BYTES_MAX: usize = 64 << 20;
 /// Totals of the archive; maintained incrementally, so reading them is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// URLs known.
+    /// Number of known URLs.
     pub urls: u64,
-    /// URLs fetched at least once.
+    /// Number of URLs fetched at least once.
     pub fetched: u64,
-    /// Captures.
+    /// Number of captures.
     pub captures: u64,
     /// Bytes of the captures' payloads, counted once per capture.
     pub payload_bytes: u64,
     /// Bytes of the captures' main records on disk.
     pub stored_bytes: u64,
-    /// Links in all lists.
+    /// Number of links in all lists.
     pub links: u64,
-    /// Hosts known.
+    /// Number of known hosts.
     pub hosts: u64,
-    /// Sites known.
+    /// Number of known sites.
     pub sites: u64,
 }
 

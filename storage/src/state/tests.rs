@@ -1,4 +1,4 @@
-//! The state against plain maps, through checkpoints and reopenings, and a reader beside the owner.
+//! The state against plain maps, through checkpoints and reopenings, and with a concurrent reader.
 
 mod crash;
 mod model;
@@ -42,7 +42,7 @@ fn a_state_is_shared_between_threads() {
     assert_shared::<State>();
 }
 
-/// Two names that XXH3-64 without a seed can't distinguish: anyone can make such pairs.
+/// Two names that unseeded XXH3-64 cannot distinguish: anyone can construct such pairs.
 const SAME_XXH3: [&str; 2] = ["http://www.test/l9dy_qFDD_sLDu4B", "http://www.test/U0c1IB-4V*+T@jP!"];
 
 #[test]

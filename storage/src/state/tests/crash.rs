@@ -193,7 +193,7 @@ fn failing_operations_lose_nothing() {
         });
         for _ in 0..400 {
             if run.step(&step_of(&mut random)).is_err() {
-                // Memory is in doubt after some failures, so it is given up after all.
+                // Memory is in doubt after some failures, so the state is reopened after all.
                 run.state = None;
                 if random.u64(..3) == 0 {
                     run.crash();

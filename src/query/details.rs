@@ -1,4 +1,4 @@
-//! Rows of hosts, captures and links, and details of pages and captures that are only looked up when needed.
+//! Rows of hosts, captures and links, and details of pages and captures that are looked up only when needed.
 
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use chrono::{DateTime, Utc};
@@ -6,56 +6,56 @@ use chrono::{DateTime, Utc};
 use super::columns::RESOURCE;
 use crate::parse::charset_parameter;
 
-/// A host: a name, with its port if that is not the usual one.
+/// A host: a name, with its port unless that is the default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostRow {
-    /// Its number.
+    /// The host's id.
     pub id: HostId,
-    /// Its site.
+    /// The host's site.
     pub site: SiteId,
-    /// Its name.
+    /// The host's name.
     pub name: String,
-    /// Known URLs.
+    /// Number of known URLs.
     pub urls: u32,
-    /// Captured pages.
+    /// Number of captured pages.
     pub pages: u32,
-    /// Captures of them.
+    /// Number of captures of these pages.
     pub captures: u32,
-    /// Fetches that nothing answered.
+    /// Number of fetches without a response.
     pub failures: u32,
     /// Bytes of all payloads.
     pub bytes: u64,
 }
 
-/// A capture: what one fetch of a page left.
+/// A capture: the result of one fetch of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureRow {
-    /// Its number.
+    /// The capture's id.
     pub id: CaptureId,
-    /// Its page.
+    /// The captured page.
     pub page: UrlId,
-    /// When.
+    /// Time of the capture.
     pub time: DateTime<Utc>,
     /// `response`, `identical`, `not-modified`, `resource`, `failed` or `erased`.
     pub kind: &'static str,
-    /// HTTP status; none when nothing answered.
+    /// HTTP status; `None` if there was no response.
     pub status: Option<u16>,
     /// Media type; empty when unknown.
     pub content_type: String,
-    /// Bytes of the payload; none when nothing answered.
+    /// Bytes of the payload; `None` if there was no response.
     pub size: Option<u32>,
     /// Bytes of the compressed main record.
     pub stored: u32,
-    /// First half of the payload's digest; zeros when there is none.
+    /// First half of the payload's digest; zeros if there is none.
     pub digest: [u8; 16],
-    /// Whether its meaningful content differs from that of the version before; so it does at the first version.
+    /// Whether the meaningful content differs from that of the version before; true for the first version.
     pub content_changed: bool,
-    /// Whether its bytes do.
+    /// Whether the bytes differ from those of the version before.
     pub bytes_changed: bool,
 }
 
 impl CaptureRow {
-    /// Whether it brought a document: an answer that is not an error, or a `resource`, which has no status.
+    /// Whether the capture has a document: the status is 200, or it is a `resource`, which has no status.
     #[must_use]
     pub fn has_document(&self) -> bool {
         self.status == Some(200) || self.kind == RESOURCE
@@ -65,26 +65,26 @@ impl CaptureRow {
 /// A link of the newest version of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkRow {
-    /// Its number in the order of the archive.
+    /// Position among all links of the archive.
     pub id: u64,
     /// The page with the link.
     pub source: UrlId,
-    /// Where it leads.
+    /// The linked page.
     pub target: UrlId,
-    /// Its role, a letter as Heritrix has it.
+    /// The role of the link: a Heritrix hop letter.
     pub hop: char,
-    /// Where it stands, for example `a/@href`.
+    /// Where the link is found, for example `a/@href`.
     pub context: &'static str,
-    /// Whether its author asks not to follow it.
+    /// Whether the link is marked `nofollow`.
     pub nofollow: bool,
-    /// Whether it is in the page's template.
+    /// Whether the link belongs to the page's template.
     pub template: bool,
 }
 
-/// What may be asked about the answer of a capture.
+/// What a query may ask about a capture's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
-    /// The header Server.
+    /// The `Server` header.
     Server,
     /// See [`Record::charset`].
     Charset,
@@ -92,61 +92,61 @@ pub enum Asked<'a> {
     Hops,
     /// See [`Record::failure`].
     Failure,
-    /// See [`Record::response_ms`]; in seconds.
+    /// See [`Record::response_ms`], but in seconds.
     ResponseTime,
     /// The first header of this name.
     Header(&'a str),
 }
 
-/// What the records of a capture say besides its row.
+/// What the records of a capture say in addition to its row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
-    /// Headers of the answer, as they came.
+    /// Response headers as received.
     pub headers: Vec<(String, String)>,
-    /// From the request to the last byte, milliseconds; none if that was not noted.
+    /// Milliseconds from the request to the last byte; `None` if not recorded.
     pub response_ms: Option<u64>,
-    /// Why nothing answered.
+    /// Why there was no response.
     pub failure: Option<String>,
-    /// The kinds of links from a seed, a letter each.
+    /// Hop letters of the links from a seed.
     pub hops: String,
-    /// Title.
+    /// The title.
     pub title: Option<String>,
-    /// Language: the primary subtag of its BCP 47 tag.
+    /// The language: the primary subtag of its BCP 47 tag.
     pub language: Option<String>,
 }
 
 impl Record {
-    /// The first header of this name, large and small letters alike.
+    /// The first header of this name, ignoring ASCII case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The charset that `Content-Type` names.
+    /// The charset in the `Content-Type` header.
     #[must_use]
     pub fn charset(&self) -> Option<String> {
         charset_parameter(self.header("content-type")?).map(str::to_lowercase)
     }
 }
 
-/// Details of a page.
+/// A detail of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageDetail {
-    /// The letter of the link that led here.
+    /// The hop letter of the link through which the page was found.
     Hop,
-    /// The URL of the page that led here.
+    /// The URL of the page through which the page was found.
     Via,
-    /// `yes` or `no`.
+    /// Whether the page is a seed: `yes` or `no`.
     Seed,
-    /// The name of the reason for which it is not fetched.
+    /// The name of the reason why the page is not fetched.
     Refusal,
-    /// The URL to which it redirects.
+    /// The URL that the page redirects to.
     Redirect,
-    /// Expected changes a day.
+    /// Expected changes per day.
     ChangeRate,
-    /// How probably the copy is unchanged.
+    /// Probability that the copy is unchanged.
     Freshness,
-    /// When a refresh is due.
+    /// When the next refresh is due.
     NextVisit,
 }

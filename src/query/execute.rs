@@ -1,4 +1,4 @@
-//! Runs plans: filter, sample, put together, order, cut, and the values of the columns asked for.
+//! Runs plans: filters, samples, groups, sorts and limits rows, and computes the selected columns.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
@@ -27,20 +27,20 @@ use super::{Error, FullText, explain, score};
 /// The answer to a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// One heading a column.
+    /// The headings, one per column.
     pub headings: Vec<Heading>,
-    /// The rows in order, each with one value a column.
+    /// The rows in order, each with one value per column.
     pub rows: Vec<Vec<Value>>,
-    /// How many rows matched before offset and limit; none when the search could stop before it knew.
+    /// Number of rows that matched before offset and limit; `None` if the query stopped early.
     pub matched: Option<u64>,
 }
 
 impl Plan {
-    /// Runs the plan over `rows`, and over `full_text` when the plan searches text.
+    /// Runs the plan over `rows`, and over `full_text` if the plan searches text.
     ///
     /// # Errors
-    /// [`Error::NoIndex`] when the plan needs an index that is not there, [`Error::TooMuch`] when its groups are too many,
-    /// [`Error::Late`] when its time is over; otherwise what `rows` and `full_text` report.
+    /// [`Error::NoIndex`] if the plan needs an index that does not exist, [`Error::TooMuch`] if there are too many
+    /// groups, [`Error::Late`] if it times out; otherwise what `rows` and `full_text` report.
     pub fn run(&self, rows: &dyn Rows, full_text: Option<&dyn FullText>) -> Result<Answer, Error> {
         let mut found = Vec::new();
         let matched = self.run_each(rows, full_text, &mut |row| {
@@ -50,8 +50,8 @@ impl Plan {
         Ok(Answer { headings: self.headings.clone(), rows: found, matched })
     }
 
-    /// The same, but passes each row of the answer to `take` as soon as it is known, and returns how many matched
-    /// ([`Answer::matched`]).
+    /// Like [`Plan::run`], but passes each row of the answer to `take` as soon as it is known, and returns how many
+    /// matched ([`Answer::matched`]).
     ///
     /// # Errors
     /// As [`Plan::run`], and what `take` reports.
@@ -72,11 +72,11 @@ impl Plan {
         })
     }
 
-    /// The pages that the query finds, in its order and within its limits; a query for sites or hosts finds all pages of
-    /// these, one for captures their pages.
+    /// Returns the pages that the query selects, in its order and within its limits; for sites or hosts, all their
+    /// pages; for captures, their pages.
     ///
     /// # Errors
-    /// As [`Plan::run`], and [`Error::NotPages`] for a query that counts or asks for links.
+    /// As [`Plan::run`], and [`Error::NotPages`] for a query that groups rows or selects links.
     pub fn pages_found(
         &self,
         rows: &dyn Rows,
@@ -94,7 +94,7 @@ impl Plan {
         })
     }
 
-    /// Whether the conditions of a query for pages that searches no text hold for one.
+    /// Whether a page meets the conditions of a query for pages that searches no text.
     ///
     /// # Errors
     /// When a text of the page cannot be read.
@@ -103,8 +103,8 @@ impl Plan {
         Ok(self.holds(&World::new(rows, &hits), &Row::Page(row))?)
     }
 
-    /// The sites that a query for sites selects, in its order and within its limits, and how many there were before
-    /// offset and limit. A query for pages selects none.
+    /// Returns the sites that a query for sites selects, in its order and within its limits, and how many there were
+    /// before offset and limit. A query for anything else selects none.
     ///
     /// # Errors
     /// When `rows` cannot be read.
@@ -122,7 +122,7 @@ impl Plan {
         })
     }
 
-    /// Runs a function on the rows as of the time that is asked for.
+    /// Calls a function with the rows as of the requested time.
     pub(super) fn at<T>(
         &self,
         rows: &dyn Rows,
@@ -134,7 +134,7 @@ impl Plan {
         }
     }
 
-    /// Rows whose order is that in which they are read: nothing is kept.
+    /// Streams rows that need no sorting; nothing is kept.
     fn as_they_come(&self, world: &World<'_>, take: &mut TakeRow<'_>) -> Result<Option<u64>, Error> {
         let (first, last) = (self.offset as u64, self.last_row().map_or(u64::MAX, |last| last as u64));
         let mut matched = 0;
@@ -158,7 +158,8 @@ impl Plan {
         Ok(is_all.then_some(matched))
     }
 
-    /// The rows that match, and whether they are all: a search may stop before it has seen each. Without `columns` they stay in memory.
+    /// Returns the matching rows, and whether they are complete: a search by score may stop early. Without `columns`
+    /// the rows stay in memory.
     fn found<'a>(
         &'a self,
         world: &'a World<'_>,
@@ -190,8 +191,8 @@ impl Plan {
         Ok((found, true))
     }
 
-    /// Offers candidates by falling BM25 and stops when not even the most important page could still get in; whether it
-    /// saw them all.
+    /// Offers candidates by falling BM25 and stops when not even the most important page could still get in. Returns
+    /// whether it saw them all.
     fn best_first(
         &self,
         world: &World<'_>,
@@ -222,7 +223,7 @@ impl Plan {
         Ok(is_all)
     }
 
-    /// The groups, as the columns asked for.
+    /// Passes the selected columns of each group to `take`.
     fn grouped(
         &self,
         world: &World<'_>,
@@ -248,8 +249,8 @@ impl Plan {
         self.of_groups(groups, plan, (left_out, world.running), take).map(Some)
     }
 
-    /// Passes the columns of groups that are complete to `take`, and returns how many match; `left_out` others match and are not
-    /// among them.
+    /// Passes the selected columns of finished groups to `take`, and returns how many groups match, including
+    /// `left_out` others that are not among `groups`.
     pub(super) fn of_groups(
         &self,
         mut groups: Groups<'_>,
@@ -291,7 +292,8 @@ impl Plan {
         Ok(Some(found.into_iter().collect()))
     }
 
-    /// Passes every row that matches, or those of them that are drawn, to a function.
+    /// Passes every matching row, or the sample drawn from these, to a function; records statistics if the query is
+    /// explained.
     pub(super) fn scan(
         &self,
         world: &World<'_>,
@@ -305,7 +307,7 @@ impl Plan {
         }
     }
 
-    /// The same, without a look at what is seen.
+    /// Like `scan`, without recording statistics.
     pub(super) fn draw(
         &self,
         world: &World<'_>,
@@ -326,7 +328,7 @@ impl Plan {
         drawn.into_sorted().into_iter().try_for_each(|(_, row)| take(row))
     }
 
-    /// Passes every row that matches to a function.
+    /// Passes every matching row to a function.
     pub(super) fn each(
         &self,
         world: &World<'_>,
@@ -390,12 +392,12 @@ impl Plan {
         }
     }
 
-    /// Whether a capture is of the requested kind, whatever the conditions: a version has other bytes than before.
+    /// Whether the target includes a capture, conditions aside: a version has other bytes than the one before.
     fn is_asked_for(&self, row: &Result<CaptureRow, RowsError>) -> bool {
         self.target != Target::Versions || row.as_ref().map_or(true, |row| row.bytes_changed)
     }
 
-    /// Rows up to the last one wanted.
+    /// Number of rows up to the last one wanted: offset plus limit.
     pub(super) fn last_row(&self) -> Option<usize> {
         self.limit.map(|limit| limit.saturating_add(self.offset))
     }
@@ -420,7 +422,7 @@ impl Plan {
         self.by_keys(&left.keys, &right.keys).then_with(|| left.id.cmp(&right.id))
     }
 
-    /// The order of two rows by their keys; empty values come last in either direction.
+    /// Compares two rows by their sort keys; empty values come last in either direction.
     pub(super) fn by_keys(&self, left: &[Value], right: &[Value]) -> Ordering {
         let pairs = left.iter().zip(right).zip(&self.order);
         let mut orders = pairs.map(|((left, right), (_, direction))| match (left, right) {
@@ -434,7 +436,7 @@ impl Plan {
     }
 }
 
-/// The place in a draw of the row with a number in an archive.
+/// The position in the draw of the row with this number in an archive.
 pub(super) fn lot(seed: u64, (archive, id): (usize, u64)) -> u64 {
     let mut hasher = Xxh3::with_seed(seed);
     hasher.write_u64(id);
@@ -444,7 +446,7 @@ pub(super) fn lot(seed: u64, (archive, id): (usize, u64)) -> u64 {
     hasher.finish()
 }
 
-/// The pages of rows of any kind but links: those of a page, site, host or capture.
+/// The pages of rows of any kind but links: the page itself, or the pages of a site, host or capture.
 fn pages_of(rows: &dyn Rows, found: Vec<Row>) -> Result<Vec<UrlId>, Error> {
     let (mut pages, mut captured) = (Vec::new(), HashSet::new());
     let (mut sites, mut hosts): (HashSet<SiteId>, HashSet<HostId>) = (HashSet::new(), HashSet::new());

@@ -1,23 +1,24 @@
-//! From a query's syntax tree to rows: the one selection language of every subcommand.
+//! Turns a query's syntax tree into rows: the selection language that every subcommand shares.
 //!
 //! [`Plan::parse`] turns text into a plan that is known to make sense: every field exists, every value suits its field,
-//! every time is resolved. [`Plan::run`] runs it over [`Rows`], which the store provides, and over a [`FullText`] index
-//! when it searches text.
+//! every time is resolved. [`Plan::run`] runs the plan over [`Rows`], which the store provides, and over a [`FullText`]
+//! index if it searches text.
 //!
-//! Invariants: a plan that was made cannot fail for what the user wrote, only for what the store or index cannot read;
-//! equal rows come in the order of their ids, so the same query over the same store gives the same answer.
+//! Invariants: a valid plan never fails because of what the user wrote, only because the store or index cannot be read;
+//! ties are broken by id, so the same query over the same store gives the same answer.
 //!
-//! A row is a page, a site, a host, a capture (a version is one with new bytes) or a link; `columns` has the table of their
-//! fields, from which help, messages and `docs/query.md` are made. Fields of other rows are written with a
-//! point (`site.importance`). [`Rows`] gives rows; a plan asks for records last, and only where a condition or column needs them.
-//! With `as of`, rows are those of `as_of`, and everything else stays as it is. Groups stream: see `groups`. What a query may take
-//! ([`Limits`]) and what is seen of it ([`Seen`]) belongs to the [`Running`] query, which the rows that it runs over know.
+//! A row is a page, a site, a host, a capture (a version is one with new bytes) or a link. `columns` has the table of
+//! their fields, from which help, messages and `docs/query.md` are generated. Fields of related rows are written with a
+//! dot (`site.importance`). [`Rows`] supplies rows; a plan reads records last, and only where a condition or column
+//! needs them. With `as of`, the rows are those of `as_of`; the rest of the pipeline is unchanged. Groups are streamed:
+//! see `groups`. A query's resource limits ([`Limits`]) and its execution statistics ([`Seen`]) belong to the
+//! [`Running`] query, which the rows refer to.
 //!
 //! A date means the whole day: `last seen <= 2026-01-31` includes that day, `last seen > 2026-01-31` starts after it.
-//! Dates and times without a zone are those of the computer's zone. `host = example.org` finds that host on every port,
-//! `host = "example.org:8080"` on this one. `title = ""` is `title is empty`. Without `order by`, what was captured comes
-//! before what is only linked to, each by importance. Nothing is known of a page before its first capture:
-//! a test of an unknown value is false, its negation true.
+//! Dates and times without a zone are in the computer's zone. `host = example.org` matches that host on every port,
+//! `host = "example.org:8080"` only on this one. `title = ""` is `title is empty`. Without `order by`, captured pages
+//! come before pages that are only linked to, both by importance. The fields of a page are unknown before its first
+//! capture: a test of an unknown value is false, its negation true.
 
 mod answered;
 mod archive;
@@ -117,18 +118,18 @@ use chrono::{DateTime, Utc};
 use crate::search::elements::ElementQuery;
 use crate::search::{self, Structures, TextQuery};
 
-/// A time.
+/// A point in time.
 type Instant = DateTime<Utc>;
 
-/// An index of the texts of pages.
+/// A full-text index of pages.
 pub trait FullText {
-    /// Every page that `query` finds, in any order, with its BM25.
+    /// Returns every page that matches `query` with its BM25, in any order.
     ///
     /// # Errors
     /// When the index cannot be read.
     fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError>;
 
-    /// The same without BM25.
+    /// Like [`FullText::hits`], without BM25.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -136,7 +137,7 @@ pub trait FullText {
         Ok(self.hits(query)?.into_iter().map(|(page, _)| page).collect())
     }
 
-    /// The BM25 of one page; 0 if `query` does not find it.
+    /// Returns the BM25 of one page; 0 if it does not match `query`.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -145,8 +146,8 @@ pub trait FullText {
         Ok(found.map_or(0.0, |(_, bm25)| bm25))
     }
 
-    /// Every page whose elements may match `query`, or only those that are known to match, in any order; none if the index
-    /// does not know.
+    /// Returns every page whose elements may match `query`, or only those that are known to match, in any order; `None`
+    /// if the index cannot answer this.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -155,7 +156,7 @@ pub trait FullText {
         Ok(None)
     }
 
-    /// The structure of XML documents, by page, from the index.
+    /// Returns the structure of XML documents by page, as stored in the index.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -164,7 +165,7 @@ pub trait FullText {
     }
 }
 
-/// Elements are only known of the newest versions.
+/// Only the elements of the newest versions are indexed.
 impl FullText for search::View<'_> {
     fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
         Ok(self.search(query)?)
@@ -187,7 +188,7 @@ impl FullText for search::View<'_> {
     }
 }
 
-/// The first instant after a time written as in `as of`: of a day, its end; nothing if it is not a time.
+/// Returns the first instant after a time written as in `as of` (for a day, its end); `None` if the text is not a time.
 #[must_use]
 pub fn end_of(time: &str) -> Option<DateTime<Utc>> {
     let nothing: &[String] = &[];
@@ -210,63 +211,64 @@ pub fn end_of(time: &str) -> Option<DateTime<Utc>> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The query's text is wrong.
+    /// The query's text is invalid.
     #[error("in the query, {0}")]
     Query(#[from] archive_grammar::ParseError),
-    /// The query asks for sites where pages are wanted.
+    /// The query selects sites where pages are wanted.
     #[error("the query asks for sites: ask for their pages, as in 'page site = \"example.org\"'")]
     Sites,
-    /// The query asks for something else where pages are wanted.
+    /// The query selects something else where pages are wanted.
     #[error(
         "the query asks for {what}, and pages are wanted here: ask for them, as in 'page site = \"example.org\"'"
     )]
     NotPages {
-        /// What it asks for.
+        /// What the query selects.
         what: &'static str,
     },
-    /// Its groups, or rows that wait to be ordered, do not fit into memory and temporary files.
+    /// The query's groups, or the rows to be sorted, do not fit into memory and temporary files.
     #[error(
         "the groups or rows of this query take more than {} MiB: ask of fewer rows, add `limit N`, or group by something with fewer values", (*memory as u64 + disk) >> 20
     )]
     TooMuch {
-        /// The limit of memory.
+        /// Memory limit in bytes.
         memory: usize,
-        /// That of temporary files.
+        /// Limit of temporary files in bytes.
         disk: u64,
     },
-    /// A temporary file failed.
+    /// An operation on a temporary file failed.
     #[error("a temporary file in {} cannot be used", std::env::temp_dir().display())]
     Spill(#[source] std::io::Error),
-    /// The query searches text, and the archive has no index.
+    /// The query searches text, but the archive has no index.
     #[error(
         "this archive has no full-text index, which `text contains` needs; `archive crawl` without --no-full-text makes it"
     )]
     NoIndex,
-    /// The query searches text as of a time, and the archive has no index of older versions.
+    /// The query searches text as of a time, but the archive has no index of older versions.
     #[error(transparent)]
     NoVersions(search::Error),
-    /// Too many pages match of which only other archives know whether they count.
+    /// Too many matching pages may count or not, which only other archives know.
     #[error(
         "more than {DOUBTFUL_MAX} pages match that nobody captured, and of which other archives may know more: add `captures > 0`"
     )]
     TooManyDoubtful,
-    /// It asks archives on other machines for something that they cannot answer together.
+    /// The query needs something that archives on other machines cannot answer together.
     #[error("{what} cannot be asked of archives on other machines: ask folders, or each archive alone")]
     NotElsewhere {
-        /// What it asks for.
+        /// What the query needs.
         what: &'static str,
     },
-    /// Several archives are each to find by themselves what matches, and it asks for what only all of them know.
+    /// Each of several archives is to select by itself, but the query needs something that only all of them together
+    /// know.
     #[error(
         "each archive selects by itself: leave out limit, offset, sample, the score (add `order by url` to a search of text), and relations to the pages of another query"
     )]
     NotOfEach,
-    /// Several archives are exported, some of them on other machines, and it asks for a part of what matches.
+    /// Several archives are exported, some of them on other machines, but the query selects only part of what matches.
     #[error(
         "an export of nodes takes all that matches: leave out limit, offset and sample, or export folders"
     )]
     NotWhole,
-    /// Its time is over.
+    /// The query timed out.
     #[error(transparent)]
     Late(#[from] Late),
     /// The store cannot be read.
@@ -278,13 +280,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether its time was over.
+    /// Whether the query timed out.
     #[must_use]
     pub fn is_late(&self) -> bool {
         matches!(self, Self::Late(_))
     }
 
-    /// Whether it is a mistake in what was asked, not in what was found.
+    /// Whether the query itself is at fault, rather than the store or index.
     #[must_use]
     pub fn is_mistake(&self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! From a query's tree to a plan: fields and types are checked, times resolved, searches and relations separated.
+//! Turns a query's tree into a plan: checks fields and types, resolves times, separates searches and relations.
 
 use archive_grammar::{Direction, Expr as Written, ParseError, Query, Relation, Spanned, Target};
 use chrono::{DateTime, Utc};
@@ -17,27 +17,27 @@ use super::{Error, Instant};
 use crate::search::TextQuery;
 use crate::search::elements::ElementQuery;
 
-/// What a query means depends on when and where it is asked, and of which store.
+/// When, where and of which store a query is asked: its meaning depends on these.
 #[derive(Clone, Debug)]
 pub struct Context<'a> {
-    /// The time from which `30 days ago` counts.
+    /// The time that `30 days ago` is relative to.
     pub now: DateTime<Utc>,
-    /// The zone of dates and times that name none.
+    /// The zone of dates and times without one.
     pub zone: Zone,
-    /// Names of the store's further numbers of pages.
+    /// Names of the store's additional numeric page columns.
     pub page_columns: &'a [String],
-    /// Names of the store's further numbers of sites.
+    /// Names of the store's additional numeric site columns.
     pub site_columns: &'a [String],
     /// Names of topics.
     pub topics: &'a [String],
-    /// Whether it is asked of several archives, so that fields with different values in each cannot be asked for.
+    /// Whether several archives are queried, so that fields whose values differ between archives are not allowed.
     pub of_several: bool,
-    /// Whether some of these are on other machines: then links do not know what others know of the pages that they lead to.
+    /// Whether some of these are on other machines: then links lack what other archives know of their target pages.
     pub elsewhere: bool,
 }
 
 impl<'a> Context<'a> {
-    /// Asked now, here, of `rows`.
+    /// The context of a query over `rows`, asked here and now.
     pub fn of(rows: &'a dyn Rows) -> Self {
         Self {
             now: Utc::now(),
@@ -51,16 +51,16 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A query that is known to make sense, ready to run.
+/// A valid query, ready to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(crate) target: Target,
     pub(crate) filter: Option<Filter>,
     pub(crate) searches: Vec<Search>,
     pub(crate) scores: Scores,
-    /// Whether pages are asked for the structure of their documents.
+    /// Whether the query uses the document structure of pages.
     pub(crate) asks_structure: bool,
-    /// Which of the rows that match are drawn: how many, and the seed.
+    /// The sample to draw from the matching rows: its size and the seed.
     pub(crate) sample: Option<(usize, u64)>,
     pub(crate) groups: Option<GroupPlan>,
     pub(crate) order: Vec<(Expr, Direction)>,
@@ -68,57 +68,58 @@ pub struct Plan {
     pub(crate) headings: Vec<Heading>,
     pub(crate) limit: Option<usize>,
     pub(crate) offset: usize,
-    /// Only what was captured before counts.
+    /// Only captures before this time count.
     pub(crate) as_of: Option<Instant>,
     pub(super) said: Said,
 }
 
-/// What scores are for.
+/// What scores are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scores {
     Nothing,
-    /// They are only in the columns of rows.
+    /// They only appear in columns of the answer.
     Shown,
-    /// They decide which rows there are, or their order.
+    /// They decide which rows match, or their order.
     Decide,
 }
 
 /// How rows are grouped.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupPlan {
-    /// None for one group of all rows.
+    /// Empty for one group of all rows.
     pub(crate) keys: Vec<Expr>,
     pub(crate) aggregates: Vec<Aggregate>,
     pub(crate) having: Option<Filter>,
 }
 
-/// What is found before rows are read: pages that a text search or a relation to others selects.
+/// What is looked up before rows are read: pages that a text search selects or that are related to others.
 #[derive(Clone, Debug)]
 pub(crate) enum Search {
     Text {
         query: TextQuery,
-        /// Whether a match makes a page better; under `not` it does not.
+        /// Whether a match raises a page's score; under `not` it does not.
         scores: bool,
     },
-    /// Related to the page at this URL.
+    /// Pages related to the page at this URL.
     Url(Relation, String),
-    /// Related to the pages of another query.
+    /// Pages related to the pages of another query.
     Pages(Relation, Box<Plan>),
-    /// Related to the pages at these URLs, or these pages themselves.
+    /// Pages related to the pages at these URLs, or these pages themselves.
     Urls(Option<Relation>, Vec<String>),
-    /// Another page has the same content.
+    /// Pages whose content equals that of another page.
     Duplicates,
-    /// XML documents whose elements are known to match this; or, with a condition, others in which it may hold: they have to be read. The
-    /// three searches of a condition follow one another, with [`Search::Read`] between.
+    /// XML documents whose elements are known to match the query; or, with `read`, further documents in which that
+    /// condition may hold: they have to be read. The three searches of a condition follow one another, with
+    /// [`Search::Read`] in the middle.
     Elements { query: ElementQuery, read: Option<Box<Filter>> },
-    /// XML documents of which reading has shown that the next search finds them rightly.
+    /// XML documents found by the next search that were read and match.
     Read,
 }
 
-/// The heading of a column of the answer.
+/// The heading of an answer column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
-    /// The field in its normal form, for example `last_seen`; a calculation as it is written.
+    /// The canonical name of the field, for example `last_seen`; for a calculation, its text.
     pub name: String,
     /// The type of the column's values.
     pub kind: ColumnKind,
@@ -128,12 +129,12 @@ impl Plan {
     /// Parses and checks `text`.
     ///
     /// # Errors
-    /// The first mistake in `text`, with its place.
+    /// The first mistake in `text`, with its position.
     pub fn parse(text: &str, context: &Context<'_>) -> Result<Self, ParseError> {
         Self::new(&archive_grammar::parse(text)?, text, context)
     }
 
-    /// What `text` asks of several archives, some of which are on other machines. Days and hours without a zone are UTC's.
+    /// Plans `text` for several archives, some of them on other machines. Dates and times without a zone are in UTC.
     ///
     /// # Errors
     /// [`Error::Query`] for a mistake in the text, [`Error::NotElsewhere`].
@@ -153,7 +154,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Checks `query`, which was parsed from `text`.
+    /// Checks `query`, which was parsed from `text`, and plans it.
     ///
     /// # Errors
     /// The first field that does not exist, or value that does not fit its field.
@@ -202,7 +203,7 @@ impl Plan {
         })
     }
 
-    /// Whether the plan searches the full-text index, or looks something up in it.
+    /// Whether the plan needs the full-text index.
     #[must_use]
     pub fn searches_text(&self) -> bool {
         self.asks_structure
@@ -213,7 +214,7 @@ impl Plan {
             })
     }
 
-    /// The texts that the plan searches itself.
+    /// The plan's own text queries, without those of nested plans.
     pub(super) fn texts(&self) -> impl Iterator<Item = &TextQuery> {
         self.searches.iter().filter_map(|search| match search {
             Search::Text { query, .. } => Some(query),
@@ -221,7 +222,7 @@ impl Plan {
         })
     }
 
-    /// Whether the plan searches texts of pages.
+    /// Whether the plan searches the text of pages.
     #[must_use]
     pub fn reads_texts(&self) -> bool {
         self.searches.iter().any(|search| match search {
@@ -231,13 +232,13 @@ impl Plan {
         })
     }
 
-    /// Whether the plan asks for sites, not pages, and not for numbers of them.
+    /// Whether the plan selects sites themselves, without grouping them.
     #[must_use]
     pub fn asks_for_sites(&self) -> bool {
         self.target == Target::Sites && self.groups.is_none()
     }
 
-    /// Makes sure that it asks for pages and nothing else.
+    /// Checks that the plan selects pages and nothing else.
     ///
     /// # Errors
     /// [`Error::Sites`] and [`Error::NotPages`].
@@ -250,7 +251,7 @@ impl Plan {
         }
     }
 
-    /// What it asks for, if it selects no pages, neither itself nor by their sites, hosts or captures.
+    /// What the plan selects, if it yields no pages, neither directly nor through sites, hosts or captures.
     pub(crate) fn other_than_pages(&self) -> Option<&'static str> {
         match self.target {
             _ if self.groups.is_some() => Some("numbers"),
@@ -259,13 +260,13 @@ impl Plan {
         }
     }
 
-    /// One heading a column of the answer.
+    /// The headings, one per column of the answer.
     #[must_use]
     pub fn headings(&self) -> &[Heading] {
         &self.headings
     }
 
-    /// Limits the answer to `rows` unless the query has its own limit; whether it had none.
+    /// Limits the answer to `rows` if the query has no limit. Returns whether it had none.
     pub fn limit_if_unlimited(&mut self, rows: usize) -> bool {
         let unlimited = self.limit.is_none();
         self.limit.get_or_insert(rows);
@@ -279,7 +280,7 @@ impl Search {
     }
 }
 
-/// Whether a query asks for groups of rows: it says so, or it counts.
+/// Whether the answer has groups: the query groups rows or uses an aggregate.
 fn is_grouped(query: &Query) -> bool {
     let exprs = query.select.iter().map(|selection| &selection.expr);
     let mut exprs = exprs.chain(query.order.iter().map(|key| &key.expr));
@@ -298,7 +299,7 @@ fn gathers(written: &Written) -> bool {
     }
 }
 
-/// The first instant that does not count: the end of a day that is named, and just after a time.
+/// The exclusive end of `as of`: the end of the day, or the first instant after a time.
 fn as_of(query: &Query, checker: &Checker<'_>) -> Checked<Option<Instant>> {
     let Some(time) = &query.as_of else { return Ok(None) };
     let typing = &checker.typing;
@@ -313,7 +314,7 @@ fn as_of(query: &Query, checker: &Checker<'_>) -> Checked<Option<Instant>> {
     Ok(Some(times::end(&named)))
 }
 
-/// What is made of the rows that match.
+/// What to make of the matching rows.
 struct Shape {
     groups: Option<GroupPlan>,
     select: Vec<(Heading, Expr)>,
@@ -327,7 +328,7 @@ struct Planner<'a, 'q> {
 }
 
 impl Planner<'_, '_> {
-    /// A row of the answer for each row that matches.
+    /// Plans one row of the answer per matching row.
     fn single(&mut self) -> Checked<Shape> {
         let mut select = Vec::new();
         let mut names = Vec::new();
@@ -346,7 +347,7 @@ impl Planner<'_, '_> {
         }
         let mut order = Vec::new();
         for key in &self.query.order {
-            // A name that `select` gave takes precedence over a field of this name.
+            // A name given in `select` takes precedence over a field of that name.
             let named = match &key.expr.value {
                 Written::Field(field) => names.iter().find(|(name, _)| name == field.name()),
                 _ => None,
@@ -363,7 +364,7 @@ impl Planner<'_, '_> {
         Ok(Shape { groups: None, select, order })
     }
 
-    /// Captured pages come before pages that are only linked to; whatever a search finds was captured.
+    /// Captured pages come before pages that are only linked to; text searches only find captured pages.
     fn usual_order(&self) -> Vec<(Expr, Direction)> {
         let columns: &[Column] = match self.query.target {
             Target::Pages | Target::Sites if self.is_scored => &[Column::Score],
@@ -375,7 +376,7 @@ impl Planner<'_, '_> {
         columns.iter().map(|column| (Expr::Field(Path::from(*column)), Direction::Descending)).collect()
     }
 
-    /// A row of the answer for each group of rows.
+    /// Plans one row of the answer per group.
     fn grouped(&mut self) -> Checked<Shape> {
         let mut keys = Vec::new();
         for key in &self.query.group {
@@ -400,11 +401,11 @@ impl Planner<'_, '_> {
             order.push(directed(typed, key.direction));
         }
         if order.is_empty() {
-            // The largest number first.
+            // Order by the first aggregate, largest first.
             let first = select.iter().find(|(_, typed)| matches!(typed.expr, Expr::Aggregate(_)));
             order.extend(first.map(|(_, typed)| (typed.expr.clone(), Direction::Descending)));
         }
-        // Groups have no number that would order equal ones: their keys do that.
+        // Groups have no id as a tie-break: their keys serve instead.
         order.extend((0..self.query.group.len()).map(|index| (Expr::Key(index), Direction::Ascending)));
         let aggregates = self.checker.typing.grouping.take().map(|grouping| grouping.aggregates);
         let groups = GroupPlan { keys: key_exprs, aggregates: aggregates.unwrap_or_default(), having };
@@ -412,7 +413,7 @@ impl Planner<'_, '_> {
         Ok(Shape { groups: Some(groups), select, order })
     }
 
-    /// The columns of groups; by default their keys and how many rows they have.
+    /// The columns of groups; by default the keys and the number of rows.
     fn selection_of_groups(&self) -> Vec<archive_grammar::Selection> {
         if !self.query.select.is_empty() {
             return self.query.select.clone();
@@ -426,7 +427,7 @@ impl Planner<'_, '_> {
 fn heading(written: &Written, name: Option<&Spanned<archive_grammar::Field>>, typed: &Typed) -> Heading {
     let name = match (name, typed.expr.column(), written) {
         (Some(name), ..) => name.value.name().to_owned(),
-        // Another name of a field is not its heading.
+        // The heading is the canonical name, even if the query uses an alias.
         (None, Some(_), Written::Field(field)) if !field.name().contains('.') => {
             normal_name(typed, field.name())
         }
@@ -436,7 +437,7 @@ fn heading(written: &Written, name: Option<&Spanned<archive_grammar::Field>>, ty
     Heading { name, kind: typed.kind }
 }
 
-/// A field's own name.
+/// A field's canonical name.
 fn normal_name(typed: &Typed, written: &str) -> String {
     let column = typed.expr.column();
     let known = super::columns::KNOWN.iter().find(|known| Some(known.column) == column);

@@ -1,4 +1,4 @@
-//! Asking an archive: the one way from a query's text to the ids of pages and to rows.
+//! Queries an archive: from a query's text to page ids and rows.
 
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
@@ -9,28 +9,28 @@ use super::{Answer, Context, Error, FullText, Plan, Portion, Rows as _, Running,
 use crate::access::Access;
 use crate::search::{self, Statistics};
 
-/// The pages that a query for pages finds, in its order and within its limits.
+/// Returns the pages that a query for pages selects, in its order and within its limits.
 ///
 /// # Errors
-/// [`Error::Query`] for a mistake in the text, [`Error::Sites`] for a query for sites, [`Error::NoIndex`] where the archive has
-/// no full text, and what cannot be read.
+/// [`Error::Query`] for a mistake in the text, [`Error::Sites`] for a query for sites, [`Error::NoIndex`] if the
+/// archive has no full-text index, and what cannot be read.
 pub fn select(store: &Store, access: Access, text: &str) -> Result<Vec<UrlId>, Error> {
     Question::new(store, access, text, Utc::now())?.of_pages()?.pages()
 }
 
-/// A query that makes sense for an archive, ready to be asked.
+/// A query that is valid for an archive, ready to run.
 #[derive(Debug)]
 pub struct Question<'a> {
-    /// The archives that are asked.
+    /// The archives to query.
     pub rows: Together<'a>,
     /// The plan of the query.
     pub plan: Plan,
-    /// How often its words occur in all archives, if others are asked elsewhere.
+    /// Word statistics over all archives, if some are queried elsewhere.
     of_all: Option<Statistics>,
 }
 
 impl<'a> Question<'a> {
-    /// Reads a query as of `now`, from which `30 days ago` counts; pages that `access` hides are not found.
+    /// Plans a query as of `now`, which `30 days ago` is relative to; it does not find pages that `access` hides.
     ///
     /// # Errors
     /// [`Error::Query`] for a mistake in the text, and what cannot be read.
@@ -38,10 +38,10 @@ impl<'a> Question<'a> {
         Self::of(vec![(store, access)], text, now)
     }
 
-    /// The same for several archives, as if they were one.
+    /// Like [`Question::new`] for several archives, as if they were one.
     ///
     /// # Errors
-    /// As [`Question::new`], and when two of them have captured pages of one site.
+    /// As [`Question::new`], and when two of them have captured pages of the same site.
     pub fn of(archives: Vec<(&'a Store, Access)>, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
         let mut rows = Together::new(archives).map_err(|error| Error::Rows(error.into()))?;
         rows.expect_at(now);
@@ -50,8 +50,8 @@ impl<'a> Question<'a> {
         Ok(Self { rows, plan, of_all: None })
     }
 
-    /// The same for one of several archives, at a place among them, if the others are asked elsewhere. Days and hours without a zone
-    /// are in UTC: others may be in another zone.
+    /// A planned query over the archive at index `place` of several; the others are queried elsewhere. Dates and times
+    /// without a zone are in UTC, since other machines may be in other zones.
     ///
     /// # Errors
     /// As [`Question::new`].
@@ -60,8 +60,8 @@ impl<'a> Question<'a> {
         Ok(Self { rows, plan, of_all: None })
     }
 
-    /// The same for one of several archives, each of which finds by itself what of its own matches, so that the query may ask for
-    /// what each has of its own.
+    /// Like [`Question::new`] for one of several archives, each of which selects by itself, so that the query may use
+    /// fields whose values differ between archives. Dates and times without a zone are in UTC.
     ///
     /// # Errors
     /// As [`Question::new`], and [`Error::NotOfEach`].
@@ -73,7 +73,7 @@ impl<'a> Question<'a> {
         Ok(Self { rows, plan, of_all: None })
     }
 
-    /// How often the words that it searches for occur in the archive.
+    /// Returns the statistics of the searched words in the archive.
     ///
     /// # Errors
     /// As [`Question::answer`].
@@ -90,13 +90,13 @@ impl<'a> Question<'a> {
         Ok(all)
     }
 
-    /// The same question with the statistics of its words in all archives.
+    /// Sets the statistics of the words over all archives.
     #[must_use]
     pub fn with_statistics(self, of_all: Option<Statistics>) -> Self {
         Self { of_all, ..self }
     }
 
-    /// What the archive has of the answer, see [`Plan::portions`].
+    /// Passes the archive's portions of the answer to `take`, see [`Plan::portions`].
     ///
     /// # Errors
     /// As [`Plan::portions`].
@@ -110,14 +110,14 @@ impl<'a> Question<'a> {
         self.plan.portions(&self.rows, index, is_captured, take)
     }
 
-    /// The same with what its answer may take, from now on.
+    /// Sets the limits for running the query.
     #[must_use]
     pub fn within(mut self, running: Running) -> Self {
         self.rows.run_within(running);
         self
     }
 
-    /// The same, if it asks for pages.
+    /// Checks that the query selects pages.
     ///
     /// # Errors
     /// [`Error::Sites`], [`Error::NotPages`].
@@ -126,16 +126,17 @@ impl<'a> Question<'a> {
         Ok(self)
     }
 
-    /// The answer.
+    /// Returns the answer.
     ///
     /// # Errors
-    /// [`Error::NoIndex`] where it needs the full text of an archive that has none, and what cannot be read.
+    /// [`Error::NoIndex`] if it needs the full-text index of an archive that has none, and what cannot be read.
     pub fn answer(&self) -> Result<Answer, Error> {
         let index = self.index()?;
         self.plan.run(&self.rows, index.as_ref().map(|index| index as &dyn FullText))
     }
 
-    /// Passes each row of the answer to `take` as soon as it is known, and returns how many matched ([`Answer::matched`]).
+    /// Passes each row of the answer to `take` as soon as it is known, and returns how many matched
+    /// ([`Answer::matched`]).
     ///
     /// # Errors
     /// As [`Question::answer`], and what `take` reports.
@@ -144,14 +145,14 @@ impl<'a> Question<'a> {
         self.plan.run_each(&self.rows, index.as_ref().map(|index| index as &dyn FullText), take)
     }
 
-    /// What was seen of it while it was answered, if it runs to be explained.
+    /// The statistics of the last run, if the query is explained.
     #[must_use]
     pub fn seen(&self) -> Option<Seen> {
         self.rows.running().seen()
     }
 
-    /// The pages that it finds, in its order and within its limits; of a query for sites or hosts all pages of these, and
-    /// of one for captures their pages.
+    /// Returns the pages that the query selects, in its order and within its limits; for sites or hosts, all their
+    /// pages; for captures, their pages.
     ///
     /// # Errors
     /// As [`Question::answer`].

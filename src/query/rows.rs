@@ -1,7 +1,7 @@
-//! The rows that queries run over: what the store knows of pages and sites.
+//! The rows that queries run over: what the store knows of pages, sites, hosts, captures and links.
 //!
-//! [`Rows`] is lazy where it pays: a row holds the numbers, which lie together in the store, and texts are asked for
-//! only when a condition or column needs them.
+//! [`Rows`] is lazy where it pays: a row holds the numbers, which are stored together; texts are looked up only when a
+//! condition or column needs them.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -19,10 +19,10 @@ use super::value::Value;
 use crate::decisions::Decisions;
 use crate::parse::{Structure, Validity};
 
-/// Why rows could not be read: a store's own error, boxed.
+/// Why rows could not be read: the store's own error, boxed.
 pub type RowsError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a page is, by its newest capture.
+/// The type of a page's newest capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageType {
     /// HTML and XHTML pages.
@@ -39,7 +39,7 @@ pub enum PageType {
     Script,
     /// Images.
     Image,
-    /// Plain text, robots.txt among it.
+    /// Plain text, including robots.txt.
     Text,
     /// PDF documents.
     Pdf,
@@ -62,7 +62,7 @@ impl PageType {
         Self::Other,
     ];
 
-    /// Its name in queries and answers.
+    /// The name in queries and answers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl PageType {
         }
     }
 
-    /// Whether a query for the type `asked` means pages of this type: `xml` means feeds and sitemaps too.
+    /// Whether a query for the type `asked` includes pages of this type: `xml` includes feeds and sitemaps.
     #[must_use]
     pub fn is(self, asked: Self) -> bool {
         self == asked || asked == Self::Xml && matches!(self, Self::Feed | Self::Sitemap)
@@ -89,57 +89,57 @@ impl PageType {
 /// A page: one URL that the archive knows, fetched or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageRow {
-    /// Its number.
+    /// The page's id.
     pub id: UrlId,
-    /// Its host.
+    /// The page's host.
     pub host: HostId,
-    /// Its host's site.
+    /// The host's site.
     pub site: SiteId,
-    /// What its newest capture is; none before the first.
+    /// Type of the newest capture; `None` before the first.
     pub kind: Option<PageType>,
-    /// The HTTP status of its newest capture; none before the first, or when nothing answered.
+    /// HTTP status of the newest capture; `None` before the first, or if there was no response.
     pub status: Option<u16>,
-    /// Its importance, mean 1 over all known pages.
+    /// Importance; the mean over all known pages is 1.
     pub importance: f64,
-    /// How often it was captured.
+    /// Number of captures.
     pub captures: u32,
-    /// How many of the captures differ from the one before.
+    /// Number of captures that differ from the one before.
     pub versions: u32,
-    /// The time of its first capture.
+    /// Time of the first capture.
     pub first_seen: Option<DateTime<Utc>>,
-    /// The time of its newest capture.
+    /// Time of the newest capture.
     pub last_seen: Option<DateTime<Utc>>,
-    /// The time of the first capture of its newest version.
+    /// Time of the first capture of the newest version.
     pub changed: Option<DateTime<Utc>>,
-    /// Links from the nearest seed.
+    /// Number of links from the nearest seed.
     pub depth: Option<u32>,
 }
 
 /// A site: a group of hosts, by default one registrable domain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteRow {
-    /// Its number.
+    /// The site's id.
     pub id: SiteId,
-    /// Its name, for example `example.org`.
+    /// The site's name, for example `example.org`.
     pub name: String,
-    /// Its importance, mean 1 over all known sites.
+    /// Importance; the mean over all known sites is 1.
     pub importance: f64,
-    /// Its pages that were captured at least once.
+    /// Number of pages that were captured at least once.
     pub pages: u64,
-    /// Captures of all its pages.
+    /// Number of captures of all its pages.
     pub captures: u64,
-    /// Its captured HTML pages.
+    /// Number of captured HTML pages.
     pub html: u64,
-    /// Its captured XML pages, feeds and sitemaps included.
+    /// Number of captured XML pages, including feeds and sitemaps.
     pub xml: u64,
-    /// The time of the first capture of any of its pages.
+    /// Time of the first capture of any of its pages.
     pub first_seen: Option<DateTime<Utc>>,
-    /// The time of the newest capture of any of its pages.
+    /// Time of the newest capture of any of its pages.
     pub last_seen: Option<DateTime<Utc>>,
 }
 
 impl SiteRow {
-    /// Its captured pages that are neither HTML nor XML.
+    /// Number of captured pages that are neither HTML nor XML.
     #[must_use]
     pub fn other(&self) -> u64 {
         self.pages.saturating_sub(self.html).saturating_sub(self.xml)
@@ -175,7 +175,7 @@ pub enum Row {
 }
 
 impl Row {
-    /// A number that identifies it among others of its kind.
+    /// The id, unique among rows of the same kind.
     pub(crate) fn id(&self) -> u64 {
         match self {
             Self::Page(page) => page.id.0.into(),
@@ -191,25 +191,25 @@ impl Row {
 pub struct Chosen<'a, T> {
     /// The rows.
     pub rows: Box<dyn Iterator<Item = Result<T, RowsError>> + 'a>,
-    /// Whether its conditions are known to hold for all of them.
+    /// Whether the plan's conditions are known to hold for all of them.
     pub are_selected: bool,
 }
 
-/// Rows that are of one group.
+/// Rows of the same group.
 #[derive(Debug)]
 pub struct Sort {
-    /// One of them, which has the same keys as the others.
+    /// One of the rows; the others have the same keys.
     pub row: Row,
-    /// How many they are.
+    /// Number of rows.
     pub count: u64,
-    /// Their sums, for each aggregate of the plan that is of a field.
+    /// One entry per aggregate of the plan; `None` if the aggregate has no field.
     pub sums: Vec<Option<Sum>>,
 }
 
-/// The sums of one field over some rows.
+/// Aggregates of one field over some rows.
 #[derive(Debug)]
 pub struct Sum {
-    /// How many have a known value.
+    /// Number of rows with a known value.
     pub known: u64,
     /// The sum; meaningless for times.
     pub sum: f64,
@@ -222,10 +222,10 @@ pub struct Sum {
 /// Reads the tree of an XML document.
 pub type DocumentReader<'a> = dyn FnMut(&roxmltree::Document<'_>) -> Result<(), RowsError> + 'a;
 
-/// What a store knows of pages and sites.
+/// What a store knows of pages, sites, hosts, captures and links.
 ///
-/// Implementers may give pages and sites in any order, each once. Callers must not expect two iterations to agree while
-/// a crawl runs.
+/// Implementers may return pages and sites in any order, each once. Callers must not expect two iterations to agree
+/// while a crawl runs.
 pub trait Rows {
     /// All pages.
     ///
@@ -233,7 +233,7 @@ pub trait Rows {
     /// An item is an error when the store cannot be read; callers stop there.
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_>;
 
-    /// All pages, without those of which the store knows at once that a plan does not select them when its searches found `hits`.
+    /// Returns all pages, except those that the store can exclude cheaply for a plan whose searches found `hits`.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -242,8 +242,8 @@ pub trait Rows {
         Ok(Chosen { rows: self.pages(), are_selected: false })
     }
 
-    /// All rows that a plan groups when its searches found `hits`, without groups that are not in its answer, and how many
-    /// these are; none when the store does not know at once.
+    /// Returns the rows that a plan groups when its searches found `hits`, without groups that are not in its answer,
+    /// and the number of these groups; `None` if the store has no fast way.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -252,8 +252,8 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// The rows that a plan selects when its searches found `hits`, and wants in its answer, in no order, and how many it selects
-    /// in all; none when the store does not know at once.
+    /// Returns the rows of a plan's answer when its searches found `hits`, unordered, and how many rows match in all;
+    /// `None` if the store has no fast way.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -262,8 +262,8 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// The sample that a plan draws from the rows that it selects, by their places in the draw; none when the store does not know at
-    /// once.
+    /// Returns the sample that a plan draws from the matching rows, in order of the draw; `None` if the store has no
+    /// fast way.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -272,23 +272,23 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// The query that runs over them: what it may take, and what is seen of it.
+    /// The query that runs over these rows: its limits and statistics.
     fn running(&self) -> &Running {
         &running::USUAL
     }
 
-    /// The place of a row's archive, if there are several, and its number there.
+    /// The index of a row's archive, if there are several, and the row's id there.
     fn own_number(&self, row: &Row) -> (usize, u64) {
         (0, row.id())
     }
 
-    /// One page, or none when the number is not of this store (an index may be ahead of what the store has saved).
+    /// Returns one page; `None` if the store does not have this id (an index may be ahead of what the store has saved).
     ///
     /// # Errors
     /// When the store cannot be read.
     fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError>;
 
-    /// A text of a page; none when unknown.
+    /// Returns a text of a page; `None` if unknown.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -300,7 +300,7 @@ pub trait Rows {
     /// An item is an error when the store cannot be read; callers stop there.
     fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_>;
 
-    /// All sites, without those of which the store knows at once that a plan does not select them.
+    /// Returns all sites, except those that the store can exclude cheaply for a plan.
     ///
     /// # Errors
     /// As [`Rows::sites`].
@@ -309,7 +309,7 @@ pub trait Rows {
         self.sites()
     }
 
-    /// Passes the tree of an XML document that a capture brought to `read`; does nothing for other captures.
+    /// Passes the tree of a capture's XML document to `read`; does nothing if the capture has none.
     ///
     /// # Errors
     /// When the store cannot be read, and what `read` reports.
@@ -318,8 +318,8 @@ pub trait Rows {
         Ok(())
     }
 
-    /// Of the pages that a search of a plan found as `hits` say, those in whose documents its condition holds, by rising number and
-    /// without those that the plan does not select anyway; none when the store rather reads them row by row.
+    /// Returns the pages found by a search of a plan (see `hits`) whose documents meet the search's condition, sorted
+    /// by id and without those that the plan excludes anyway; `None` if they are better read row by row.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -333,7 +333,7 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// The facts of the XML document that a capture brought as a whole; none for other captures.
+    /// Returns the structure of a capture's XML document; `None` if the capture has none.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -342,7 +342,8 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// Whether the XML documents that some captures brought are valid by their document types; none for other captures.
+    /// Returns whether the XML documents of some captures are valid against their document types; `None` for captures
+    /// without one.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -350,17 +351,18 @@ pub trait Rows {
         Ok(vec![None; captures.len()])
     }
 
-    /// No page is more important than this. Used to stop early; infinity, the default, never does.
+    /// Upper bound of the importance of pages, used to stop early; infinity, the default, never does.
     fn importance_max(&self) -> f64 {
         f64::INFINITY
     }
 
-    /// Names of further numbers of pages, for example of an importance computed off line; small letters and `_`.
+    /// Names of additional numeric columns of pages, for example of an importance computed offline; lower-case letters
+    /// and `_`.
     fn page_columns(&self) -> &[String] {
         &[]
     }
 
-    /// The number of a page in the column at `index` of [`Rows::page_columns`].
+    /// Returns the number of a page in the column at `index` of [`Rows::page_columns`].
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -369,12 +371,12 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// Names of further numbers of sites.
+    /// Names of additional numeric columns of sites.
     fn site_columns(&self) -> &[String] {
         &[]
     }
 
-    /// The number of a site in the column at `index` of [`Rows::site_columns`].
+    /// Returns the number of a site in the column at `index` of [`Rows::site_columns`].
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -388,7 +390,8 @@ pub trait Rows {
         &[]
     }
 
-    /// How probably a page is of the topic with this name; none for one without text. Costs reading its newest version.
+    /// Returns the probability that a page is about the topic of this name; `None` for a page without text. Reads its
+    /// newest version.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -397,23 +400,23 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// What people decided on pages, hosts and sites.
+    /// The decisions of people on pages, hosts and sites.
     fn decisions(&self) -> Option<&Decisions> {
         None
     }
 
-    // Besides pages and sites. By default these are unknown, or empty.
+    // Everything else. The defaults are unknown or empty.
 
-    /// The page at a canonical URL.
+    /// Returns the page at a canonical URL.
     ///
     /// # Errors
-    /// When the store cannot be read; so may each of the following.
+    /// When the store cannot be read; the same applies to the methods below.
     fn find(&self, url: &str) -> Result<Option<UrlId>, RowsError> {
         let _ = url;
         Ok(None)
     }
 
-    /// What is looked up of a page.
+    /// Looks up a detail of a page.
     fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Result<Value, RowsError> {
         let _ = (page, detail);
         Ok(Value::Empty)
@@ -435,13 +438,13 @@ pub trait Rows {
         Box::new(std::iter::empty())
     }
 
-    /// The captures of all pages, without those of which the store knows at once that a plan does not select them.
+    /// Returns the captures of all pages, except those that the store can exclude cheaply for a plan.
     fn captures_for(&self, plan: &Plan) -> Result<Chosen<'_, CaptureRow>, RowsError> {
         let _ = plan;
         Ok(Chosen { rows: self.captures(), are_selected: false })
     }
 
-    /// A page's captures from the newest to the oldest.
+    /// Returns a page's captures from the newest to the oldest.
     fn history(
         &self,
         page: UrlId,
@@ -456,7 +459,7 @@ pub trait Rows {
         Ok(())
     }
 
-    /// The pages that links relate to one of `others`, if the store knows a shorter way to them than by [`Rows::links`].
+    /// Returns the pages that links relate to one of `others`, if the store has a faster way than [`Rows::links`].
     fn linked(
         &self,
         relation: Relation,
@@ -466,8 +469,8 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// The digests of pages that were found, if the store knows a shorter way to them than by [`Rows::history`]: at least those of all pages
-    /// whose content is among some, or that of another page.
+    /// Returns the content digests of fetched pages, if the store has a faster way than [`Rows::history`]: at least
+    /// those of all pages whose content is in `_wanted` or, without it, equals that of another page.
     fn contents_alike(
         &self,
         _wanted: Option<&HashSet<Digest>>,
@@ -475,20 +478,20 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// The newest capture of a page that is shown, in place of a 304 the capture that it confirms, if that is known in a shorter way than
-    /// by [`Rows::history`].
+    /// Returns the newest capture of a page to show (instead of a 304, the capture that it confirms), if the store has
+    /// a faster way than [`Rows::history`].
     fn newest(&self, page: &PageRow) -> Result<Option<CaptureId>, RowsError> {
         let _ = page;
         Ok(None)
     }
 
-    /// What was noted of the answer of a capture when it was recorded; none if its record has to be read.
+    /// Returns what was noted of a capture's response at recording time; `None` if its record has to be read.
     fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Result<Option<Value>, RowsError> {
         let _ = (capture, asked);
         Ok(None)
     }
 
-    /// The program that wrote the segment of a capture; none if nothing is known of it.
+    /// Returns the program that wrote a capture's segment; `None` if unknown.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -497,12 +500,12 @@ pub trait Rows {
         Ok(None)
     }
 
-    /// What the records of some captures say: costs reading them.
+    /// Reads the records of some captures, which is slow.
     fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {
         Ok(vec![Record::default(); captures.len()])
     }
 
-    /// What the records of one capture say.
+    /// Reads the record of one capture.
     fn record(&self, capture: CaptureId) -> Result<Record, RowsError> {
         Ok(self.records(&[capture])?.pop().unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! Rows of an archive on disk.
+//! The rows of an archive on disk.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -42,26 +42,26 @@ use crate::refresh::rate::RatePrior;
 use crate::selection::Timetable;
 use crate::topics::TopicError;
 
-/// Why an archive has no rows.
+/// Why the rows of an archive cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveRowsError {
     /// The state cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The books cannot be read.
+    /// The importance credits cannot be read.
     #[error(transparent)]
     Credit(#[from] CreditError),
-    /// A column computed off line cannot be read.
+    /// A column computed offline cannot be read.
     #[error(transparent)]
     Column(#[from] ColumnError),
-    /// The folder of topics cannot be read.
+    /// The topics folder cannot be read.
     #[error(transparent)]
     Topic(#[from] TopicError),
-    /// What people decided cannot be read.
+    /// The decisions of people cannot be read.
     #[error(transparent)]
     Decisions(#[from] DecisionsError),
-    /// Two archives have captured pages of one site.
+    /// Two archives have captured pages of the same site.
     #[error(
         "{} and {} have both captured pages of {site}: archives are asked together if each site is in one of them; ask each alone",
         paths[0].display(),
@@ -73,7 +73,7 @@ pub enum ArchiveRowsError {
         /// The archives.
         paths: [PathBuf; 2],
     },
-    /// There are too many archives.
+    /// The archives together have more URLs or captures than ids allow.
     #[error("together these archives have more URLs or captures than can be numbered; ask fewer of them")]
     TooMany,
     /// The prepared columns cannot be read.
@@ -81,60 +81,61 @@ pub enum ArchiveRowsError {
     Prepared(#[from] PreparedError),
 }
 
-/// The pages and sites of an archive as of its last checkpoint.
+/// The rows of an archive as of its last checkpoint.
 #[derive(Debug)]
 pub struct ArchiveRows<'a> {
     pub(super) store: &'a Store,
     pub(super) state: &'a State,
     pub(super) access: Access,
     pub(super) pages: Pages<'a>,
-    /// None if there are none of this checkpoint, and if access rules have to look at the captures of each page.
+    /// Prepared columns of pages; `None` if this checkpoint has none, or if access rules need the captures of each
+    /// page.
     pub(super) prepared: Option<Prepared>,
-    /// Those of captures, opened when first asked for.
+    /// Prepared columns of captures, opened on first use.
     pub(super) captures: OnceLock<Option<Prepared>>,
-    /// What answers said, likewise.
+    /// What responses said, opened on first use.
     pub(super) answers: OnceLock<Option<Answers>>,
-    /// What checking documents found, likewise.
+    /// The results of checking documents, opened on first use.
     pub(super) checks: OnceLock<Option<Checks>>,
-    /// The pages of each site, likewise.
+    /// The pages of each site, opened on first use.
     pub(super) by_site: OnceLock<Option<BySite>>,
-    /// The column of newest captures in the block of pages that was asked for last.
+    /// The newest captures of the block of pages that was read last.
     newest: RefCell<Option<(u32, Vec<u64>)>>,
-    /// The programs that wrote the segments that were asked for.
+    /// Cache of the programs that wrote the segments.
     pub(super) software: RefCell<HashMap<SegmentId, Option<String>>>,
-    /// Texts are mostly read row by row.
+    /// Text readers; texts are mostly read row by row.
     pub(super) texts: RefCell<Texts<'a>>,
-    /// The current batch of pages: fields of a row are mostly needed before the next row is read.
+    /// The current batch of pages: the fields of a row are mostly needed before the next row is read.
     pub(super) batch: RefCell<Batch>,
     pub(super) page_columns: NamedColumns,
-    /// Columns computed off line, then [`SITE_COLUMNS`].
+    /// Columns computed offline, followed by [`SITE_COLUMNS`].
     site_columns: NamedColumns,
-    /// Computed when first asked for.
+    /// Computed on first use.
     pub(super) site_sums: OnceLock<Vec<SiteSums>>,
     decisions: Decisions,
     pub(super) topics: Topics,
-    /// The change rate that all visits suggest; computed when first asked for.
+    /// The prior of the change rate, estimated from all visits; computed on first use.
     pub(super) prior: OnceLock<RatePrior>,
-    /// When pages are due, likewise.
+    /// When pages are due; computed on first use.
     pub(super) timetable: OnceLock<Timetable>,
-    /// The time as of which something is expected.
+    /// The time that estimates refer to.
     pub(super) now: DateTime<Utc>,
-    /// The query that runs over them.
+    /// The query that runs over these rows.
     pub(super) running: Arc<Running>,
-    /// Whether other archives are asked with it: then one of these may answer for a site.
+    /// Whether other archives are queried together with this one: then one of them may be responsible for a site.
     pub(super) has_others: bool,
 }
 
-/// Records that one processor reads at least, of many.
+/// Minimum number of records per parallel task.
 const RECORDS_OF_PART: usize = 16;
 
-/// URLs that are kept of those that were read; names of hosts and of sites may each take as many bytes.
+/// Maximum number of cached URLs; the caches of host names and of site names may each take as many bytes.
 const NAMES_KEPT: usize = 1 << 17;
 
-/// A site's sums over the importance of its pages, besides the importance that links between sites give it.
+/// Sum and maximum of the importance of a site's pages, in addition to the importance from links between sites.
 const SITE_COLUMNS: [&str; 2] = ["importance_sum", "importance_max"];
 
-/// Columns that were computed off line, and their names once more as the plan wants them.
+/// Columns computed offline. `names` repeats their names in the form that plans need.
 #[derive(Debug)]
 pub(super) struct NamedColumns {
     names: Vec<String>,
@@ -147,7 +148,7 @@ impl NamedColumns {
         Ok(Self { names: columns.iter().map(|column| column.name.clone()).collect(), columns })
     }
 
-    /// With further names, whose values are elsewhere.
+    /// Adds names whose values are stored elsewhere.
     fn with(mut self, names: &[&str]) -> Self {
         self.names.extend(names.iter().map(|&name| name.to_owned()));
         self
@@ -158,7 +159,7 @@ impl NamedColumns {
     }
 }
 
-/// Reads texts of an archive.
+/// Readers of an archive's texts.
 #[derive(Debug)]
 pub(super) struct Texts<'a> {
     urls: TextCache<'a>,
@@ -171,7 +172,7 @@ impl<'a> ArchiveRows<'a> {
     /// The rows of `store`, without pages whose newest capture `access` hides.
     ///
     /// # Errors
-    /// When its state or its columns cannot be read.
+    /// When its state or columns cannot be read.
     pub fn new(store: &'a Store, access: Access) -> Result<Self, ArchiveRowsError> {
         let state = store.state();
         let prepared = if access.is_unlimited() { Prepared::open(store)? } else { None };
@@ -207,7 +208,7 @@ impl<'a> ArchiveRows<'a> {
         })
     }
 
-    /// What is known of a page and of its fetches.
+    /// Returns the page and its visit record, from the current batch if possible.
     pub(super) fn known(&self, id: UrlId) -> Result<(Page, Option<Visit>), StateError> {
         match self.batch.borrow_mut().known(self.state, id)? {
             Some(known) => Ok(known),
@@ -215,7 +216,7 @@ impl<'a> ArchiveRows<'a> {
         }
     }
 
-    /// The rows of a plan with these numbers, in their order.
+    /// Returns the rows of a plan with these ids, in the given order.
     pub(super) fn rows_of(&self, plan: &Plan, ids: Vec<u32>) -> Result<Vec<Row>, RowsError> {
         if plan.target != Target::Pages {
             return self.capture_rows(ids);
@@ -377,7 +378,7 @@ impl Rows for ArchiveRows<'_> {
         Some(&self.decisions).filter(|decisions| !decisions.is_empty())
     }
 
-    // See `captures`.
+    // Implemented in `captures` and elsewhere.
 
     fn find(&self, url: &str) -> Result<Option<UrlId>, RowsError> {
         Ok(self.state.find(url)?)
@@ -477,7 +478,7 @@ impl Rows for ArchiveRows<'_> {
 
     fn validities(&self, captures: &[CaptureId]) -> Result<Vec<Option<Validity>>, RowsError> {
         let (state, store, access, running) = (self.state, self.store, &self.access, &self.running);
-        // Records are read ahead without documents, too.
+        // Reading ahead records also gets here, with no documents to check.
         let known = if captures.is_empty() { None } else { self.checks()? };
         let validity = |capture: &CaptureId| -> Result<Option<Validity>, RowsError> {
             running.check()?;

@@ -1,5 +1,4 @@
-//! The fields of everything that can be asked for: names, types, meanings. Help, messages, the reference and plans all
-//! read this table.
+//! The table of all fields: names, types, meanings. Help, messages, the reference and plans are all based on it.
 
 use archive_grammar::Target;
 
@@ -67,43 +66,43 @@ pub(crate) enum Column {
     Context,
     Nofollow,
     Template,
-    /// Whether it was captured: orders rows, and has no name in queries.
+    /// Whether the row was captured. Only used for ordering; has no name in queries.
     Captured,
-    /// A further number of the store, by its index in `Rows::page_columns` or `Rows::site_columns`.
+    /// An additional number from the store, by its index in `Rows::page_columns` or `Rows::site_columns`.
     Named(usize),
 }
 
-/// What type of values a field has.
+/// The type of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Text; large and small letters are alike, except in URLs.
+    /// Text; case is ignored, except in URLs.
     Text,
-    /// One of a few words.
+    /// One of a few fixed words.
     Choice,
     /// A count or measure.
     Number,
-    /// An amount of time, in seconds.
+    /// A duration in seconds.
     Span,
-    /// An instant.
+    /// A point in time.
     Time,
 }
 
-/// Where a field's value comes from, the cheapest first.
+/// Where a field's value comes from, cheapest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cost {
     /// The row itself.
     Row,
     /// A table or log of the state.
     Look,
-    /// The records of a capture, which are read and unpacked; the structure of a page's document is in the index, too.
+    /// The records of a capture, which are read and decompressed; document structure is also in the index.
     Record,
 }
 
-/// A row of the table.
+/// An entry of the table.
 pub(crate) struct Known {
     pub(crate) column: Column,
     pub(crate) name: &'static str,
-    /// What has it.
+    /// The kinds of rows that have the field.
     pub(crate) of: &'static [Target],
     pub(crate) kind: ColumnKind,
     pub(crate) cost: Cost,
@@ -133,7 +132,7 @@ const fn known(
     Known { column, name, of, kind, cost, meaning }
 }
 
-/// Every field but the named ones.
+/// All fields except `Column::Named`.
 pub(crate) const KNOWN: [Known; 58] = {
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
@@ -255,7 +254,7 @@ pub(crate) const KNOWN: [Known; 58] = {
     ]
 };
 
-/// Other names by which people call fields; a field's own name comes first.
+/// Aliases of fields; a field's own name takes precedence.
 pub(super) const ALIASES: [(&str, &str); 17] = [
     ("tag", "tags"),
     ("collection", "collections"),
@@ -276,22 +275,22 @@ pub(super) const ALIASES: [(&str, &str); 17] = [
     ("duration", "response_time"),
 ];
 
-/// The field that is searched but never shown.
+/// The field that can be searched but not shown.
 pub(crate) const TEXT: &str = "text";
 
-/// Values of `seed`, `nofollow`, `template`.
+/// Values of yes/no fields: `seed`, `nofollow`, `template`, `well_formed`.
 pub(crate) const YES_NO: [&str; 2] = ["yes", "no"];
 
-/// What such a field says.
+/// The value of a yes/no field.
 pub(crate) fn yes_no(is_so: bool) -> &'static str {
     let [yes, no] = YES_NO;
     if is_so { yes } else { no }
 }
 
-/// The `kind` of a 304.
+/// The `kind` of a 304 response.
 pub(crate) const NOT_MODIFIED: &str = "not-modified";
 
-/// The `kind` of documents that other tools stored without an answer.
+/// The `kind` of documents that other tools stored without an HTTP response.
 pub(crate) const RESOURCE: &str = "resource";
 
 /// Values of a capture's `kind`, in the order of [`crate::prepared::capture_kind`].
@@ -301,7 +300,7 @@ pub(crate) const CAPTURE_KINDS: [&str; 6] =
 /// Values of a capture's `change`.
 pub(crate) const CHANGES: [&str; 2] = ["content", "bytes"];
 
-/// Values of a link's `kind`, with the letters that Heritrix has for them.
+/// Values of a link's `kind`, with their Heritrix hop letters.
 pub(crate) const LINK_KINDS: [(&str, char); 6] = [
     ("link", 'L'),
     ("embed", 'E'),
@@ -311,7 +310,7 @@ pub(crate) const LINK_KINDS: [(&str, char); 6] = [
     ("guess", 'X'),
 ];
 
-/// A row that another one leads to.
+/// A related row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Via {
     Site,
@@ -330,7 +329,7 @@ impl Via {
         (Self::Target, "target"),
     ];
 
-    /// What it leads to from a row of `target`; none if that has no such row.
+    /// The kind of the related row, seen from a row of `target`; `None` if there is no such relation.
     pub(super) fn of(self, target: Target) -> Option<Target> {
         let pages = matches!(target, Target::Captures | Target::Versions);
         match self {
@@ -342,7 +341,7 @@ impl Via {
     }
 }
 
-/// A field of a row, or of one that it leads to.
+/// A field of a row, or of a related row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Path {
     pub(crate) via: Option<Via>,
@@ -368,12 +367,12 @@ impl Column {
         self.known().map_or(Cost::Row, |known| known.cost)
     }
 
-    /// Whether the records of a capture say it.
+    /// Whether the field's value is in a capture's records.
     pub(crate) fn is_of_record(self) -> bool {
         matches!(self, Self::Server | Self::Charset | Self::Failure | Self::Path | Self::ResponseTime)
     }
 
-    /// The words that a field of a few words has.
+    /// The possible values of a [`ColumnKind::Choice`] field.
     pub(crate) fn choices(self) -> Vec<&'static str> {
         match self {
             Self::Type => super::PageType::EACH.map(super::PageType::name).to_vec(),
@@ -388,7 +387,7 @@ impl Column {
         }
     }
 
-    /// Whether large and small letters are alike in this field; in a URL's path they are not.
+    /// Whether the field ignores case; the path of a URL does not.
     pub(crate) fn folds_case(self) -> bool {
         !matches!(
             self,
@@ -403,39 +402,39 @@ impl Column {
         )
     }
 
-    /// Whether it is of an XML document as a whole.
+    /// Whether the field describes a whole XML document.
     pub(crate) fn is_of_structure(self) -> bool {
         matches!(self, Self::Root | Self::Namespace | Self::Doctype | Self::WellFormed | Self::Valid)
     }
 
-    /// Whether it is expected of a page by what its fetches, and those of other pages, have shown.
+    /// Whether the field is an estimate, based on the fetches of this and other pages.
     pub(crate) fn is_expected(self) -> bool {
         matches!(self, Self::ChangeRate | Self::Freshness | Self::NextVisit)
     }
 
-    /// Whether people decide it.
+    /// Whether people decide the field.
     pub(crate) fn is_decided(self) -> bool {
         matches!(self, Self::Rating | Self::Verdict | Self::Tags | Self::Collections | Self::RatedBy)
     }
 
-    /// Whether archives that are asked together may each have another value for the same page: what people decided in each, and
-    /// what its other pages make likely.
+    /// Whether archives that are queried together may each have a different value for the same page: decisions made
+    /// there, and estimates based on its other pages.
     pub(crate) fn is_of_one_archive(self) -> bool {
         self.is_decided() || self.is_expected()
     }
 
-    /// Whether only today's value is known, so that it cannot be asked for as of another time.
+    /// Whether only the current value is known, so that the field is not available `as of` another time.
     pub(crate) fn is_of_today(self) -> bool {
         self.is_decided() || self.is_expected() || matches!(self, Self::Refusal | Self::Redirect)
     }
 }
 
-/// A field's name in queries.
+/// A field's name as written in queries.
 pub(crate) fn shown(name: &str) -> String {
     archive_grammar::Field::new(name).to_string()
 }
 
-/// The plural of what is asked for.
+/// The plural of a target's name.
 pub(crate) fn plural(target: Target) -> &'static str {
     match target {
         Target::Pages => "pages",

@@ -1,6 +1,6 @@
-//! How a query was answered: the steps that were chosen, and the rows that were seen at each.
+//! How a query was answered: the chosen steps, and how many rows each one read and left.
 //!
-//! Only a query that is explained counts, and looks at the clock for each condition of each row.
+//! Counting, and timing each condition on each row, only happens if the query is explained.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -20,51 +20,51 @@ use super::running::Running;
 use super::subject::World;
 use crate::prepared::Column as Stored;
 
-/// A step of an answer.
+/// A step of answering a query.
 #[derive(Clone, Debug, Serialize)]
 pub struct Step {
-    /// 0 for the query, 1 for one inside it, and so on.
+    /// Nesting level: 0 for the query, 1 for a query inside it, and so on.
     pub level: usize,
     /// `search`, `start`, `check`, `sample`, `group`, `having` or `order`.
     pub step: &'static str,
-    /// What it does.
+    /// What the step does.
     pub what: String,
-    /// Rows that it looked at; none where it found them itself.
+    /// Number of rows read; `None` if the step found them itself.
     pub rows_in: Option<u64>,
-    /// Rows, or groups, that it left.
+    /// Number of rows or groups left.
     pub rows_out: u64,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// What was seen of a query.
+/// Execution statistics of a query.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Seen {
-    /// The steps as they ended.
+    /// The steps in order of completion.
     pub steps: Vec<Step>,
-    /// Records that conditions, columns and keys read.
+    /// Number of records read for conditions, columns and keys.
     pub records_read: u64,
-    /// XML documents that they parsed.
+    /// Number of XML documents parsed for these.
     pub documents_parsed: u64,
-    /// Bytes of temporary files.
+    /// Bytes written to temporary files.
     pub spilled_bytes: u64,
     #[serde(skip)]
     level: usize,
-    /// What the store said of where rows came from, and how many it has.
+    /// Where the store says that the rows come from; `all` is how many rows there are.
     #[serde(skip)]
     sources: Vec<String>,
     #[serde(skip)]
     all: u64,
-    /// How many rows the store selected, if it left some of them out.
+    /// Number of rows that the store selected, if it left some out.
     #[serde(skip)]
     selected: Option<u64>,
-    /// What grouping or ordering took while rows came.
+    /// Time spent on grouping or sorting while rows are streamed.
     #[serde(skip)]
     taking: Duration,
 }
 
 impl Seen {
-    /// Where the rows of the next start come from, and how many there are to choose from.
+    /// Notes where the next rows come from, and how many there are to select from.
     pub(super) fn source(&mut self, what: String, all: u64) {
         self.all += all;
         if !self.sources.contains(&what) {
@@ -72,7 +72,7 @@ impl Seen {
         }
     }
 
-    /// How many rows the store selected itself.
+    /// Notes how many rows the store selected itself.
     pub(super) fn selected(&mut self, rows: u64) {
         self.selected = Some(rows);
     }
@@ -89,19 +89,19 @@ impl Seen {
         });
     }
 
-    /// A pass over something else that found pages.
+    /// Notes a pass over other data that found pages.
     pub(super) fn passed(&mut self, over: &str, found: u64, time: Duration) {
         self.add("search", over.to_owned(), (None, found), time);
     }
 
-    /// A step that takes what the one before it left.
+    /// Notes a step that consumes the output of the step before.
     fn gather(&mut self, step: &'static str, what: String, rows: u64, time: Duration) {
         let before = self.steps.last().filter(|last| last.level == self.level).map(|last| last.rows_out);
         let taking = std::mem::take(&mut self.taking);
         self.add(step, what, (before, rows), taking + time);
     }
 
-    /// The start of rows; `usual` unless the store said where they came from.
+    /// Notes the start step; `usual` describes it unless the store has noted sources.
     fn start(&mut self, usual: String, all: Option<u64>, rows: u64, time: Duration) {
         let what = if self.sources.is_empty() { usual } else { self.sources.join("; ") };
         let all = all.or(Some(self.all).filter(|all| *all > 0));
@@ -111,7 +111,8 @@ impl Seen {
     }
 }
 
-/// Where rows come from, for explanations; `columns` are none for URLs, which lie elsewhere.
+/// Describes where rows come from; `columns` is `None` without prepared columns, and an entry is `None` for URLs, which
+/// are stored elsewhere.
 pub(super) fn source(rows: &str, columns: Option<Vec<Option<Stored>>>, are_selected: bool) -> String {
     let Some(mut columns) = columns else { return format!("all {rows}, from the tables of the state") };
     columns.sort_unstable_by_key(|column| column.map(|column| column as u32));
@@ -127,10 +128,10 @@ pub(super) fn source(rows: &str, columns: Option<Vec<Option<Stored>>>, are_selec
     }
 }
 
-/// Parts of a query as they were written, for explanations.
+/// Parts of a query as written, for explanations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Said {
-    /// The conditions that all have to hold, in the order in which they are looked at.
+    /// The conjuncts in evaluation order.
     pub(super) checks: Vec<String>,
     groups: String,
     having: Option<String>,
@@ -149,7 +150,7 @@ impl Said {
     }
 }
 
-/// What is counted while rows are looked at.
+/// Counters while rows are tested.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     rows: u64,
@@ -163,7 +164,7 @@ struct Check {
     time: Duration,
 }
 
-/// Whether a filter holds, condition by condition.
+/// Whether a filter holds; counts and times each conjunct.
 pub(super) fn holds(tally: &RefCell<Tally>, filter: &Filter, row: &dyn Subject) -> Result<bool, RowsError> {
     let parts = filter.parts();
     let mut tally = tally.borrow_mut();
@@ -183,7 +184,7 @@ pub(super) fn holds(tally: &RefCell<Tally>, filter: &Filter, row: &dyn Subject) 
 }
 
 impl Plan {
-    /// Passes every row that matches to a function, and notes what was seen of them.
+    /// Passes every matching row to a function, and notes statistics.
     pub(super) fn scan_seen(
         &self,
         world: &World<'_>,
@@ -209,7 +210,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Notes where rows came from, how many of `found` ones were looked at, and how many matched in which time.
+    /// Notes where rows came from, how many (`found`) there were to test, and how many matched in which time.
     pub(super) fn scanned_seen(
         &self,
         world: &World<'_>,
@@ -236,13 +237,13 @@ impl Plan {
         }
     }
 
-    /// Notes rows, or groups, that the store chose itself, since `began`.
+    /// Notes rows or groups that the store selected itself, since `began`.
     pub(super) fn chosen_seen(&self, world: &World<'_>, rows: u64, began: Instant) {
         let time = began.elapsed();
         world.running.note(|seen| seen.start(format!("all {}", plural(self.target)), None, rows, time));
     }
 
-    /// Notes how many groups were made of rows, and how many of them count.
+    /// Notes how many groups there are, and how many of these pass `having`.
     pub(super) fn grouped_seen(&self, running: &Running, (all, counting): (u64, u64), time: Duration) {
         let what = if self.said.groups.is_empty() { "all rows as one" } else { &self.said.groups };
         running.note(|seen| {
@@ -253,7 +254,7 @@ impl Plan {
         });
     }
 
-    /// Notes how rows were ordered, and how many were given away.
+    /// Notes how rows were ordered, and how many were returned.
     pub(super) fn ordered_seen(&self, running: &Running, rows: u64, time: Duration) {
         let mut what =
             if self.said.order.is_empty() { "as usual".to_owned() } else { self.said.order.clone() };
@@ -267,7 +268,7 @@ impl Plan {
     }
 }
 
-/// Runs a search, and notes what it found.
+/// Runs a search and notes what it found.
 pub(super) fn searched(
     running: &Running,
     search: &Search,

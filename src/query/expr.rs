@@ -1,4 +1,4 @@
-//! Calculations of a checked query: fields, values, functions, and what was gathered of a group.
+//! Expressions of a checked query: fields, values, functions and aggregates.
 
 use archive_grammar::Sign;
 use chrono::{Datelike, Local, TimeDelta};
@@ -11,27 +11,27 @@ use super::rows::RowsError;
 use super::times::Zone;
 use super::value::Value;
 
-/// Whole numbers above do not fit into a float one by one.
+/// Largest whole number to convert from a float; larger ones are not all exact.
 const WHOLE_MAX: f64 = 9.0e15;
 
-/// A calculation ready to run; its parts are known to suit each other.
+/// An expression ready to run; the types of its parts match.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Expr {
     Value(Value),
     Field(Path),
-    /// A header of a capture's answer, by its name in small letters.
+    /// A header of a capture's response, by lower-case name.
     Header(String),
-    /// How probably a page is of a topic, by its name.
+    /// The probability that a page is about a topic, by its name.
     Topic(String),
     /// The texts of elements of an XML document.
     Elements(Box<ElementPath>),
-    /// The text of an element or attribute, in a condition on it.
+    /// The text of an element or attribute, inside a condition on it.
     Content(Content),
     Call(Function, Box<Expr>),
     Arithmetic(Box<Expr>, Sign, Box<Expr>),
-    /// What the rows of a group have in common, by its place in the plan.
+    /// A group key, by its index in the plan.
     Key(usize),
-    /// What was gathered of a group, by its place in the plan.
+    /// An aggregate, by its index in the plan.
     Aggregate(usize),
 }
 
@@ -41,37 +41,37 @@ pub(crate) enum Function {
     Year(Zone),
     Month(Zone),
     Day(Zone),
-    /// The day as in 2026-01-31.
+    /// The date, as in 2026-01-31.
     Date(Zone),
     Lower,
     Length,
 }
 
-/// A row, or a group of rows, as calculations and filters see it.
+/// A row or group that expressions and filters are evaluated on.
 pub(crate) trait Subject {
     fn field(&self, path: Path) -> Result<Value, RowsError>;
     fn header(&self, name: &str) -> Result<Value, RowsError>;
     fn topic(&self, name: &str) -> Result<Value, RowsError>;
-    /// Whether the search of the plan with this index found it.
+    /// Whether the plan's search with this index found the row.
     fn hit(&self, search: usize) -> bool;
-    /// Whether its content changed in a time: never at its first version.
+    /// Whether the content changed within a period; the first version does not count.
     fn changed(&self, from: Option<Instant>, until: Option<Instant>) -> Result<bool, RowsError>;
     fn key(&self, index: usize) -> Value;
     fn aggregate(&self, index: usize) -> Value;
 
-    /// Whether a path leads to something of which a filter holds.
+    /// Whether a path selects a node for which the filter holds.
     fn some(&self, path: &ElementPath, filter: Option<&Filter>) -> Result<bool, RowsError> {
         let _ = (path, filter);
         Ok(false)
     }
 
-    /// The texts of all that a path leads to.
+    /// The texts of all nodes that a path selects.
     fn elements(&self, path: &ElementPath) -> Result<Value, RowsError> {
         let _ = path;
         Ok(Value::Empty)
     }
 
-    /// Its text.
+    /// The text of the element or attribute itself.
     fn content(&self, content: Content) -> Value {
         let _ = content;
         Value::Empty
@@ -96,7 +96,7 @@ impl Expr {
         })
     }
 
-    /// Its value if it is the same for every row.
+    /// The value, if it is the same for every row.
     pub(crate) fn constant(&self) -> Option<Value> {
         Some(match self {
             Self::Value(value) => value.clone(),
@@ -109,7 +109,7 @@ impl Expr {
     pub(crate) fn cost(&self) -> Cost {
         match self {
             Self::Value(_) | Self::Key(_) | Self::Aggregate(_) => Cost::Row,
-            // The other row is looked up first.
+            // The related row is looked up first.
             Self::Field(path) if path.via.is_some() => path.column.cost().max(Cost::Look),
             Self::Field(path) => path.column.cost(),
             Self::Content(_) => Cost::Look,
@@ -119,12 +119,12 @@ impl Expr {
         }
     }
 
-    /// Whether it is such a field, value or the like, or is calculated from one.
+    /// Whether the expression contains a leaf that `is_wanted` accepts.
     pub(super) fn has(&self, is_wanted: fn(&Self) -> bool) -> bool {
         self.any(&mut |part| is_wanted(part))
     }
 
-    /// Whether a function says so of a field, value or the like from which it is calculated; the first ends the search.
+    /// Like `has`, with a closure; stops at the first match.
     pub(super) fn any(&self, is_wanted: &mut dyn FnMut(&Self) -> bool) -> bool {
         match self {
             Self::Call(_, argument) => argument.any(is_wanted),
@@ -133,7 +133,7 @@ impl Expr {
         }
     }
 
-    /// The fields from which some are calculated, each once; none if they need something else, or no field.
+    /// The distinct fields that the expressions use; `None` if they use anything else, or no field.
     pub(super) fn fields<'e>(mut exprs: impl Iterator<Item = &'e Self>) -> Option<Vec<Path>> {
         let mut fields = Vec::new();
         let are_all = exprs.all(|expr| expr.add_fields(&mut fields));
@@ -152,7 +152,7 @@ impl Expr {
         true
     }
 
-    /// The same calculation with other fields.
+    /// The same expression with each field mapped.
     pub(super) fn with_fields(&self, of: fn(Path) -> Path) -> Self {
         match self {
             Self::Field(path) => Self::Field(of(*path)),
@@ -164,7 +164,7 @@ impl Expr {
         }
     }
 
-    /// Whether it is the importance of a row, its own or that of another one.
+    /// Whether the expression is the importance of the row or of a related row.
     pub(super) fn is_importance(&self) -> bool {
         self.column() == Some(Column::Importance)
     }
@@ -173,7 +173,8 @@ impl Expr {
         self.column() == Some(Column::Score)
     }
 
-    /// Whether the records of a capture, or of a page's newest one, may have to be read for it, or its document checked.
+    /// Whether evaluating may need to read the records of a capture (or of a page's newest one) or to validate its
+    /// document.
     pub(super) fn is_read_ahead(&self) -> bool {
         match self {
             Self::Header(_) => true,
@@ -184,7 +185,7 @@ impl Expr {
         }
     }
 
-    /// The column of a plain field.
+    /// The column, if the expression is a field.
     pub(crate) fn column(&self) -> Option<Column> {
         if let Self::Field(path) = self { Some(path.column) } else { None }
     }
@@ -212,7 +213,7 @@ impl Function {
         })
     }
 
-    /// A field of an unknown row is unknown.
+    /// Applies the function; an unknown argument or one of the wrong type gives an unknown result.
     fn of(self, value: &Value) -> Value {
         let date = |time: &Instant, zone| match zone {
             Zone::Local => time.with_timezone(&Local).date_naive(),
@@ -230,7 +231,8 @@ impl Function {
     }
 }
 
-/// The result of a calculation; unknown if an operand is unknown, and when dividing by zero. Spans of time are seconds.
+/// The result of an arithmetic operation; unknown if an operand is unknown, or on division by zero. Durations are in
+/// seconds.
 fn calculated(left: &Value, sign: Sign, right: &Value) -> Value {
     match (left, sign, right) {
         (Value::Time(left), Sign::Minus, Value::Time(right)) => number((*left - *right).as_seconds_f64()),
@@ -260,7 +262,7 @@ fn later(time: Instant, span: &Value, sign: f64) -> Value {
     moved.map_or(Value::Empty, Value::Time)
 }
 
-/// A whole number as an integer, any other as a float.
+/// A whole non-negative number as an integer, any other as a float; unknown if infinite or NaN.
 pub(crate) fn number(number: f64) -> Value {
     if number.fract() == 0.0 && (0.0..=WHOLE_MAX).contains(&number) {
         Value::Integer(number as u64)

@@ -1,7 +1,7 @@
-//! Conditions ready to run: every literal resolved, every value known to be of the right sort.
+//! Conditions ready to run: every literal is resolved and has the right type.
 //!
-//! Invariant: a test of an unknown value is false, and `not` turns that into true: `status != 404` holds for a page that
-//! was never fetched. Only `= ""` asks for an unknown text.
+//! Invariant: a test of an unknown value is false, and `not` makes that true: `status != 404` holds for a page that was
+//! never fetched. Only `= ""` matches an unknown text.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -30,22 +30,22 @@ pub(crate) enum Filter {
     Number(Expr, Ranges<f64>),
     Time(Expr, Ranges<Instant>),
     Text(Expr, TextTest),
-    /// Two values of one sort; texts with `folds_case` are alike in large and small letters.
+    /// Compares two values of the same type; texts ignore case if `folds_case`.
     Compare {
         left: Expr,
         comparison: Comparison,
         right: Expr,
         folds_case: bool,
     },
-    /// The search of the plan with this index found it.
+    /// The plan's search with this index found the row.
     Hit(usize),
-    /// A path leads to something in the document for which this holds.
+    /// Some node that the path selects in the document meets the condition.
     Some(Box<ElementPath>, Option<Box<Filter>>),
     /// The content changed between these times.
     Changed(Option<Instant>, Option<Instant>),
 }
 
-/// Values between bounds; a value is in when any range has it.
+/// A union of ranges.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranges<T>(pub(crate) Vec<(Bound<T>, Bound<T>)>);
 
@@ -55,29 +55,29 @@ impl<T: PartialOrd> Ranges<T> {
     }
 }
 
-/// A test of a text.
+/// A test on a text.
 #[derive(Clone, Debug)]
 pub(crate) struct TextTest {
     pub(crate) kind: TextTestKind,
-    /// Whether large and small letters are alike: then wanted texts are in small ones.
+    /// Whether case is ignored; the wanted texts are then in lower case.
     pub(crate) folds_case: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum TextTestKind {
-    /// One of these.
+    /// Equals one of these.
     Is(Vec<String>),
     Between(Ranges<String>),
     Fits(Glob),
     Matches(Regex),
     Starts(String),
     Ends(String),
-    /// All or any of these are somewhere in it.
+    /// Contains all or any of these texts.
     Contains {
         all: bool,
         texts: Vec<String>,
     },
-    /// It contains the words of all or any of these in a row.
+    /// Contains all or any of these phrases, word by word.
     Words {
         all: bool,
         texts: Vec<String>,
@@ -85,12 +85,12 @@ pub(crate) enum TextTestKind {
 }
 
 impl Filter {
-    /// The only URLs that pages can have for which it holds, if it names some.
+    /// The only URLs of pages that can match, if the filter limits them.
     pub(crate) fn urls(&self) -> Option<&[String]> {
         self.only(Column::Url)
     }
 
-    /// The only texts that a row's own field can have if it holds, if it names some.
+    /// The only values of a row's own text field that can match, if the filter limits them.
     pub(crate) fn only(&self, field: Column) -> Option<&[String]> {
         match self {
             Self::Text(
@@ -102,7 +102,7 @@ impl Filter {
         }
     }
 
-    /// The conditions that all have to hold.
+    /// The conjuncts of the filter.
     pub(super) fn parts(&self) -> &[Self] {
         match self {
             Self::All(parts) => parts,
@@ -110,12 +110,12 @@ impl Filter {
         }
     }
 
-    /// Whether it depends on such a field, value or the like.
+    /// Whether the filter depends on an expression that `is_wanted` accepts.
     pub(super) fn has(&self, is_wanted: fn(&Expr) -> bool) -> bool {
         self.any(&mut |part| is_wanted(part))
     }
 
-    /// Whether a function says so of a field, value or the like on which it depends; the first ends the search.
+    /// Like `has`, with a closure; stops at the first match.
     pub(super) fn any(&self, is_wanted: &mut dyn FnMut(&Expr) -> bool) -> bool {
         match self {
             Self::Any(parts) | Self::All(parts) => parts.iter().any(|part| part.any(is_wanted)),
@@ -124,7 +124,8 @@ impl Filter {
         }
     }
 
-    /// The calculations that decide it; none if it is put together of others, or something else decides it, too.
+    /// The expressions that decide the filter by themselves; none for compound filters or if more than expressions
+    /// decides.
     fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let exprs = match self {
             Self::Known(expr) | Self::Number(expr, _) | Self::Time(expr, _) | Self::Text(expr, _) => {
@@ -136,19 +137,20 @@ impl Filter {
         exprs.into_iter().flatten()
     }
 
-    /// The fields that decide it, each once; none if it is put together of others, or something else decides it, too.
+    /// The distinct fields that decide the filter by themselves; `None` for compound filters or if more than fields
+    /// decides.
     pub(super) fn fields(&self) -> Option<Vec<Path>> {
         Expr::fields(self.exprs())
     }
 
-    /// Whether headers of one answer decide it, and nothing else.
+    /// Whether only headers of the response decide the filter.
     pub(super) fn is_of_headers(&self) -> bool {
         let is_other = |expr: &Expr| !matches!(expr, Expr::Value(_) | Expr::Header(_));
         let has_header = self.exprs().any(|expr| expr.has(|expr| matches!(expr, Expr::Header(_))));
         has_header && !self.exprs().any(|expr| expr.has(is_other))
     }
 
-    /// The same condition on other fields, if fields decide it.
+    /// The same filter with each field mapped, if fields decide it.
     pub(super) fn with_fields(&self, of: fn(Path) -> Path) -> Self {
         match self {
             Self::Known(expr) => Self::Known(expr.with_fields(of)),
@@ -207,8 +209,7 @@ impl Filter {
         })
     }
 
-    /// The parts of `and` and `or` with the cheap ones first: what the row has before searches before what is looked up, and
-    /// records last.
+    /// Sorts the parts of `and` and `or` by cost: values of the row, then searches, then lookups, then records.
     pub(crate) fn cheapest_first(mut self) -> Self {
         if let Self::Any(parts) | Self::All(parts) = &mut self {
             parts.sort_by_key(Self::cost);
@@ -236,7 +237,7 @@ impl Filter {
     }
 }
 
-/// The order of two known values.
+/// Compares two known values; `None` if they are not comparable.
 fn order(left: &Value, right: &Value, folds_case: bool) -> Option<Ordering> {
     match (left, right) {
         (Value::Text(left), Value::Text(right)) => {
@@ -259,27 +260,27 @@ fn fits(order: Ordering, comparison: Comparison) -> bool {
 }
 
 impl TextTest {
-    /// Whether it says the same of a text and of the text in small letters.
+    /// Whether the test gives the same result for a text and for its lower-case form.
     pub(super) fn is_in_small_letters(&self) -> bool {
         use TextTestKind as Kind;
         let compares_texts = !matches!(self.kind, Kind::Fits(_) | Kind::Matches(_) | Kind::Words { .. });
         self.folds_case && compares_texts
     }
 
-    /// Whether it holds for a column's value; the name of a host with a port may also do without the port.
+    /// Whether the test holds for a column's value; a host name with a port may also match without the port.
     pub(crate) fn holds_of(&self, text: Option<&str>, column: Option<Column>) -> bool {
         match text {
             Some(text) => {
                 self.holds_for(text) || column == Some(Column::Host) && self.holds_for(host_name(text))
             }
-            // An empty text is the same as none.
+            // An empty text counts as unknown.
             None => {
                 matches!(&self.kind, TextTestKind::Is(wanted) if wanted.iter().any(String::is_empty))
             }
         }
     }
 
-    /// The host of every URL for which it holds, if it says which one.
+    /// The host that every matching URL has, if the test fixes it.
     pub(super) fn host(&self) -> Option<String> {
         let beginning = match &self.kind {
             TextTestKind::Starts(beginning) => beginning,
@@ -293,7 +294,7 @@ impl TextTest {
     fn holds_for(&self, text: &str) -> bool {
         let folded = || folded(text, self.folds_case);
         match &self.kind {
-            // These handle large and small letters themselves.
+            // These handle case themselves.
             TextTestKind::Fits(glob) => glob.matches(text),
             TextTestKind::Matches(regex) => regex.is_match(text),
             TextTestKind::Is(wanted) => {
@@ -320,7 +321,7 @@ impl TextTest {
     }
 }
 
-/// The text as tests compare it.
+/// The text in the form that tests compare: in lower case if case is ignored.
 pub(crate) fn folded(text: &str, folds_case: bool) -> Cow<'_, str> {
     if text.is_ascii() && !text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Cow::Borrowed(text)

@@ -1,7 +1,8 @@
-//! Groups of rows: their keys, and what is gathered of each.
+//! Groups of rows: their keys and aggregates.
 //!
-//! Rows stream by; a group keeps its key and a few numbers. Only `median` and `count(distinct …)` keep values, each once.
-//! All of it is counted in bytes; what does not fit into the memory of the query makes room in `group_runs`.
+//! Rows are streamed; a group keeps its key and a few numbers. Only `median` and `count(distinct …)` keep values, and
+//! only `median` keeps duplicates. All memory is counted in bytes; groups that exceed the query's memory are moved to
+//! `group_runs`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,20 +14,20 @@ use super::running::Running;
 use super::value::Value;
 use super::{Error, Instant};
 
-/// Memory that a group takes besides its key and what it gathers: in the table, and beside it when it makes room.
+/// Memory per group in addition to its key and aggregates: in the table, and while it is spilled.
 const GROUP_BYTES: usize = 320;
 
-/// Memory that a distinct value takes besides its own bytes, and what an aggregate of a group takes.
+/// Memory overhead of a distinct value, and of an aggregate of a group.
 const OVERHEAD_BYTES: usize = 64;
 
-/// What is gathered.
+/// An aggregate function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gather {
-    /// Rows.
+    /// Number of rows.
     Count,
-    /// Rows with a known value.
+    /// Number of rows with a known value.
     Known,
-    /// Different values.
+    /// Number of distinct values.
     Distinct,
     Sum,
     Avg,
@@ -45,7 +46,7 @@ impl Gather {
         ("median", "the one in the middle"),
     ];
 
-    /// The one with this name.
+    /// The aggregate function with this name.
     pub(crate) fn named(name: &str, distinct: bool, has_argument: bool) -> Option<Self> {
         Some(match (name, distinct, has_argument) {
             ("count", false, false) => Self::Count,
@@ -76,20 +77,20 @@ impl Gather {
     }
 }
 
-/// Something that is gathered of each group.
+/// An aggregate of each group.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Aggregate {
     pub(crate) gather: Gather,
-    /// The calculation that it is of; none for rows themselves.
+    /// The aggregated expression; `None` for rows themselves.
     pub(crate) of: Option<Expr>,
 }
 
-/// What is known so far.
+/// Intermediate state of an aggregate.
 #[derive(Clone, Debug)]
 pub(super) enum Gathered {
     Count(u64),
     Distinct(HashSet<Vec<u8>>),
-    /// What rounding lost of the sum is in `low`.
+    /// `low` accumulates the rounding errors of `sum`.
     Sum {
         sum: f64,
         low: f64,
@@ -122,7 +123,7 @@ impl<'a> Groups<'a> {
         let runs = GroupRuns::new(running);
         let mut groups = Self { keys, aggregates, found: HashMap::new(), bytes: 0, running, runs };
         if keys.is_empty() {
-            // Even no rows have a count: zero.
+            // Without rows there is still a count of zero.
             groups.found.insert(Vec::new(), Group::new(Vec::new(), aggregates));
         }
         groups
@@ -137,7 +138,7 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Adds rows to the group of one of them.
+    /// Adds rows of one group, given one of them and their aggregates.
     pub(crate) fn add_all(&mut self, subject: &dyn Subject, sort: &Sort) -> Result<(), Error> {
         let of = |aggregate: &Aggregate| match (aggregate.gather, &aggregate.of) {
             (Gather::Distinct, Some(of)) => of.value(subject).map(Some),
@@ -153,7 +154,7 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Adds what was gathered of a group elsewhere, of the same aggregates.
+    /// Merges a group's aggregate states from elsewhere; the aggregates must be the same.
     pub(super) fn merge(&mut self, keys: Vec<Value>, others: Vec<Gathered>) -> Result<(), Error> {
         let mut others = others.into_iter();
         self.gather_of(keys, |gathered, gather, _| {
@@ -161,12 +162,12 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Whether they take more memory than the query has.
+    /// Whether the groups exceed the query's memory.
     pub(super) fn are_too_many(&self) -> bool {
         self.bytes > self.running.limits.memory
     }
 
-    /// Moves them to a temporary file if they take more memory than the query has.
+    /// Moves the groups to a temporary file if they exceed the query's memory.
     pub(super) fn make_room(&mut self) -> Result<(), Error> {
         if self.are_too_many() { self.move_all() } else { Ok(()) }
     }
@@ -176,12 +177,12 @@ impl<'a> Groups<'a> {
         self.runs.add(self.found.drain().collect())
     }
 
-    /// The groups with what was gathered so far, in no order.
+    /// The groups with their intermediate states, in no order.
     pub(super) fn into_found(self) -> impl Iterator<Item = Group> {
         self.found.into_values()
     }
 
-    /// Lets a function add a row to everything gathered for its group, and return the memory that takes.
+    /// Calls a function on each aggregate state of a row's group; the function returns the bytes it added.
     fn gather(
         &mut self,
         subject: &dyn Subject,
@@ -191,7 +192,7 @@ impl<'a> Groups<'a> {
         self.gather_of(keys, add)
     }
 
-    /// The same with the group that has these keys.
+    /// Like `gather` for the group that has these keys.
     fn gather_of(
         &mut self,
         keys: Vec<Value>,
@@ -214,7 +215,7 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    /// The groups, in no order.
+    /// Returns the finished groups, in no order.
     pub(super) fn finish(&mut self) -> Result<Box<dyn Iterator<Item = Result<Group, Error>> + '_>, Error> {
         if !self.runs.is_empty() {
             self.move_all()?;
@@ -245,7 +246,7 @@ impl Group {
 }
 
 impl Gathered {
-    /// Adds the value of a row, and returns how many bytes it keeps of it.
+    /// Adds a row's value, and returns how many bytes it takes.
     fn add(&mut self, gather: Gather, value: Option<Value>) -> usize {
         let Some(value) = value else {
             if let Self::Count(count) = self {
@@ -277,7 +278,7 @@ impl Gathered {
         0
     }
 
-    /// Adds the sums of some rows.
+    /// Adds the aggregates of some rows.
     fn add_all(&mut self, gather: Gather, rows: u64, of: Option<&Sum>) {
         match (self, of) {
             (Self::Count(count), None) => *count += rows,
@@ -290,12 +291,12 @@ impl Gathered {
                 let value = if gather == Gather::Min { &of.least } else { &of.most };
                 keep_best(best, gather, value.clone());
             }
-            // Medians are taken row by row.
+            // Medians are computed row by row.
             _ => {}
         }
     }
 
-    /// Adds what was gathered elsewhere for the same aggregate, and returns how many bytes it keeps of it.
+    /// Merges another state of the same aggregate, and returns how many bytes it takes.
     pub(super) fn merge(&mut self, gather: Gather, other: Self) -> usize {
         match (self, other) {
             (Self::Count(count), Self::Count(more)) => *count = count.saturating_add(more),
@@ -341,12 +342,12 @@ impl Gathered {
     }
 }
 
-/// The median of values of which these are in the middle.
+/// The median, given the two middle values.
 pub(super) fn middle(before: f64, at: f64) -> Value {
     expr::number(f64::midpoint(before, at))
 }
 
-/// Adds a number to a sum. What rounding loses is kept, so that the sum does not depend on the order of its numbers.
+/// Adds a number to a sum and keeps the rounding error, so that the sum does not depend on the order of its numbers.
 fn add_number(sum: &mut f64, low: &mut f64, number: f64) {
     let rounded = *sum + number;
     let part = rounded - *sum;
@@ -354,7 +355,7 @@ fn add_number(sum: &mut f64, low: &mut f64, number: f64) {
     *sum = rounded;
 }
 
-/// Keeps the smaller or the greater one.
+/// Keeps the smaller or greater value.
 fn keep_best(best: &mut Value, gather: Gather, value: Value) {
     let order = value.compare(best);
     if !best.is_known() || if gather == Gather::Min { order.is_lt() } else { order.is_gt() } {

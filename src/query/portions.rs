@@ -1,8 +1,9 @@
-//! Answers in portions: what each of several archives has of an answer, and how these make the whole answer.
+//! Answers in portions: what each of several archives contributes to an answer, and how portions are merged.
 //!
-//! A portion is a row that is among the first of its archive, with its keys in the order, or what was gathered of a group. Groups come in
-//! several portions where they are large. Whether pages, sites and hosts count of a site of which an archive has captured nothing,
-//! only all archives together know: such a row is sent separately, with what settles it ([`Doubt`]).
+//! A portion is either a row that is among the first of its archive, with its sort keys, or the aggregates of a group.
+//! Large groups are split into several portions. If an archive has captured nothing of a site, only all archives
+//! together know whether its pages, the site itself and its hosts count: each such row is sent separately, with what
+//! settles the question ([`Doubt`]).
 
 use std::cmp::Ordering;
 
@@ -22,35 +23,35 @@ use super::top::Top;
 use super::value::Value;
 use super::{Answer, Error, FullText};
 
-/// Rows of an archive, at most, of which only others know whether they count.
+/// Maximum number of an archive's rows of which only other archives know whether they count.
 pub const DOUBTFUL_MAX: usize = 1_000_000;
 
 /// What settles whether a row counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Doubt {
-    /// Its site: the archive that answers for it knows more.
+    /// The row's site: the archive responsible for it decides.
     pub site: String,
-    /// The URL of a page.
+    /// The page's URL, if the row is a page.
     pub url: Option<String>,
 }
 
-/// A portion of an answer, as it is sent.
+/// A portion of an answer, in the form that is sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Portion {
-    /// Of a row, its number in its archive.
+    /// A row's id in its archive.
     id: u64,
-    /// Of a row that was drawn, its place in the draw.
+    /// Position in the draw, if there is a sample.
     #[serde(default)]
     lot: Option<u64>,
-    /// The keys of a row in the order, or of a group.
+    /// Sort keys of a row, or keys of a group.
     keys: Vec<Sent>,
     has: Has<Vec<Sent>, Vec<Partial>>,
     doubt: Option<Doubt>,
 }
 
-/// The columns of a row, or what was gathered of a group.
+/// The column values of a row, or the aggregates of a group.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Has<V, G> {
@@ -58,24 +59,24 @@ enum Has<V, G> {
     Gathered(G),
 }
 
-/// A portion that fits its plan.
+/// A portion that was checked against its plan.
 #[derive(Clone, Debug)]
 pub struct Taken {
     id: u64,
     lot: Option<u64>,
     keys: Vec<Value>,
     has: Has<Vec<Value>, Vec<Gathered>>,
-    /// What settles whether it counts, unless it does.
+    /// What settles whether the row counts; `None` if it is known to count.
     pub doubt: Option<Doubt>,
 }
 
-/// Receives portions as they come.
+/// Receives portions as they are produced.
 type Take<'a> = dyn FnMut(Portion) -> Result<(), Error> + 'a;
 
 impl Plan {
-    /// What one of several archives has of the answer: passes its portions to `take`, and returns how many of its rows match besides
-    /// those in doubt; none if some of these were left out because rows of this archive come before them whatever others say.
-    /// `is_captured` has for each site, by its number, whether the archive has captured pages of it.
+    /// Passes one archive's portions of the answer to `take`. Returns how many of its rows match, not counting rows in
+    /// doubt; `None` if some rows in doubt were left out because enough rows of this archive come before them in any
+    /// case. `is_captured` says for each site, by id, whether the archive has captured pages of it.
     ///
     /// # Errors
     /// As [`Plan::run`], [`Error::TooManyDoubtful`], and what `take` reports.
@@ -97,10 +98,10 @@ impl Plan {
         })
     }
 
-    /// A portion that was sent, if it is one of this plan.
+    /// Checks a received portion against this plan.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the portion.
     pub fn take(&self, sent: Portion) -> Result<Taken, &'static str> {
         let keys = sent.keys.into_iter().map(Sent::value).collect::<Result<Vec<_>, _>>()?;
         let has = match (sent.has, &self.groups) {
@@ -128,8 +129,8 @@ impl Plan {
         Ok(Taken { id: sent.id, lot: sent.lot, keys, has, doubt: sent.doubt })
     }
 
-    /// The whole answer: portions that count, each with the place of its archive, and how many rows match besides those that were
-    /// in doubt.
+    /// Merges the portions that count, each with the index of its archive, into the answer. `matched` is the number of
+    /// matching rows, not counting those that were in doubt.
     ///
     /// # Errors
     /// [`Error::TooMuch`].
@@ -187,7 +188,7 @@ impl Plan {
     }
 }
 
-/// One archive of several, with a plan.
+/// A plan and one of the archives that it runs over.
 struct Part<'a> {
     plan: &'a Plan,
     world: World<'a>,
@@ -265,7 +266,7 @@ impl Part<'_> {
         take(Portion { id: row.id(), lot, keys: keys.iter().map(Sent::from).collect(), has, doubt })
     }
 
-    /// The rows that may be among those that are drawn from all: each separately, even if they are grouped.
+    /// Sends the rows that may be in the sample drawn from all archives, each separately, even if they are grouped.
     fn drawn(&self, (rows, seed): (usize, u64), take: &mut Take<'_>) -> Result<Option<u64>, Error> {
         type Drawn = (u64, Row, Option<Doubt>);
         let before = |left: &Drawn, right: &Drawn| (left.0, left.1.id()).cmp(&(right.0, right.1.id()));
@@ -308,7 +309,7 @@ impl Part<'_> {
             let Some(doubt) = self.doubt(&row)? else {
                 matched += 1;
                 groups.add(&self.world.subject(&row))?;
-                // Portions of a group are put together where they arrive.
+                // The receiver merges portions of the same group.
                 return match groups.are_too_many() {
                     true => send(std::mem::replace(&mut groups, self.no_groups(of)), (0, None), None, take),
                     false => Ok(()),
@@ -327,7 +328,7 @@ impl Part<'_> {
     }
 }
 
-/// Sends groups, in as many portions as they need.
+/// Sends groups, each in as many portions as it needs.
 fn send(
     groups: Groups<'_>,
     (id, lot): (u64, Option<u64>),
@@ -348,7 +349,7 @@ fn send(
     Ok(())
 }
 
-/// Whether a value may be in a column.
+/// Whether a value fits a column's type.
 fn fits(kind: ColumnKind, value: &Value) -> bool {
     match value {
         Value::Empty => true,

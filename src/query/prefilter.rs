@@ -1,6 +1,6 @@
-//! Conditions that prepared columns can decide: they choose the pages for which rows are made at all.
+//! Conditions that prepared columns can decide. They select pages before any row is built.
 //!
-//! A test holds for every page for which its filter holds, and mostly for no other.
+//! A test holds for every page that matches its filter, and for few others.
 
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::visit_tests::{Changes, Expected, ExpectedValues};
 use crate::ledger::{SiteRule, capture_flags};
 use crate::prepared::{BySite, Column as Stored, Pages, Prepared};
 
-/// What tests are made from, besides a plan's conditions.
+/// The context from which tests are built, besides a plan's conditions.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a, 'h> {
     pub(super) target: Target,
@@ -34,40 +34,41 @@ pub(super) struct Known<'a, 'h> {
     pub(super) running: &'a Running,
     pub(super) pages: &'a Pages<'a>,
     pub(super) hits: &'h Hits<'h>,
-    /// The pages of each site, if that is known.
+    /// The pages of each site, if available.
     pub(super) by_site: Option<&'a BySite>,
     pub(super) passes: &'h dyn Passes,
 }
 
-/// What takes more than columns: passes over all pages, sites or the like.
+/// Lookups that need more than columns: passes over all pages, sites and so on.
 pub(super) trait Passes {
-    /// The pages of which something is expected that a test holds for, by rising number.
+    /// The pages with an estimate that passes a test, sorted by id.
     fn expected(&self, test: Expected<'_>) -> Result<Vec<UrlId>, RowsError>;
-    /// What is expected of each page.
+    /// The estimate of each page in a column.
     fn all_expected(&self, column: Column) -> Result<ExpectedValues, RowsError>;
-    /// Whether a condition on a field that is a URL of a page holds for each page, if that is known.
+    /// For each page, whether a text test holds for a field that is another page's URL, if that can be decided.
     fn led(&self, field: Column, test: &TextTest) -> Result<Option<Vec<bool>>, RowsError>;
-    /// Whether a condition on the structure of documents alone holds or may hold for each page, and whether all of them are known.
+    /// For each page, whether a condition on document structure alone holds or may hold, and whether the result is
+    /// exact.
     fn structured(&self, filter: &Filter, hits: &Hits<'_>) -> Result<Option<(Vec<bool>, bool)>, RowsError>;
-    /// Whether a condition holds for each page, if columns decide it.
+    /// For each page, whether a condition holds, if columns decide it.
     fn pages_that(&self, filter: &Filter) -> Result<Option<Vec<bool>>, RowsError>;
-    /// The test of rows that is equivalent to a condition on the programs that wrote their segments, if there are columns.
+    /// The row test equivalent to a condition on the programs that wrote the rows' segments, if there are columns.
     fn written_by(&self, target: Target, test: &TextTest) -> Result<Option<Test<'static>>, RowsError>;
-    /// The test of pages that is equivalent to a condition on digests alone, if columns decide it.
+    /// The page test equivalent to a condition on digests alone, if columns decide it.
     fn pages_with_digests(&self, test: &OnText) -> Result<Option<Test<'static>>, RowsError>;
-    /// Whether a condition on a further number of pages alone holds for each page.
+    /// For each page, whether a condition on one additional numeric column alone holds.
     fn pages_numbered(&self, index: usize, filter: &Filter) -> Result<Vec<bool>, RowsError>;
-    /// What the sites or hosts of pages have in a field.
+    /// The values of a field for the sites or hosts of pages.
     fn table(&self, path: Path) -> Result<Option<Table>, RowsError>;
-    /// The pages of which people decided something that does not follow from their hosts, and those of them for which a condition
-    /// holds.
+    /// The pages with decisions of their own, which do not follow from their hosts, and those of them that meet a
+    /// condition.
     fn decided_apart(&self, filter: &Filter) -> Result<Option<Apart>, RowsError>;
 }
 
-/// Pages are looked at one by one if they are at most one in so many of all, or at most so many.
+/// Pages are read one by one if they are at most one in `FEW_SHARE` of all, or at most `FEW_MIN`.
 const FEW_SHARE: usize = 16;
 const FEW_MIN: usize = 1 << 12;
-/// Sites whose pages are looked up; those of more are found by the column of sites.
+/// Maximum number of sites whose pages are looked up in `BySite`; with more, the site column is scanned.
 const SITES_MAX: usize = 64;
 
 /// A condition on stored values.
@@ -76,23 +77,25 @@ pub(super) enum Test<'a> {
     All(Vec<Test<'a>>),
     Any(Vec<Test<'a>>),
     Not(Box<Test<'a>>),
-    /// A number between bounds.
+    /// A number within ranges.
     Between(Number, Vec<(Bound<f64>, Bound<f64>)>),
-    /// A text that is stored by its number: the numbers for which it holds, and whether it holds if no text is known.
+    /// A text stored as a number: for each number whether the test holds, and whether it holds for numbers beyond
+    /// these.
     Of(Stored, Vec<bool>, bool),
-    /// The same for a single number, which is faster.
+    /// Like `Of` for a single number, but faster.
     Is(Stored, u64),
-    /// One of these pages, by rising number, which searches found.
+    /// One of these pages, sorted by id, which searches found.
     Found(Arc<Vec<UrlId>>),
-    /// One of these pages, by rising number, which are those of some sites, or, without a column, have some URLs.
+    /// One of these pages, sorted by id: the pages of some sites (with their column), or the pages at some URLs
+    /// (without).
     Among(Vec<UrlId>, Option<Stored>),
-    /// One of these pages, by rising number, which took a pass over all of them.
+    /// One of these pages, sorted by id, which a pass over all pages found.
     Passed(Vec<UrlId>),
-    /// Whether it holds for each row, which took a pass over all of them.
+    /// For each row, whether the test holds; found by a pass over all pages.
     Each(Vec<bool>),
     /// A condition on the digests of captures.
     Digests(&'a State, OnText),
-    /// Whether it holds for captures of each page.
+    /// For each page, whether the test holds for its captures.
     OfPages(&'a State, Vec<bool>),
     Changes(Changes<'a>),
     Calculated(Calculated),
@@ -102,8 +105,8 @@ pub(super) enum Test<'a> {
 }
 
 impl<'a> Test<'a> {
-    /// The test of a filter, or of those of its parts that must all hold, and whether it is equivalent to the filter; none if
-    /// columns say nothing about it.
+    /// The test of a filter, or of some of its conjuncts, and whether it is equivalent to the filter; `None` if columns
+    /// say nothing about it.
     pub(super) fn of(filter: &Filter, known: Known<'a, '_>) -> Result<(Option<Self>, bool), RowsError> {
         let Filter::All(parts) = filter else {
             let of_pages = known.target == Target::Pages;
@@ -114,7 +117,7 @@ impl<'a> Test<'a> {
             let is_exact = test.is_some();
             return Ok((test, is_exact));
         };
-        // A pass over all pages is for nothing where others leave only a few, so the longest come last.
+        // A pass over all pages is wasted if other tests leave only a few, so the most expensive come last.
         let mut parts: Vec<(u8, &Filter)> =
             parts.iter().map(|part| (pass(part, known.target), part)).collect();
         parts.sort_by_key(|(pass, _)| *pass);
@@ -134,8 +137,8 @@ impl<'a> Test<'a> {
         Ok((Some(tests).filter(|tests| !tests.is_empty()).map(Self::All), is_exact))
     }
 
-    /// Its turn among tests that must all hold: after those of a few pages nothing else is read of most blocks, and texts are read
-    /// of what the others leave.
+    /// Evaluation order within a conjunction: tests that leave few pages come first, so that most blocks are skipped;
+    /// texts are read last, only for the rows left.
     fn turn(&self) -> u8 {
         match self {
             Self::Found(_) | Self::Among(..) | Self::Passed(_) => 0,
@@ -149,7 +152,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Reads the texts that it needs of all pages, unless other tests leave only a few of these.
+    /// Reads the titles that the test needs for all pages, unless other tests leave only a few of these.
     pub(super) fn prepare(&mut self) -> Result<(), RowsError> {
         match self {
             Self::All(tests) if tests.first().is_some_and(|test| test.turn() == 0) => Ok(()),
@@ -160,7 +163,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// The columns that it reads; none for URLs.
+    /// The columns that the test reads; `None` for URLs.
     pub(super) fn columns(&self) -> Vec<Option<Stored>> {
         match self {
             Self::All(tests) | Self::Any(tests) => tests.iter().flat_map(Self::columns).collect(),
@@ -179,7 +182,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// For how many pages at most it holds, if searches limit that.
+    /// Upper bound on the number of matching pages, if searches limit it.
     pub(super) fn most(&self) -> Option<usize> {
         match self {
             Self::All(tests) => tests.iter().filter_map(Self::most).min(),
@@ -189,7 +192,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Whether it is known, without reading columns, that it holds for so many pages at most.
+    /// Whether the test is known to hold for at most `few` pages, without reading columns.
     fn leaves(&self, few: usize) -> bool {
         match self {
             Self::All(tests) => tests.iter().any(|test| test.leaves(few)),
@@ -200,12 +203,12 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// How many pages are few beside all others.
+    /// How many pages count as few, compared to all pages.
     fn few(state: &State) -> usize {
         (state.url_count() as usize / FEW_SHARE).max(FEW_MIN)
     }
 
-    /// The test that is equivalent to a filter.
+    /// The test equivalent to a filter, if there is one.
     fn exact(filter: &Filter, known: Known<'a, '_>) -> Result<Option<Self>, RowsError> {
         if known.target == Target::Pages
             && let Some(test) = Expected::of(filter)
@@ -251,24 +254,24 @@ impl<'a> Test<'a> {
         if direct.is_some() { Ok(direct) } else { calculated::test(filter, known) }
     }
 
-    /// A test of pages that have changed, if they have, at this time or later.
+    /// A test for pages that have changed, and did so at this time or later.
     fn changed_since(from: Option<Instant>) -> Option<Self> {
         let versions = number(Column::Versions, Target::Pages)?;
         let versions = Self::Between(versions, vec![(Bound::Included(2.0), Bound::Unbounded)]);
         let changed = times(Column::Changed)?;
-        // Seconds are stored.
+        // Times are stored in seconds.
         let from = from.map_or(Bound::Unbounded, |from| Bound::Included(from.timestamp() as f64));
         Some(Self::All(vec![versions, Self::Between(changed.0, vec![(from, Bound::Unbounded)])]))
     }
 
-    /// Whether anything is known of a field.
+    /// A test for rows that have a value in a field.
     fn is_known(column: Column, known: Known<'a, '_>) -> Result<Option<Self>, RowsError> {
         let number = number(column, known.target).or_else(|| times(column).map(|times| times.0));
         if let Some(number) = number {
             let unknown = number.zero_is_unknown.then_some(Self::Is(number.column, 0));
             return Ok(Some(unknown.map_or(Self::All(Vec::new()), |unknown| Self::Not(Box::new(unknown)))));
         }
-        // An empty text is the same as none.
+        // An empty text counts as unknown.
         let is_empty = TextTest { kind: TextTestKind::Is(vec![String::new()]), folds_case: false };
         Ok(Self::text(column, &is_empty, known)?.map(|is_empty| Self::Not(Box::new(is_empty))))
     }
@@ -307,7 +310,7 @@ impl<'a> Test<'a> {
             _ => {}
         }
         let holds = |text: Option<&str>| test.holds_of(text, Some(column));
-        // Names of hosts and domains have small letters alone, as what is wanted has.
+        // Names of hosts and domains are in lower case, and so are the wanted texts.
         let (stored, are) = if column == Column::Site
             && let TextTestKind::Is(wanted) = &test.kind
             && !matches!(pages.credits().rules().sites, SiteRule::Path(_))
@@ -325,7 +328,8 @@ impl<'a> Test<'a> {
         Self::of_numbers(stored, are, holds(None), known).map(Some)
     }
 
-    /// A test of what is stored by its number: the numbers for which it holds, and whether it holds for others.
+    /// A test of a value stored as a number: for each number whether the test holds, and whether it holds for other
+    /// numbers.
     pub(super) fn of_numbers(
         stored: Stored,
         are: Vec<bool>,
@@ -346,7 +350,7 @@ impl<'a> Test<'a> {
         })
     }
 
-    /// The pages of some sites, or of the sites of some hosts, if they are few beside all others and it is known where they lie.
+    /// The pages of some sites, or of the sites of some hosts, if there are few of them and `BySite` has their rows.
     fn of_sites(
         stored: Stored,
         wanted: impl Iterator<Item = u32>,
@@ -377,12 +381,12 @@ impl<'a> Test<'a> {
         Ok(Some(Self::Among(among, Some(Stored::Site))))
     }
 
-    /// The rows of a block for which it holds.
+    /// The rows of a block that pass the test.
     pub(super) fn rows(&self, prepared: &Prepared, block: u32) -> Result<Rows, RowsError> {
         self.rows_among(prepared, block, &Rows::All)
     }
 
-    /// The same; what it says of rows that are not among some may be wrong.
+    /// Like `rows`; the result is undefined for rows outside `among`.
     pub(super) fn rows_among(
         &self,
         prepared: &Prepared,
@@ -449,7 +453,7 @@ impl<'a> Test<'a> {
     }
 }
 
-/// The captures of a block for which something holds; what it says of rows that are not among some may be wrong.
+/// The captures of a block for which `holds` is true; the result is undefined for rows outside `among`.
 fn captures_that(
     state: &State,
     ids: Range<u32>,
@@ -467,7 +471,7 @@ fn captures_that(
     Ok(Rows::of(flags(holding.map(|(row, _)| *row), ids.len())))
 }
 
-/// How long the pass over all pages is that a condition takes, beside those of others; 0 if it takes none.
+/// Relative cost of the pass over all pages that a condition needs; 0 if it needs none.
 fn pass(filter: &Filter, target: Target) -> u8 {
     match Expected::of(filter).filter(|_| target == Target::Pages) {
         Some(Expected::Rate(_) | Expected::Freshness(_)) => 1,
@@ -477,7 +481,7 @@ fn pass(filter: &Filter, target: Target) -> u8 {
     }
 }
 
-/// Whether a condition on it takes a pass over all pages.
+/// Whether a condition on this expression needs a pass over all pages.
 fn needs_pass(expr: &Expr) -> bool {
     match expr {
         Expr::Field(Path { via: Some(via), .. }) => *via == Via::Page,
@@ -490,7 +494,7 @@ fn needs_pass(expr: &Expr) -> bool {
     }
 }
 
-/// The field of the row itself that a calculation is.
+/// The row's own field, if the expression is nothing else.
 pub(super) fn plain(expr: &Expr) -> Option<Column> {
     match expr {
         Expr::Field(Path { via: None, column }) => Some(*column),
@@ -498,7 +502,7 @@ pub(super) fn plain(expr: &Expr) -> Option<Column> {
     }
 }
 
-/// The test of captures that are versions.
+/// The test for captures that are versions.
 pub(super) fn is_version() -> Test<'static> {
     let bytes = u64::from(capture_flags::BYTES_CHANGED);
     Test::Of(Stored::Change, (0..CHANGE_END).map(|flags| flags & bytes != 0).collect(), false)

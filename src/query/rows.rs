@@ -195,14 +195,14 @@ pub struct Chosen<'a, T> {
     pub are_selected: bool,
 }
 
-/// Rows of the same group.
+/// A bucket: rows of the same group. A group may have several buckets.
 #[derive(Debug)]
 pub struct Sort {
     /// One of the rows; the others have the same keys.
     pub row: Row,
     /// Number of rows.
     pub count: u64,
-    /// One entry per aggregate of the plan; `None` if the aggregate has no field.
+    /// One entry per aggregate of the plan; `None` if it needs no sums.
     pub sums: Vec<Option<Sum>>,
 }
 
@@ -242,7 +242,7 @@ pub trait Rows {
         Ok(Chosen { rows: self.pages(), are_selected: false })
     }
 
-    /// Returns the rows that a plan groups when its searches found `hits`, without groups that are not in its answer,
+    /// Returns the buckets of rows that a plan groups when its searches found `hits`, without groups that are not in its answer,
     /// and the number of these groups; `None` if the store has no fast way.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! What answers said of themselves, by the codes of prepared columns. Conditions on it are decided once for each code. The record is read
-//! of captures that have none.
+//! What responses say about themselves, by the codes of prepared columns. Conditions are evaluated once per code. For
+//! captures without a code, the record is read.
 
 use std::cell::Cell;
 
@@ -22,7 +22,7 @@ use crate::prepared::{Answers, Column as Stored, Prepared, Said};
 
 type Found<T> = Result<T, RowsError>;
 
-/// What a field asks about an answer, if it does.
+/// What a field asks about a response, if it does.
 pub(super) fn asked(field: Column) -> Option<Asked<'static>> {
     match field {
         Column::Server => Some(Asked::Server),
@@ -34,7 +34,7 @@ pub(super) fn asked(field: Column) -> Option<Asked<'static>> {
     }
 }
 
-/// The column with the codes.
+/// The column that holds the codes.
 fn stored(asked: Asked<'_>) -> Stored {
     match asked {
         Asked::Server => Stored::Server,
@@ -46,7 +46,7 @@ fn stored(asked: Asked<'_>) -> Stored {
     }
 }
 
-/// The column whose codes decide a condition, if there is such a one.
+/// The column whose codes decide a condition, if there is one.
 pub(super) fn column(filter: &Filter) -> Option<Stored> {
     if filter.is_of_headers() {
         return Some(Stored::Head);
@@ -56,7 +56,7 @@ pub(super) fn column(filter: &Filter) -> Option<Stored> {
     asked(*column).map(stored)
 }
 
-/// What a record says.
+/// Answers from a record.
 pub(super) fn value(record: &Record, asked: Asked<'_>) -> Value {
     match asked {
         Asked::Server => record.header("server").into(),
@@ -72,7 +72,7 @@ fn seconds(milliseconds: u64) -> Value {
     expr::number(milliseconds as f64 / 1000.0)
 }
 
-/// What was noted of the answer of a capture; none if the record has to be read.
+/// Answers from what was noted of a capture's response; `None` if the record has to be read.
 pub(super) fn noted(answers: &Answers, capture: CaptureId, asked: Asked<'_>) -> Found<Option<Value>> {
     let stored = stored(asked);
     let code = answers.code(capture, stored)?;
@@ -82,7 +82,7 @@ pub(super) fn noted(answers: &Answers, capture: CaptureId, asked: Asked<'_>) -> 
     }))
 }
 
-/// The value that a code means, if it means one.
+/// The value of a code; `None` if the record has to be read.
 fn meant(said: Said<'_>) -> Option<Value> {
     match said {
         Said::Unknown => None,
@@ -92,12 +92,12 @@ fn meant(said: Said<'_>) -> Option<Value> {
     }
 }
 
-/// What is said by a code, and by a record.
+/// The fields of a response by its code.
 struct OfCode<'a> {
     answers: &'a Answers,
     stored: Stored,
     code: u64,
-    /// Whether the record has to be read for something that was asked.
+    /// Whether the record has to be read for some field.
     is_unknown: Cell<bool>,
 }
 
@@ -130,23 +130,23 @@ impl Values for Record {
     }
 }
 
-/// A condition on such a field alone, or on headers alone.
+/// A condition on one such field alone, or on headers alone.
 #[derive(Debug)]
 pub(super) struct Answered<'a> {
     store: &'a Store,
     running: &'a Running,
     filter: Filter,
     stored: Stored,
-    /// Whether rows are pages: then the newest capture counts that is no 304.
+    /// Whether rows are pages: then the newest capture that is not a 304 counts.
     of_pages: bool,
-    /// Whether it holds for each capture, if that is known.
+    /// For each capture, whether the condition holds, if known without its record.
     decided: Vec<Option<bool>>,
-    /// Whether it holds for a page without a capture.
+    /// Whether the condition holds for a page without a capture.
     for_none: bool,
 }
 
 impl<'a> Answered<'a> {
-    /// The test that is equivalent to a condition that a column decides; none if nothing was noted.
+    /// The test equivalent to a condition that a column decides; `None` if nothing was noted.
     pub(super) fn of(filter: &Filter, stored: Stored, known: Known<'a, '_>) -> Found<Option<Self>> {
         let Some(answers) = Answers::open(known.store)? else { return Ok(None) };
         let of_code = |code| {
@@ -173,19 +173,19 @@ impl<'a> Answered<'a> {
         }))
     }
 
-    /// The columns that it reads.
+    /// The columns that the test reads.
     pub(super) fn columns(&self) -> impl Iterator<Item = Stored> + use<> {
         self.of_pages.then_some(Stored::Newest).into_iter().chain([self.stored])
     }
 
-    /// The rows of a block for which it holds; what it says of those that are not among some may be wrong.
+    /// The rows of a block that pass the test; the result is undefined for rows outside `among`.
     pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Found<Rows> {
         let ids = prepared.ids(block);
         let newest = if self.of_pages { among.values(prepared, block, Stored::Newest)? } else { Vec::new() };
         let (mut holding, mut unknown) = (vec![false; ids.len()], Vec::new());
         for (place, row) in among.places(ids.len()).enumerate() {
             let Some(row) = row else { continue };
-            // One more is stored of pages.
+            // Pages store the capture id plus 1.
             let capture = match newest.get(place) {
                 Some(newest) => newest.checked_sub(1),
                 None => Some(u64::from(ids.start + row)),

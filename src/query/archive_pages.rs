@@ -1,4 +1,4 @@
-//! Pages of an archive on disk, by their columns or by its tables, many together.
+//! Pages of an archive on disk, read in bulk from columns or from the state's tables.
 
 use archive_grammar::Target;
 use archive_storage::{Page, StateError, UrlId, Visit};
@@ -19,11 +19,11 @@ use crate::change::Checks;
 use crate::parse::DocumentKind;
 use crate::prepared::{Answers, BySite, Facts, Prepared, PreparedError};
 
-/// Where searches found fewer pages than this in a block of columns, on average, each page is looked up.
+/// If searches found fewer pages per block of columns than this, on average, each page is looked up.
 const FOUND_PER_BLOCK_MIN: usize = 16;
 
 impl ArchiveRows<'_> {
-    /// The facts of all pages that pass a test, where there are columns, or of all.
+    /// The facts of all pages; with columns, only of those that pass a test.
     pub(super) fn facts<'s>(
         &'s self,
         test: Test<'s>,
@@ -39,7 +39,7 @@ impl ArchiveRows<'_> {
         Box::new(page_facts::facts_that(prepared, test, &self.batch, &self.running))
     }
 
-    /// The prepared columns of captures, where there are some.
+    /// The prepared columns of captures, if there are any.
     pub(super) fn prepared_captures(&self) -> Result<Option<&Prepared>, PreparedError> {
         if let Some(captures) = self.captures.get() {
             return Ok(captures.as_ref());
@@ -48,7 +48,7 @@ impl ArchiveRows<'_> {
         Ok(self.captures.get_or_init(|| opened).as_ref())
     }
 
-    /// The pages of each site, where columns know them.
+    /// The pages of each site, if there are columns.
     pub(super) fn by_site(&self) -> Result<Option<&BySite>, PreparedError> {
         if let Some(by_site) = self.by_site.get() {
             return Ok(by_site.as_ref());
@@ -57,7 +57,7 @@ impl ArchiveRows<'_> {
         Ok(self.by_site.get_or_init(|| opened).as_ref())
     }
 
-    /// What answers said, where that was noted.
+    /// What responses said, if it was noted.
     pub(super) fn answers(&self) -> Result<Option<&Answers>, PreparedError> {
         if let Some(answers) = self.answers.get() {
             return Ok(answers.as_ref());
@@ -66,7 +66,7 @@ impl ArchiveRows<'_> {
         Ok(self.answers.get_or_init(|| opened).as_ref())
     }
 
-    /// That, and what checking documents found.
+    /// What responses said, and the results of checking documents.
     pub(super) fn checks(&self) -> Result<Option<(&Answers, &Checks)>, RowsError> {
         let answers = self.answers()?;
         if let Some(checks) = self.checks.get() {
@@ -76,8 +76,8 @@ impl ArchiveRows<'_> {
         Ok(answers.zip(self.checks.get_or_init(|| read).as_ref()))
     }
 
-    /// The columns of the rows that a plan selects from, if there are some, a test that holds for all that it selects, and whether it
-    /// holds for nothing else.
+    /// Returns the columns of the rows that a plan selects from, if there are any, with a test that holds for all rows
+    /// that match, and whether it holds for no others.
     pub(super) fn tested(
         &self,
         plan: &Plan,
@@ -98,7 +98,7 @@ impl ArchiveRows<'_> {
         Ok(Some((Columnar { prepared, test, running: &self.running }, is_exact)))
     }
 
-    /// What tests of rows of a sort are made from.
+    /// The context from which tests on rows of a target are built.
     pub(super) fn to_test<'s: 'h, 'h>(
         &'s self,
         target: Target,
@@ -108,7 +108,8 @@ impl ArchiveRows<'_> {
         Ok(Known { target, store, running, pages: &self.pages, hits, by_site: self.by_site()?, passes: self })
     }
 
-    /// The rows that come first by the keys of a plan, and how many it selects in all, where columns or passes give these.
+    /// Returns the first rows in the order of a plan's keys, and how many rows match, if columns or passes provide
+    /// these.
     pub(super) fn first_by_keys(
         &self,
         plan: &Plan,
@@ -121,7 +122,7 @@ impl ArchiveRows<'_> {
         Ok(Some((self.rows_of(plan, ids)?, count)))
     }
 
-    /// Answers a plan by columns alone, if they decide all of its conditions.
+    /// The columns and test of a plan, if these alone answer it.
     pub(super) fn columnar(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<Columnar<'_>>, RowsError> {
         // Single pages are looked up.
         if plan.filter.as_ref().is_some_and(|filter| filter.urls().is_some()) {
@@ -138,8 +139,9 @@ impl ArchiveRows<'_> {
         Ok(Some(columnar))
     }
 
-    /// Of some pages, given by rising number, those that a plan's conditions hold for, with their kind, site, last capture and
-    /// language alone; none if columns do not decide all of the conditions, or without columns if these ask for importance.
+    /// Returns those of the given pages (sorted by id) that meet a plan's conditions, with only their type, site, last
+    /// capture and language. `None` if columns do not decide all conditions or, without columns, if the conditions need
+    /// importance.
     pub(super) fn found_of(
         &self,
         plan: &Plan,
@@ -152,7 +154,8 @@ impl ArchiveRows<'_> {
         self.columnar(plan, &Hits::default())?.map(|columnar| columnar.of(ids)).transpose()
     }
 
-    /// The same where there are no columns: while a crawl writes, each checkpoint is without. Importance costs most to look up.
+    /// Like `found_of` without columns: checkpoints that a running crawl writes have none. Importance is the most
+    /// expensive to look up, so it is left out.
     fn found_in_tables(&self, plan: &Plan, ids: &[UrlId]) -> Result<Vec<(UrlId, Facts)>, RowsError> {
         // An index may be ahead of what the store has saved.
         let ids = ids.iter().copied().filter(|id| id.0 < self.state.url_count());
@@ -172,7 +175,7 @@ impl ArchiveRows<'_> {
         Ok(found)
     }
 
-    /// The rows of some pages, by rising number: reading many together costs less than one by one.
+    /// Returns the rows of the given pages, sorted by id: reading many together is cheaper than one by one.
     pub fn pages_of(&self, mut ids: Vec<UrlId>) -> impl Iterator<Item = Result<PageRow, RowsError>> + '_ {
         ids.sort_unstable();
         ids.dedup();
@@ -187,7 +190,7 @@ impl ArchiveRows<'_> {
         facts.map(|page| page.map(|(id, facts)| row(id, &facts)))
     }
 
-    /// The facts of a page that was read; none for what is not a page, and for what is hidden.
+    /// The facts of a page that was read; `None` if it is not a page or is hidden.
     fn facts_of(
         &self,
         known: Result<(UrlId, Page, Option<Visit>), StateError>,
@@ -219,7 +222,7 @@ pub(super) fn row(id: UrlId, facts: &Facts) -> PageRow {
     }
 }
 
-/// A time in seconds since 1970; 0 is none.
+/// A time from seconds since 1970; `None` for 0.
 pub(super) fn time(seconds: u32) -> Option<DateTime<Utc>> {
     (seconds > 0).then(|| DateTime::from_timestamp(i64::from(seconds), 0)).flatten()
 }

@@ -1,4 +1,4 @@
-//! Pages of an archive on disk that are related to others.
+//! Pages of an archive on disk that are related to other pages.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -20,13 +20,13 @@ use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
 use crate::prepared::{self, Column, FOUND, Prepared, short_digest};
 
-/// Captures that are read together.
+/// Number of captures that are read together.
 const CAPTURES: usize = 1 << 15;
 
 type Found<T> = Result<T, RowsError>;
 
 impl ArchiveRows<'_> {
-    /// The pages that links relate to some pages: those to a page are found by a pass over all links, on all processors.
+    /// Returns the pages that links relate to some pages. Links to pages are found by a parallel pass over all links.
     pub(super) fn pages_linked(
         &self,
         relation: Relation,
@@ -42,7 +42,7 @@ impl ArchiveRows<'_> {
                     Some(&only) => self.linking_to(|target| target == only, &kinds)?,
                     None => {
                         let others = others.iter().map(|target| target.0);
-                        // Faster than asking a set for each link.
+                        // Faster than a set lookup for each link.
                         let are = flags(others, self.state.url_count() as usize);
                         self.linking_to(|target| are.get(target.index()) == Some(&true), &kinds)?
                     }
@@ -68,7 +68,7 @@ impl ArchiveRows<'_> {
         Ok(found)
     }
 
-    /// The pages that link to some others by links of some kinds, by rising number.
+    /// Returns the pages with a link of these kinds to a page that `counts` accepts, sorted by id.
     fn linking_to(&self, counts: impl Fn(UrlId) -> bool + Sync, kinds: &LinkKinds) -> Found<Vec<UrlId>> {
         let (state, running) = (self.state, &self.running);
         let mut are_linking = vec![false; state.url_count() as usize];
@@ -94,8 +94,8 @@ impl ArchiveRows<'_> {
         Ok(blocks.into_iter().flatten().map(UrlId).collect())
     }
 
-    /// Whether a condition on a field that is the URL of a page holds for each page: its own, that of the page that led to it, or that to
-    /// which it redirects. None without columns.
+    /// For each page, whether a text test holds for a field that is a page's URL: its own, that of the page through
+    /// which it was found, or the one it redirects to. `None` without columns.
     pub(super) fn pages_led(&self, field: Field, test: &TextTest) -> Found<Option<Vec<bool>>> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
         let (began, for_none) = (Instant::now(), test.holds_of(None, Some(field)));
@@ -108,7 +108,7 @@ impl ArchiveRows<'_> {
                 Some(named) => Rows::of_found(ids.clone(), named),
                 None => urls.rows(ids.clone(), &Rows::All)?,
             };
-            // What is no page is not shown.
+            // URLs that are not pages are not shown.
             let shown = Rows::passing((prepared, block), Column::Kind, &Rows::All, |kind| kind > 0)?;
             Ok((0..ids.len()).map(|row| if shown.has(row) { urls.has(row) } else { for_none }).collect())
         })?;
@@ -139,14 +139,14 @@ impl ArchiveRows<'_> {
         Ok(Some(led))
     }
 
-    /// Where the newest links of a page are that is shown.
+    /// Position of the newest links of a page, unless it is hidden.
     fn newest_links(&self, id: UrlId) -> Found<Option<LinksPosition>> {
         let has_captures = self.page(id)?.is_some_and(|page| page.captures > 0);
         Ok(if has_captures { self.known(id)?.1.and_then(|visit| visit.links) } else { None })
     }
 
-    /// What columns say of equal contents: the digests of all pages that were found and whose content may be among some, or that of
-    /// another page.
+    /// Returns the digests of fetched pages, found through columns: all pages whose content may be in `wanted` or,
+    /// without it, equal that of another page.
     pub(super) fn digests_alike(&self, wanted: Option<&HashSet<Digest>>) -> Found<Option<Vec<PageDigest>>> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
         let is_found = |status: u64| u16::try_from(status).is_ok_and(|status| FOUND.contains(&status));
@@ -159,7 +159,7 @@ impl ArchiveRows<'_> {
         self.digests_of(alike).map(Some)
     }
 
-    /// A test of pages that is equivalent to a condition on their digests alone; none without columns.
+    /// The page test equivalent to a condition on digests alone; `None` without columns.
     pub(super) fn pages_with_digests(&self, test: &OnText) -> Found<Option<Test<'static>>> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
         let (began, for_none) = (Instant::now(), test.holds(None));
@@ -176,7 +176,7 @@ impl ArchiveRows<'_> {
             }
             None => {
                 let each = self.each_capture(|| {
-                    // Two threads would wait for each other to use one regular expression.
+                    // Threads that share one regular expression would wait for each other.
                     let test = test.clone();
                     move |capture| {
                         let digest = Some(hexadecimal(&capture.digest)).filter(|digest| !digest.is_empty());
@@ -197,7 +197,7 @@ impl ArchiveRows<'_> {
         Ok(Some(found))
     }
 
-    /// Whether something holds for each capture, on all processors, each of which makes a test of its own.
+    /// For each capture, whether a test holds; runs in parallel, and each thread makes its own test.
     pub(super) fn each_capture<H: Fn(&Capture) -> bool>(
         &self,
         holds: impl Fn() -> H + Sync,
@@ -214,7 +214,7 @@ impl ArchiveRows<'_> {
         Ok(parts.into_par_iter().map(of_part).collect::<Found<Vec<_>>>()?.concat())
     }
 
-    /// What something says of the newest capture of each page that is no 304, or of pages without one.
+    /// Maps each page to the result for its newest capture that is not a 304, or to `for_none`.
     pub(super) fn pages_with_newest(
         &self,
         prepared: &Prepared,
@@ -230,7 +230,7 @@ impl ArchiveRows<'_> {
         })
     }
 
-    /// The contents of pages with statuses that pass a test that may be among some.
+    /// The contents of pages whose status passes a test and whose digest may be in `wanted`.
     fn contents_with(
         &self,
         prepared: &Prepared,
@@ -266,7 +266,7 @@ impl ArchiveRows<'_> {
         Ok(blocks.concat())
     }
 
-    /// The whole digests of contents.
+    /// Reads the full digests of contents.
     fn digests_of(&self, mut contents: Vec<Content>) -> Found<Vec<PageDigest>> {
         let state = self.state;
         // In the order of captures, so that nothing is read twice.
@@ -280,16 +280,16 @@ impl ArchiveRows<'_> {
     }
 }
 
-/// What columns say of the content of a page.
+/// What columns know of a page's content.
 #[derive(Clone, Copy)]
 struct Content {
-    /// The short one.
+    /// The short digest.
     digest: u32,
     capture: CaptureId,
     page: UrlId,
 }
 
-/// What a function says of the pages of each block, on all processors.
+/// Concatenates the results of a function for the pages of each block, run in parallel.
 pub(super) fn each_of(
     prepared: &Prepared,
     of_block: impl Fn(Range<u32>, u32) -> Found<Vec<bool>> + Sync,

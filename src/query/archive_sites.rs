@@ -13,7 +13,7 @@ use crate::ledger::SiteRule;
 use crate::prepared::{PreparedError, SiteSums, Sites};
 
 impl ArchiveRows<'_> {
-    /// The sites that pass tests of their numbers; names of others are not read.
+    /// Returns the sites that pass tests of their numbers; the names of others are not read.
     pub(super) fn site_rows(
         &self,
         tests: Vec<SiteTest>,
@@ -44,7 +44,7 @@ impl ArchiveRows<'_> {
         })
     }
 
-    /// The sites that a plan selects and wants in its answer, and how many it selects in all, if prepared columns decide that.
+    /// Returns the sites of a plan's answer, and how many sites match, if prepared columns decide this.
     pub(super) fn best_sites(&self, plan: &Plan) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
         let Some(sites) = self.prepared_sites()? else { return Ok(None) };
         let Some((ids, count)) = best_sites::best_sites(plan, &sites)? else { return Ok(None) };
@@ -55,9 +55,9 @@ impl ArchiveRows<'_> {
         Ok(Some((rows.collect::<Result<_, _>>()?, count)))
     }
 
-    /// The sites that a plan names, if it selects no others and columns have what is known of them.
+    /// Returns the sites that a plan names, if it selects no others and there are prepared columns of sites.
     pub(super) fn named_sites(&self, plan: &Plan) -> Result<Option<Vec<SiteRow>>, RowsError> {
-        // Names of domains and hosts have small letters alone, as those that are asked for.
+        // Names of domains and hosts are in lower case, and so are the wanted names.
         let are_small = !matches!(self.pages.credits().rules().sites, SiteRule::Path(_));
         let names = plan.filter.as_ref().and_then(|filter| filter.only(Column::Site));
         let Some(names) = names.filter(|_| are_small) else { return Ok(None) };
@@ -70,12 +70,12 @@ impl ArchiveRows<'_> {
         ids.iter().zip(&sums).map(|(id, sum)| self.site_row(*id, sum)).collect::<Result<_, _>>().map(Some)
     }
 
-    /// The prepared columns of sites, where there are some.
+    /// The prepared columns of sites, if there are any.
     fn prepared_sites(&self) -> Result<Option<Sites>, PreparedError> {
         if self.access.is_unlimited() { Sites::open(self.store) } else { Ok(None) }
     }
 
-    /// Sums over the pages of each site.
+    /// The sums over the pages of each site.
     pub(super) fn site_sums(&self) -> Result<&[SiteSums], RowsError> {
         if let Some(sums) = self.site_sums.get() {
             return Ok(sums);

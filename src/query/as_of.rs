@@ -1,7 +1,7 @@
-//! The archive as it stood at a time: rows made of the captures before.
+//! The archive as of a time: rows built from the captures before it.
 //!
-//! Pages are those that were captured by then. The fields of pages and their sites follow from those captures; importance,
-//! depth and how a page was found are today's, as are the numbers computed off line.
+//! Pages are those that were captured by then. The fields of pages and their sites are based on those captures;
+//! importance, depth and how a page was found are current, as are columns computed offline.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use super::running::Running;
 use super::value::Value;
 use crate::parse::{Structure, Validity};
 
-/// See the module.
+/// Rows as of a time.
 pub(crate) struct AsOf<'a> {
     pub(crate) rows: &'a dyn Rows,
     /// The first instant that does not count.
@@ -27,13 +27,13 @@ pub(crate) struct AsOf<'a> {
 type Iter<'a, T> = Box<dyn Iterator<Item = Result<T, RowsError>> + 'a>;
 
 impl AsOf<'_> {
-    /// A page as it was; none if it was not captured by then.
+    /// A page as it was then; `None` if it was not captured by then.
     pub(crate) fn row(&self, page: PageRow) -> Result<Option<PageRow>, RowsError> {
         let (Some(first), Some(last)) = (page.first_seen, page.last_seen) else { return Ok(None) };
         if first >= self.before {
             return Ok(None);
         }
-        // Rows have whole seconds, captures have not.
+        // Rows have whole seconds, captures do not.
         if last + TimeDelta::seconds(1) <= self.before {
             return Ok(Some(page));
         }
@@ -65,7 +65,7 @@ impl AsOf<'_> {
                 (row.status, has_status) = (capture.status, true);
             }
         }
-        // A fetch without an answer says nothing of what the page is.
+        // A fetch without a response says nothing about the page's type.
         if let Some(row) = &mut then
             && !content_type.is_empty()
             && self.rows.text(&page, PageText::ContentType)?.as_deref() != Some(content_type.as_str())
@@ -232,7 +232,7 @@ impl Rows for AsOf<'_> {
     }
 }
 
-/// Rows of pages have whole seconds.
+/// Rounds down to whole seconds, as in rows of pages.
 fn whole_second(time: Instant) -> Instant {
     Instant::from_timestamp(time.timestamp(), 0).unwrap_or(time)
 }

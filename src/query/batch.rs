@@ -1,27 +1,28 @@
-//! The pages that a query reads now: they are read together once a field is needed that their rows do not have.
+//! The pages that a query is currently reading. They are read together once a field is needed that their rows do not
+//! have.
 
 use archive_storage::{Page, State, StateError, UrlId, Visit};
 
-/// Some pages, by rising number.
+/// Some pages, sorted by id.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     ids: Vec<UrlId>,
-    /// What the state knows of them; empty until the first is asked for.
+    /// Their data from the state; empty until the first lookup.
     known: Vec<(Page, Option<Visit>)>,
 }
 
 impl Batch {
-    /// A page that was read.
+    /// A single page that was read already.
     pub(super) fn of(id: UrlId, page: Page, visit: Option<Visit>) -> Self {
         Self { ids: vec![id], known: vec![(page, visit)] }
     }
 
-    /// Pages that will be read, by rising number.
+    /// Pages to be read when needed, sorted by id.
     pub(super) fn coming(ids: Vec<UrlId>) -> Self {
         Self { ids, known: Vec::new() }
     }
 
-    /// What is known of a page, if it is one of them.
+    /// The data of a page, if it is in the batch.
     pub(super) fn known(
         &mut self,
         state: &State,

@@ -1,4 +1,4 @@
-//! Sites by their prepared columns: which of them conditions on numbers select, and which come first.
+//! Sites by their prepared columns: which of them match conditions on numbers, and which come first.
 
 use std::cmp::Ordering;
 
@@ -14,14 +14,14 @@ use super::prefilter::plain;
 use super::top::Top;
 use crate::prepared::{PreparedError, SiteColumn, SiteSums, Sites};
 
-/// A number that is known of each site: its column, and how a stored value is read.
+/// A numeric column of sites, and how its stored values are converted.
 #[derive(Clone, Copy)]
 pub(super) struct SiteNumber(SiteColumn, fn(u64) -> f64);
 
 /// A condition on a number of sites.
 pub(super) type SiteTest = (SiteNumber, Ranges<f64>);
 
-/// Conditions on numbers of sites without which a filter does not hold, and whether they are the whole filter.
+/// Conditions on numbers of sites that a filter implies, and whether they are equivalent to it.
 pub(super) fn site_tests(filter: &Filter) -> (Vec<SiteTest>, bool) {
     match filter {
         Filter::All(parts) => {
@@ -59,7 +59,7 @@ impl SiteNumber {
     }
 }
 
-/// The sites that a plan selects and wants in its answer, and how many it selects in all, if numbers decide that.
+/// Returns the sites of a plan's answer, and how many sites match, if numbers decide this.
 pub(super) fn best_sites(plan: &Plan, sites: &Sites) -> Result<Option<(Vec<SiteId>, u64)>, PreparedError> {
     let order: Option<Vec<_>> =
         plan.order.iter().map(|(expr, way)| Some((site_number(expr)?, *way))).collect();

@@ -1,4 +1,4 @@
-//! Rows of a block of columns.
+//! Sets of rows within a block of columns.
 
 use std::ops::{Not, Range};
 
@@ -6,18 +6,18 @@ use archive_storage::UrlId;
 
 use crate::prepared::{Column as Stored, FEW, Prepared, PreparedError};
 
-/// The rows of a block for which a test holds.
+/// The rows of a block that pass a test.
 pub(super) enum Rows {
     All,
     None,
-    /// Less than one in [`FEW`], by rising number, and how many rows there are in all.
+    /// Fewer than one in [`FEW`] rows, sorted, and the total number of rows.
     Few(Vec<u32>, usize),
     Some(Vec<bool>),
 }
 
 impl Rows {
     pub(super) fn of(rows: Vec<bool>) -> Self {
-        // Other columns of the block need not be read then.
+        // Without any row, other columns of the block need not be read.
         if rows.contains(&true) { Self::Some(rows) } else { Self::None }
     }
 
@@ -25,7 +25,7 @@ impl Rows {
         if rows.is_empty() { Self::None } else { Self::Few(rows, all) }
     }
 
-    /// The rows of a block that has pages of these numbers; pages are given by rising number.
+    /// The rows of a block with these page ids that were found; `found` is sorted by id.
     pub(super) fn of_found(ids: Range<u32>, found: &[UrlId]) -> Self {
         let place = |end: u32| found.partition_point(|found| found.0 < end);
         let found = found.get(place(ids.start)..place(ids.end)).unwrap_or_default();
@@ -38,7 +38,7 @@ impl Rows {
         Self::Some(flags(rows, ids.len()))
     }
 
-    /// The rows whose value in a column passes a test. What it says of rows that are not among some may be wrong.
+    /// The rows whose value in a column passes a test; the result is undefined for rows outside `among`.
     pub(super) fn passing(
         (prepared, block): (&Prepared, u32),
         column: Stored,
@@ -51,12 +51,12 @@ impl Rows {
         Ok(Self::of_few(passing.map(|(row, _)| *row).collect(), *all))
     }
 
-    /// Their numbers, if they are few.
+    /// The rows, if they are few.
     pub(super) fn few(&self) -> Option<&[u32]> {
         if let Self::Few(rows, _) = self { Some(rows) } else { None }
     }
 
-    /// The values of a column in them, or, unless they are few, in all rows.
+    /// The values of a column in these rows if they are few, otherwise in all rows of the block.
     pub(super) fn values(
         &self,
         prepared: &Prepared,
@@ -69,7 +69,7 @@ impl Rows {
         }
     }
 
-    /// Their numbers; unless they are few, one for each of all rows, and none for those that are not among them.
+    /// The row at each position that `values` returns; `None` for rows outside the set.
     pub(super) fn places(&self, all: usize) -> impl Iterator<Item = Option<u32>> + '_ {
         let few = self.few();
         (0..few.map_or(all, <[_]>::len)).map(move |place| match few {
@@ -78,7 +78,7 @@ impl Rows {
         })
     }
 
-    /// At which of these places a row is, if it is among them.
+    /// The position of a row among `places`, if it is in the set.
     pub(super) fn place(&self, row: u32) -> Option<usize> {
         match self {
             Self::Few(rows, _) => rows.binary_search(&row).ok(),
@@ -86,7 +86,7 @@ impl Rows {
         }
     }
 
-    /// How many of all rows they are.
+    /// Number of rows in the set, given the number of rows in the block.
     pub(super) fn count(&self, all: usize) -> u64 {
         match self {
             Self::All => all as u64,
@@ -96,7 +96,7 @@ impl Rows {
         }
     }
 
-    /// Whether it has a row.
+    /// Whether the set contains a row.
     pub(super) fn has(&self, row: usize) -> bool {
         match self {
             Self::All => true,
@@ -106,7 +106,7 @@ impl Rows {
         }
     }
 
-    /// Whether it has a row of a range.
+    /// Whether the set contains a row of a range.
     pub(super) fn has_any(&self, mut range: Range<u32>) -> bool {
         match self {
             Self::Few(rows, _) => {
@@ -116,7 +116,7 @@ impl Rows {
         }
     }
 
-    /// Those of these numbers, a row each, that it has.
+    /// The ids in the set, given the ids of the block's rows.
     pub(super) fn of_ids(self, ids: Range<u32>) -> Vec<u32> {
         match self {
             Self::All => ids.collect(),
@@ -171,7 +171,7 @@ impl Rows {
     }
 }
 
-/// For each of all rows whether it is one of some.
+/// Turns row numbers into a flag for each row.
 pub(super) fn flags(rows: impl IntoIterator<Item = u32>, all: usize) -> Vec<bool> {
     let mut flags = vec![false; all];
     set(&mut flags, rows);
@@ -208,7 +208,7 @@ mod tests {
 
     const ALL: usize = 40;
 
-    /// Some rows, in each form that says so.
+    /// Sets of rows of different density.
     fn rows() -> impl Strategy<Value = Vec<u32>> {
         prop_oneof![
             prop::collection::btree_set(0..ALL as u32, 0..ALL),

@@ -1,5 +1,5 @@
-//! Conditions on calculations, on several fields, and on fields of other rows, without rows: each value comes from a column, from a
-//! table of what the numbers in a column stand for, or from a pass over texts.
+//! Conditions on calculations, on several fields, and on fields of related rows, evaluated without building rows: each
+//! value comes from a column, from a table of what a column's numbers stand for, or from a pass over texts.
 
 use std::sync::OnceLock;
 
@@ -24,10 +24,10 @@ use crate::prepared::{Column as Stored, Prepared};
 
 type Found<T> = Result<T, RowsError>;
 
-/// What numbers in a column stand for: in a row with another one, nothing is known.
+/// A column, and the value that each of its numbers stands for; the value of any other number is unknown.
 pub(super) type Table = (Stored, Vec<Value>);
 
-/// Pages by rising number, and those of them for which something holds.
+/// Pages sorted by id, and those of them that meet a condition.
 pub(super) type Apart = (Vec<UrlId>, Vec<UrlId>);
 
 /// Where the values of a field come from.
@@ -35,7 +35,7 @@ pub(super) type Apart = (Vec<UrlId>, Vec<UrlId>);
 enum Source {
     Number(Number),
     Table(Table),
-    /// A pass over all visits, once that was made.
+    /// The estimates from a pass over all visits, once it was made.
     Expected(Column, OnceLock<ExpectedValues>),
 }
 
@@ -53,7 +53,7 @@ impl Source {
             return Ok(fits.then(|| Self::Expected(column, OnceLock::new())));
         }
         if column.is_decided() && known.target == Target::Pages {
-            // What was decided on pages themselves is left to the caller.
+            // Decisions on pages themselves are left to the caller.
             let of_host = Path { via: Some(Via::Host), column };
             return Ok(known.passes.table(of_host)?.map(Self::Table));
         }
@@ -68,7 +68,7 @@ impl Source {
         }
     }
 
-    /// What is stored of some rows of a block.
+    /// The stored values of some rows of a block.
     fn stored(&self, prepared: &Prepared, block: u32, rows: &Rows) -> Found<Vec<u64>> {
         let ids = prepared.ids(block);
         let Some(column) = self.column() else {
@@ -79,7 +79,7 @@ impl Source {
         Ok(rows.values(prepared, block, column)?)
     }
 
-    /// The value of a row, from the stored one.
+    /// Converts a stored value.
     fn value(&self, stored: u64) -> Value {
         match self {
             Self::Number(number) if number.zero_is_unknown && stored == 0 => Value::Empty,
@@ -92,18 +92,18 @@ impl Source {
     }
 }
 
-/// Where the values of some fields come from.
+/// Where the values of several fields come from.
 #[derive(Debug)]
 pub(super) struct Sources(Vec<(Path, Source)>);
 
 impl Sources {
-    /// Those of some fields, if columns and tables give them.
+    /// The sources of some fields, if columns and tables have them all.
     pub(super) fn of(fields: &[Path], known: Known<'_, '_>) -> Found<Option<Self>> {
         let source = |path: &Path| Ok(Source::of(*path, known)?.map(|source| (*path, source)));
         Ok(fields.iter().map(source).collect::<Found<Option<_>>>()?.map(Self))
     }
 
-    /// Makes the passes that some of them take.
+    /// Makes the passes that the sources need.
     pub(super) fn prepare(&self, passes: &dyn Passes) -> Found<()> {
         for (_, source) in &self.0 {
             if let Source::Expected(column, values) = source
@@ -120,7 +120,7 @@ impl Sources {
         self.0.iter().filter_map(|(_, source)| source.column())
     }
 
-    /// The values of some rows of a block.
+    /// Reads the values of some rows of a block.
     pub(super) fn read(&self, prepared: &Prepared, block: u32, rows: &Rows) -> Found<BlockValues<'_>> {
         let mut values = Vec::with_capacity(self.0.len());
         for (path, source) in &self.0 {
@@ -129,7 +129,7 @@ impl Sources {
         Ok(BlockValues(values))
     }
 
-    /// The column on which alone they depend, by tables, and how many numbers it has there.
+    /// The only column that all fields depend on, through tables, and the number of entries of its table.
     fn table(&self) -> Option<(Stored, usize)> {
         let (_, Source::Table((column, values))) = self.0.first()? else { return None };
         let is_alike =
@@ -142,7 +142,7 @@ impl Sources {
 pub(super) struct BlockValues<'a>(Vec<(Path, &'a Source, Vec<u64>)>);
 
 impl BlockValues<'_> {
-    /// That of a field at a place among the rows.
+    /// The value of a field for the row at this position.
     pub(super) fn of(&self, place: usize, path: Path) -> Value {
         let found = self.0.iter().find(|(own, ..)| *own == path);
         let value =
@@ -151,14 +151,14 @@ impl BlockValues<'_> {
     }
 }
 
-/// A condition that the values of some columns decide, row by row.
+/// A condition that column values decide row by row.
 #[derive(Debug)]
 pub(super) struct Calculated {
     filter: Filter,
     sources: Sources,
 }
 
-/// The test that is equivalent to a condition, if columns, tables and passes give all values on which it depends.
+/// The test equivalent to a condition, if columns, tables and passes provide all values that it depends on.
 pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_>) -> Found<Option<Test<'a>>> {
     if let Some(stored) = answered::column(filter) {
         return Ok(Answered::of(filter, stored, known)?.map(Test::Answered));
@@ -209,7 +209,7 @@ fn by_columns<'a>(filter: &Filter, fields: &[Path], known: Known<'a, '_>) -> Fou
         sources.prepare(known.passes)?;
         return Ok(Some(Test::Calculated(Calculated { filter: filter.clone(), sources })));
     };
-    // Decided once for each host, for example.
+    // Evaluated once per host, for example.
     let holds = |number: u64| {
         let value = |path| {
             let source = sources.0.iter().find(|(own, _)| *own == path);
@@ -226,7 +226,7 @@ impl Calculated {
         self.sources.columns()
     }
 
-    /// The rows of a block for which it holds; what it says of those that are not among some may be wrong.
+    /// The rows of a block that meet the condition; the result is undefined for rows outside `among`.
     pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Found<Rows> {
         let (all, values) = (prepared.ids(block).len(), self.sources.read(prepared, block, among)?);
         let mut holding = vec![false; all];
@@ -239,7 +239,7 @@ impl Calculated {
     }
 }
 
-/// What gives the fields of a row, and headers if conditions ask for them.
+/// The fields of a row, and its headers if conditions need them.
 pub(super) trait Values {
     fn field(&self, path: Path) -> Value;
 
@@ -255,7 +255,7 @@ impl<F: Fn(Path) -> Value> Values for F {
     }
 }
 
-/// A row of such values.
+/// A row that consists of such values.
 pub(super) struct Given<V>(pub(super) V);
 
 impl<V: Values> Subject for Given<V> {

@@ -23,7 +23,7 @@ use crate::refresh::rate::{ChangeObservations, RatePrior};
 use crate::selection::Timetable;
 use crate::selection::freshness::fresh;
 
-/// Pages of which it is remembered whether their captures are shown, while all captures are read.
+/// Maximum number of pages for which it is cached, while reading all captures, whether their captures are shown.
 const PAGES_REMEMBERED: usize = 1 << 16;
 
 type Found<T> = Result<T, RowsError>;
@@ -61,7 +61,7 @@ impl ArchiveRows<'_> {
         })
     }
 
-    /// The change rate that all visits suggest.
+    /// The prior of the change rate, estimated from all visits.
     pub(super) fn prior(&self) -> Found<&RatePrior> {
         if let Some(prior) = self.prior.get() {
             return Ok(prior);
@@ -110,7 +110,7 @@ impl ArchiveRows<'_> {
         Ok(Some(self.host_row(id, self.state.host_name(id)?, &self.state.host(id)?)))
     }
 
-    /// The captures of pages that are shown, in order of arrival.
+    /// The captures of all visible pages, in order of arrival.
     pub(super) fn all_captures(&self) -> impl Iterator<Item = Found<CaptureRow>> + '_ {
         let mut known: HashMap<UrlId, bool> = HashMap::new();
         self.state.captures().filter_map(move |found| {
@@ -142,7 +142,7 @@ impl ArchiveRows<'_> {
         })
     }
 
-    /// Those of them that a plan may select; where there are columns, only these are read.
+    /// The captures that a plan may select; with columns, only these are read.
     pub(super) fn chosen_captures(&self, plan: &Plan) -> Found<Chosen<'_, CaptureRow>> {
         let tested = self.tested(plan, &Hits::default())?;
         self.running.note(|seen| {
@@ -172,7 +172,7 @@ impl ArchiveRows<'_> {
         Ok(Chosen { rows: Box::new(rows), are_selected })
     }
 
-    /// Some captures, in their order.
+    /// The rows of the given captures, in the same order.
     pub(super) fn capture_rows(&self, ids: Vec<u32>) -> Found<Vec<Row>> {
         let ids: Vec<_> = ids.into_iter().map(CaptureId).collect();
         let captures = self.state.captures_of(&ids)?;
@@ -201,7 +201,7 @@ impl ArchiveRows<'_> {
             }
             for link in links {
                 let code = LinkCode::from_byte(link.kind);
-                // A kind that a newer version has written has no name here.
+                // Skips links of a kind that only a newer version of the program knows.
                 let Some(kind) = code.kind() else { continue };
                 id += 1;
                 take(LinkRow {
@@ -219,7 +219,7 @@ impl ArchiveRows<'_> {
     }
 }
 
-/// What the records of a capture say.
+/// Reads the records of a capture.
 pub(super) fn record_of(store: &Store, id: CaptureId) -> Found<Record> {
     let capture = store.state().capture(id)?;
     let fields = match capture.kind {
@@ -247,7 +247,7 @@ pub(super) fn record_of(store: &Store, id: CaptureId) -> Found<Record> {
     })
 }
 
-/// A capture as a row.
+/// Converts a capture to a row.
 pub(super) fn capture_row(state: &State, id: CaptureId, capture: &Capture) -> CaptureRow {
     let kind = (prepared::capture_kind(capture) as usize).checked_sub(1);
     CaptureRow {

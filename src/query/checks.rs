@@ -20,19 +20,19 @@ use super::value::Value;
 pub(crate) struct Checker<'a> {
     pub(crate) typing: Typing<'a>,
     pub(crate) searches: Vec<Search>,
-    /// Under an odd number of `not`.
+    /// Whether the current condition is inside an odd number of `not`s.
     pub(super) negative: bool,
 }
 
-/// What a value is compared with.
+/// The right side of a comparison.
 enum Other<T> {
-    /// What is written: an instant, or all of a day.
+    /// A constant: an instant, or all of a day.
     Range(Range<T>),
-    /// What is known of each row.
+    /// A value that each row has.
     Expr(Typed),
 }
 
-/// A value with an order that may come out of a calculation.
+/// An ordered type that an expression may result in.
 trait Calculated: Clone + PartialOrd {
     fn of(value: &Value) -> Option<Self>;
 }
@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// The condition of a query, and its parts as they are written, in the order in which they are looked at.
+    /// Checks the condition of a query. Also returns its conjuncts as written, in evaluation order.
     pub(super) fn whole(&mut self, condition: &Condition) -> Checked<(Filter, Vec<String>)> {
         let Condition::All(parts) = condition else {
             let filter = self.condition(condition)?;
@@ -128,8 +128,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A check of values that have an order. A value may itself be a range (a day); with `closed` its end belongs to it. They are
-    /// read as they are written, or from the result of a calculation that is the same for all rows.
+    /// Checks a test of ordered values. A value may itself be a range (a day); with `closed` the end belongs to it.
+    /// Values are literals, or expressions with the same result for all rows.
     fn ordered<T: Calculated>(
         &mut self,
         left: &Typed,
@@ -221,7 +221,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// The right side of a comparison: a value, or something that each row has.
+    /// The right side of a comparison: a constant, or something that each row has.
     fn other<T: Calculated>(
         &mut self,
         left: &Typed,
@@ -231,7 +231,7 @@ impl<'a> Checker<'a> {
         if let Some(range) = read(&self.typing, other)? {
             return Ok(Other::Range(range));
         }
-        // A word alone that is not a value may be a field.
+        // A word that is not a value may be a field.
         let written = match &other.value {
             Written::Literal(Literal::Text(word)) => {
                 Spanned::new(Written::Field(archive_grammar::Field::new(word)), other.span.clone())
@@ -253,7 +253,8 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// `changed since …`, which says that something changed, and not when it was seen first; of another time, that it is in it.
+    /// Checks `changed since …`, which means that something changed, not when it was first seen; for any other time
+    /// field it means that the time is in the period.
     fn since(
         &mut self,
         left: &Typed,
@@ -287,7 +288,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// A number that is written; none if it is a calculation or a word.
+/// The number that a literal stands for; `None` for an expression or a word.
 fn number(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checked<Option<Range<f64>>> {
     let Written::Literal(literal) = &other.value else { return Ok(None) };
     match literal {
@@ -307,7 +308,7 @@ fn number(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checke
     }
 }
 
-/// A time that is written; none if it is a calculation or another word.
+/// The time that a literal stands for; `None` for an expression or another word.
 fn time(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checked<Option<Range<Instant>>> {
     let Written::Literal(literal) = &other.value else { return Ok(None) };
     match (typing.time(literal), literal) {
@@ -328,7 +329,7 @@ fn time(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checked<
 pub(super) fn compare(left: &Typed, comparison: Comparison, right: Typed) -> Filter {
     let folds_case = left.folds_case && right.folds_case;
     let (negated, comparison) = match comparison {
-        // No test of an unknown value holds, so its negation does.
+        // Tests of unknown values are false, so the negation of equality holds for them.
         Comparison::NotEqual => (true, Comparison::Equal),
         comparison => (false, comparison),
     };

@@ -9,7 +9,8 @@ use super::rows::{PageType, RowsError};
 use crate::ledger::{Refusal, capture_flags, language, page_flags};
 use crate::prepared::{self, Column as Stored};
 
-/// What a function makes of the texts that the numbers in the column of a field mean; other numbers mean nothing.
+/// Returns the column of a field, and the result of a function for the text that each number stands for; other numbers
+/// have no text.
 pub(super) fn coded<T>(
     column: Column,
     known: Known<'_, '_>,
@@ -48,7 +49,7 @@ pub(super) fn coded<T>(
             (Stored::Language, (0..=u8::MAX).map(|number| of(name(number).as_deref())).collect())
         }
         Column::ContentType => {
-            // The first number is that of no type.
+            // The first number means no type.
             let types = (1..).map(|id| state.mime(MimeId(id))).take_while(|mime| !mime.is_empty());
             (Stored::Mime, std::iter::once(None).chain(types.map(Some)).map(of).collect())
         }
@@ -59,7 +60,7 @@ pub(super) fn coded<T>(
 /// Values of [`Stored::Change`] are below this.
 pub(super) const CHANGE_END: u64 = 4;
 
-/// What such a value means.
+/// The text for a value of [`Stored::Change`].
 fn change(flags: u64) -> Option<&'static str> {
     let [content, bytes] = CHANGES;
     let has = |flag: u8| flags & u64::from(flag) != 0;

@@ -1,5 +1,5 @@
-//! Answers from prepared columns alone: which rows come first, and which are drawn; [`super::group_columns`] has counts and sums. Only
-//! these are made into rows, and blocks are read on all processors.
+//! Answers from prepared columns alone: the first rows of an order, and samples; [`super::group_columns`] has counts
+//! and sums. Only the selected rows are built, and blocks are read in parallel.
 
 use std::cmp::{Ordering, Reverse};
 use std::sync::atomic::AtomicU64;
@@ -23,30 +23,30 @@ use super::score::combined;
 use super::top::Top;
 use crate::prepared::{self, Column as Stored, Facts, Prepared};
 
-/// With more rows than this, the first ones are found row by row.
+/// Above this limit, the first rows are found row by row.
 pub(super) const BEST_MAX: usize = 10_000;
 
-/// The column that orders the values of a field.
+/// The column whose numbers sort like the values of a field.
 pub(super) fn compared(column: Column, target: Target) -> Option<Number> {
     number(column, target).or_else(|| times(column).map(|times| times.0))
 }
 
-/// The columns that are read of found pages when there are many.
+/// The columns to read for found pages when there are many.
 const OF_FOUND: [Stored; 4] = [Stored::Kind, Stored::Site, Stored::LastSeen, Stored::Language];
 
-/// The rows that come first by one number.
+/// The first rows in the order of one number.
 pub(super) struct Best {
     limit: usize,
-    /// Whether pages that were captured come before all others.
+    /// Whether captured pages come before all others.
     captured_first: bool,
     number: Number,
     direction: Direction,
-    /// Whether the number is the importance of pages, which turns the points of a search into scores.
+    /// Whether the number is the importance of pages, to be combined with BM25 into scores.
     is_score: bool,
 }
 
 impl Best {
-    /// Those that a plan asks for, if it asks for such.
+    /// The first rows that a plan wants, if its order is of this form.
     pub(super) fn of(plan: &Plan) -> Option<Self> {
         let of_rows = plan.groups.is_none() && plan.sample.is_none();
         let limit = plan.last_row().filter(|limit| of_rows && *limit <= BEST_MAX)?;
@@ -62,13 +62,13 @@ impl Best {
         Some(Self { limit, captured_first, number, direction, is_score })
     }
 
-    /// The columns that are read besides those of conditions.
+    /// The columns that are read in addition to those of conditions.
     pub(super) fn columns(&self) -> Vec<Stored> {
         let kind = self.captured_first.then_some(Stored::Kind);
         kind.into_iter().chain([self.number.column]).collect()
     }
 
-    /// The place of a value among others, the first first; last what is not known.
+    /// Returns the rank of a value: lower ranks come first, unknown values last.
     fn rank(&self, value: u64) -> u64 {
         match self.direction {
             _ if self.number.zero_is_unknown && value == 0 => u64::MAX,
@@ -77,13 +77,13 @@ impl Best {
         }
     }
 
-    /// The same for a page with this score of its search.
+    /// Like `rank`, for a page with this BM25.
     fn rank_with(&self, bm25: f64, value: u64) -> u64 {
         let stored = if self.is_score { combined(bm25, self.number.value(value)).to_bits() } else { value };
         self.rank(stored)
     }
 
-    /// The first place that values between two can have.
+    /// Lower bound of the ranks of values between two bounds.
     fn first_rank(&self, least: u64, most: u64) -> u64 {
         self.rank(if self.direction == Direction::Descending {
             most
@@ -93,7 +93,7 @@ impl Best {
     }
 }
 
-/// The columns, and a test that is equivalent to the filter of a plan, or holds for more.
+/// Prepared columns, and a test that is equivalent to the filter of a plan or weaker.
 pub(super) struct Columnar<'a> {
     pub(super) prepared: &'a Prepared,
     pub(super) test: Test<'a>,
@@ -102,14 +102,14 @@ pub(super) struct Columnar<'a> {
 
 type Found<T> = Result<T, RowsError>;
 
-/// Whether a page was captured (or need not be), its place by what it is ordered by, and its number: the first first.
+/// Sort key of a row: captured pages (or rows that need not be captured) first, then rank, then id.
 type Place = (Reverse<bool>, u64, u32);
 
-/// The first rows so far, and how many there were.
+/// The first rows so far, and the number of rows seen.
 type First = (Top<Place, fn(&Place, &Place) -> Ordering>, u64);
 
 impl Columnar<'_> {
-    /// Notes that a plan was answered by columns alone, and which these are besides those of conditions.
+    /// Notes that a plan was answered from columns alone, and which ones in addition to those of conditions.
     pub(super) fn note(&self, plan: &Plan, further: Vec<Stored>) {
         self.running.note(|seen| {
             let all = self.prepared.blocks().checked_sub(1).map_or(0, |last| self.prepared.ids(last).end);
@@ -119,16 +119,16 @@ impl Columnar<'_> {
         });
     }
 
-    /// The values of a column in a few rows of a block, or, unless they are few, in all.
+    /// The values of a column in `rows` if these are few, otherwise in all rows of the block.
     pub(super) fn values(&self, block: u32, column: Stored, rows: &Rows) -> Found<Vec<u64>> {
         Ok(rows.values(self.prepared, block, column)?)
     }
 
-    /// The rows that come first, and how many there are in all.
+    /// Returns the ids of the first rows, and the number of matching rows.
     pub(super) fn best(&self, best: &Best, hits: &Hits<'_>) -> Found<(Vec<u32>, u64)> {
         let nothing = || -> First { (Top::new(Some(best.limit), Place::cmp), 0) };
         let (scores, last_rank) = (hits.scores(), AtomicU64::new(u64::MAX));
-        // The most promising blocks first: because of what they have, the number is not read of most others.
+        // The most promising blocks come first, so that the number is not read from most of the others.
         let first_rank = |block| {
             let (least, most) = self.prepared.bounds(block, best.number.column).into_inner();
             best.first_rank(least, most)
@@ -145,7 +145,7 @@ impl Columnar<'_> {
         Ok((top.into_sorted().into_iter().map(|(.., id)| id).collect(), count))
     }
 
-    /// So many rows, drawn by lot with a seed, and how many there are in all.
+    /// Returns the ids of a sample of `wanted` rows drawn with `seed`, and the number of matching rows.
     pub(super) fn drawn(&self, (wanted, seed): (usize, u64)) -> Found<(Vec<u32>, u64)> {
         let nothing = || (Top::new(Some(wanted), <(u64, u32)>::cmp as fn(&_, &_) -> Ordering), 0);
         let add = |(mut top, mut count): (Top<_, _>, u64), block| {
@@ -163,7 +163,8 @@ impl Columnar<'_> {
         Ok((top.into_sorted().into_iter().map(|(_, id)| id).collect(), count))
     }
 
-    /// Adds the rows of a block. No page that was captured counts with a rank after `last_rank`, which all processors share.
+    /// Adds the rows of a block. No captured page with a rank above `last_rank`, which all threads share, is among the
+    /// first.
     fn add_best(
         &self,
         (mut top, mut count): First,
@@ -176,7 +177,7 @@ impl Columnar<'_> {
             return Ok((top, count));
         }
         let ids = self.prepared.ids(block);
-        // No row of the block comes before those already found: they are only counted.
+        // No row of the block comes before those already found: only count them.
         let (least, most) = self.prepared.bounds(block, best.number.column).into_inner();
         let bm25 = if best.is_score { scores.of(ids.clone(), rows.few()) } else { Vec::new() };
         let first_rank = match best.is_score {
@@ -190,7 +191,7 @@ impl Columnar<'_> {
         let factor = if best.is_score { combined(1.0, best.number.value(most)) } else { 0.0 };
         let values = self.values(block, best.number.column, &rows)?;
         let kinds = if best.captured_first { self.values(block, Stored::Kind, &rows)? } else { Vec::new() };
-        // Most scores need not be calculated to see that they are too low.
+        // Most scores need not be computed to see that they are too low.
         let may_come = |bm25: f64, top: &Top<Place, _>| {
             let first_rank = || best.rank((bm25 * factor).to_bits());
             !best.is_score || top.last().is_none_or(|last| (Reverse(true), first_rank(), 0) <= *last)
@@ -210,7 +211,7 @@ impl Columnar<'_> {
         Ok((top, count))
     }
 
-    /// Of some pages, given by rising number, those that pass the test, with only the facts in [`OF_FOUND`].
+    /// Returns those of the given pages (sorted by id) that pass the test, with only the facts in [`OF_FOUND`].
     pub(super) fn of(&self, ids: &[UrlId]) -> Found<Vec<(UrlId, Facts)>> {
         let of_block = |block| {
             let urls = self.prepared.ids(block);
@@ -236,7 +237,7 @@ impl Columnar<'_> {
         Ok(blocks.concat())
     }
 
-    /// The rows of a block that are pages, or captures of pages, and pass the test.
+    /// The rows of a block that pass the test and are pages, or captures of pages.
     pub(super) fn rows(&self, block: u32) -> Found<Rows> {
         self.running.check()?;
         let rows = self.test.rows(self.prepared, block)?;

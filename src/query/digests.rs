@@ -1,13 +1,13 @@
-//! Digests of contents, and how queries write them.
+//! Content digests, and their text form in queries.
 
 use archive_storage::UrlId;
 
-/// The digest of a capture's content; all zeros for none.
+/// The digest of a capture's content; all zeros if there is none.
 pub type Digest = [u8; 16];
-/// That of a page's newest capture that is no 304, and the page.
+/// The digest of a page's newest capture that is not a 304, and the page.
 pub type PageDigest = (Digest, UrlId);
 
-/// A digest as a text; an empty one for none.
+/// Formats a digest as hexadecimal text; empty if there is none.
 pub(super) fn hexadecimal(digest: &Digest) -> String {
     let digit = |digit: u8| char::from(b"0123456789abcdef"[usize::from(digit & 15)]);
     if *digest == Digest::default() {
@@ -18,7 +18,7 @@ pub(super) fn hexadecimal(digest: &Digest) -> String {
     text
 }
 
-/// The digest that is such a text.
+/// Parses the hexadecimal form of a digest.
 pub(super) fn digest_of(text: &str) -> Option<Digest> {
     let is_one = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_one.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(u128::to_be_bytes)

@@ -17,17 +17,18 @@ use crate::search;
 use crate::search::elements::ElementQuery;
 
 impl Checker<'_> {
-    /// `//book[author contains "Eco"]/title contains rose`
+    /// Checks conditions such as `//book[author contains "Eco"]/title contains rose`.
     pub(super) fn elements(&mut self, path: &Path, test: &Test) -> Checked<Filter> {
         self.expect_documents(&test.left)?;
         let (filter, negated) = self.place_test(path, test)?;
-        // The index only knows the newest versions.
+        // Only the newest versions are indexed.
         let is_indexed = self.typing.columns.target == Target::Pages && !self.typing.is_past;
         let filter = if is_indexed { self.indexed(filter) } else { filter };
         Ok(negate(filter, negated))
     }
 
-    /// A condition on documents that the index knows: it is asked first, and documents on which it decides are not read.
+    /// Adds index searches for a condition on documents: these come first, and documents that the index decides on are
+    /// not read.
     fn indexed(&mut self, filter: Filter) -> Filter {
         let Filter::Some(path, inner) = &filter else { return filter };
         let Bounds { known, maybe } = bounds(path, inner.as_deref());
@@ -35,7 +36,7 @@ impl Checker<'_> {
             self.searches.push(search);
             Filter::Hit(self.searches.len() - 1)
         };
-        // Some documents are not fully in the index.
+        // Some documents are not fully indexed.
         let maybe = maybe.unwrap_or(ElementQuery::Any(Vec::new()));
         let known = search(Search::Elements { query: known, read: None });
         let read = search(Search::Read);
@@ -43,7 +44,7 @@ impl Checker<'_> {
         Filter::Any(vec![Filter::All(vec![known, has_document()]), read, Filter::All(vec![unsure, filter])])
     }
 
-    /// The text at the place to which a path leads.
+    /// Checks a path that stands for the texts that it selects.
     pub(super) fn texts(&mut self, path: &Path, written: &Spanned<Written>) -> Checked<Typed> {
         self.expect_documents(written)?;
         let path = self.path(path, &written.span)?;
@@ -78,7 +79,7 @@ impl Checker<'_> {
         Ok(ElementPath { written: path.to_string(), steps })
     }
 
-    /// A condition between brackets.
+    /// Checks a condition in brackets.
     fn within(&mut self, condition: &Condition) -> Checked<Filter> {
         let mut each = |parts: &[Condition]| -> Checked<Vec<Filter>> {
             parts.iter().map(|part| self.within(part)).collect()
@@ -88,7 +89,7 @@ impl Checker<'_> {
             Condition::Any(parts) => Filter::Any(each(parts)?),
             Condition::Not(part) => Filter::Not(Box::new(self.within(part)?)),
             Condition::Test(test) => {
-                // The grammar has nothing else there.
+                // The grammar allows nothing else there.
                 let Written::Path(path) = &test.left.value else { return Ok(Filter::Any(Vec::new())) };
                 let (filter, negated) = self.place_test(path, test)?;
                 negate(filter, negated)
@@ -97,7 +98,8 @@ impl Checker<'_> {
         })
     }
 
-    /// The condition that a path leads to something that passes a check, or to nothing that does.
+    /// Checks the condition that a path selects something that passes a check, or nothing that does; the second value
+    /// says whether it is negated.
     fn place_test(&mut self, path: &Path, test: &Test) -> Checked<(Filter, bool)> {
         let path = self.path(path, &test.left.span)?;
         if let Check::Empty { negated } = test.check.value {
@@ -144,14 +146,14 @@ impl Checker<'_> {
     }
 }
 
-/// The condition that the newest capture of a page brought a document whose elements may be asked for: see `RowSubject::document`.
+/// The condition that a page's newest capture has a document whose elements can be queried: see `RowSubject::document`.
 fn has_document() -> Filter {
     let found = Bound::Included(200.0);
     let types = [PageType::Xml, PageType::Feed].map(|known| known.name().to_owned()).to_vec();
     let is_xml = TextTest { kind: TextTestKind::Is(types), folds_case: true };
     let status = || Expr::Field(Column::Status.into());
     Filter::All(vec![
-        // Documents that were stored without an answer have no status.
+        // Documents that were stored without an HTTP response have no status.
         Filter::Any(vec![
             Filter::Number(status(), Ranges(vec![(found, found)])),
             Filter::Not(Box::new(Filter::Known(status()))),
@@ -160,7 +162,7 @@ fn has_document() -> Filter {
     ])
 }
 
-/// The value that says how an element is to be read.
+/// The literal whose type determines how an element is interpreted.
 fn compared_with(check: &Check) -> Option<&Literal> {
     match check {
         Check::Compare(_, value) | Check::Between { low: value, .. } | Check::Since { from: value, .. } => {

@@ -1,4 +1,4 @@
-//! Questions about paths to the index: in which documents it knows what a path leads to, and in which others that may be.
+//! Index queries for paths: in which documents a path is known to select something, and in which others it may.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::parse::parse_date;
 use crate::search::elements::{COMBINATIONS_MAX, ElementQuery, ValueTest};
 use crate::search::words;
 
-/// The index queries for documents in which a path leads to something for which a filter holds.
+/// The index queries for documents in which a path selects a node that meets a filter.
 pub(crate) struct Bounds {
-    /// For documents of which this is known.
+    /// Lower bound: documents that are known to match.
     pub(crate) known: ElementQuery,
-    /// For all others of which it may be so; none if there are only those that are not fully indexed.
+    /// All other documents that may match; `None` if these are only the documents that are not fully indexed.
     pub(crate) maybe: Option<ElementQuery>,
 }
 
@@ -22,7 +22,7 @@ impl Bounds {
         Self { known, maybe: None }
     }
 
-    /// For all of which it may be so.
+    /// Upper bound: all documents that may match.
     fn into_either(self) -> ElementQuery {
         match self.maybe {
             Some(maybe) => ElementQuery::Any(vec![self.known, maybe]),
@@ -37,7 +37,7 @@ impl Bounds {
     }
 }
 
-/// Those of a path from the document.
+/// The bounds for a path from the document root.
 pub(crate) fn bounds(path: &ElementPath, filter: Option<&Filter>) -> Bounds {
     let decided = decided(path, filter);
     if let Some(Bounds { maybe: None, .. }) = decided {
@@ -57,7 +57,7 @@ fn nothing() -> ElementQuery {
     ElementQuery::Any(Vec::new())
 }
 
-/// What has to be so of one element: that its text passes a filter, or that something in it does.
+/// A condition on one element: that its own text passes a filter, or that something inside it does.
 #[derive(Clone, Copy)]
 enum Condition<'a> {
     Own(&'a Filter),
@@ -78,7 +78,7 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// Adds those of a filter, of which all have to hold.
+    /// Adds the conjuncts of a filter.
     fn add(filter: &'a Filter, to: &mut Vec<Self>) -> Option<()> {
         match filter {
             Filter::All(parts) => parts.iter().try_for_each(|part| Self::add(part, to)),
@@ -94,7 +94,8 @@ fn is_plain(inner: &ElementStep) -> bool {
     !inner.is_deep && inner.filters.is_empty() && inner.prefix.is_none() && inner.name.is_some()
 }
 
-/// What the index knows of a path to elements or attributes, or to what is right in elements; none of other paths.
+/// The bounds that the index gives for a path to elements or attributes, or to direct children of elements; `None` for
+/// other paths.
 fn decided(path: &ElementPath, filter: Option<&Filter>) -> Option<Bounds> {
     let (step, rest) = path.steps.split_first()?;
     if step.prefix.is_some() {
@@ -124,7 +125,7 @@ fn decided(path: &ElementPath, filter: Option<&Filter>) -> Option<Bounds> {
     }
 }
 
-/// The same of a condition on elements of a name, or of any.
+/// The bounds for a condition on elements with a name, or with any.
 fn decided_by(element: Option<&str>, condition: Condition<'_>) -> Option<Bounds> {
     match condition {
         Condition::Own(filter) => at(element?.to_owned(), Some(filter)),
@@ -136,7 +137,7 @@ fn decided_by(element: Option<&str>, condition: Condition<'_>) -> Option<Bounds>
     }
 }
 
-/// The index's name of an attribute of elements, or of elements in them.
+/// The index key of an attribute of elements, or of their direct children.
 fn slot(element: Option<&str>, step: &ElementStep) -> Option<String> {
     let name = step.name.as_deref()?;
     match step.is_attribute {
@@ -145,7 +146,7 @@ fn slot(element: Option<&str>, step: &ElementStep) -> Option<String> {
     }
 }
 
-/// What the index knows of several conditions on one element.
+/// The bounds for several conditions on the same element.
 fn together(element: &str, conditions: &[Condition<'_>]) -> Option<Bounds> {
     let mut combinations: Vec<Vec<ElementQuery>> = vec![Vec::new()];
     let mut unsure = Vec::new();
@@ -167,7 +168,8 @@ fn together(element: &str, conditions: &[Condition<'_>]) -> Option<Bounds> {
     Some(Bounds { known, maybe })
 }
 
-/// What in the index says that a condition on elements holds, each where it does not say it of all of them.
+/// Index queries any of which shows that a condition on an element holds, and queries for documents where the index
+/// cannot exclude it.
 fn alternatives(element: &str, condition: Condition<'_>) -> Option<(Vec<ElementQuery>, Vec<ElementQuery>)> {
     let (place, filter) = match condition {
         Condition::Own(_) => return None,
@@ -202,11 +204,11 @@ fn alternatives(element: &str, condition: Condition<'_>) -> Option<(Vec<ElementQ
         }
     }
     let values = ElementQuery::Values { of: place.clone(), test: value_test(filter)?, is_known: true };
-    // There may be too many of them.
+    // There may be too many values in the index.
     Some((vec![values], vec![ElementQuery::All(Vec::new())]))
 }
 
-/// What the index knows of all places of one name, for whose content `filter` holds.
+/// The bounds for nodes with index key `place` whose content passes `filter`.
 fn at(place: String, filter: Option<&Filter>) -> Option<Bounds> {
     let Some(filter) = filter else { return Some(Bounds::exact(ElementQuery::Named(place))) };
     if let Filter::Text(Expr::Content(Content::Text), test) = filter {
@@ -226,12 +228,12 @@ fn at(place: String, filter: Option<&Filter>) -> Option<Bounds> {
     Some(Bounds { known: values(true), maybe: Some(maybe) })
 }
 
-/// Whether words are indexed with the name of a place; those of attributes are only with the names of these alone.
+/// Whether words are indexed under this index key; words of attributes are only indexed under the attribute's own name.
 fn has_own_words(place: &str) -> bool {
     place.find('@').is_none_or(|at| at == 0)
 }
 
-/// A place whose text is this.
+/// The bounds for nodes whose text is exactly this.
 fn whole(place: &str, text: &str) -> Bounds {
     let whole = ElementQuery::whole(place, text);
     if whole.is_some() && place.contains('@') {
@@ -241,7 +243,7 @@ fn whole(place: &str, text: &str) -> Bounds {
     Bounds { known: whole.unwrap_or_else(nothing), maybe: Some(partial) }
 }
 
-/// A place that has the words of a text in a row.
+/// The bounds for nodes that contain the words of a text as a phrase.
 fn has_words(place: &str, text: &str) -> Bounds {
     match words(text).as_slice() {
         [word] => {
@@ -253,7 +255,7 @@ fn has_words(place: &str, text: &str) -> Bounds {
     }
 }
 
-/// All words of a text in places of one name, as far as the index knows.
+/// The query for nodes with index key `place` that contain all words of a text, as far as the index knows.
 fn words_at(place: &str, text: &str) -> ElementQuery {
     let all = |query: &dyn Fn(String) -> ElementQuery| {
         ElementQuery::All(words(text).into_iter().map(query).chain(row(place, text)).collect())
@@ -270,13 +272,14 @@ fn words_at(place: &str, text: &str) -> ElementQuery {
     ElementQuery::All(vec![here, words_at(inner, text)])
 }
 
-/// The words of a text in a row, where it has several; those of attributes are not in the texts of documents.
+/// The words of a text as a phrase query, if there are several; words of attributes are not part of a document's text.
 fn row(place: &str, text: &str) -> Option<ElementQuery> {
     let words = words(text);
     (words.len() > 1 && !place.contains('@')).then_some(ElementQuery::Row(words))
 }
 
-/// A filter as a test of texts in small letters, if it looks at nothing but a text, and small letters tell enough of that.
+/// Turns a filter that only depends on a text into a test of lower-case texts. The test gives no result where lower
+/// case does not decide.
 fn value_test(filter: &Filter) -> Option<ValueTest> {
     let needs = Needs::of(filter)?;
     let filter = filter.clone();
@@ -291,12 +294,12 @@ fn value_test(filter: &Filter) -> Option<ValueTest> {
     })))
 }
 
-/// Which texts tell in small letters what they would as they are.
+/// For which texts the lower-case form gives the same result as the original.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Needs {
     Text,
     Ascii,
-    /// Times without letters, and those that are read in small letters.
+    /// Times without letters, and those that are still read as times in lower case.
     Time,
 }
 
@@ -319,8 +322,8 @@ impl Needs {
     }
 }
 
-/// The query for documents in which a path may lead to something for which `filter` holds, from an element of the name `around`,
-/// which the index knows as `place`, if that is known.
+/// The query for documents in which a path may select a node that passes `filter`, starting from an element named
+/// `around` with index key `place`, where these are known.
 fn wanted(
     path: &ElementPath,
     filter: Option<&Filter>,
@@ -356,7 +359,7 @@ fn wanted_by(
     };
     let all_words = |text: &String| match place {
         Some(place) => words_at(place, text),
-        // The words of attributes are only indexed with their names.
+        // Words of attributes are only indexed under their names.
         None if is_attribute => ElementQuery::All(Vec::new()),
         None => {
             let each = words(text).into_iter().map(|word| ElementQuery::Word(None, word));

@@ -1,4 +1,4 @@
-//! Reading the documents on which the index does not decide: many together, on all processors.
+//! Reads the documents that the index does not decide on, many together and in parallel.
 
 use archive_grammar::Target;
 use archive_storage::{Store, UrlId};
@@ -22,8 +22,8 @@ use crate::change::with_tree;
 type Found<T> = Result<T, RowsError>;
 
 impl ArchiveRows<'_> {
-    /// See [`Rows::documents_for`](super::Rows::documents_for). Where the best pages of a search of the text come first, others
-    /// need not be read.
+    /// See [`Rows::documents_for`](super::Rows::documents_for). If the answer is ordered by score, only the best pages
+    /// need to be read, so this returns `None`.
     pub(super) fn documents_that(
         &self,
         plan: &Plan,
@@ -61,7 +61,7 @@ impl ArchiveRows<'_> {
     }
 }
 
-/// Whether a condition on elements holds for the document of a page: see `RowSubject::document`.
+/// Whether a condition on elements holds for a page's document: see `RowSubject::document`.
 fn holds(store: &Store, access: &Access, id: UrlId, condition: &Filter) -> Found<bool> {
     let Filter::Some(path, filter) = condition else { return Ok(false) };
     for found in access.history(store.state(), id)? {

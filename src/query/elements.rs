@@ -1,7 +1,7 @@
 //! Elements and attributes of XML documents: paths to them, and conditions on their content.
 //!
-//! The text of an element is that of all texts in it, one space between; so its words are those that the index knows of
-//! (`element_index`).
+//! The text of an element consists of all text nodes in it, with white space collapsed to single spaces; so its words
+//! are those that the index knows (`element_index`).
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -16,19 +16,19 @@ use super::rows::RowsError;
 use super::value::Value;
 use crate::parse::{NAMESPACES, parse_date};
 
-/// Nodes that paths may visit in one document.
+/// Maximum number of nodes that paths may visit in one document.
 pub const NODES_LOOKED_AT_MAX: u64 = 50_000_000;
 
 /// The separator between the texts of several elements.
 const BETWEEN: &str = " | ";
 
-/// Bytes of the texts of all elements that a path finds in one document; further ones are left out.
+/// Maximum number of bytes of the texts that a path selects in one document; further texts are left out.
 const TEXTS_BYTES_MAX: usize = 1 << 20;
 
 /// A path ready to run.
 #[derive(Clone, Debug)]
 pub(crate) struct ElementPath {
-    /// As it was written, in its canonical form.
+    /// The path in canonical form.
     pub(crate) written: String,
     pub(crate) steps: Vec<ElementStep>,
 }
@@ -45,9 +45,9 @@ pub(crate) struct ElementStep {
     pub(crate) is_deep: bool,
     pub(crate) is_attribute: bool,
     pub(crate) prefix: Option<String>,
-    /// None for any.
+    /// `None` for any name.
     pub(crate) name: Option<String>,
-    /// The conditions that must hold for it.
+    /// The conditions that a node must meet.
     pub(crate) filters: Vec<Filter>,
 }
 
@@ -72,12 +72,12 @@ impl ElementStep {
     }
 }
 
-/// An element or attribute that a path found.
+/// A node that a path selects.
 #[derive(Clone, Copy)]
 enum Place<'a, 'i> {
     Element(Node<'a, 'i>),
     Attribute(Attribute<'a, 'i>),
-    /// The text of one of them alone.
+    /// Just a text of an element or attribute.
     Text(&'a str),
 }
 
@@ -94,14 +94,14 @@ impl<'a> Place<'a, '_> {
     }
 }
 
-/// An element or attribute as a condition sees it.
+/// An element or attribute that a condition is evaluated on.
 pub(crate) struct PlaceSubject<'a, 'i> {
     place: Place<'a, 'i>,
     looked_at: &'a Cell<u64>,
 }
 
 impl<'a, 'i> PlaceSubject<'a, 'i> {
-    /// Passes each place to which `path` leads from here to `visit`, until that returns true; returns whether it did.
+    /// Passes each node that `path` selects from here to `visit`, until that returns true. Returns whether it did.
     fn each(
         &self,
         path: &ElementPath,
@@ -114,7 +114,7 @@ impl<'a, 'i> PlaceSubject<'a, 'i> {
             let mut covered = 0;
             for place in &places {
                 let Place::Element(node) = *place else { continue };
-                // Whatever is below a place is also below the places around it.
+                // Descendants of a nested element were already found from the enclosing one.
                 if step.is_deep && node.range().end <= covered {
                     continue;
                 }
@@ -134,7 +134,7 @@ impl<'a, 'i> PlaceSubject<'a, 'i> {
                 }
             }
             if !is_last {
-                // Children of nested elements come in no order.
+                // Children of nested elements are not in document order.
                 found.sort_by_key(|place| match place {
                     Place::Element(node) => node.id().get(),
                     Place::Attribute(_) | Place::Text(_) => 0,
@@ -145,7 +145,7 @@ impl<'a, 'i> PlaceSubject<'a, 'i> {
         if path.steps.is_empty() { visit(self) } else { Ok(false) }
     }
 
-    /// The places to which a step leads from an element, without its conditions.
+    /// The nodes that a step selects from an element, regardless of its conditions.
     fn below(&self, node: Node<'a, 'i>, step: &ElementStep) -> Result<Vec<Place<'a, 'i>>, RowsError> {
         let mut found = Vec::new();
         let look = |node: Node<'a, 'i>, found: &mut Vec<_>| {
@@ -190,7 +190,7 @@ fn all_hold(filters: &[Filter], subject: &dyn Subject) -> Result<bool, RowsError
     Ok(true)
 }
 
-/// Whether a path leads to anything in a document of which `filter` holds.
+/// Whether a path selects a node in a document that passes `filter`.
 pub(crate) fn has(
     tree: &Document<'_>,
     path: &ElementPath,
@@ -201,12 +201,12 @@ pub(crate) fn has(
     root.some(path, filter)
 }
 
-/// Whether a filter on the content of a place holds for one with this text.
+/// Whether a filter on the content of a node holds for this text.
 pub(crate) fn holds_of_text(filter: &Filter, text: &str) -> Result<bool, RowsError> {
     filter.holds(&PlaceSubject { place: Place::Text(text), looked_at: &Cell::new(0) })
 }
 
-/// The texts of all that a path leads to in a document.
+/// The joined texts of all nodes that a path selects in a document.
 pub(crate) fn texts(tree: &Document<'_>, path: &ElementPath) -> Result<Value, RowsError> {
     let looked_at = Cell::new(0);
     let root = PlaceSubject { place: Place::Element(tree.root()), looked_at: &looked_at };
@@ -236,7 +236,7 @@ impl Subject for PlaceSubject<'_, '_> {
     }
 
     fn hit(&self, _: usize) -> bool {
-        // A condition in a path is not its own search.
+        // A condition inside a path is not a search of its own.
         false
     }
 
@@ -268,7 +268,7 @@ impl Subject for PlaceSubject<'_, '_> {
     }
 }
 
-/// How the text of an element is read.
+/// How the text of an element is interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Text,

@@ -1,5 +1,5 @@
-//! Queries that are also sent to archives on other machines: what cannot be asked there, and relations between pages, of which each
-//! archive has a part.
+//! Queries that are also sent to archives on other machines: what they must not contain, and relations between pages,
+//! of which each archive has a part.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use super::rows::{PageText, Rows, RowsError};
 use super::{Error, Together};
 
 impl Plan {
-    /// Refuses what archives on other machines cannot be asked for.
+    /// Checks that the query contains nothing that archives on other machines cannot answer.
     ///
     /// # Errors
     /// [`Error::NotElsewhere`].
@@ -36,8 +36,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Makes sure that it chooses pages, or their sites, hosts or captures, and that each of several archives finds its own, once it
-    /// is told what all know: nothing is limited or drawn.
+    /// Checks that the query selects pages, or their sites, hosts or captures, and that each of several archives can
+    /// select its own once it has what all of them know: no limit, offset or sample.
     ///
     /// # Errors
     /// [`Error::NotPages`], [`Error::NotWhole`].
@@ -49,8 +49,8 @@ impl Plan {
         if is_whole { Ok(()) } else { Err(Error::NotWhole) }
     }
 
-    /// Makes sure that each of several archives finds by itself what of its own matches: nothing is limited or drawn, or depends on what
-    /// others know.
+    /// Checks that each of several archives can select its own rows by itself: no limit, offset or sample, and nothing
+    /// that depends on the other archives.
     ///
     /// # Errors
     /// [`Error::NotOfEach`].
@@ -60,7 +60,8 @@ impl Plan {
         if is_own { Ok(()) } else { Err(Error::NotOfEach) }
     }
 
-    /// The plan of an inner query, by its place among the searches of each level, for the URLs of its pages; none if there is no such query.
+    /// Returns the plan of an inner query, changed to select the URLs of its pages. `path` has the index of the search
+    /// at each level. `None` if there is no such query.
     #[must_use]
     pub fn inner(&self, path: &[usize]) -> Option<Self> {
         let Some((first, rest)) = path.split_first() else { return Some(self.clone()) };
@@ -70,19 +71,20 @@ impl Plan {
         Self { select, headings, ..Self::clone(plan) }.inner(rest)
     }
 
-    /// Searches that only all archives together can answer, by their places, with the URL of the other page unless an inner query
-    /// finds the others.
+    /// Returns the searches that only all archives together can answer, by index, with the URL of the other page;
+    /// `None` if an inner query finds the other pages.
     pub fn relations(&self) -> impl Iterator<Item = (usize, Relation, Option<&str>)> {
         self.searches.iter().enumerate().filter_map(|(place, search)| match search {
-            // An archive with a link to a URL knows the URL: each archive answers for its own pages.
+            // An archive with a link to a URL knows that URL, so that each archive answers the other relations for its
+            // own pages.
             Search::Url(relation @ Relation::LinkedFrom, url) => Some((place, *relation, Some(url.as_str()))),
             Search::Pages(relation, _) => Some((place, *relation, None)),
             _ => None,
         })
     }
 
-    /// The same plan, once all archives together have found what [`Plan::relations`] needs: the other pages, or those that they link
-    /// to. None if their number differs.
+    /// Returns the plan with what all archives together have found for [`Plan::relations`]: the other pages, or the
+    /// pages that they link to. `None` if the number of lists differs.
     #[must_use]
     pub fn with_related(mut self, related: Vec<Vec<String>>) -> Option<Self> {
         let places: Vec<(usize, Relation)> =
@@ -99,7 +101,7 @@ impl Plan {
 }
 
 impl Together<'_> {
-    /// The URLs of pages that some pages link to.
+    /// Returns the URLs of the pages that the given pages link to.
     ///
     /// # Errors
     /// When the archive cannot be read.

@@ -1,4 +1,4 @@
-//! The field that a name means to those who ask, and what they may have meant by a name that means none.
+//! Resolves names of fields, and suggests a field for an unknown name.
 
 use archive_grammar::{Target, nearest};
 
@@ -15,14 +15,14 @@ pub(crate) struct Unknown {
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<'a> {
     pub(crate) target: Target,
-    /// Names of the store's further numbers of pages.
+    /// Names of the store's additional numeric page columns.
     pub(crate) pages: &'a [String],
-    /// The same of sites.
+    /// Names of the store's additional numeric site columns.
     pub(crate) sites: &'a [String],
 }
 
 impl<'a> Columns<'a> {
-    /// The field called `name` (normal form).
+    /// Resolves a field called `name` (in normal form).
     pub(crate) fn find(&self, name: &str) -> Result<Path, Unknown> {
         let Some((prefix, rest)) = name.split_once('.') else {
             return self.own(name).map(Path::from).or_else(|unknown| self.of_site(name).ok_or(unknown));
@@ -43,7 +43,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// A further number of the site of a page, which may be asked for as if it were the page's: `likely` for `site.likely`.
+    /// An additional number of a page's site may be written as if it were the page's: `likely` for `site.likely`.
     fn of_site(&self, name: &str) -> Option<Path> {
         let index = self.sites.iter().position(|known| known == name);
         let index = index.filter(|_| self.target == Target::Pages)?;
@@ -118,7 +118,7 @@ impl<'a> Columns<'a> {
         own.chain(self.named().iter().map(String::as_str))
     }
 
-    /// The columns that are shown when a query chooses none.
+    /// The columns shown if a query selects none.
     pub(crate) fn usual(&self, scored: bool) -> Vec<&'static str> {
         let columns: &[&str] = match self.target {
             Target::Pages => &["importance", "url", "title", "type", "captures", "last_seen"],

@@ -1,32 +1,32 @@
-//! Patterns: `*` stands for any characters, `?` for one, `\*` and `\?` for themselves.
+//! Patterns: `*` matches any characters, `?` matches one, `\*` and `\?` match themselves.
 
 use memchr::memmem;
 use regex::{Regex, RegexBuilder};
 
-/// Any characters, in a regular expression.
+/// Any characters, as a regular expression.
 const ANY: &str = ".*";
 
-/// A pattern ready to match, as a regular expression.
+/// A pattern compiled to a regular expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Glob {
     expression: Regex,
     beginning: String,
-    /// The only text that has to be somewhere: looking for that alone is faster.
+    /// A literal that may occur anywhere, if the pattern is nothing else: a substring search is faster.
     anywhere: Option<Box<memmem::Finder<'static>>>,
 }
 
 impl Glob {
-    /// Reads a pattern; with `folds_case`, large and small letters are alike.
+    /// Compiles a pattern; `folds_case` ignores case.
     ///
     /// # Errors
-    /// When its expression would take more than `bytes_max`.
+    /// When the regular expression would take more than `bytes_max`.
     pub(crate) fn new(pattern: &str, folds_case: bool, bytes_max: usize) -> Result<Self, regex::Error> {
         let (mut expression, mut beginning, mut is_beginning) = (String::new(), String::new(), true);
         let mut characters = pattern.chars().peekable();
         while let Some(character) = characters.next() {
             is_beginning &= !matches!(character, '*' | '?');
             match character {
-                // More stars in a row are one.
+                // Several stars in a row are the same as one.
                 '*' if expression.ends_with(ANY) => {}
                 '*' => expression.push_str(ANY),
                 '?' => expression.push('.'),
@@ -38,7 +38,7 @@ impl Glob {
                 }
             }
         }
-        // Instead of any characters at its ends nothing has to be at them: then literals are looked for.
+        // A leading or trailing `.*` is left out with its anchor, so that the regex engine can search for literals.
         let rest = expression.strip_prefix(ANY);
         let (first, rest) = rest.map_or((r"\A", expression.as_str()), |rest| ("", rest));
         let (rest, last) = rest.strip_suffix(ANY).map_or((rest, r"\z"), |rest| (rest, ""));
@@ -65,7 +65,7 @@ impl Glob {
         }
     }
 
-    /// What every text that matches begins with, in small letters if these and large ones are alike.
+    /// The literal prefix of every matching text, in the case of the pattern.
     pub(crate) fn beginning(&self) -> &str {
         &self.beginning
     }

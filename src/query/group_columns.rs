@@ -1,4 +1,6 @@
-//! Counts and sums of rows by group, from prepared columns alone: blocks are counted on all processors.
+//! Counts and sums of rows by group, computed from prepared columns alone, with blocks counted in parallel.
+//!
+//! A bucket has all rows with the same combination of key parts; a group may consist of several buckets.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -17,15 +19,15 @@ use super::prefilter::plain;
 use super::rows::{RowsError, Sum};
 use crate::prepared::{Column as Stored, Facts};
 
-/// Sorts of rows that are counted side by side, and in how many places at most: each takes eight bytes a sort, and 32 for each
-/// number that is summed.
+/// Maximum number of buckets in one set of counters, and maximum number of sets that are counted in parallel. A bucket
+/// takes 8 bytes, plus 32 for each number to sum (each counts as four more buckets).
 const SORTS_MAX: u64 = 1 << 21;
 const COUNTERS_MAX: usize = 8;
 
-/// Times that are on one day in one time zone are on one in all of them if they are in one of these spans.
+/// Times within one interval of this length are on the same day in every time zone.
 const SPAN_SECONDS: u64 = 900;
 
-/// A key of a plan's groups: a column, or, of a column of times, spans of this many units.
+/// A key of a plan's groups: a column, or intervals of `units` of a time column.
 struct Key {
     column: Stored,
     units: u64,
@@ -45,23 +47,23 @@ impl Key {
         Some(Self { column, units: 1 })
     }
 
-    /// The part of a value that counts. 0 has its own part, because it may mean that nothing is known.
+    /// Returns the part of the key for a stored value. 0 is a part of its own, since it may mean unknown.
     fn part(&self, value: u64) -> u64 {
         if self.units == 1 { value } else { value / self.units + u64::from(value > 0) }
     }
 
-    /// A value with this part.
+    /// Returns a stored value that has this part.
     fn value(&self, part: u64) -> u64 {
         if self.units == 1 || part == 0 { part } else { ((part - 1) * self.units).max(1) }
     }
 }
 
-/// The groups of a plan, if columns decide all of it.
+/// The groups of a plan, if columns decide everything about them.
 pub(super) struct Wanted {
     keys: Vec<Key>,
-    /// For each aggregate the number that it is of, if it is of one.
+    /// For each aggregate, the number that it needs, if any.
     numbers: Vec<Option<Number>>,
-    /// How many groups can be in the answer, if each sort is a group of its own and the largest come first.
+    /// Maximum number of groups in the answer, if each bucket is a group of its own and the largest come first.
     largest: Option<usize>,
 }
 
@@ -88,19 +90,19 @@ impl Wanted {
         Some(Self { keys, numbers, largest: plan.last_row().filter(|_| is_cut) })
     }
 
-    /// The columns that are read besides those of conditions.
+    /// The columns that are read in addition to those of conditions.
     pub(super) fn columns(&self) -> Vec<Stored> {
         let keys = self.keys.iter().map(|key| key.column);
         keys.chain(self.numbers.iter().flatten().map(|number| number.column)).collect()
     }
 
-    /// The facts of a page in the values of its keys.
+    /// The facts of a page that has these values in the key columns.
     pub(super) fn facts(&self, values: &[u64]) -> Facts {
         Facts::of_some(&self.keys.iter().map(|key| key.column).collect::<Vec<_>>(), values)
     }
 }
 
-/// The number that an aggregate gathers; `Some(None)` for rows themselves, and none for aggregates that need each value.
+/// The number that an aggregate needs; `Some(None)` if it only needs counts, `None` if it needs each value.
 fn summed(aggregate: &Aggregate, target: Target) -> Option<Option<Number>> {
     let of = match &aggregate.of {
         Some(of) => Some(plain(of)?),
@@ -114,7 +116,7 @@ fn summed(aggregate: &Aggregate, target: Target) -> Option<Option<Number>> {
     }
 }
 
-/// The column from which the values of a field follow.
+/// The column that determines the values of a field.
 fn stored(column: Column) -> Option<Stored> {
     Some(match column {
         Column::Type => Stored::Kind,
@@ -135,24 +137,24 @@ fn stored(column: Column) -> Option<Stored> {
     })
 }
 
-/// Rows that are of one sort.
+/// A bucket with its counts.
 pub(super) struct Counted {
-    /// What they have in the columns of the keys.
+    /// A value for each key column.
     pub(super) values: Vec<u64>,
-    /// The last of them.
+    /// Id of the bucket's last row.
     pub(super) last: u32,
     pub(super) count: u64,
-    /// For each aggregate.
+    /// One entry per aggregate.
     pub(super) sums: Vec<Option<Sum>>,
 }
 
-/// The count of each sort at its place, and the sums for each sort and number.
+/// The count and last row of each bucket, and the sums for each bucket and number.
 struct Counters {
     counts: Vec<(u32, u32)>,
     sums: Vec<Sums>,
 }
 
-/// The sums of some values. There are fewer than 2^32 rows, and each value is below 2^32.
+/// Aggregates of some values. There are fewer than 2^32 rows, and each value is below 2^32, so `sum` cannot overflow.
 #[derive(Clone, Copy)]
 struct Sums {
     known: u64,
@@ -186,7 +188,8 @@ impl Sums {
 type Found<T> = Result<T, RowsError>;
 
 impl Columnar<'_> {
-    /// The sorts of rows, and how many were left out because only the largest are wanted; none when there are too many.
+    /// Returns the non-empty buckets, and how many were left out because only the largest are wanted; `None` if there
+    /// are too many.
     pub(super) fn sorted(&self, wanted: &Wanted) -> Found<Option<(Vec<Counted>, u64)>> {
         let spans: Vec<Range<u64>> = wanted.keys.iter().map(|key| self.span(key)).collect();
         let numbers: Vec<&Number> = wanted.numbers.iter().flatten().collect();
@@ -196,7 +199,7 @@ impl Columnar<'_> {
         }
         let blocks = self.prepared.blocks();
         let counters = rayon::current_num_threads().clamp(1, COUNTERS_MAX);
-        // Only what is at least twice as long is divided.
+        // Rayon only splits ranges of at least twice this length.
         let counted = (0..blocks).into_par_iter().with_min_len((blocks as usize / counters).max(1));
         let nothing = || Counters {
             counts: vec![(0, 0); sorts as usize],
@@ -222,7 +225,7 @@ impl Columnar<'_> {
         if let Some(place) = place {
             let mut sizes: Vec<u32> = counts.iter().map(|(_, (count, _))| *count).collect();
             let (_, least, _) = sizes.select_nth_unstable_by_key(place, |count| Reverse(*count));
-            // Groups equal to the last one are ordered by their names later.
+            // Groups as large as the last one stay: ties are broken by name later.
             counts.retain(|(_, (count, _))| *count >= *least);
         }
         let left_out = (all - counts.len()) as u64;
@@ -239,14 +242,14 @@ impl Columnar<'_> {
         Ok(Some((counted.collect(), left_out)))
     }
 
-    /// From the least part of a key to after the greatest.
+    /// The range of parts that a key can have.
     fn span(&self, key: &Key) -> Range<u64> {
         let bounds = (0..self.prepared.blocks()).map(|block| self.prepared.bounds(block, key.column));
         let bounds = bounds.reduce(|all, own| *all.start().min(own.start())..=*all.end().max(own.end()));
         bounds.map_or(0..1, |bounds| key.part(*bounds.start())..key.part(*bounds.end()).saturating_add(1))
     }
 
-    /// Counts the sorts of a block, each at its place among all possible ones, and notes the last row of each.
+    /// Counts each row of a block in its bucket, and notes the last row of each bucket.
     fn count(
         &self,
         block: u32,
@@ -295,7 +298,7 @@ fn size(span: &Range<u64>) -> u64 {
     span.end - span.start
 }
 
-/// What the rows of a sort have in the columns of the keys.
+/// A value for each key column of the bucket at this position.
 fn values(mut place: u64, keys: &[Key], spans: &[Range<u64>]) -> Vec<u64> {
     let mut values = vec![0; keys.len()];
     for (value, (key, span)) in values.iter_mut().zip(keys.iter().zip(spans)).rev() {

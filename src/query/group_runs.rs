@@ -1,7 +1,9 @@
-//! Groups in sorted runs: a record for the numbers of a group, and one for each value that `median` and `count(distinct …)` keep.
+//! Groups in sorted runs: one record for the numbers of a group, and one for each value that `median` and
+//! `count(distinct …)` keep.
 //!
-//! All records of a group follow one another when runs are merged, its numbers first, then the values of each aggregate in order. So
-//! one group at a time is put together, and however many values it has, one or two are in memory.
+//! When runs are merged, all records of a group follow one another: first the numbers, then the values of each
+//! aggregate in order. So groups are assembled one at a time, and however many values a group has, only one or two are
+//! in memory.
 
 use std::cmp::Ordering;
 use std::iter::{Peekable, once};
@@ -16,14 +18,14 @@ use super::value::Value;
 pub(super) struct Record {
     /// The key of the group.
     key: Vec<u8>,
-    /// 0 for its numbers; of a value the place of its aggregate, the first of which is 1.
+    /// 0 for the numbers; for a value, the index of its aggregate plus 1.
     place: u32,
     content: Vec<u8>,
 }
 
 type Compare = fn(&Record, &Record) -> Ordering;
 
-/// The runs of a query's groups.
+/// The sorted runs of a query's groups.
 pub(super) struct GroupRuns<'a>(Runs<'a, Compare>);
 
 impl<'a> GroupRuns<'a> {
@@ -42,7 +44,7 @@ impl<'a> GroupRuns<'a> {
         self.0.add(groups.into_iter().flat_map(|(key, group)| records(key, group)).map(Ok))
     }
 
-    /// All groups, complete.
+    /// Merges the runs into finished groups.
     pub(super) fn groups<'r>(&'r self, aggregates: &'r [Aggregate]) -> Result<SpilledGroups<'r>, Error> {
         Ok(SpilledGroups { records: self.0.merged()?.peekable(), aggregates })
     }
@@ -50,11 +52,11 @@ impl<'a> GroupRuns<'a> {
 
 fn compare(left: &Record, right: &Record) -> Ordering {
     let order = (&left.key, left.place).cmp(&(&right.key, right.place));
-    // Numbers of a group stay in the order in which they were gathered.
+    // The numbers of a group keep the order in which they were gathered.
     order.then_with(|| if left.place == 0 { Ordering::Equal } else { left.content.cmp(&right.content) })
 }
 
-/// The records of a group in their order.
+/// The sorted records of a group.
 fn records(key: Vec<u8>, group: Group) -> impl Iterator<Item = Record> {
     let mut numbers = Vec::new();
     group.keys.write(&mut numbers);
@@ -77,7 +79,7 @@ fn records(key: Vec<u8>, group: Group) -> impl Iterator<Item = Record> {
     once((0, numbers)).chain(values).map(move |(place, content)| Record { key: key.clone(), place, content })
 }
 
-/// Bytes that have the order of numbers.
+/// Encodes a number as bytes with the same order.
 fn ordered(number: f64) -> [u8; 8] {
     let bits = number.to_bits();
     (if number.is_sign_negative() { !bits } else { bits | 1 << 63 }).to_be_bytes()
@@ -104,7 +106,7 @@ impl Spilled for Record {
     }
 }
 
-/// What a group gathered, without the values that have records of their own.
+/// Serializes the state of an aggregate, without the values that have records of their own.
 impl Gathered {
     fn write(&self, bytes: &mut Vec<u8>) {
         match self {
@@ -120,7 +122,7 @@ impl Gathered {
         }
     }
 
-    /// The same with how many values it has.
+    /// Reads the state, and how many values it has.
     fn read(gather: Gather, bytes: &mut &[u8]) -> Option<(Self, u64)> {
         let mut next = || Some(u64::from_le_bytes(*bytes.split_off(..8)?.first_chunk()?));
         let gathered = match gather {
@@ -136,17 +138,17 @@ impl Gathered {
     }
 }
 
-/// Groups that are put together of their records, in the order of their keys.
+/// Iterates over groups in key order, assembling each from its records.
 pub(super) struct SpilledGroups<'r> {
     records: Peekable<Merged<'r, Record, Compare>>,
     aggregates: &'r [Aggregate],
 }
 
-/// What is known of an aggregate of the group that is read.
+/// The state of one aggregate of the current group.
 struct Part {
     gather: Gather,
     gathered: Gathered,
-    /// Its values, how many of them were read, and the last of these.
+    /// Number of values, number of values read so far, and the last one.
     all: u64,
     read: u64,
     last: Option<Vec<u8>>,
@@ -154,7 +156,7 @@ struct Part {
 }
 
 impl Part {
-    /// Takes its next value.
+    /// Adds the next value.
     fn take(&mut self, value: Vec<u8>) -> Result<(), Error> {
         match &mut self.gathered {
             Gathered::Count(count) if self.gather == Gather::Distinct => {
@@ -189,7 +191,7 @@ impl Part {
 }
 
 impl SpilledGroups<'_> {
-    /// The group whose first record this is.
+    /// Assembles the group that starts with this record.
     fn group(&mut self, first: Record) -> Result<Group, Error> {
         let mut parts: Vec<Part> = Vec::new();
         let mut keys = None;
@@ -206,7 +208,7 @@ impl SpilledGroups<'_> {
         Ok(Group { keys: keys.unwrap_or_default(), gathered: Vec::new(), aggregates })
     }
 
-    /// Adds the numbers of a group that one of its runs has.
+    /// Adds the numbers of a group from one run.
     fn numbers(
         &self,
         mut bytes: &[u8],

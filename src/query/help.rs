@@ -1,4 +1,4 @@
-//! The table of fields and functions in words: what `archive help query` and `docs/query.md` show.
+//! The tables of fields and functions as text, for `archive help query` and `docs/query.md`.
 
 use archive_grammar::Target;
 use serde::Serialize;
@@ -7,20 +7,20 @@ use super::columns::{Column, ColumnKind, Cost, KNOWN, plural, shown};
 use super::expr::Function;
 use super::groups::Gather;
 
-/// A field in words.
+/// The description of a field.
 #[derive(Clone, Debug, Serialize)]
 pub struct FieldHelp {
-    /// Its name in queries.
+    /// The name in queries.
     pub name: String,
-    /// The type of its values.
+    /// The type of the values.
     pub sort: &'static str,
-    /// What it says, with its values if they are a few words.
+    /// What the field means, with its values if these are a few words.
     pub meaning: String,
-    /// These values.
+    /// The possible values, if these are a few words.
     pub choices: Vec<&'static str>,
 }
 
-/// Every kind of row, in the plural, with its fields.
+/// The kinds of rows, in the plural, each with its fields.
 pub fn fields() -> impl Iterator<Item = (&'static str, Vec<FieldHelp>)> {
     let targets = [Target::Pages, Target::Sites, Target::Hosts, Target::Captures, Target::Links];
     targets.into_iter().map(|target| {
@@ -40,7 +40,7 @@ pub fn fields() -> impl Iterator<Item = (&'static str, Vec<FieldHelp>)> {
     })
 }
 
-/// Every function with its meaning.
+/// The functions with their meanings.
 pub fn functions() -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_records = [
         ("header", "a header of the answer, as in header(\"server\") (may read records)"),
@@ -65,7 +65,7 @@ mod tests {
 
     use super::{FieldHelp, fields, functions};
 
-    /// `docs/query.md` agrees with the tables. `ARCHIVE_TEST_UPDATE=1` updates it.
+    /// Checks that `docs/query.md` agrees with the tables. `ARCHIVE_TEST_UPDATE=1` updates it.
     #[test]
     fn the_reference_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/query.md");
@@ -89,7 +89,7 @@ mod tests {
         assert!(made == written, "ARCHIVE_TEST_UPDATE=1 brings docs/query.md up to date");
     }
 
-    /// A text with another part between two marks.
+    /// Replaces the part of a text between two marks.
     fn with(text: &str, mark: &str, part: &str) -> String {
         let (before, rest) = text.split_once(&format!("<!-- {mark}:")).unwrap();
         let (begin, rest) = rest.split_once("-->\n").unwrap();

@@ -1,4 +1,4 @@
-//! What the searches of a plan found before rows are read, and which pages can match at all because of it.
+//! Results of a plan's searches, found before rows are read, and the pages that can match because of them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::filter::Filter;
 use super::rows::RowsError;
 use crate::search::{Structures, TextQuery};
 
-/// What a search found, in any order.
+/// The result of a search, in any order.
 pub(super) enum Found {
     Pages(Vec<UrlId>),
-    /// With BM25.
+    /// Pages with their BM25.
     Scored(Vec<(UrlId, f32)>),
 }
 
@@ -27,26 +27,26 @@ impl Found {
     }
 }
 
-/// How much the pages of a search count for the score.
+/// How much the pages of a search contribute to the score.
 enum Points<'a> {
     None,
-    /// BM25 of each.
+    /// The BM25 of each page.
     Known(Vec<f32>),
-    /// The index is asked for each page.
+    /// The index is queried for each page.
     Later(&'a dyn FullText, &'a TextQuery),
 }
 
-/// The findings of all searches of a plan.
+/// The results of all searches of a plan.
 #[derive(Default)]
 pub struct Hits<'a> {
-    /// Pages by rising number; none for a search that may find any page.
+    /// Pages sorted by id; `None` for a search that may find any page.
     searches: Vec<Option<(Arc<Vec<UrlId>>, Points<'a>)>>,
     /// The structure of the pages' XML documents, from the index.
     pub(crate) structures: Structures,
 }
 
 impl<'a> Hits<'a> {
-    /// Adds the findings of the next search; where the index is asked `later`, it says what they count for the score.
+    /// Adds the result of the next search; with `later`, BM25 is looked up in the index when needed.
     pub(super) fn push(&mut self, found: Found, later: Option<(&'a dyn FullText, &'a TextQuery)>) {
         let search = match found {
             Found::Pages(mut pages) => {
@@ -67,7 +67,7 @@ impl<'a> Hits<'a> {
         self.searches.push(None);
     }
 
-    /// Puts pages, by rising number, in the place of what the search at `index` found.
+    /// Replaces the result of the search at `index` by pages sorted by id.
     pub(super) fn set(&mut self, index: usize, pages: Vec<UrlId>) {
         if let Some(search) = self.searches.get_mut(index) {
             *search = Some((Arc::new(pages), Points::None));
@@ -95,7 +95,7 @@ impl<'a> Hits<'a> {
         each.sum()
     }
 
-    /// What is known of BM25 of all pages.
+    /// The BM25 values already known for all pages.
     pub(super) fn scores(&self) -> KnownScores<'_> {
         let known = self.searches.iter().flatten().filter_map(|(pages, points)| match points {
             Points::Known(points) => Some((pages.as_slice(), points.as_slice())),
@@ -104,12 +104,12 @@ impl<'a> Hits<'a> {
         KnownScores(known.collect())
     }
 
-    /// What the search at `index` found; none of one that may find any page.
+    /// The result of the search at `index`; `None` if it may find any page.
     pub(super) fn found(&self, index: usize) -> Option<&Arc<Vec<UrlId>>> {
         self.searches.get(index)?.as_ref().map(|(pages, _)| pages)
     }
 
-    /// The only pages for which `filter` can hold, by rising id; none when it can hold for pages that were not found.
+    /// The only pages that can match `filter`, sorted by id; `None` if others may match too.
     pub(crate) fn candidates(&self, filter: &Filter) -> Option<Vec<UrlId>> {
         match filter {
             Filter::Hit(index) => Some(self.found(*index)?.to_vec()),
@@ -132,11 +132,11 @@ impl<'a> Hits<'a> {
     }
 }
 
-/// What searches say of scores.
+/// The pages of searches with known BM25.
 pub(super) struct KnownScores<'a>(Vec<(&'a [UrlId], &'a [f32])>);
 
 impl KnownScores<'_> {
-    /// The sum of BM25 of each page of a range, or of a few, by their places in it.
+    /// The sums of BM25 for all pages of a range, or only for the rows `few` in it.
     pub(super) fn of(&self, pages: Range<u32>, few: Option<&[u32]>) -> Vec<f64> {
         let mut sums = vec![0.0; few.map_or(pages.len(), <[_]>::len)];
         for (found, points) in &self.0 {
@@ -163,7 +163,8 @@ impl KnownScores<'_> {
     }
 }
 
-/// Sorts pages; by a bit for each page of the archive, unless they are less than one in [`u64::BITS`].
+/// Sorts pages and removes duplicates; uses a bitmap of the archive's pages, unless they are fewer than one in
+/// [`u64::BITS`].
 fn sort(pages: &mut Vec<UrlId>) {
     let Some(last) = pages.iter().max() else { return };
     let words = last.index() / u64::BITS as usize + 1;

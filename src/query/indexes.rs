@@ -1,4 +1,4 @@
-//! The full-text indexes of several archives as one.
+//! The full-text indexes of several archives combined into one.
 
 use archive_storage::UrlId;
 
@@ -10,7 +10,7 @@ use crate::search::{Structures, View};
 
 type Found<T> = Result<T, RowsError>;
 
-/// The full texts of archives, in their order, as of one index.
+/// Views of the archives' full-text indexes, in the order of the archives.
 pub(super) struct Indexes<'r, 'a> {
     rows: &'r Together<'a>,
     views: Vec<View<'a>>,
@@ -72,7 +72,7 @@ impl FullText for Indexes<'_, '_> {
     }
 }
 
-/// Adds what was found in an archive, as far as it answers for these pages.
+/// Adds what was found in an archive, restricted to the pages that it is responsible for.
 fn add(pages: &mut Vec<UrlId>, part: &Part<'_>, found: Vec<UrlId>) {
     let found = found.into_iter().filter(|id| part.has(*id)).map(|id| part.page_above(id));
     if pages.is_empty() { *pages = found.collect() } else { pages.extend(found) }

@@ -1,5 +1,5 @@
-//! The first rows by calculations or texts, without rows: keys are made on all processors, of values that come from columns, tables, or
-//! a pass over URLs or titles.
+//! The first rows in the order of calculations or texts, found without building rows: keys are computed in parallel
+//! from columns, tables, or a pass over URLs or titles.
 
 use std::cmp::Ordering;
 
@@ -23,15 +23,15 @@ use crate::prepared::Column as Stored;
 
 type Found<T> = Result<T, RowsError>;
 
-/// The keys of a row, and its number.
+/// The sort keys of a row, and its id.
 type Place = (Vec<Value>, u32);
 
 type FirstPlaces<'a> = Top<Place, Box<dyn Fn(&Place, &Place) -> Ordering + Send + 'a>>;
 
-/// The first rows so far, and how many there were.
+/// The first rows so far, and the number of rows seen.
 type First<'a> = (FirstPlaces<'a>, u64);
 
-/// The rows that come first by the keys of a plan.
+/// The first rows in the order of a plan's keys.
 pub(super) struct Keyed<'p, 'a> {
     plan: &'p Plan,
     limit: usize,
@@ -41,13 +41,13 @@ pub(super) struct Keyed<'p, 'a> {
 
 enum Values {
     Columns(Sources),
-    /// Besides columns, which titles do not go with.
+    /// URLs, in addition to columns; titles cannot be combined with others.
     Urls(Sources),
     Titles,
 }
 
 impl<'p, 'a> Keyed<'p, 'a> {
-    /// Those that a plan asks for, if columns, tables or a pass give all that its order needs.
+    /// The first rows that a plan wants, if columns, tables or a pass provide everything that its order needs.
     pub(super) fn of(plan: &'p Plan, known: Known<'a, '_>) -> Found<Option<Self>> {
         let of_rows = plan.groups.is_none()
             && plan.sample.is_none()
@@ -77,7 +77,7 @@ impl<'p, 'a> Keyed<'p, 'a> {
         Ok(Some(Self { plan, limit, state: known.pages.state(), values }))
     }
 
-    /// The columns that are read besides those of conditions.
+    /// The columns that are read in addition to those of conditions.
     pub(super) fn columns(&self) -> Vec<Stored> {
         match &self.values {
             Values::Columns(sources) | Values::Urls(sources) => sources.columns().collect(),
@@ -85,7 +85,8 @@ impl<'p, 'a> Keyed<'p, 'a> {
         }
     }
 
-    /// The numbers of these rows, and how many rows there are in all; none if titles take more than the memory of the query.
+    /// Returns the ids of the first rows, and the number of matching rows; `None` if titles need more than the query's
+    /// memory.
     pub(super) fn first(
         &self,
         columnar: &Columnar<'_>,
@@ -167,7 +168,7 @@ impl<'p, 'a> Keyed<'p, 'a> {
         Ok(())
     }
 
-    /// Whether a text shows that its row comes too late, without a copy of it.
+    /// Whether a text shows that its row comes too late, without copying the text.
     fn is_late(&self, top: &FirstPlaces<'_>, column: Column, text: &str) -> bool {
         let Some((Expr::Field(Path { via: None, column: first }), direction)) = self.plan.order.first()
         else {
@@ -225,7 +226,7 @@ impl<'p, 'a> Keyed<'p, 'a> {
                 }
             })?;
             pushed?;
-            // A position of a title is where one begins.
+            // Each position must be the start of a title.
             own.is_empty().then_some(first).ok_or_else(|| "a page has no title where its visit says".into())
         };
         let parts = (0..blocks.div_ceil(BLOCKS_TOGETHER)).into_par_iter();

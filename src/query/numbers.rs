@@ -1,4 +1,4 @@
-//! Columns of numbers and times: what their stored values mean, and which rows have one between bounds.
+//! Columns of numbers and times: how stored values are read, and which rows have a value within bounds.
 
 use std::ops::{Bound, Range, RangeBounds, RangeInclusive};
 
@@ -11,27 +11,27 @@ use super::columns::Column;
 use super::value::Value;
 use crate::prepared::{Column as Stored, Prepared, PreparedError};
 
-/// A column of numbers.
+/// A numeric column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number {
     pub(super) column: Stored,
-    /// The number that is stored; a greater one for a greater value.
+    /// Converts a stored value; monotonically increasing.
     of: fn(u64) -> f64,
-    /// Whether 0 means that nothing is known.
+    /// Whether 0 means unknown.
     pub(super) zero_is_unknown: bool,
 }
 
-/// A column of times, and how many of its units are a second.
+/// A time column, and the number of its units per second.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times(pub(super) Number, pub(super) u64);
 
 impl Number {
-    /// The number that is stored as this value.
+    /// Converts a stored value to a number.
     pub(super) fn value(&self, stored: u64) -> f64 {
         (self.of)(stored)
     }
 
-    /// The value of a row, from the stored one.
+    /// Converts a stored value to the value of a row.
     pub(super) fn shown(&self, stored: u64) -> Value {
         match self.column {
             Stored::Importance => self.value(stored).into(),
@@ -71,7 +71,7 @@ impl Number {
         Rows::passing((prepared, block), self.column, among, is_in)
     }
 
-    /// The stored numbers, among those within bounds, whose numbers are in a range.
+    /// The range of stored values, restricted to `within`, whose numbers are in a range.
     fn stored(&self, (from, to): &(Bound<f64>, Bound<f64>), within: RangeInclusive<u64>) -> Range<u64> {
         let first_where = |holds: &dyn Fn(f64) -> bool| {
             let (mut low, mut high) = (*within.start(), within.end().saturating_add(1));
@@ -91,17 +91,17 @@ fn counted(column: Stored) -> Number {
     Number { column, of: |value| value as f64, zero_is_unknown: false }
 }
 
-/// Numbers of which one more is stored, and 0 for none.
+/// A column that stores the number plus 1, and 0 for unknown.
 fn one_less(column: Stored) -> Number {
     Number { of: |value| value as f64 - 1.0, zero_is_unknown: true, ..counted(column) }
 }
 
-/// Whole numbers; their sums are exact as long as floats represent them exactly.
+/// Columns of whole numbers; their sums are exact as long as floats represent them exactly.
 pub(super) fn whole(column: Column, target: Target) -> Option<Number> {
     number(column, target).filter(|number| number.column != Stored::Importance)
 }
 
-/// The column of numbers that has a field of rows of this sort.
+/// The numeric column of a field for rows of this target.
 pub(super) fn number(column: Column, target: Target) -> Option<Number> {
     Some(match column {
         Column::Importance => Number { of: f64::from_bits, ..counted(Stored::Importance) },
@@ -129,7 +129,7 @@ pub(super) fn times(column: Column) -> Option<Times> {
 }
 
 impl Times {
-    /// The bound on whole units from which times count.
+    /// The lower bound in whole units.
     pub(super) fn start(self, bound: Bound<Instant>) -> Bound<f64> {
         match bound {
             Bound::Included(time) | Bound::Excluded(time) if self.is_between(&time) => {
@@ -139,7 +139,7 @@ impl Times {
         }
     }
 
-    /// The bound on whole units up to which times count.
+    /// The upper bound in whole units.
     pub(super) fn end(self, bound: Bound<Instant>) -> Bound<f64> {
         match bound {
             Bound::Included(time) | Bound::Excluded(time) if self.is_between(&time) => {
@@ -160,5 +160,5 @@ impl Times {
     }
 }
 
-/// Of a second.
+/// Nanoseconds per second.
 const NANOS: u64 = 1_000_000_000;

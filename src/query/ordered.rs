@@ -1,5 +1,5 @@
-//! Rows, or groups of rows, in the order of a plan and within its limits. What does not fit into the memory of the query waits in
-//! sorted runs, as rows of the answer.
+//! Rows or groups in the order of a plan and within its limits. Rows that exceed the query's memory are moved to sorted
+//! runs, as rows of the answer.
 
 use std::cmp::Ordering;
 
@@ -14,42 +14,42 @@ use super::value::Value;
 
 /// A row or a group that matched.
 pub(super) struct Candidate<T> {
-    /// What it is ordered by.
+    /// The sort keys.
     pub(super) keys: Vec<Value>,
-    /// Orders what has equal keys.
+    /// Tie-break for equal keys.
     pub(super) id: u64,
     pub(super) of: T,
 }
 
-/// Receives the rows of an answer as they come.
+/// Receives the rows of an answer as they are found.
 pub(super) type TakeRow<'a> = dyn FnMut(Vec<Value>) -> Result<(), Error> + 'a;
 
-/// Makes the row of the answer.
+/// Computes the row of the answer.
 pub(super) type Columns<'a, T> = dyn Fn(&T) -> Result<Vec<Value>, Error> + 'a;
 
 type Compare<'a, T> = Box<dyn Fn(&Candidate<T>, &Candidate<T>) -> Ordering + 'a>;
 
-/// Those that a running query found so far.
+/// The rows found so far, sorted by need.
 pub(super) struct Ordered<'a, T> {
     plan: &'a Plan,
     running: &'a Running,
     top: Top<Candidate<T>, Compare<'a, T>>,
     runs: Runs<'a, Compare<'a, Vec<Value>>>,
-    /// None if all have to stay in memory.
+    /// `None` if all rows have to stay in memory.
     columns: Option<&'a Columns<'a, T>>,
     pub(super) matched: u64,
-    /// Of all that matched.
+    /// Bytes of all rows that matched.
     bytes: u64,
 }
 
-/// What takes memory.
+/// A type with a known memory size.
 pub(super) trait Weighed {
-    /// Bytes that it takes besides its own.
+    /// Bytes used in addition to the value's own size.
     fn bytes(&self) -> usize;
 }
 
 impl<'a, T: Weighed + 'a> Ordered<'a, T> {
-    /// None yet.
+    /// Without rows yet.
     pub(super) fn new(plan: &'a Plan, running: &'a Running, columns: Option<&'a Columns<'a, T>>) -> Self {
         let compare: Compare<'a, T> = Box::new(move |left, right| plan.before(left, right));
         let runs: Compare<'a, Vec<Value>> = Box::new(move |left, right| plan.before(left, right));
@@ -69,7 +69,7 @@ impl<'a, T: Weighed + 'a> Ordered<'a, T> {
         let keys: usize = candidate.keys.iter().map(Value::bytes).sum();
         self.bytes += (size_of::<Candidate<T>>() + keys + candidate.of.bytes()) as u64;
         self.top.push(candidate);
-        // Some may have been thrown away: those that are kept are taken to be of the same size.
+        // Some rows may have been dropped: the kept ones are assumed to have the same average size.
         let kept = u128::from(self.bytes) * self.top.len() as u128;
         if kept > self.running.limits.memory as u128 * u128::from(self.matched) {
             self.make_room()?;
@@ -77,7 +77,7 @@ impl<'a, T: Weighed + 'a> Ordered<'a, T> {
         Ok(())
     }
 
-    /// Moves all to a temporary file.
+    /// Moves all rows to a temporary file.
     fn make_room(&mut self) -> Result<(), Error> {
         let Some(columns) = self.columns else { return Ok(()) };
         let sorted = self.top.take_sorted().into_iter();
@@ -86,17 +86,17 @@ impl<'a, T: Weighed + 'a> Ordered<'a, T> {
         }))
     }
 
-    /// The keys that a row has to come before to count, once they are known.
+    /// The keys of the last row that still counts, once known.
     pub(super) fn last(&self) -> Option<&[Value]> {
         self.top.last().map(|last| last.keys.as_slice())
     }
 
-    /// All that are wanted, in order.
+    /// The wanted rows, in order.
     pub(super) fn into_sorted(mut self) -> impl Iterator<Item = T> {
         self.top.take_sorted().into_iter().skip(self.plan.offset).map(|candidate| candidate.of)
     }
 
-    /// Passes the rows of the answer to a function, in order, and returns how many they are.
+    /// Passes the rows of the answer to a function, in order, and returns how many there are.
     pub(super) fn each(mut self, take: &mut TakeRow<'_>) -> Result<u64, Error> {
         let mut rows = 0;
         let (first, last) = (self.plan.offset, self.plan.last_row().unwrap_or(usize::MAX));

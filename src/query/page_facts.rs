@@ -1,4 +1,4 @@
-//! The facts of pages by columns, block by block.
+//! The facts of pages from columns, block by block.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ use super::rows::RowsError;
 use super::running::Running;
 use crate::prepared::{Facts, Prepared};
 
-/// The facts of all pages for which a test holds, by rising number; `batch` receives them.
+/// The facts of all pages that pass a test, sorted by id; `batch` receives the pages.
 pub(super) fn facts_that<'a>(
     prepared: &'a Prepared,
     test: Test<'a>,
@@ -23,7 +23,7 @@ pub(super) fn facts_that<'a>(
     blocks(prepared, chosen, batch, running)
 }
 
-/// The facts of some pages, which are given by rising number.
+/// The facts of some pages, given sorted by id.
 pub(super) fn facts_of<'a>(
     prepared: &'a Prepared,
     ids: Vec<UrlId>,
@@ -38,7 +38,7 @@ pub(super) fn facts_of<'a>(
     blocks(prepared, chosen, batch, running)
 }
 
-/// The facts of the pages that are chosen of each block.
+/// The facts of the pages that `chosen` returns for each block.
 fn blocks<'a>(
     prepared: &'a Prepared,
     chosen: impl Fn(u32) -> Result<Vec<UrlId>, RowsError> + 'a,

@@ -1,4 +1,4 @@
-//! What an archive on disk knows besides columns, so that these decide more conditions.
+//! What an archive on disk knows in addition to columns, so that more conditions can be decided without building rows.
 
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ use crate::prepared::{Column as Stored, Facts};
 type Found<T> = Result<T, RowsError>;
 
 impl ArchiveRows<'_> {
-    /// Whether a test holds for each page.
+    /// For each page, whether a test holds; `None` without columns.
     fn each_page(&self, mut test: Test<'_>) -> Found<Option<Vec<bool>>> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
         test.prepare()?;
@@ -145,7 +145,7 @@ impl Passes for ArchiveRows<'_> {
     }
 }
 
-/// A pass over what is expected, as a query is explained.
+/// Describes a pass over estimates in explanations.
 fn name(column: Column) -> &'static str {
     match column {
         Column::Freshness => "all visits: freshness",

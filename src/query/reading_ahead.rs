@@ -1,4 +1,4 @@
-//! Rows on which records or whole documents decide: those of many rows are read ahead, side by side.
+//! Reads records or documents ahead and in parallel, for many rows at once, where they decide on rows.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,15 +12,15 @@ use super::plan::Plan;
 use super::rows::{Row, RowsError};
 use super::subject::World;
 
-/// Rows whose records are read side by side at first: a few may be all that is asked for.
+/// Initial number of rows whose records are read in parallel: a few may be all that is needed.
 const ROWS_TOGETHER: usize = 32;
-/// Rows whose records are read side by side at most.
+/// Maximum number of rows whose records are read in parallel.
 const ROWS_TOGETHER_MAX: usize = 1024;
 
-/// What is read of captures ahead.
+/// What was read ahead for captures.
 pub(super) struct Ahead<T> {
     read: RefCell<HashMap<CaptureId, T>>,
-    /// While it is found out what to read: the captures that were asked for.
+    /// The captures requested so far, while requests are being collected.
     asked: RefCell<Option<Vec<CaptureId>>>,
 }
 
@@ -31,7 +31,8 @@ impl<T> Default for Ahead<T> {
 }
 
 impl<T: Clone + Default> Ahead<T> {
-    /// What was read of a capture, if it was; while it is found out what to read, nothing in particular.
+    /// Returns what was read for a capture, if it was. While requests are being collected, notes the capture and
+    /// returns a default.
     pub(super) fn get(&self, capture: CaptureId) -> Option<T> {
         if let Some(asked) = self.asked.borrow_mut().as_mut() {
             asked.push(capture);
@@ -40,25 +41,25 @@ impl<T: Clone + Default> Ahead<T> {
         self.read.borrow().get(&capture).cloned()
     }
 
-    /// From now on, it is found out what to read.
+    /// Starts to collect requests.
     pub(super) fn ask(&self) {
         *self.asked.borrow_mut() = Some(Vec::new());
     }
 
-    /// The captures that were asked for.
+    /// Ends collecting, and returns the requested captures.
     pub(super) fn asked(&self) -> Vec<CaptureId> {
         self.asked.take().unwrap_or_default()
     }
 
-    /// Keeps what was read of some captures in place of what was read before.
+    /// Replaces what was read before.
     pub(super) fn keep(&self, captures: Vec<CaptureId>, read: impl IntoIterator<Item = T>) {
         *self.read.borrow_mut() = captures.into_iter().zip(read).collect();
     }
 }
 
 impl Plan {
-    /// Passes rows to a function. Where records, or whether documents are valid, decide which of them match, or in which group they are,
-    /// those of many rows are read side by side: not of rows that something cheaper rules out.
+    /// Passes rows to a function. If records or the validity of documents decide which rows match, or their groups,
+    /// those of many rows are read in parallel, except for rows that cheaper conditions exclude.
     pub(super) fn with_records(
         &self,
         world: &World<'_>,

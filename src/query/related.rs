@@ -1,6 +1,7 @@
 //! Pages by their relations to others: links, redirects, equal content.
 //!
-//! Each relation is one pass over all links, or over all pages, unless the store has a shorter way, and gives a list of pages.
+//! Each relation takes one pass over all links or all pages, unless the store has a faster way, and results in a list
+//! of pages.
 
 use std::collections::HashSet;
 
@@ -17,20 +18,20 @@ use super::{Error, FullText, explain};
 use crate::parse::LinkKind;
 use crate::prepared::FOUND;
 
-/// Rows whose scores are looked up one by one.
+/// Maximum number of rows whose scores are looked up one by one.
 const SCORED_LATER_MAX: usize = 100;
 
-/// Which pages a search scores.
+/// For which pages of a search scores are needed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scoring {
     None,
-    /// Those whose score is asked for.
+    /// For those whose score is asked for later.
     Later,
     All,
 }
 
 impl Plan {
-    /// What the searches of the plan find.
+    /// Runs the searches of the plan.
     pub(crate) fn hits<'a>(
         &'a self,
         rows: &dyn Rows,
@@ -48,7 +49,7 @@ impl Plan {
             })?;
             match found {
                 Some(mut found) => {
-                    // What is known to match need not be read.
+                    // Documents known to match need not be read.
                     if let (Search::Elements { read: Some(_), .. }, Found::Pages(pages)) =
                         (search, &mut found)
                     {
@@ -67,7 +68,7 @@ impl Plan {
         Ok(hits)
     }
 
-    /// Scores of a few rows are looked up one by one.
+    /// The scores of a few rows are looked up one by one.
     fn scoring(&self) -> Scoring {
         let are_few = self.last_row().is_some_and(|last| last <= SCORED_LATER_MAX) && self.as_of.is_none();
         match self.scores {
@@ -77,7 +78,7 @@ impl Plan {
         }
     }
 
-    /// Reads the documents on which the index does not decide, where the store reads them together.
+    /// Reads the documents that the index does not decide on, if the store reads them together.
     fn read_documents(&self, rows: &dyn Rows, hits: &mut Hits<'_>) -> Result<(), RowsError> {
         for (place, search) in self.searches.iter().enumerate() {
             let is_unsure = matches!(search, Search::Elements { read: Some(_), .. })
@@ -92,7 +93,7 @@ impl Plan {
 }
 
 impl Search {
-    /// What it finds; none if it may find any page.
+    /// Runs the search; `None` if it may find any page.
     fn found(
         &self,
         rows: &dyn Rows,
@@ -123,7 +124,7 @@ impl Search {
             Self::Duplicates => duplicates(rows)?,
             Self::Read => Vec::new(),
             Self::Elements { query, read } => {
-                // Without an index each document is read.
+                // Without an index, each document is read.
                 let documents = full_text.map(|index| index.documents(query, read.is_none())).transpose();
                 match documents.map_err(Error::Search)?.flatten() {
                     Some(documents) => documents,
@@ -136,7 +137,7 @@ impl Search {
     }
 }
 
-/// The pages that are related to one of `others`.
+/// Returns the pages related to one of `others`.
 pub(super) fn related(
     rows: &dyn Rows,
     relation: Relation,
@@ -160,7 +161,7 @@ pub(super) fn related(
     Ok(found.into_iter().collect())
 }
 
-/// The pages that links relate to one of `others`.
+/// Returns the pages that links relate to one of `others`.
 fn linked(rows: &dyn Rows, relation: Relation, others: &HashSet<UrlId>) -> Result<HashSet<UrlId>, RowsError> {
     let (running, mut found) = (rows.running(), HashSet::new());
     rows.links(&mut |link| {
@@ -178,7 +179,7 @@ fn linked(rows: &dyn Rows, relation: Relation, others: &HashSet<UrlId>) -> Resul
     Ok(found)
 }
 
-/// Pages whose content another page has too.
+/// Returns the pages whose content equals that of another page.
 fn duplicates(rows: &dyn Rows) -> Result<Vec<UrlId>, RowsError> {
     let mut contents = contents_of(rows, None)?;
     contents.par_sort_unstable();
@@ -186,7 +187,7 @@ fn duplicates(rows: &dyn Rows) -> Result<Vec<UrlId>, RowsError> {
     Ok(equal.flatten().map(|(_, id)| *id).collect())
 }
 
-/// The contents of pages that have one that counts: at least those that are among some, or that two pages have.
+/// Returns the content digests of pages: at least of those in `wanted` or, without it, of those that two pages share.
 fn contents_of(rows: &dyn Rows, wanted: Option<&HashSet<Digest>>) -> Result<Vec<PageDigest>, RowsError> {
     if let Some(contents) = rows.contents_alike(wanted)? {
         return Ok(contents);
@@ -200,7 +201,7 @@ fn contents_of(rows: &dyn Rows, wanted: Option<&HashSet<Digest>>) -> Result<Vec<
     Ok(contents)
 }
 
-/// The digest of a page that was found; an error message has none that counts.
+/// The content digest of a fetched page; error responses have none.
 fn content(rows: &dyn Rows, page: &PageRow) -> Result<Option<Digest>, RowsError> {
     if !page.status.is_some_and(|status| FOUND.contains(&status)) {
         return Ok(None);

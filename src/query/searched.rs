@@ -1,4 +1,4 @@
-//! Conditions that are answered before rows are read: searches of the text, relations to other pages.
+//! Conditions that are evaluated before rows are read: text searches, and relations to other pages.
 
 use archive_grammar::{Check, Others, Quantifier, Related, Relation, Spanned, Target, Test};
 use url::Url;
@@ -12,7 +12,7 @@ use crate::ledger::canonical_of;
 use crate::search::{self, TextQuery};
 
 impl Checker<'_> {
-    /// `text contains "open access"`
+    /// Checks conditions such as `text contains "open access"`.
     pub(super) fn search(&mut self, test: &Test) -> Checked<Filter> {
         let Check::Contains { negated, quantifier, texts } = &test.check.value else {
             return Err(self
@@ -33,7 +33,7 @@ impl Checker<'_> {
         Ok(negate(Filter::Hit(self.searches.len() - 1), *negated))
     }
 
-    /// `links to (page status = 404)`
+    /// Checks conditions such as `links to (page status = 404)`.
     pub(super) fn related(&mut self, related: &Spanned<Related>) -> Checked<Filter> {
         let Typing { text, columns, context, is_past, .. } = self.typing;
         if !matches!(columns.target, Target::Pages | Target::Captures | Target::Versions) {
@@ -67,7 +67,7 @@ impl Checker<'_> {
                     let message = format!("pages are wanted here, and this asks for {what}");
                     return Err(self.typing.mistake(&related.span, message));
                 }
-                // A query inside another one is asked as of the same time.
+                // An inner query has the same `as of` as the outer one.
                 if query.as_of.is_some() {
                     let message = "`as of` belongs at the end of the whole query";
                     return Err(self.typing.mistake(&related.span, message));

@@ -1,4 +1,4 @@
-//! Values, and what was gathered of groups, as archives send them to each other.
+//! Values and aggregates in the form that archives send to each other.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::groups::{Aggregate, Gather, Gathered};
 use super::value::Value;
 
-/// Bytes of distinct values, or of values that are all counted, in one portion.
+/// Maximum number of bytes of the values of `count(distinct …)` or `median` in one portion.
 const PORTION_BYTES: usize = 1 << 20;
 
-/// Larger whole numbers are refused: floats represent all of them up to here.
+/// Larger whole numbers are refused: floats represent all of them exactly up to here.
 const INTEGER_MAX: u64 = 1 << 53;
 
-/// A value as it is sent, without loss.
+/// A value in the form that is sent, without loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Sent {
-    /// Nothing is known.
+    /// Unknown.
     #[serde(rename = "e")]
     Empty,
     /// A count.
@@ -34,7 +34,7 @@ pub enum Sent {
     Time(i64, u32),
 }
 
-/// What an aggregate gathered, as it is sent.
+/// The state of an aggregate in the form that is sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Partial {
@@ -61,7 +61,7 @@ impl From<&Value> for Sent {
 }
 
 impl Sent {
-    /// The value.
+    /// Converts it back to a value.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -101,7 +101,7 @@ impl From<Gathered> for Partial {
 }
 
 impl Partial {
-    /// Removes as much as fits into one portion.
+    /// Removes and returns as much as fits into one portion.
     pub(super) fn piece(&mut self) -> Self {
         match self {
             Self::Count(count) => Self::Count(std::mem::take(count)),
@@ -113,7 +113,7 @@ impl Partial {
                     bytes += value.len();
                     bytes <= PORTION_BYTES
                 });
-                // At least one, however long it is.
+                // At least one value, however long it is.
                 Self::Distinct(values.split_off(values.len().saturating_sub(longer.count().max(1))))
             }
             Self::All(values) => {
@@ -122,7 +122,7 @@ impl Partial {
         }
     }
 
-    /// Whether all of it was removed.
+    /// Whether everything was removed.
     pub(super) fn is_sent(&self) -> bool {
         match self {
             Self::Distinct(values) => values.is_empty(),
@@ -131,7 +131,7 @@ impl Partial {
         }
     }
 
-    /// The gathered value, if it fits the aggregate.
+    /// Converts it back to an aggregate's state, if it fits the aggregate.
     pub(super) fn of(self, aggregate: &Aggregate) -> Result<Gathered, &'static str> {
         Ok(match (self, aggregate.gather) {
             (Self::Count(count), Gather::Count | Gather::Known) => Gathered::Count(whole(count)?),

@@ -12,13 +12,14 @@ use super::filter::TextTest;
 use super::prefilter::Test;
 use super::rows::RowsError;
 
-/// The field of a segment's `warcinfo` record with its program; there are several where segments of several were rewritten to one.
+/// The field of a segment's `warcinfo` record that names the program. It is repeated if the segment was rewritten from
+/// segments of several programs.
 const FIELD_SOFTWARE: &str = "software";
 
 type Found<T> = Result<T, RowsError>;
 
 impl ArchiveRows<'_> {
-    /// The program that wrote a segment, if that is known.
+    /// Returns the program that wrote a segment, if known.
     pub(super) fn software_of(&self, segment: SegmentId) -> Found<Option<String>> {
         if let Some(known) = self.software.borrow().get(&segment) {
             return Ok(known.clone());
@@ -31,7 +32,8 @@ impl ArchiveRows<'_> {
         Ok(software)
     }
 
-    /// A test of rows that is equivalent to a condition on that, which is decided once for each segment; none without columns.
+    /// The row test equivalent to a condition on the program, which is evaluated once per segment; `None` without
+    /// columns.
     pub(super) fn rows_written_by(&self, target: Target, test: &TextTest) -> Found<Option<Test<'static>>> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
         let (began, for_none) = (Instant::now(), test.holds_of(None, None));

@@ -1,5 +1,5 @@
-//! Conditions on XML documents as a whole, without rows: the index has their structure by page. Documents that it does not know, and
-//! those that have to be checked, are read.
+//! Conditions on the structure of XML documents, evaluated without building rows: the index has the structure by page.
+//! Documents that are not indexed, and those that have to be validated, are read.
 
 use std::time::Instant;
 
@@ -32,26 +32,27 @@ pub(super) fn value(structure: &Structure, column: Column) -> Value {
     }
 }
 
-/// The same, and whether it is valid; none if the document has to be read for that.
+/// Like `value`, and also the validity; `None` if the document has to be read for that.
 pub(super) fn known_value(structure: &Structure, column: Column) -> Option<Value> {
     if column != Column::Valid {
         return Some(value(structure, column));
     }
-    // Nothing is declared, so nothing can be checked.
+    // Without a document type there is nothing to validate against.
     let is_unknown = structure.doctype.is_empty() && structure.is_well_formed == Some(true);
     is_unknown.then(|| Validity::Unknown.name().into())
 }
 
-/// Whether a document can be XML by its content type or its kind.
+/// Whether a document can be XML, going by its content type or its kind.
 pub(super) fn can_be_xml(content_type: &str, kind: Option<PageType>) -> bool {
     let is_xml = content_type.ends_with("xml") || kind.is_some_and(|kind| kind.is(PageType::Xml));
     is_xml && !is_definition(content_type)
 }
 
-/// Whether a condition holds for a structure, as such and with each validity; none where the document has to be read for that.
+/// Whether a condition holds for a structure: without validity, then with each validity. `None` where the document has
+/// to be read.
 type Decided = [Option<bool>; 1 + Validity::EACH.len()];
 
-/// That of a condition on such fields, for each structure that differs.
+/// Evaluates a condition on structure fields for each distinct structure.
 fn decided(filter: &Filter, fields: &[Path], structures: &Structures) -> Found<Vec<Decided>> {
     let holds = |structure: &Structure, validity: Option<Validity>| {
         let known = |column| match (known_value(structure, column), validity) {
@@ -75,8 +76,8 @@ fn decided(filter: &Filter, fields: &[Path], structures: &Structures) -> Found<V
 }
 
 impl ArchiveRows<'_> {
-    /// Whether a condition on such fields alone holds or may hold for each page, and whether all of them are known; none without
-    /// columns.
+    /// For each page, whether a condition on structure fields alone holds or may hold, and whether the result is exact;
+    /// `None` without columns.
     pub(super) fn pages_structured(
         &self,
         filter: &Filter,
@@ -103,7 +104,7 @@ impl ArchiveRows<'_> {
             true => self.checks()?,
             false => None,
         };
-        // What holds for a structure with what checking the newest capture found.
+        // The result for a structure, given what checking the newest capture found.
         let with_check = |each: &Decided, newest: u64| -> Found<Option<bool>> {
             let (None, Some((answers, checks)), Some(newest)) = (each[0], checks, newest.checked_sub(1))
             else {

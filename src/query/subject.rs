@@ -1,4 +1,4 @@
-//! Rows as filters and columns see them.
+//! Rows in the form that filters and expressions are evaluated on.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -25,25 +25,25 @@ use super::{Instant, score, structured};
 use crate::decisions::{self, CurrentDecisions};
 use crate::parse::{Structure, Validity};
 
-/// Hosts that are remembered at once.
+/// Maximum number of cached hosts.
 const HOSTS_REMEMBERED: usize = 1 << 16;
 
 /// The context in which rows are evaluated.
 pub(crate) struct World<'a> {
     pub(crate) rows: &'a dyn Rows,
     pub(crate) hits: &'a Hits<'a>,
-    /// All sites, once a row of another kind asks for one: there are few.
+    /// All sites, loaded when another row first needs one: there are few.
     sites: OnceCell<HashMap<SiteId, SiteRow>>,
-    /// Hosts that rows of another kind asked for lately.
+    /// Cache of hosts that other rows needed recently.
     hosts: RefCell<HashMap<HostId, Option<Rc<HostRow>>>>,
-    /// The record that was read last: several fields come from one record.
+    /// The last record read: several fields may come from the same record.
     record: RefCell<Option<(CaptureId, Rc<Record>)>>,
     records: Ahead<Rc<Record>>,
     validities: Ahead<Option<Validity>>,
-    /// The same of the structure of a document.
+    /// The last document structure read.
     structure: RefCell<Option<(CaptureId, Option<Rc<Structure>>)>>,
     pub(super) running: &'a Running,
-    /// What is counted of a query that is explained.
+    /// Counters, if the query is explained.
     pub(super) tally: Option<RefCell<Tally>>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct RowSubject<'a> {
 
 type Found<T> = Result<T, RowsError>;
 
-/// The newest capture of a page that is shown; in place of a 304 the capture that it confirms.
+/// The newest capture of a page to show: instead of a 304, the capture that it confirms.
 pub(super) fn newest(rows: &dyn Rows, page: &PageRow) -> Found<Option<CaptureRow>> {
     if page.captures == 0 {
         return Ok(None);
@@ -64,7 +64,7 @@ pub(super) fn newest(rows: &dyn Rows, page: &PageRow) -> Found<Option<CaptureRow
     history.find(|capture| capture.as_ref().map_or(true, |it| it.kind != NOT_MODIFIED)).transpose()
 }
 
-/// A field that people decide.
+/// The value of a field that people decide.
 fn decided(standing: &CurrentDecisions, column: Column) -> Value {
     let listed = |names: Vec<&str>| Some(names.join(", ")).filter(|names| !names.is_empty()).into();
     let each = |names: &'_ BTreeSet<String>| listed(names.iter().map(String::as_str).collect());
@@ -123,7 +123,7 @@ impl<'a> World<'a> {
         Ok(host)
     }
 
-    /// Reads the records and checks the documents that something asks for side by side, in place of those that were read ahead before.
+    /// Reads in parallel the records and validity checks that `asks` requests, and replaces those read ahead before.
     pub(super) fn read_ahead(&self, asks: impl FnOnce() -> Found<()>) -> Found<()> {
         self.records.ask();
         self.validities.ask();
@@ -138,7 +138,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// What the answer of a capture says.
+    /// What the response of a capture says.
     fn said(&self, capture: CaptureId, asked: Asked<'_>) -> Found<Value> {
         match self.rows.noted(capture, asked)? {
             Some(value) => Ok(value),
@@ -146,7 +146,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What that of the newest capture of a page says.
+    /// What the response of a page's newest capture says.
     fn said_of_newest(&self, page: &PageRow, asked: Asked<'_>) -> Found<Value> {
         let newest = match self.rows.newest(page)? {
             Some(newest) => Some(newest),
@@ -170,14 +170,15 @@ impl<'a> World<'a> {
         Ok(record)
     }
 
-    /// Something is read that takes longer than the rest: looks at the time, and counts it.
+    /// Before an expensive read: checks the deadline and counts the read.
     fn reads(&self, what: impl FnOnce(&mut Seen) -> &mut u64) -> Found<()> {
         self.running.check()?;
         self.running.note(|seen| *what(seen) += 1);
         Ok(())
     }
 
-    /// A field of the document of a capture as a whole, if it is XML and was found. Feeds come as HTML, too: then `kind` knows of it.
+    /// A structure field of a capture's document, if it is XML and was fetched successfully. Feeds may be served as
+    /// HTML: then `kind` tells.
     fn of_document(&self, capture: &CaptureRow, kind: Option<PageType>, column: Column) -> Found<Value> {
         if !capture.has_document() || !structured::can_be_xml(&capture.content_type, kind) {
             return Ok(Value::Empty);
@@ -348,7 +349,7 @@ impl<'a> World<'a> {
         })
     }
 
-    /// The field of a row that another one leads to.
+    /// A field of a related row.
     fn of(&self, via: Via, reached: &Reached, column: Column) -> Found<Value> {
         match via {
             Via::Site => {
@@ -367,7 +368,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// The rows that a row leads to.
+/// The rows that a row is related to.
 #[derive(Clone, Copy, Default)]
 struct Reached {
     page: Option<UrlId>,
@@ -393,7 +394,7 @@ impl RowSubject<'_> {
         })
     }
 
-    /// Passes its XML document to a function, if it has one.
+    /// Passes the row's XML document to a function, if it has one.
     fn document(&self, read: &mut DocumentReader<'_>) -> Found<()> {
         let capture = match self.row {
             Row::Page(page) if matches!(page.kind, Some(PageType::Xml | PageType::Feed)) => {

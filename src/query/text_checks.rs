@@ -1,4 +1,4 @@
-//! Conditions on texts, and on fields that have some words to choose from.
+//! Conditions on texts, and on fields with a fixed set of words.
 
 use std::ops::{Bound, Range};
 
@@ -14,7 +14,7 @@ use super::filter::{Filter, Ranges, TextTest, TextTestKind, folded};
 use super::glob::Glob;
 use super::typed::{Checked, Typed, same_sort, sort};
 
-/// Bytes that a compiled regular expression may take.
+/// Maximum size of a compiled regular expression in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
 impl Checker<'_> {
@@ -86,7 +86,7 @@ impl Checker<'_> {
             Check::Since { from, .. } => return Err(self.not_time(left, from)),
         };
         let test = TextTest { kind, folds_case };
-        // What is compared in small letters anyway is the same test of the text itself, which more than rows can decide.
+        // A test that ignores case anyway can be applied to the text itself, which allows more ways to evaluate it.
         let expr = match &left.expr {
             Expr::Call(Function::Lower, text) if test.is_in_small_letters() => (**text).clone(),
             other => other.clone(),
@@ -94,8 +94,8 @@ impl Checker<'_> {
         Ok(negate(Filter::Text(expr, test), negated))
     }
 
-    /// The right side of a comparison with a text, if each row has its own: a calculation, or the field of another row. Other words
-    /// are texts.
+    /// The right side of a comparison with a text, if it differs between rows: an expression, or the field of a related
+    /// row. Other words are literal texts.
     fn of_each_row(&self, other: &Spanned<Written>) -> Option<Spanned<Written>> {
         match &other.value {
             Written::Literal(Literal::Text(word)) => {
@@ -124,7 +124,7 @@ impl Checker<'_> {
         self.typing.mistake(&pattern.span, format!("{what}: {reason}"))
     }
 
-    /// `type = xml`, and `type = "application/pdf"`, which is a content type.
+    /// Checks `type = xml`, and `type = "application/pdf"`, which is a content type.
     pub(super) fn choice_test(&mut self, left: &Typed, check: &Spanned<Check>) -> Checked<Filter> {
         let literal = |written: &Spanned<Written>| match &written.value {
             Written::Literal(literal) => Some(Spanned::new(literal.clone(), written.span.clone())),
@@ -165,7 +165,7 @@ impl Checker<'_> {
         Ok(negate(Filter::Text(left.expr.clone(), test), negated))
     }
 
-    /// The words that a word of a choice means.
+    /// The words that a choice stands for.
     fn choices(&self, left: &Typed, column: Column, literal: &Spanned<Literal>) -> Checked<Vec<String>> {
         let Literal::Text(name) = &literal.value else {
             return Err(unsuitable(&self.typing, left, &literal.span, literal_sort(&literal.value)));
@@ -183,7 +183,7 @@ impl Checker<'_> {
             let message = format!("there is no {} `{name}`", left.shown);
             return Err(self.typing.mistake(&literal.span, message).with_suggestion(Some(suggestion)));
         };
-        // XML is also what has its own name.
+        // Feeds and sitemaps are XML, too.
         let xml: &[&str] = if column == Column::Type && *found == "xml" { &["feed", "sitemap"] } else { &[] };
         Ok([found].into_iter().chain(xml).map(|word| (*word).to_owned()).collect())
     }

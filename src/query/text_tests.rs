@@ -1,5 +1,5 @@
-//! Conditions on URLs or titles alone, calculations among them. No column has texts: they lie in the logs of the state, many together, and are read from there
-//! for whole blocks of columns.
+//! Conditions on URLs or titles alone, including calculations. No column has texts: they are stored together in the
+//! logs of the state, and are read from there for whole blocks of columns.
 
 use std::ops::Range;
 
@@ -14,16 +14,16 @@ use super::filter::{Filter, TextTest};
 use super::rows::RowsError;
 use crate::prepared::{Column as Stored, Prepared};
 
-/// URLs that are read together where only some are asked for.
+/// Number of URLs that are read together where only some are needed.
 const URLS_TOGETHER: u32 = 128;
 
-/// Blocks of titles that are read in one go.
+/// Number of title blocks that are read in one go.
 pub(super) const BLOCKS_TOGETHER: u64 = 64;
 
-/// Positions of titles are found by what is left of them without so many bits, which is shared by some hundred.
+/// Positions of titles are grouped by their upper bits, without this many lower ones; a group has a few hundred titles.
 const POSITION_BITS: u32 = 16;
 
-/// A condition on one text alone.
+/// A condition on a single text.
 #[derive(Clone, Debug)]
 pub(super) struct OnText(pub(super) Filter);
 
@@ -35,14 +35,14 @@ impl OnText {
     pub(super) fn holds(&self, text: Option<&str>) -> bool {
         let text = text.filter(|text| !text.is_empty());
         match (&self.0, text) {
-            // These without a copy of the text.
+            // These need no copy of the text.
             (Filter::Text(Expr::Field(path), test), _) => test.holds_of(text, Some(path.column)),
             (Filter::Number(Expr::Call(Function::Length, of), ranges), Some(text))
                 if matches!(**of, Expr::Field(_)) =>
             {
                 ranges.has(&(text.chars().count() as f64))
             }
-            // Only reading a field can fail, and here nothing is read.
+            // Only reading a field can fail, and nothing is read here.
             (calculated, _) => calculated.holds(&Given(|_| text.into())).unwrap_or_default(),
         }
     }
@@ -56,7 +56,7 @@ pub(super) struct Urls<'a> {
 }
 
 impl Urls<'_> {
-    /// The only URLs for which it can hold, by rising number, if it names them.
+    /// The only URLs that can match, sorted by id, if the condition names them.
     pub(super) fn named(&self) -> Result<Option<Vec<UrlId>>, StateError> {
         let Some(urls) = self.test.0.urls() else { return Ok(None) };
         let found = urls.iter().filter_map(|url| self.state.find(url).transpose());
@@ -65,9 +65,9 @@ impl Urls<'_> {
         Ok(Some(found))
     }
 
-    /// The URLs for which it holds; what it says of those that are not among some may be wrong.
+    /// The rows whose URLs match; the result is undefined for rows outside `among`.
     pub(super) fn rows(&self, ids: Range<u32>, among: &Rows) -> Result<Rows, StateError> {
-        // Two threads would wait for each other to use one regular expression.
+        // Threads that share one regular expression would wait for each other.
         let (mut rows, test) = (vec![false; ids.len()], self.test.clone());
         for ids_together in runs(ids.clone(), among) {
             self.state.scan_urls(ids_together, |id, url| {
@@ -81,7 +81,7 @@ impl Urls<'_> {
     }
 }
 
-/// The ids of which some are asked for, with their neighbours.
+/// The ranges of ids to read: all those in `among`, with their neighbours.
 fn runs(ids: Range<u32>, among: &Rows) -> Vec<Range<u32>> {
     if !matches!(among, Rows::Some(_) | Rows::Few(..)) {
         return vec![ids];
@@ -103,8 +103,8 @@ fn runs(ids: Range<u32>, among: &Rows) -> Vec<Range<u32>> {
 pub(super) struct Titles<'a> {
     state: &'a State,
     test: OnText,
-    /// The positions of all titles for which it holds, each by its lower bits at the place that its upper bits say; none while it
-    /// is not known whether all are needed.
+    /// The positions of all matching titles: the lower bits of each, grouped by the upper bits. `None` until it is
+    /// clear that all titles are needed.
     found: Option<Vec<Vec<u16>>>,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Titles<'a> {
         Ok(())
     }
 
-    /// The pages of a block for whose titles it holds; what it says of those that are not among some may be wrong.
+    /// The pages of a block whose titles match; the result is undefined for rows outside `among`.
     pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Result<Rows, RowsError> {
         let for_none = self.test.holds(None);
         if let Some(found) = &self.found {
@@ -157,7 +157,7 @@ impl<'a> Titles<'a> {
                 (0..).zip(values).filter(|(row, _)| among.has(*row)).collect()
             }
         };
-        // Neighbours among titles are read together.
+        // Neighbouring titles are read together.
         asked.sort_unstable_by_key(|(_, position)| *position);
         let mut titles = self.state.title_cursor();
         let mut rows = vec![false; prepared.ids(block).len()];
@@ -172,7 +172,7 @@ impl<'a> Titles<'a> {
     }
 }
 
-/// The block of a position, and the rest.
+/// Splits a position into upper and lower bits.
 pub(super) fn split(position: u64) -> (u64, u16) {
     (position >> POSITION_BITS, position as u16)
 }

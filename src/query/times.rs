@@ -1,4 +1,4 @@
-//! Dates and times of queries to instants.
+//! Converts dates and times of queries to instants.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use chrono::{
     DateTime, Datelike, Days, FixedOffset, Local, Months, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Utc,
 };
 
-/// The zone of dates and times that name none.
+/// The zone of dates and times without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
-    /// The computer's zone, in which tables show times.
+    /// The computer's zone, which tables use to show times.
     Local,
     /// UTC.
     Utc,
 }
 
-/// The instants that a date or time names: its whole month, day, minute or second.
+/// The period that a date or time names: a whole month, day, minute or second.
 pub(crate) fn moment(moment: Moment, zone: Zone) -> Range<DateTime<Utc>> {
     let start = moment.start;
     let end = match moment.precision {
@@ -28,7 +28,7 @@ pub(crate) fn moment(moment: Moment, zone: Zone) -> Range<DateTime<Utc>> {
     instant(start, zone, moment.zone)..instant(end.unwrap_or(start), zone, moment.zone)
 }
 
-/// The instants of a year, when there is one of this number in the age of the web.
+/// The period of a year, if the number is a year in the age of the web.
 pub(crate) fn year(number: f64, zone: Zone) -> Option<Range<DateTime<Utc>>> {
     if number.fract() != 0.0 || !(1990.0..=2200.0).contains(&number) {
         return None;
@@ -38,7 +38,7 @@ pub(crate) fn year(number: f64, zone: Zone) -> Option<Range<DateTime<Utc>>> {
     Some(instant(first(year)?, zone, None)..instant(first(year + 1)?, zone, None))
 }
 
-/// The instants of `today`, `yesterday` and `now`.
+/// The periods of `today`, `yesterday` and `now`.
 pub(crate) fn word(word: &str, now: DateTime<Utc>, zone: Zone) -> Option<Range<DateTime<Utc>>> {
     let today = match zone {
         Zone::Local => now.with_timezone(&Local).date_naive(),
@@ -53,7 +53,7 @@ pub(crate) fn word(word: &str, now: DateTime<Utc>, zone: Zone) -> Option<Range<D
     Some(instant(day.into(), zone, None)..instant(day.succ_opt()?.into(), zone, None))
 }
 
-/// The instant this long before `now`; the calendar's beginning if there is no such time.
+/// The instant this long before `now`; the earliest instant if that is out of range.
 pub(crate) fn ago(ago: Ago, now: DateTime<Utc>) -> DateTime<Utc> {
     let amount = i64::from(ago.amount);
     let before = |delta: Option<TimeDelta>| delta.and_then(|delta| now.checked_sub_signed(delta));
@@ -76,7 +76,7 @@ pub(crate) fn end(time: &Range<DateTime<Utc>>) -> DateTime<Utc> {
     if time.end > time.start { time.end } else { time.start + TimeDelta::microseconds(1) }
 }
 
-/// A span of time in seconds; months and years are mean ones of the calendar.
+/// A duration in seconds; months and years have their average length.
 pub(crate) fn seconds(span: Ago) -> f64 {
     const DAY: f64 = 86_400.0;
     let unit = match span.unit {
@@ -99,8 +99,8 @@ fn instant(naive: NaiveDateTime, zone: Zone, written: Option<FixedOffset>) -> Da
     }
 }
 
-/// The instant at which clocks in `zone` show `naive`: the first when they show it twice, one hour later when they
-/// never do.
+/// The instant at which clocks in `zone` show `naive`: the first if they show it twice, one hour later if they never
+/// do.
 fn local<Z: TimeZone>(naive: NaiveDateTime, zone: &Z) -> DateTime<Utc> {
     let at = |naive: NaiveDateTime| zone.from_local_datetime(&naive).earliest();
     at(naive)

@@ -1,11 +1,11 @@
-//! The first rows of an order, without sorting all.
+//! The first items of an order, found without sorting all of them.
 
 use std::cmp::Ordering;
 
-/// Keeps the `limit` first of all items pushed, in at most twice that memory and linear time.
+/// Keeps the first `limit` of all pushed items, with memory for at most twice as many and in linear time.
 ///
-/// Items are gathered to twice the limit, then the worse half is thrown away. From then on, items after the last one
-/// kept are refused at once.
+/// Items are collected up to twice the limit, then the worse half is dropped. From then on, items after the last one
+/// kept are rejected immediately.
 pub(crate) struct Top<T, F> {
     limit: Option<usize>,
     compare: F,
@@ -15,7 +15,7 @@ pub(crate) struct Top<T, F> {
 }
 
 impl<T, F: Fn(&T, &T) -> Ordering> Top<T, F> {
-    /// The first `limit` items by `compare`; all when there is no limit.
+    /// Keeps the first `limit` items by `compare`; all if there is no limit.
     pub(crate) fn new(limit: Option<usize>, compare: F) -> Self {
         Self { limit, compare, items: Vec::new(), full: false }
     }
@@ -33,17 +33,17 @@ impl<T, F: Fn(&T, &T) -> Ordering> Top<T, F> {
         }
     }
 
-    /// An item that everything has to come before to count, once it is known.
+    /// The item that others must come before in order to count, once known.
     pub(crate) fn last(&self) -> Option<&T> {
         self.limit.filter(|_| self.full).and_then(|limit| self.items.get(limit.checked_sub(1)?))
     }
 
-    /// How many items are kept.
+    /// Number of items kept.
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// The items in order; none are left.
+    /// Returns the items in order and leaves none.
     pub(super) fn take_sorted(&mut self) -> Vec<T> {
         self.full = false;
         let mut items = std::mem::take(&mut self.items);
@@ -54,7 +54,7 @@ impl<T, F: Fn(&T, &T) -> Ordering> Top<T, F> {
         items
     }
 
-    /// The items in order.
+    /// Returns the items in order.
     pub(crate) fn into_sorted(mut self) -> Vec<T> {
         self.take_sorted()
     }

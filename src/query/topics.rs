@@ -1,4 +1,4 @@
-//! How probably pages are of an archive's topics.
+//! Probabilities that pages are about an archive's topics.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,12 +9,12 @@ use archive_storage::{Store, UrlId};
 
 use crate::topics::{self, Document, Topic, TopicError, judge, read_documents};
 
-/// The topics of an archive, read when they are first asked for.
+/// The topics of an archive, loaded on first use.
 #[derive(Debug)]
 pub(super) struct Topics {
     names: Vec<String>,
     read: RefCell<HashMap<String, Rc<Topic>>>,
-    /// The page that was read last: a row is often asked more than once.
+    /// The last page read: a row is often asked more than once.
     last: RefCell<(Option<UrlId>, Option<Document>)>,
 }
 
@@ -27,7 +27,7 @@ impl Topics {
         &self.names
     }
 
-    /// How probably a page is of a topic; none for one without text.
+    /// The probability that a page is about a topic; `None` for a page without text.
     pub(super) fn probability(
         &self,
         store: &Store,

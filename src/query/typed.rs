@@ -1,4 +1,4 @@
-//! Calculations: which fields there are, and which types of values fit together.
+//! Type checking of expressions: which fields exist, and which types fit together.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use super::plan::Context;
 use super::times;
 use super::value::Value;
 
-/// The type of a calculation's result.
+/// A checked expression with the type of its result.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     pub(crate) expr: Expr,
@@ -26,7 +26,7 @@ pub(crate) struct Typed {
 }
 
 impl Typed {
-    /// The field, if it is just a field.
+    /// The field, if the expression is nothing else.
     pub(crate) fn path(&self) -> Option<Path> {
         if let Expr::Field(path) = self.expr { Some(path) } else { None }
     }
@@ -34,26 +34,26 @@ impl Typed {
 
 /// The parts of a grouped query.
 pub(crate) struct Grouping {
-    /// What was written after `group by`, and its type.
+    /// The expressions after `group by`, as written and checked.
     pub(crate) keys: Vec<(Written, Typed)>,
-    /// What is gathered of each group.
+    /// The aggregates of each group.
     pub(crate) aggregates: Vec<Aggregate>,
-    /// Names that `select` gave.
+    /// Names given in `select`.
     pub(crate) names: Vec<(String, Typed)>,
 }
 
-/// Reads calculations.
+/// Checks expressions.
 pub(crate) struct Typing<'a> {
     pub(crate) text: &'a str,
     pub(crate) columns: Columns<'a>,
     pub(crate) context: &'a Context<'a>,
-    /// Where `score` was first used: whether there is one is known only at the end of the query.
+    /// Where `score` was first used: whether there is a score is only known at the end of the query.
     pub(crate) score_used: Option<Range<usize>>,
-    /// Whether pages are asked for the structure of their documents.
+    /// Whether the query uses the document structure of pages.
     pub(crate) asks_structure: bool,
-    /// Whether the archive is asked as of another time.
+    /// Whether the query has `as of`.
     pub(crate) is_past: bool,
-    /// The groups, in a part of the query that is about groups, not rows.
+    /// The groups, while checking a part of the query that is about groups, not rows.
     pub(crate) grouping: Option<Grouping>,
 }
 
@@ -82,7 +82,7 @@ impl Typing<'_> {
                     let message = "the documents of a group differ in their elements: group by them, too";
                     return Err(self.mistake(&span, message));
                 }
-                // Conditions in it are on elements, and add no search.
+                // Conditions inside the path are on elements, and add no search.
                 Checker::new(self.text, self.columns, self.context, self.is_past).texts(path, written)
             }
             Written::Call { function, distinct, argument } => {
@@ -101,7 +101,7 @@ impl Typing<'_> {
         }
     }
 
-    /// A group's column with this name or calculation.
+    /// The group column with this name or expression.
     fn of_group(&self, written: &Written) -> Option<Typed> {
         let grouping = self.grouping.as_ref()?;
         let named = grouping
@@ -283,7 +283,7 @@ impl Typing<'_> {
         let Some(grouping) = self.grouping.take() else {
             return Err(self.counted_of_a_row(gather.name(), &span));
         };
-        // What is gathered is of rows again.
+        // The argument of an aggregate is about rows again.
         let argument = argument.map(|argument| self.expr(argument)).transpose();
         self.grouping = Some(grouping);
         let argument = argument?;
@@ -331,7 +331,7 @@ impl Typing<'_> {
         self.mistake(span, format!("there is no function `{name}`")).with_suggestion(Some(suggestion))
     }
 
-    /// A value that is written; of a time that lasts its beginning.
+    /// The value of a literal; for a period of time, its start.
     fn constant(&self, literal: &Literal, span: &Range<usize>) -> Checked<(Value, ColumnKind)> {
         Ok(match literal {
             Literal::Number(number) => (Value::Number(*number), ColumnKind::Number),
@@ -364,7 +364,7 @@ impl Typing<'_> {
     }
 }
 
-/// The type of a calculation's result; none if it makes no sense.
+/// The type of an operation's result; `None` if the operand types do not fit.
 fn calculated(left: ColumnKind, sign: Sign, right: ColumnKind) -> Option<ColumnKind> {
     use ColumnKind::{Number, Span, Time};
     Some(match (left, sign, right) {
@@ -378,13 +378,13 @@ fn calculated(left: ColumnKind, sign: Sign, right: ColumnKind) -> Option<ColumnK
     })
 }
 
-/// Whether two values can be compared: words of a choice are texts.
+/// Whether two values can be compared: choices are compared as texts.
 pub(crate) fn same_sort(left: ColumnKind, right: ColumnKind) -> bool {
     let is_text = |kind| matches!(kind, ColumnKind::Text | ColumnKind::Choice);
     left == right || is_text(left) && is_text(right)
 }
 
-/// A type of values in words.
+/// A type in words.
 pub(crate) fn sort(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Text => "text",

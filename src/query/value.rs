@@ -1,4 +1,4 @@
-//! The value of a cell of the answer.
+//! The values in the cells of an answer.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use super::spill::Spilled;
 /// A value of one field of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Nothing is known.
+    /// Unknown.
     Empty,
     /// A count.
     Integer(u64),
@@ -18,13 +18,13 @@ pub enum Value {
     Number(f64),
     /// Text.
     Text(String),
-    /// An instant.
+    /// A point in time.
     Time(DateTime<Utc>),
 }
 
 impl Value {
-    /// The order of two values of one column, smallest first; texts by their letters, large and small alike. Empty
-    /// values are not ordered here: they come last in every order.
+    /// Compares two values of one column, smallest first; texts ignore case. Empty values are not handled here: they
+    /// come last in either direction.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Text(left), Self::Text(right)) => by_texts(left, right),
@@ -32,14 +32,14 @@ impl Value {
             (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
             (left, right) => {
                 let number = |value: &Self| value.as_number().unwrap_or_default();
-                // Answers of other machines may mix sorts of values, and still need an order.
+                // Answers from other machines may mix types, and still need an order.
                 let sort = |value: &Self| (matches!(value, Self::Text(_)), matches!(value, Self::Time(_)));
                 sort(left).cmp(&sort(right)).then_with(|| number(left).total_cmp(&number(right)))
             }
         }
     }
 
-    /// The number that it is.
+    /// The value as a number, if it is one.
     #[must_use]
     pub fn as_number(&self) -> Option<f64> {
         match self {
@@ -49,12 +49,12 @@ impl Value {
         }
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory used.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + if let Self::Text(text) = self { text.len() } else { 0 }
     }
 
-    /// An empty text is the same as none.
+    /// Whether the value is known; an empty text counts as unknown.
     pub(crate) fn is_known(&self) -> bool {
         match self {
             Self::Empty => false,
@@ -63,7 +63,7 @@ impl Value {
         }
     }
 
-    /// Appends bytes that are the same only for equal values; they identify groups.
+    /// Appends bytes that identify the value: equal for equal values only. Used as group keys.
     pub(crate) fn push_key(&self, key: &mut Vec<u8>) {
         match self {
             Self::Empty => key.push(0),
@@ -84,12 +84,12 @@ impl Value {
     }
 }
 
-/// The order of two texts.
+/// Compares two texts, ignoring case first.
 pub(super) fn by_texts(left: &str, right: &str) -> Ordering {
     by_letters(left, right).then_with(|| left.cmp(right))
 }
 
-/// The order of two texts, large and small letters alike, which mostly shows in their first letters.
+/// Compares two texts ignoring case; the first letters mostly decide.
 fn by_letters(left: &str, right: &str) -> Ordering {
     if left.is_ascii() && right.is_ascii() {
         let right = right.bytes().map(|letter| letter.to_ascii_lowercase());
@@ -99,7 +99,7 @@ fn by_letters(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Without loss.
+/// Lossless.
 impl Spilled for Value {
     fn write(&self, bytes: &mut Vec<u8>) {
         match self {
@@ -198,7 +198,7 @@ impl From<DateTime<Utc>> for Value {
     }
 }
 
-/// The form for data: empty is null, times are RFC 3339 in UTC to the second.
+/// Serialized as data: unknown values are null, times are RFC 3339 in UTC with whole seconds.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

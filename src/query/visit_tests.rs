@@ -1,5 +1,5 @@
-//! Conditions on the fetches of pages. No column has what they need: change rates are worked out in a pass over all visits, and of
-//! changes the histories are read of the pages that columns leave.
+//! Conditions on the fetches of pages. No column has what they need: estimates are computed in a pass over all visits;
+//! for changes, the histories of the pages that columns leave are read.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,21 +23,21 @@ use crate::selection::freshness::fresh;
 
 type Found<T> = Result<T, RowsError>;
 
-/// A condition on what is expected of a page.
+/// A condition on an estimate for a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Expected<'a> {
-    /// Its change rate is in some ranges.
+    /// The change rate is within some ranges.
     Rate(&'a Ranges<f64>),
-    /// Its freshness is.
+    /// The freshness is within some ranges.
     Freshness(&'a Ranges<f64>),
-    /// It is due within some times.
+    /// The page is due within some time ranges.
     Due(&'a Ranges<Instant>),
-    /// It is due at some time.
+    /// The page is due at some time.
     EverDue,
 }
 
 impl<'a> Expected<'a> {
-    /// What a filter asks, if it is one of these.
+    /// The condition that a filter consists of, if it is one of these.
     pub(super) fn of(filter: &'a Filter) -> Option<Self> {
         match filter {
             Filter::Number(expr, ranges) => match plain(expr)? {
@@ -51,7 +51,7 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// What is expected.
+    /// The column of the estimate.
     pub(super) fn column(self) -> Column {
         match self {
             Self::Rate(_) => Column::ChangeRate,
@@ -69,12 +69,12 @@ impl<'a> Expected<'a> {
     }
 }
 
-/// A time that is expected, from its milliseconds.
+/// An estimated time, from milliseconds.
 fn time(milliseconds: f64) -> Option<Instant> {
     DateTime::from_timestamp_millis(milliseconds as i64)
 }
 
-/// What is expected of each page, by number; times in milliseconds, and NaN where nothing is expected.
+/// The estimate for each page, by id; times are in milliseconds, and NaN means no estimate.
 #[derive(Debug)]
 pub(super) struct ExpectedValues(Column, Vec<AtomicU64>);
 
@@ -83,7 +83,7 @@ impl ExpectedValues {
         self.1.get(page.index()).map_or(f64::NAN, |value| f64::from_bits(value.load(Relaxed)))
     }
 
-    /// The value that is shown.
+    /// Converts an estimate to the value shown.
     pub(super) fn shown(&self, value: f64) -> Value {
         match self.0 {
             _ if value.is_nan() => Value::Empty,
@@ -94,14 +94,14 @@ impl ExpectedValues {
 }
 
 impl ArchiveRows<'_> {
-    /// The pages that a condition holds for.
+    /// Returns the pages that meet a condition, sorted by id.
     pub(super) fn pages_expected(&self, test: Expected<'_>) -> Found<Vec<UrlId>> {
         let mut pages = self.each_expected(test.column(), |page, value| test.holds(value).then_some(page))?;
         pages.par_sort_unstable();
         Ok(pages)
     }
 
-    /// What is expected of all pages.
+    /// Returns the estimates for all pages.
     pub(super) fn all_expected(&self, column: Column) -> Found<ExpectedValues> {
         let mut values = Vec::new();
         values.resize_with(self.state.url_count() as usize, || AtomicU64::new(f64::NAN.to_bits()));
@@ -112,7 +112,7 @@ impl ArchiveRows<'_> {
         Ok(ExpectedValues(column, values))
     }
 
-    /// What is made of what is expected of each page: one pass over all visits, on all processors.
+    /// Maps the estimate of each page: one parallel pass over all visits.
     fn each_expected<T: Send>(
         &self,
         column: Column,
@@ -146,7 +146,7 @@ impl ArchiveRows<'_> {
         })
     }
 
-    /// What is made of each part of all visits.
+    /// Collects what `make` adds for each part of all visits, in parallel.
     fn each_part<T: Send>(&self, make: impl Fn(u32, &mut Vec<T>) -> Found<()> + Sync) -> Found<Vec<T>> {
         let running = &self.running;
         let of_part = |first: u32| -> Found<Vec<T>> {
@@ -160,8 +160,8 @@ impl ArchiveRows<'_> {
     }
 }
 
-/// Whether content changed between two times, by the captures of a page from the newest on. The oldest version is not a change: a
-/// later one is known by an older version.
+/// Whether content changed between two times, given the captures of a page (time, and whether the content changed) from
+/// newest to oldest. The first version is not a change: a change only counts if an older version follows.
 pub(super) fn changed(
     history: impl Iterator<Item = Found<(Instant, bool)>>,
     from: Option<Instant>,
@@ -188,14 +188,14 @@ pub(super) fn changed(
 #[derive(Debug)]
 pub(super) struct Changes<'a> {
     pub(super) state: &'a State,
-    /// Holds wherever the condition holds.
+    /// A weaker test that columns decide.
     pub(super) candidates: Box<Test<'a>>,
     pub(super) from: Option<Instant>,
     pub(super) until: Option<Instant>,
 }
 
 impl Changes<'_> {
-    /// The pages of a block for which it holds; what it says of those that are not among some may be wrong.
+    /// The pages of a block that meet the condition; the result is undefined for rows outside `among`.
     pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Found<Rows> {
         let ids = prepared.ids(block);
         let mut rows = vec![false; ids.len()];

@@ -178,7 +178,7 @@ impl<'a> Answered<'a> {
         self.of_pages.then_some(Stored::Newest).into_iter().chain([self.stored])
     }
 
-    /// The rows of a block that pass the test; the result is undefined for rows outside `among`.
+    /// The rows of a block that pass the test; the result is unspecified for rows outside `among`.
     pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Found<Rows> {
         let ids = prepared.ids(block);
         let newest = if self.of_pages { among.values(prepared, block, Stored::Newest)? } else { Vec::new() };

@@ -38,7 +38,7 @@ impl Rows {
         Self::Some(flags(rows, ids.len()))
     }
 
-    /// The rows whose value in a column passes a test; the result is undefined for rows outside `among`.
+    /// The rows whose value in a column passes a test; the result is unspecified for rows outside `among`.
     pub(super) fn passing(
         (prepared, block): (&Prepared, u32),
         column: Stored,

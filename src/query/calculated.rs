@@ -226,7 +226,7 @@ impl Calculated {
         self.sources.columns()
     }
 
-    /// The rows of a block that meet the condition; the result is undefined for rows outside `among`.
+    /// The rows of a block that meet the condition; the result is unspecified for rows outside `among`.
     pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Found<Rows> {
         let (all, values) = (prepared.ids(block).len(), self.sources.read(prepared, block, among)?);
         let mut holding = vec![false; all];

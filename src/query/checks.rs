@@ -253,8 +253,8 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Checks `changed since …`, which means that something changed, not when it was first seen; for any other time
-    /// field it means that the time is in the period.
+    /// Checks `since`: `changed since …` means that the content changed in the period, not just that the newest version
+    /// was first seen in it; any other time field must itself be in the period.
     fn since(
         &mut self,
         left: &Typed,

@@ -168,8 +168,8 @@ fn together(element: &str, conditions: &[Condition<'_>]) -> Option<Bounds> {
     Some(Bounds { known, maybe })
 }
 
-/// Index queries any of which shows that a condition on an element holds, and queries for documents where the index
-/// cannot exclude it.
+/// The index queries that show that a condition on an element holds (any one suffices), and those for documents in
+/// which the index cannot exclude it.
 fn alternatives(element: &str, condition: Condition<'_>) -> Option<(Vec<ElementQuery>, Vec<ElementQuery>)> {
     let (place, filter) = match condition {
         Condition::Own(_) => return None,

@@ -17,7 +17,7 @@ use crate::search::{Document, Options, Reader, View, Writer, elements};
 /// Documents by number, each a page with one capture of that number.
 struct Library {
     documents: Vec<String>,
-    /// How many were read.
+    /// Number of documents read.
     reads: Cell<usize>,
 }
 
@@ -368,7 +368,7 @@ proptest! {
         }
     }
 
-    /// What the index decides on is what reading shows, and nothing is read for it.
+    /// What the index decides agrees with the documents themselves, and no document is read for it.
     #[test]
     fn the_index_decides_on_names_and_whole_texts(
         documents in prop::collection::vec(lettered_tree(), 1..12),
@@ -388,7 +388,7 @@ proptest! {
     }
 }
 
-/// Conditions on one element are decided where its texts are short.
+/// The index decides conditions on one element if its texts are short.
 #[test]
 fn the_index_decides_on_one_element() {
     let library = Library::of(DOCUMENTS.map(str::to_owned).to_vec());
@@ -453,7 +453,7 @@ const LETTERED: [&str; 9] = [
     "\u{3A3}\u{39F}\u{3A3}",
 ];
 
-/// A document with attributes that are alike but for letters and spaces, some of them long.
+/// A document with attributes that differ only in case and white space, some of them long.
 fn lettered_tree() -> impl Strategy<Value = String> {
     let value = prop::sample::select(LETTERED.to_vec())
         .prop_map(str::to_owned)

@@ -163,8 +163,7 @@ impl KnownScores<'_> {
     }
 }
 
-/// Sorts pages and removes duplicates; uses a bitmap of the archive's pages, unless they are fewer than one in
-/// [`u64::BITS`].
+/// Sorts pages, by means of a bitmap of the archive's pages unless they are fewer than one in [`u64::BITS`].
 fn sort(pages: &mut Vec<UrlId>) {
     let Some(last) = pages.iter().max() else { return };
     let words = last.index() / u64::BITS as usize + 1;

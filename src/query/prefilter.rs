@@ -1,6 +1,6 @@
 //! Conditions that prepared columns can decide. They select pages before any row is built.
 //!
-//! A test holds for every page that matches its filter, and for few others.
+//! A test holds for every page that matches its filter, and mostly for no other.
 
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -386,7 +386,7 @@ impl<'a> Test<'a> {
         self.rows_among(prepared, block, &Rows::All)
     }
 
-    /// Like `rows`; the result is undefined for rows outside `among`.
+    /// Like `rows`; the result is unspecified for rows outside `among`.
     pub(super) fn rows_among(
         &self,
         prepared: &Prepared,
@@ -453,7 +453,7 @@ impl<'a> Test<'a> {
     }
 }
 
-/// The captures of a block for which `holds` is true; the result is undefined for rows outside `among`.
+/// The captures of a block for which `holds` is true; the result is unspecified for rows outside `among`.
 fn captures_that(
     state: &State,
     ids: Range<u32>,

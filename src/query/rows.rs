@@ -242,8 +242,8 @@ pub trait Rows {
         Ok(Chosen { rows: self.pages(), are_selected: false })
     }
 
-    /// Returns the buckets of rows that a plan groups when its searches found `hits`, without groups that are not in its answer,
-    /// and the number of these groups; `None` if the store has no fast way.
+    /// Returns the buckets of rows that a plan groups when its searches found `hits`, without groups that are not in
+    /// its answer, and the number of these groups; `None` if the store has no fast way.
     ///
     /// # Errors
     /// When the store cannot be read.

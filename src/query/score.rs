@@ -9,8 +9,8 @@
 /// A page of no importance keeps its BM25; an average one gets 1.7 times as much, one ten times as important 3.4 times,
 /// one a thousand times as important 7.9 times. The logarithm follows Craswell, Robertson, Zaragoza and Taylor,
 /// "Relevance weighting for query independent evidence" (SIGIR 2005, section 4), who find that link evidence helps best
-/// on a logarithmic or saturating scale. It multiplies instead of being added, so that it needs no constant fitted to how
-/// large BM25 happens to be in a collection, and so that a page that hardly matches is not carried by its fame alone.
+/// on a logarithmic or saturating scale. It is multiplied rather than added, so that it needs no constant fitted to the
+/// scale of BM25 in a collection, and so that a page that hardly matches does not rank high by importance alone.
 #[must_use]
 pub fn combined(bm25: f64, importance: f64) -> f64 {
     bm25 * (1.0 + importance.max(0.0).ln_1p())

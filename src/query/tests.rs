@@ -132,7 +132,7 @@ fn ask(text: &str) -> Answer {
     plan.run(&web, Some(&web)).unwrap()
 }
 
-/// The ids of the pages found, in order, by way of their depth, which is the same here.
+/// The ids of the pages found, in order; taken from their depth, which equals the id here.
 fn ids(text: &str) -> Vec<u64> {
     let rows = ask(&format!("{text} select depth")).rows;
     rows.iter().map(|row| if let Value::Integer(id) = row[0] { id } else { panic!("{row:?}") }).collect()
@@ -283,7 +283,7 @@ fn stops_early_without_loss() {
     assert_eq!((first.matched, all.matched), (None, Some(2000)));
 }
 
-/// Without scores, the index says nothing of them.
+/// The search leaves out scores where only a few are shown; these are looked up afterwards.
 #[test]
 fn scores_are_looked_up_where_a_few_are_shown() {
     let rows = |text: &str| ask(&format!("text contains e {text}")).rows;
@@ -401,7 +401,7 @@ fn explains_what_does_not_fit() {
     insta::assert_snapshot!(report);
 }
 
-/// What the web of these tests has, grouped and calculated; the answers are counted by hand.
+/// Groups and calculations over the web of these tests; the expected answers were counted by hand.
 #[test]
 fn groups_and_calculates() {
     for (text, expected) in [

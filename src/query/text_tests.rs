@@ -65,7 +65,7 @@ impl Urls<'_> {
         Ok(Some(found))
     }
 
-    /// The rows whose URLs match; the result is undefined for rows outside `among`.
+    /// The rows whose URLs match; the result is unspecified for rows outside `among`.
     pub(super) fn rows(&self, ids: Range<u32>, among: &Rows) -> Result<Rows, StateError> {
         // Threads that share one regular expression would wait for each other.
         let (mut rows, test) = (vec![false; ids.len()], self.test.clone());
@@ -136,7 +136,7 @@ impl<'a> Titles<'a> {
         Ok(())
     }
 
-    /// The pages of a block whose titles match; the result is undefined for rows outside `among`.
+    /// The pages of a block whose titles match; the result is unspecified for rows outside `among`.
     pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Result<Rows, RowsError> {
         let for_none = self.test.holds(None);
         if let Some(found) = &self.found {

@@ -195,7 +195,7 @@ pub(super) struct Changes<'a> {
 }
 
 impl Changes<'_> {
-    /// The pages of a block that meet the condition; the result is undefined for rows outside `among`.
+    /// The pages of a block that meet the condition; the result is unspecified for rows outside `among`.
     pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Found<Rows> {
         let ids = prepared.ids(block);
         let mut rows = vec![false; ids.len()];

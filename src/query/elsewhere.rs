@@ -1,5 +1,5 @@
 //! Queries that are also sent to archives on other machines: what they must not contain, and relations between pages,
-//! of which each archive has a part.
+//! which are spread over the archives.
 
 use std::collections::HashSet;
 

@@ -246,7 +246,7 @@ pub enum Error {
     /// The query searches text as of a time, but the archive has no index of older versions.
     #[error(transparent)]
     NoVersions(search::Error),
-    /// Too many matching pages may count or not, which only other archives know.
+    /// Too many pages match for which only other archives can decide whether they count.
     #[error(
         "more than {DOUBTFUL_MAX} pages match that nobody captured, and of which other archives may know more: add `captures > 0`"
     )]

@@ -23,7 +23,7 @@ use super::top::Top;
 use super::value::Value;
 use super::{Answer, Error, FullText};
 
-/// Maximum number of an archive's rows of which only other archives know whether they count.
+/// Maximum number of an archive's rows in doubt: only other archives can decide whether these count.
 pub const DOUBTFUL_MAX: usize = 1_000_000;
 
 /// What settles whether a row counts.

@@ -1,6 +1,6 @@
-//! Which exports were made of an archive: when something is erased, people have to know where else it may be.
+//! The list of exports of an archive. After an erase, it shows where else the erased captures may be.
 //!
-//! `exports.jsonl` in the archive's folder has a line for each of the newest [`EXPORTS_MAX`].
+//! `exports.jsonl` in the archive's folder has a line for each of the newest [`EXPORTS_MAX`] exports.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,36 +11,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{self, WholeFile};
 
-/// The name of the file.
+/// Name of the file.
 const FILE: &str = "exports.jsonl";
 
-/// Exports that are remembered.
+/// Number of exports that are kept in the list.
 pub const EXPORTS_MAX: usize = 1000;
 
-/// A longer file is none of ours.
+/// Largest accepted size of the file in bytes; a longer one was not written by this program.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Characters of a query or a path that are kept.
+/// Characters kept of a query or a path.
 const CHARACTERS_MAX: usize = 4096;
 
-/// An export that was made.
+/// A finished export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
     /// When it was finished, RFC 3339.
     pub time: String,
-    /// What was written: `warc`, `wacz`, …
+    /// Format of the output: `warc`, `wacz`, …
     pub format: String,
-    /// To which file.
+    /// Path of the output file.
     pub output: String,
-    /// What was asked for; nothing for everything.
+    /// The query; absent if everything was exported.
     #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
 }
 
-/// Notes an export.
+/// Adds an export to the list.
 ///
 /// # Errors
-/// When the list cannot be read or written.
+/// If the list cannot be read or written.
 pub fn note(archive: &Path, format: &str, output: &Path, query: Option<&str>) -> io::Result<()> {
     let cut = |text: &str| text.chars().take(CHARACTERS_MAX).collect::<String>();
     let output = std::path::absolute(output).unwrap_or_else(|_| output.to_owned());
@@ -56,7 +56,7 @@ pub fn note(archive: &Path, format: &str, output: &Path, query: Option<&str>) ->
     write(archive, &exports)
 }
 
-/// The exports that were made since a time.
+/// Returns the exports that were made since `time`.
 pub(super) fn since(archive: &Path, time: Option<DateTime<Utc>>) -> io::Result<Vec<Export>> {
     let Some(time) = time else { return Ok(Vec::new()) };
     let is_later = |export: &Export| {
@@ -66,7 +66,7 @@ pub(super) fn since(archive: &Path, time: Option<DateTime<Utc>>) -> io::Result<V
     Ok(read(archive)?.into_iter().filter(is_later).collect())
 }
 
-/// Takes queries that name one of some URLs out of the list.
+/// Replaces queries that contain one of `urls`.
 pub(super) fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
     let mut exports = read(archive)?;
     let names = |export: &Export| {
@@ -81,12 +81,12 @@ pub(super) fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
     write(archive, &exports)
 }
 
-/// Where the list is.
+/// Path of the list.
 pub(super) fn path(archive: &Path) -> PathBuf {
     archive.join(FILE)
 }
 
-/// The list; other lines are skipped.
+/// Reads the list; unreadable lines are skipped.
 fn read(archive: &Path) -> io::Result<Vec<Export>> {
     match files::read(&path(archive), BYTES_MAX) {
         Ok(bytes) => {

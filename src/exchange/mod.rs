@@ -1,7 +1,7 @@
 //! WARC files from and for other tools.
 //!
-//! What is imported becomes captures like any other: stored in segments, credited by the same function, found by the same
-//! queries. What is exported are the records as they are stored, and indexes of them in the forms other tools read.
+//! Imported records become ordinary captures: they are stored in segments, credited by the same function and found by
+//! the same queries. Exports contain the stored records, and indexes of them in formats that other tools read.
 
 pub mod copy;
 pub mod erase;

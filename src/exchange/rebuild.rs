@@ -1,4 +1,4 @@
-//! Everything derived, rebuilt from the segments: URL table, pages, histories, links, books, full text.
+//! Rebuilds all derived data from the segments: URL table, pages, histories, links, books, full text.
 
 use std::fs;
 use std::io;
@@ -15,17 +15,17 @@ use crate::prepared;
 use crate::recorder::{self, Recorder, RecorderError, Settings};
 use crate::search;
 
-/// Changes that wait in memory before they are written, in bytes.
+/// Bytes of changes that are held in memory before they are written.
 const DIRTY_BYTES_MAX: usize = 512 << 20;
 
-/// Why a rebuild broke off. The old state is still in place.
+/// Why a rebuild failed. The old state is still in place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RebuildError {
-    /// The segments, the state or the full-text index failed, or an interrupted repair has to be finished first.
+    /// The segments, the state or the full-text index failed, or an interrupted repair must be finished first.
     #[error(transparent)]
     Recorder(RecorderError),
-    /// Without them the archive would have fewer captures than before.
+    /// Segments are missing; without them the archive would lose captures.
     #[error(
         "{}; put back what is missing, or give it up with `archive repair`",
         .0.iter().map(SegmentInfo::missing).collect::<Vec<_>>().join(", ")
@@ -34,12 +34,12 @@ pub enum RebuildError {
     /// The prepared columns cannot be written.
     #[error(transparent)]
     Prepared(#[from] prepared::Error),
-    /// The file system says so.
+    /// The file system failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
 }
@@ -50,32 +50,32 @@ impl<E: Into<RecorderError>> From<E> for RebuildError {
     }
 }
 
-/// What a rebuild made.
+/// The result of a rebuild.
 #[derive(Debug, Clone, Default)]
 pub struct Rebuilt {
-    /// Captures.
+    /// Number of captures.
     pub captures: u64,
-    /// URLs.
+    /// Number of URLs.
     pub urls: u64,
-    /// Links.
+    /// Number of links.
     pub links: u64,
-    /// Segments.
+    /// Number of segments.
     pub segments: usize,
-    /// Bytes after the last whole capture, left by a crash, that were cut off.
+    /// Bytes after the last complete capture of a segment, left by a crash, that were cut off.
     pub cut_bytes: u64,
-    /// Places in segments that cannot be read.
+    /// Positions in segments that cannot be read.
     pub broken: Vec<(SegmentId, Broken)>,
-    /// Columns of `archive rank --save` that were removed, because they name pages by their old numbers.
+    /// Columns of `archive rank --save` that were removed because they refer to pages by their old numbers.
     pub removed_columns: u64,
-    /// Whether the old state could not be read, and what a person had decided is lost with it.
+    /// Whether the old state could not be read, so that settings made by people are lost with it.
     pub has_lost_settings: bool,
 }
 
-/// Rebuilds the archive in `path`; `progress` gets how many captures were credited so far. Older versions are searchable
-/// afterwards if `versions` says so, or as before.
+/// Rebuilds the archive in `path`. `progress` gets the number of captures credited so far. `versions` says whether
+/// older versions are searchable afterwards; by default they are if they were before.
 ///
 /// # Errors
-/// When another process owns the archive, segments are missing or wait in the quarantine, and when the disk refuses; the old
+/// If another process owns the archive, if segments are missing or in the quarantine, or if the disk fails. The old
 /// state is then still in place.
 pub fn run(
     path: &Path,
@@ -87,7 +87,7 @@ pub fn run(
     remake(path, options, versions, progress)
 }
 
-/// The same for a repair that has still to bring back what is in the quarantine.
+/// Like [`run`], for a repair that has yet to restore the captures in the quarantine.
 pub(super) fn remake(
     path: &Path,
     options: SegmentOptions,
@@ -111,7 +111,7 @@ pub(super) fn remake(
     let replayed = recorder.replay(true, &mut |captures, state| {
         progress(captures);
         if state.dirty_bytes() > DIRTY_BYTES_MAX {
-            // No reader uses this state before it is complete, so it reflects nothing yet.
+            // No reader uses this state before it is complete, so its watermarks are still zero.
             state.checkpoint(Watermarks::default())?;
         }
         Ok(())
@@ -141,7 +141,7 @@ pub(super) fn remake(
         let index = rebuild.folder().join(search::VERSIONS_FOLDER);
         recorder::index_all_versions(rebuild.store(), &index)?;
     }
-    // Columns name pages by the numbers of the old state, and go with it.
+    // Columns refer to pages by the numbers of the old state and are removed with it.
     let folder = rebuild.folder();
     prepared::prepare(rebuild.store().state(), &folder)?;
     rebuilt.removed_columns = count_files(&path.join(columns::FOLDER))?;

@@ -1,10 +1,10 @@
-//! Segments rewritten when all their captures are known: the same records in fewer bytes and fewer files.
+//! Rewrites closed segments: the same records in fewer bytes and fewer files.
 //!
-//! What is worth it: every closed segment that was not rewritten yet, unless its records don't compress; and of those that
-//! were, small ones beside new ones of their size, so that a refresh an hour leaves few files after a year and each
-//! capture is rewritten a few times only (as in log-structured merging: O'Neil et al., "The log-structured merge-tree",
-//! 1996). Segments are taken in batches, oldest captures first; a batch needs room on disk for its new segments beside the old
-//! ones, and each replaces its predecessors by itself.
+//! Worth rewriting are closed segments that were not rewritten before, unless their records don't compress, and small
+//! rewritten segments together with new ones of similar size. Thus an hourly refresh leaves few files after a year, and
+//! each capture is rewritten only a few times (as in log-structured merging: O'Neil et al., "The log-structured
+//! merge-tree", 1996). Segments are taken in batches, oldest captures first. A batch needs disk space for its new
+//! segments besides the old ones, and each batch replaces its own predecessors.
 
 mod beside;
 
@@ -21,35 +21,35 @@ use crate::recorder::Control;
 
 pub use beside::{Beside, Turn};
 
-/// Bytes of a rewritten segment, of those of the others that are gathered with it, up to which it is written once more.
+/// A rewritten segment is rewritten again if it has at most this many times the bytes of the segments gathered so far.
 const GATHERED_SHARE: u64 = 2;
-/// A segment whose records take more of their bytes before compression, in hundredths, is left as it is.
+/// Segments whose size is at least this percentage of their records before compression are left as they are.
 const COMPRESSED_PERCENT_MAX: u64 = 90;
-/// Beside others of its kind a segment of fewer bytes is gathered whatever it holds.
+/// Segments of fewer bytes are gathered whatever they contain, if there are other segments.
 const SMALL_BYTES: u64 = 8 << 20;
-/// Bytes of memory for a capture while its batch is rewritten: its places, and the name of its page.
+/// Bytes of memory per capture while its batch is rewritten: its locations, and the name of its page.
 const CAPTURE_BYTES: u64 = 320;
-/// A byte of memory holds the samples of this many bytes of records.
+/// Bytes of records for which one byte of memory holds samples.
 const PLAIN_PER_BYTE: u64 = 16;
-/// What a thread takes that compresses: a compressor with a dictionary of 8 MiB, and records.
+/// Bytes of memory per compressing thread: a compressor with a dictionary of 8 MiB, and records.
 const THREAD_BYTES: usize = 64 << 20;
 
 /// What to repack, and how.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The compression of new segments; nothing for that of the newest one.
+    /// Compression of new segments; by default that of the newest one.
     pub codec: Option<Codec>,
-    /// The level.
+    /// Compression level.
     pub level: Option<i32>,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Bytes of memory.
+    /// Bytes of memory to use.
     pub memory: usize,
-    /// Bytes on disk that new segments may take beside the old ones.
+    /// Bytes on disk that new segments may take besides the old ones.
     pub room: u64,
-    /// Also those that were rewritten before.
+    /// Also repack segments that were rewritten before.
     pub again: bool,
-    /// Only says what would be gained.
+    /// Only estimate what would be gained.
     pub dry_run: bool,
 }
 
@@ -61,7 +61,7 @@ impl Default for Options {
             level: None,
             threads,
             memory: 1 << 30,
-            // A segment is closed when it is a little longer than a GiB.
+            // A segment is closed when it is slightly longer than 1 GiB.
             room: 2 << 30,
             again: false,
             dry_run: false,
@@ -70,23 +70,25 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Bytes of memory for what is known of the captures of a batch.
+    /// Bytes of memory for the facts about the captures of a batch.
     fn planning(&self) -> u64 {
-        // A thread more needs its share.
+        // Additional threads need their own share.
         self.memory as u64 / if self.threads == 1 { 2 } else { 4 }
     }
 
-    /// Bytes of records before compression of a batch of several segments; a segment alone may have a few times as many.
+    /// Largest number of bytes of records before compression in a batch of several segments; a single segment may have
+    /// a few times as many.
     fn plain_max(&self) -> u64 {
         self.planning() * PLAIN_PER_BYTE
     }
 
-    /// How often what is known of this many bytes of records has to be halved; none if that is too often.
+    /// Returns how often the samples of this many bytes of records must be halved; `None` if more than `HALVINGS_MAX`
+    /// times.
     fn halvings(&self, plain_bytes: u64) -> Option<u32> {
         (0..=HALVINGS_MAX).find(|halvings| plain_bytes >> halvings <= self.plain_max())
     }
 
-    /// How a batch is rewritten.
+    /// Options for rewriting a batch.
     fn rewriting(&self, batch: &Batch) -> RewriteOptions {
         RewriteOptions {
             codec: self.codec,
@@ -102,9 +104,9 @@ impl Options {
 /// Segments that are rewritten together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// The old ones.
+    /// The old segments.
     pub segments: Vec<SegmentId>,
-    /// Their captures.
+    /// Number of their captures.
     pub captures: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -112,14 +114,14 @@ pub struct Batch {
     pub plain_bytes: u64,
 }
 
-/// The outcome of a batch.
+/// The result of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Done {
-    /// Segments before and after.
+    /// Number of segments before and after.
     pub segments: (u64, u64),
     /// Bytes before and after.
     pub bytes: (u64, u64),
-    /// Captures.
+    /// Number of captures.
     pub captures: u64,
     /// Bytes of records before compression.
     pub plain_bytes: u64,
@@ -135,7 +137,7 @@ impl Done {
         }
     }
 
-    /// Adds the outcome of another batch.
+    /// Adds the result of another batch.
     pub fn add(&mut self, other: &Self) {
         self.segments = (self.segments.0 + other.segments.0, self.segments.1 + other.segments.1);
         self.bytes = (self.bytes.0 + other.bytes.0, self.bytes.1 + other.bytes.1);
@@ -144,15 +146,15 @@ impl Done {
     }
 }
 
-/// Hears how far it is.
+/// Receives progress.
 pub trait Listener {
-    /// So many bytes of records, before compression, were written since the last time.
+    /// Called with the bytes of records, before compression, that were written since the last call.
     fn progress(&mut self, plain_bytes: u64);
-    /// A batch is in place, or in a dry run: was estimated.
+    /// Called when a batch is in place, or in a dry run: was estimated.
     fn batch(&mut self, batch: &Batch, done: &Done);
 }
 
-/// What is worth repacking, in batches, and how many segments are left as they are.
+/// Returns the batches that are worth repacking, and how many segments are left as they are.
 #[must_use]
 pub fn plan(segments: &[SegmentInfo], options: &Options) -> (Vec<Batch>, u64) {
     let chosen = choose(segments, options.again);
@@ -180,14 +182,14 @@ pub fn plan(segments: &[SegmentInfo], options: &Options) -> (Vec<Batch>, u64) {
             batch.plain_bytes += info.plain_bytes;
         }
     }
-    // One that was rewritten gains nothing alone.
+    // A single segment that was already rewritten gains nothing.
     let is_done = |id: &SegmentId| segments.iter().any(|info| info.id == *id && info.is_rewritten);
     batches.retain(|batch| options.again || batch.segments.len() > 1 || !batch.segments.iter().all(is_done));
     let taken: usize = batches.iter().map(|batch| batch.segments.len()).sum();
     (batches, (segments.len() - taken) as u64)
 }
 
-/// The segments that are worth it, those with the oldest captures first.
+/// Returns the segments that are worth rewriting, those with the oldest captures first.
 fn choose(segments: &[SegmentInfo], again: bool) -> Vec<&SegmentInfo> {
     let (rewritten, new): (Vec<&SegmentInfo>, Vec<&SegmentInfo>) =
         segments.iter().partition(|info| info.is_rewritten && !again);
@@ -210,10 +212,10 @@ fn choose(segments: &[SegmentInfo], again: bool) -> Vec<&SegmentInfo> {
     chosen
 }
 
-/// Repacks what is worth it; `true` when all of it was, `false` when `stop` came first. What was put in place stays.
+/// Repacks `batches`. Returns `true` if all are done, `false` if `stop` came first. Batches that are in place stay.
 ///
 /// # Errors
-/// When a segment is damaged or the disk refuses: the batch under way is then as it was.
+/// If a segment is damaged or the disk fails. The segments of the current batch are then unchanged.
 pub fn run(
     store: &mut Store,
     batches: &[Batch],
@@ -248,7 +250,7 @@ pub fn run(
     Ok(true)
 }
 
-/// Keeps all captures, unless it is stopped.
+/// Keeps all captures, and ends the rewriting when it is stopped.
 struct Keeping<'a> {
     stop: &'a Control,
     listener: &'a mut dyn Listener,

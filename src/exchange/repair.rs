@@ -1,13 +1,13 @@
-//! Repair: what can be made good is, what is damaged is moved aside and never deleted, and what can still be read of it comes
-//! back into the archive. What does not come back is reported.
+//! Repair: fixes what can be fixed, moves damaged segments aside without deleting them, and imports what is still
+//! readable of them. Everything else is reported as lost.
 //!
-//! In order: torn tails are cut off and lists of segments rewritten; every closed segment is read and compared with what
-//! is stated of it; a damaged dictionary is made good from its guard or made again of earlier segments; a segment that stays
-//! damaged moves to `quarantine/`; if anything moved or is missing, or the state does not fit, the state is rebuilt; last,
-//! the whole captures of quarantined segments are imported.
+//! The steps, in order: cut off torn tails and rewrite the lists of segments; read every closed segment and compare it
+//! with its recorded facts; restore a damaged dictionary from its guard or recompute it from earlier segments; move
+//! segments that stay damaged to `quarantine/`; rebuild the state if a segment was moved or is missing, or if the state
+//! does not match the segments; finally, import the complete captures of quarantined segments.
 //!
-//! What moves is on the quarantine's durable list before it does, and stays there as not done until its captures are
-//! durable. So a repair that was interrupted is continued by the next, whatever the moment.
+//! A segment is put on the durable list of the quarantine before it is moved, and stays pending there until its
+//! captures are durable. A repair that is interrupted at any point is therefore continued by the next one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,7 +29,7 @@ use crate::prepared;
 use crate::recorder::{self, CHECKPOINT_EVERY, Control, Memory, RecorderError};
 use crate::search;
 
-/// Why a repair broke off.
+/// Why a repair failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepairError {
@@ -42,12 +42,12 @@ pub enum RepairError {
     /// The folder of columns cannot be read.
     #[error(transparent)]
     Column(#[from] ColumnError),
-    /// The file system says so.
+    /// The file system failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
 }
@@ -58,7 +58,7 @@ impl<E: Into<RecorderError>> From<E> for RepairError {
     }
 }
 
-/// Something that was done, or that nothing can be done about.
+/// A change that was made, or a problem that cannot be fixed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
     /// The file, or the state.
@@ -67,18 +67,18 @@ pub struct Action {
     pub done: String,
 }
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Debug, Clone, Default)]
 pub struct Repaired {
-    /// Segments that were checked.
+    /// Number of segments that were checked.
     pub segments: u64,
-    /// What was done, in order.
+    /// Changes that were made, in order.
     pub actions: Vec<Action>,
-    /// What could not be brought back.
+    /// What could not be restored.
     pub lost: Vec<Action>,
     /// Whether the state was rebuilt.
     pub rebuilt: bool,
-    /// Captures of quarantined segments that are in the archive again.
+    /// Number of captures of quarantined segments that were restored.
     pub saved: u64,
 }
 
@@ -88,17 +88,17 @@ impl Repaired {
     }
 }
 
-/// Repairs the archive in `path`; `progress` gets how many segments were checked, and of how many.
+/// Repairs the archive in `path`. `progress` gets the number of segments checked and their total.
 ///
 /// # Errors
-/// When another process owns the archive and when the disk refuses. Repairing again continues from there.
+/// If another process owns the archive or the disk fails. Another repair continues from there.
 pub fn run(
     path: &Path,
     options: &SegmentOptions,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Repaired, RepairError> {
     let mut repaired = Repaired::default();
-    // Opening to change rewrites lists: what is wrong with them is checked first.
+    // Opening for writing rewrites the lists, so they are checked first.
     let lists = segment::inspect(path, &catalogued(path), false, &|_, _| {})?;
     let was_open = close_open_segments(path, options, &mut repaired)?;
     for fault in lists.faults.iter().filter(|fault| matches!(fault.kind, FaultKind::List | FaultKind::Index))
@@ -110,7 +110,7 @@ pub fn run(
         put_aside(path, progress, &mut repaired)?
     };
     let is_waiting = aside.iter().any(|entry| entry.lost.is_none());
-    // That a state relies on what has just been moved is no news.
+    // If segments have just been moved, the state refers to them, of course; that is not worth a report.
     let state_problem = if is_waiting { None } else { state_problem(path, options)? };
     if let Some(problem) = &state_problem {
         repaired.did("state", format!("{problem}; rebuilt from the segments"));
@@ -128,7 +128,7 @@ pub fn run(
     }
     for (folder, name) in INDEXES {
         let damage = index_damage(&Store::read_only(path)?, folder);
-        // What was brought back may be the text of a page that was found unchanged later.
+        // A restored capture may hold the text of a page that was later found unchanged.
         if !damage.is_empty() || is_waiting && path.join(folder).is_dir() {
             make_index(path, options, name)?;
         }
@@ -137,14 +137,14 @@ pub fn run(
         }
     }
     if is_waiting {
-        // Only now nothing has to be done again.
+        // The entries count as done only now: nothing has to be repeated.
         segment::save_put_aside(&RealDisk, path, &aside)?;
     }
     remove_columns(path, &mut repaired)?;
     Ok(repaired)
 }
 
-/// Rebuilds a full-text index and puts it in place at once.
+/// Rebuilds a full-text index and replaces the old one atomically.
 fn make_index(path: &Path, options: &SegmentOptions, name: &str) -> Result<(), RepairError> {
     let store = recorder::open(path, options.clone())?.store;
     let new = path.join("rebuild").join(name);
@@ -180,12 +180,12 @@ fn remove_columns(path: &Path, repaired: &mut Repaired) -> Result<(), RepairErro
     Ok(())
 }
 
-/// What was wrong, without the advice that was given, and what was done about it.
+/// Formats a problem, without its advice, and what was done about it.
 fn said(what: &str, done: &str) -> String {
     format!("{}; {done}", what.split("; ").next().unwrap_or(what))
 }
 
-/// Closes segments that a crash had left open; whether there were any.
+/// Closes segments that a crash had left open. Returns whether there were any.
 fn close_open_segments(
     path: &Path,
     options: &SegmentOptions,
@@ -204,8 +204,8 @@ fn close_open_segments(
     Ok(was_open)
 }
 
-/// Reads all segments, makes good what can be, and moves aside what stays damaged. Gives the quarantine's list: what is not
-/// done in it has still to be brought back.
+/// Reads all segments, fixes what can be fixed, and moves segments that stay damaged to the quarantine. Returns the
+/// list of the quarantine; entries without `lost` have yet to be restored.
 fn put_aside(
     path: &Path,
     progress: &(dyn Fn(usize, usize) + Sync),
@@ -229,7 +229,7 @@ fn put_aside(
         }
         let name = free_name(path, &file);
         repaired.did(&file, format!("{why}; moved to {}", path.join(QUARANTINE).join(&name).display()));
-        // It says itself as what it was begun: it may be another under this one's name.
+        // A stray file may be another segment under this name, so its own original name counts.
         let survey = match inspection.surveys.get(&id).filter(|_| inspection.is_closed(&file)) {
             Some(survey) if restored == Restored::Nothing => survey.clone(),
             _ => segment::survey(path, id, &file)?,
@@ -253,7 +253,7 @@ fn put_aside(
     }
     for fault in &inspection.faults {
         match fault.kind {
-            // Opening makes one that is missing.
+            // Opening recreates a missing index.
             FaultKind::Index => remove(&path.join(segment::FOLDER).join(&fault.file))?,
             FaultKind::Unreadable => {
                 repaired.lost.push(Action { what: fault.file.clone(), done: fault.what.clone() });
@@ -268,7 +268,8 @@ fn put_aside(
     Ok(list)
 }
 
-/// The quarantine's list without what never moved or has come back, and whether that makes it another one.
+/// Returns the list of the quarantine without entries that were never moved or have been put back, and whether this
+/// changes the list.
 fn still_aside(path: &Path) -> Result<(Vec<PutAside>, bool), RepairError> {
     let (mut list, is_damaged) = segment::put_aside(&RealDisk, path)?;
     let count = list.len();
@@ -280,14 +281,14 @@ fn still_aside(path: &Path) -> Result<(Vec<PutAside>, bool), RepairError> {
     Ok((list, is_changed))
 }
 
-/// A segment that cannot stay where it is.
+/// A segment that must be moved away.
 struct Bad {
     id: SegmentId,
     file: String,
     why: String,
 }
 
-/// The segments that are damaged or do not belong here.
+/// Returns the segments that are damaged or do not belong here.
 fn bad_segments(inspection: &Inspection) -> Vec<Bad> {
     let is_bad = |fault: &&Fault| matches!(fault.kind, FaultKind::Damaged | FaultKind::Stray);
     let mut found: Vec<Bad> = Vec::new();
@@ -306,7 +307,7 @@ fn bad_segments(inspection: &Inspection) -> Vec<Bad> {
     found
 }
 
-/// Makes a segment's dictionary good, if that can be done.
+/// Restores the dictionary of a segment, if possible.
 fn salvage(path: &Path, id: SegmentId, file: &str, inspection: &Inspection) -> Result<Restored, RepairError> {
     if !inspection.is_closed(file) {
         return Ok(Restored::Nothing);
@@ -322,7 +323,7 @@ fn salvage(path: &Path, id: SegmentId, file: &str, inspection: &Inspection) -> R
     Ok(restored)
 }
 
-/// Moves segments to the quarantine, durably. Their indexes can be made again.
+/// Moves segments to the quarantine, durably. Their indexes are removed, since they can be rebuilt.
 fn move_aside(path: &Path, moves: &[(String, String)]) -> Result<(), RepairError> {
     let (segments, quarantine) = (path.join(segment::FOLDER), path.join(QUARANTINE));
     for (file, name) in moves {
@@ -336,7 +337,7 @@ fn move_aside(path: &Path, moves: &[(String, String)]) -> Result<(), RepairError
     Ok(())
 }
 
-/// A name in the quarantine that no earlier repair has used.
+/// Returns a name in the quarantine that no earlier repair has used.
 fn free_name(path: &Path, file: &str) -> String {
     let folder = path.join(QUARANTINE);
     let mut names = (0_u32..).map(|number| match number {
@@ -372,7 +373,7 @@ fn sync(folder: &Path) -> Result<(), RepairError> {
     RealDisk.sync_dir(folder).map_err(|source| RepairError::Io { path: folder.to_owned(), source })
 }
 
-/// Why the state cannot stay as it is.
+/// Returns why the state must be rebuilt, if it must.
 fn state_problem(path: &Path, options: &SegmentOptions) -> Result<Option<String>, RepairError> {
     let store = match Store::own(path, options.clone()) {
         Ok(store) => store,
@@ -399,7 +400,7 @@ fn state_problem(path: &Path, options: &SegmentOptions) -> Result<Option<String>
     Ok(first.map(|first| if count > 1 { format!("{first}, and {} more", count - 1) } else { first }))
 }
 
-/// Imports what can still be read of a segment that was put aside, and notes what of it is lost.
+/// Imports what is still readable of a quarantined segment, and records how many of its captures are lost.
 fn bring_back(
     path: &Path,
     options: &SegmentOptions,
@@ -419,7 +420,7 @@ fn bring_back(
         };
         let (_, status) = import::run(&mut store, &options, &Control::default(), &mut Silent)?;
         store.close()?;
-        // What an interrupted repair had brought back is there already.
+        // Captures that an interrupted repair has already restored count as duplicates.
         back = status.captures + status.duplicates;
         repaired.saved += status.captures;
     }
@@ -444,7 +445,7 @@ fn bring_back(
     Ok(())
 }
 
-/// What is broken in a quarantined segment was reported before.
+/// Reports nothing: damage in quarantined segments has been reported before.
 struct Silent;
 
 impl Listener for Silent {

@@ -1,4 +1,4 @@
-//! Proof that an archive is as it was written: what the storage knows of, and what is made from it.
+//! Verifies that an archive is as it was written: the storage layer and everything derived from it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::search;
 use crate::topics::{self, TopicError};
 use crate::watch;
 
-/// Why a verification broke off.
+/// Why a verification failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
@@ -27,17 +27,17 @@ pub enum VerifyError {
     Topic(#[from] TopicError),
 }
 
-/// Verifies the archive in `path`: every `every`th capture (1 for all), and, when all are checked, every file.
-/// `progress` gets the number of captures checked so far.
+/// Verifies the archive in `path`: every `every`th capture (1 for all) and, if all are checked, every file. `progress`
+/// gets the number of captures checked so far.
 ///
 /// # Errors
-/// When there is no archive, its state is of another format, or a folder cannot be read.
+/// If there is no archive, its state has another format, or a folder cannot be read.
 pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Verified, VerifyError> {
     let mut verified = archive_storage::verify(path, every, progress)?;
     if every > 1 {
         return Ok(verified);
     }
-    // A state that cannot be opened is among the findings.
+    // A state that cannot be opened is already among the findings.
     if let Ok(store) = Store::read_only(path) {
         for (folder, _) in INDEXES {
             for what in index_damage(&store, folder) {
@@ -53,7 +53,7 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
             verified.find(None, None, what);
         }
     }
-    // What people wrote cannot be made again.
+    // What people wrote cannot be recomputed.
     let by_people = [
         watch::list(path).err().map(|error| error.to_string()),
         Decisions::read(path).err().map(|error| error.to_string()),
@@ -68,14 +68,14 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
     Ok(verified)
 }
 
-/// The full-text indexes: their folders in an archive's, and their names in the state's.
+/// The full-text indexes: their folders in the archive's folder, and their names in the state's folder.
 pub(super) const INDEXES: [(&str, &str); 2] =
     [(search::FOLDER, search::NAME), (search::VERSIONS_FOLDER, search::VERSIONS_NAME)];
 
-/// What is wrong with a full-text index, if there is one that is not being written to.
+/// Returns what is wrong with a full-text index, if it exists and is not being written to.
 pub(super) fn index_damage(store: &Store, folder: &str) -> Vec<String> {
     let folder = store.path().join(folder);
-    // A crawl under way replaces files of its index all the time.
+    // A running crawl replaces files of its index all the time.
     if !folder.is_dir() || Owner::is_taken(store.path()).unwrap_or(false) {
         return Vec::new();
     }

@@ -1,8 +1,9 @@
-//! Repacking while a crawl or a refresh writes to the archive.
+//! Repacks while a crawl or a refresh writes to the archive.
 //!
-//! Closed segments change no more, so a thread can rewrite them while others are appended to. The owner of the archive
-//! looks at it now and then, and lets its next checkpoint put in place what is ready: a crash leaves the old segments or the new
-//! ones, and readers read on. The thread has the lowest priority, and stands still while processors have no time to spare.
+//! Closed segments no longer change, so a thread can rewrite them while others are appended to. The owner of the
+//! archive polls [`Beside`], and its next checkpoint puts finished batches in place: a crash leaves either the old
+//! segments or the new ones, and readers are not disturbed. The thread has the lowest priority and pauses while there
+//! is no spare processor time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,17 +18,17 @@ use crate::spare::Spare;
 
 /// The lowest priority.
 const NICENESS: i32 = 19;
-/// How often it looks again whether there is time to spare.
+/// Interval at which a paused thread checks for spare time.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// How long the end of a run waits for the thread: to stop it needs to come to the end of what it does.
+/// How long the end of a run waits for the thread, which stops only between two steps.
 const END_WAIT: Duration = Duration::from_secs(5);
 
-/// The outcome of a look.
+/// The result of a poll.
 #[derive(Debug)]
 pub enum Turn {
-    /// The next checkpoint puts this in place.
+    /// A batch that the next checkpoint puts in place.
     Repacked(Done),
-    /// It ends here, and nothing was changed.
+    /// Repacking ends with this error, and nothing was changed.
     GaveUp(SegmentError),
 }
 
@@ -38,7 +39,7 @@ struct UnderWay {
     thread: JoinHandle<Result<Rewritten, SegmentError>>,
 }
 
-/// Repacks what is worth it, batch after batch, in spare time.
+/// Repacks batch after batch in spare time.
 #[derive(Debug)]
 pub struct Beside {
     options: Options,
@@ -48,17 +49,17 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Nothing is begun before somebody looks.
+    /// Creates a repacker. It begins nothing before the first [`Beside::look`].
     #[must_use]
     pub fn new(options: Options, spare: Spare) -> Self {
         Self { options, spare, is_over: Arc::default(), under_way: None }
     }
 
-    /// Hands over what is ready, or begins something, for which so many bytes on disk may be used. To be called about every
+    /// Hands over a finished batch, or begins one that needs at most `free` bytes on disk. To be called about every
     /// second by the owner of the archive.
     ///
     /// # Errors
-    /// When the state fails: open the archive again.
+    /// If the state fails; the archive must then be opened again.
     pub fn look(&mut self, store: &mut Store, free: u64) -> Result<Option<Turn>, StoreError> {
         if let Some(work) = self.under_way.take_if(|work| work.thread.is_finished()) {
             return self.hand_over(store, work);
@@ -93,7 +94,7 @@ impl Beside {
         let rewriting = self.options.rewriting(batch);
         let work = move || {
             if !author.spare.is_known() {
-                // On Linux each thread has its own priority. If that fails, there is still the gauge.
+                // On Linux each thread has its own priority. If this fails, `spare` still limits the thread.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
             }
             rewriter.carry_out(&rewriting, &mut author)
@@ -118,7 +119,7 @@ impl Beside {
         }
     }
 
-    /// Tries no more: what went wrong once would go wrong every second.
+    /// Begins no more batches: an error that occurred once would occur every second.
     fn give_up(&mut self, error: StoreError) -> Result<Option<Turn>, StoreError> {
         self.is_over.store(true, Ordering::Relaxed);
         match error {
@@ -127,8 +128,8 @@ impl Beside {
         }
     }
 
-    /// Begins nothing more, and hands over what is ready. A thread that is in the midst of something is waited for some
-    /// seconds, then left alone: it ends by itself, and nothing it wrote counts.
+    /// Begins no more batches, and hands over a finished one. Waits at most [`END_WAIT`] for a running thread and then
+    /// abandons it: it ends by itself, and nothing that it wrote is used.
     ///
     /// # Errors
     /// As [`Beside::look`].
@@ -154,7 +155,7 @@ impl Drop for Beside {
     }
 }
 
-/// Keeps all captures, and does nothing while there is no time to spare.
+/// Keeps all captures, and pauses while there is no spare time.
 struct Patient {
     is_over: Arc<AtomicBool>,
     spare: Spare,

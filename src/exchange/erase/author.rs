@@ -1,4 +1,4 @@
-//! What is written in the place of captures.
+//! Writes the replacements of captures.
 
 use std::collections::HashMap;
 
@@ -16,28 +16,28 @@ use super::{EraseError, Intent};
 use crate::erased::forgotten_name;
 use crate::ledger::{Erasure, Facts};
 
-/// What becomes of a capture.
+/// What happens to a capture.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fate {
-    /// Only that it was there is left.
+    /// It is replaced by a tombstone.
     Tombstone {
-        /// Whether it depended on a page that was erased, and its own was not.
+        /// Whether it belongs to another page and depended on an erased payload.
         is_copy: bool,
     },
     /// A revisit that gets the payload.
     Own,
-    /// A revisit that refers to another one, which gets the payload.
+    /// A revisit that from now on refers to the given one, which gets the payload.
     Refer(CaptureId),
 }
 
-/// What is written in the place of a capture.
+/// What replaces a capture.
 enum Instead {
     Tombstone { is_copy: bool },
     Own { revisit: Location, original: Location },
     Refer { revisit: Location, url: String, time: DateTime<Utc>, digest: Option<Digest> },
 }
 
-/// Writes what takes the place of captures.
+/// Writes the replacements of captures.
 pub(super) struct Writer<'a> {
     reader: SegmentReader,
     algorithm: Algorithm,
@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
 
     fn tombstone(&self, capture: &ReplayedCapture, is_copy: bool) -> CaptureGroup {
         let erased = Erasure { time: self.time.clone(), is_copy, reason: self.reason.clone() };
-        // A copy's own page is not forgotten.
+        // The page of a copy is not forgotten.
         let url =
             if self.forget_url && !is_copy { forgotten_name(&capture.url) } else { capture.url.clone() };
         let robots = Facts::from_fields(&capture.metadata).robots;
@@ -94,7 +94,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A kept revisit's records but for its main one.
+    /// Returns the records of a kept revisit with a new main record.
     fn beside(capture: &ReplayedCapture, body: CaptureBody, payload_digest: Option<Digest>) -> CaptureGroup {
         CaptureGroup {
             url: capture.url.clone(),
@@ -156,8 +156,8 @@ impl Author for Writer<'_> {
     }
 }
 
-/// The answer that a kept revisit becomes, and the digest of its payload: its own head, followed by the payload as the
-/// head describes it.
+/// Returns the response that a kept revisit becomes, and the digest of its payload. The response is the revisit's own
+/// head, followed by the payload in the form that this head describes.
 fn own(
     reader: &SegmentReader,
     algorithm: Algorithm,
@@ -169,7 +169,7 @@ fn own(
     let entity = Digest::of(algorithm, &payload);
     let (head, _) = split(&reader.read(revisit)?.content);
     if head.is_empty() {
-        // Other tools' revisits may have no head: then it is that of the answer that they refer to.
+        // Revisits of other tools may have no head; the original's response is used then.
         return Ok((original.content, entity));
     }
     let mut http = head.to_vec();
@@ -186,7 +186,7 @@ fn own(
     Ok((http.into(), entity))
 }
 
-/// Where the payload of a revisit is.
+/// Returns the location of the payload of a revisit.
 fn original_of(state: &State, revisit: CaptureId) -> Result<Location, EraseError> {
     let missing = StateError::Unknown { what: "the original of capture", id: u64::from(revisit.0) };
     let original = state.capture(revisit)?.original.ok_or(missing)?;
@@ -197,7 +197,7 @@ fn refer(store: &Store, revisit: Location, holder: CaptureId) -> Result<Instead,
     let (state, reader) = (store.state(), store.reader());
     let capture = state.capture(holder)?;
     let digest = match capture.kind {
-        // It was written by an earlier batch.
+        // The holder was rewritten by an earlier batch.
         CaptureKind::Response => {
             let header = store.record(capture.location)?.header;
             header.get("WARC-Payload-Digest").and_then(|digest| digest.parse().ok())

@@ -1,4 +1,5 @@
-//! Revisits that depended on erased content: those that stay get the payload, and pages that lost some captures are summed up again.
+//! Revisits that depended on erased payloads. Those that stay get the payload, and pages that lost some captures get a
+//! new summary.
 
 use archive_storage::{CaptureKind, LinkTarget, Store, UrlId};
 
@@ -25,7 +26,7 @@ pub(super) fn keep(
     rewrite(store, intent, &fates, &[], done, progress)
 }
 
-/// Sums up a page of which some captures are left: its newest version says what it is.
+/// Summarises a page that lost some of its captures from its newest version.
 pub(super) fn recompute(store: &mut Store, page: UrlId) -> Result<(), EraseError> {
     let Some((newest, capture)) = shown(store.state(), page)? else { return Ok(()) };
     let holder = store.original(&capture)?.unwrap_or(capture);

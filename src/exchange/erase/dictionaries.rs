@@ -1,9 +1,9 @@
-//! Which segments have bytes of what goes in their dictionaries.
+//! Finds the segments whose dictionaries contain bytes of erased captures.
 //!
-//! A dictionary holds whole versions of pages, or stretches of many. Content is compared by fingerprints chosen by winnowing
-//! (Schleimer, Wilkerson and Aiken, "Winnowing: Local Algorithms for Document Fingerprinting", 2003), which find any stretch of
-//! 31 bytes ([`GRAM_BYTES`] + [`WINDOW`] - 1) that two contents share. Content that remaining captures of a dictionary's segment have, too, is nobody's
-//! own, and does not count: otherwise a template would lead to all segments of its site.
+//! A dictionary holds whole versions of pages, or parts of many. Content is compared by fingerprints chosen by
+//! winnowing (Schleimer, Wilkerson and Aiken, "Winnowing: Local Algorithms for Document Fingerprinting", 2003), which
+//! find any 31 bytes ([`GRAM_BYTES`] + [`WINDOW`] - 1) that two contents share. Content that also occurs in remaining
+//! captures of the dictionary's segment does not count: otherwise a template would match all segments of its site.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -16,26 +16,27 @@ use memchr::memmem;
 use super::{EraseError, Intent};
 use crate::exchange::export::ExportError;
 
-/// Bytes of which a fingerprint is made.
+/// Bytes per fingerprint.
 const GRAM_BYTES: usize = 20;
 
-/// Fingerprints among which the least is taken.
+/// Number of consecutive fingerprints from which the least is chosen.
 const WINDOW: usize = 12;
 
-/// Fingerprints that are kept in memory: of some 50 MiB. With more to look for, every dictionary is taken to hold some of it.
+/// Maximum number of fingerprints in memory, about those of 50 MiB. If there are more, every dictionary is assumed to
+/// contain some.
 const FINGERPRINTS_MAX: usize = 8 << 20;
 
-/// Bytes of remaining captures of a segment that are examined, to find content of several captures. What was not found by then is
-/// taken to be somebody's.
+/// Bytes of remaining captures of a segment that are examined for common content. Content not found in them is assumed
+/// to belong to the erased captures alone.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
-/// URLs that are looked for one by one.
+/// Maximum number of URLs that are searched for individually.
 const URLS_MAX: usize = 1000;
 
-/// Places of captures that go, by segments.
+/// Offsets of erased captures, by segment.
 type Places = HashMap<SegmentId, HashSet<u64>>;
 
-/// The segments whose dictionaries hold bytes of the captures, or of URLs that are to be forgotten.
+/// Returns the segments whose dictionaries contain bytes of the captures, or URLs that are to be forgotten.
 pub(super) fn holding(store: &Store, intent: &Intent) -> Result<Vec<SegmentId>, EraseError> {
     let mut urls = Vec::new();
     for page in intent.pages.iter().filter(|_| intent.forget_url) {
@@ -81,7 +82,7 @@ pub(super) fn holding(store: &Store, intent: &Intent) -> Result<Vec<SegmentId>, 
     Ok(found)
 }
 
-/// The fingerprints of the captures; nothing if they are too many.
+/// Returns the fingerprints of the captures, or `None` if there are more than [`FINGERPRINTS_MAX`].
 fn fingerprints_of(store: &Store, places: &Places) -> Result<Option<HashSet<u64>>, EraseError> {
     let mut wanted = HashSet::new();
     for (segment, offsets) in places {
@@ -101,7 +102,7 @@ fn fingerprints_of(store: &Store, places: &Places) -> Result<Option<HashSet<u64>
     Ok((wanted.len() <= FINGERPRINTS_MAX).then_some(wanted))
 }
 
-/// Removes content that remaining captures of a segment have, too.
+/// Removes the fingerprints that remaining captures of a segment have, too.
 fn remove_common(
     store: &Store,
     segment: SegmentId,
@@ -126,7 +127,7 @@ fn remove_common(
     })
 }
 
-/// Hands over every record from a place on, until `take` breaks: where its capture begins, and its content.
+/// Calls `take` for every record from an offset on, until it breaks, with the offset of its capture and its content.
 fn each_record(
     store: &Store,
     id: SegmentId,
@@ -153,12 +154,12 @@ fn each_record(
     Ok(())
 }
 
-/// Hands over the fingerprints of some bytes; of fewer than [`GRAM_BYTES`] there is none.
+/// Calls `take` with the fingerprints of some bytes; fewer than [`GRAM_BYTES`] have none.
 fn fingerprints(bytes: &[u8], take: &mut dyn FnMut(u64)) {
     const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
     let out = (0..GRAM_BYTES).fold(1_u64, |power, _| power.wrapping_mul(BASE));
     let (mut rolling, mut recent, mut last) = (0_u64, [u64::MAX; WINDOW], None);
-    // The least of the window, and which gram it is of.
+    // The least fingerprint of the window, and the number of its gram.
     let (mut least, mut least_gram) = (u64::MAX, 0);
     for (number, byte) in bytes.iter().enumerate() {
         rolling = rolling.wrapping_mul(BASE).wrapping_add(u64::from(*byte) + 1);
@@ -166,7 +167,7 @@ fn fingerprints(bytes: &[u8], take: &mut dyn FnMut(u64)) {
             rolling = rolling.wrapping_sub(out.wrapping_mul(u64::from(*gone) + 1));
         }
         let Some(gram) = (number + 1).checked_sub(GRAM_BYTES) else { continue };
-        // The bits above are better mixed than those below.
+        // The high bits are better mixed than the low bits.
         let mixed = (rolling ^ rolling >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let fingerprint = mixed ^ mixed >> 32;
         recent[gram % WINDOW] = fingerprint;

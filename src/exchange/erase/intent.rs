@@ -1,4 +1,4 @@
-//! What an erase is about, written down before its first step and taken away after its last.
+//! The list of an erase, written before its first step and removed after its last.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,33 +11,33 @@ use serde::{Deserialize, Serialize};
 use super::{EraseError, ErasePlan};
 use crate::files::{self, WholeFile};
 
-/// The name of the file in the archive's folder.
+/// Name of the file in the archive's folder.
 pub const FILE: &str = "erase.json";
 
-/// A longer file is none of ours: some 20 000 000 captures.
+/// Largest accepted size of the file in bytes, about 20 000 000 captures; a longer one was not written by this program.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// An erase that was begun. Numbers are those of the state, which nothing but an erase changes while the file is there.
+/// An erase that was begun. Its numbers are those of the state, which only an erase changes while the file exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Intent {
-    /// When it was begun, RFC 3339.
+    /// When it began, RFC 3339.
     time: String,
-    /// The state by whose numbers it goes.
+    /// Identity of the state that the numbers refer to.
     pub(super) identity: u64,
-    /// Why.
+    /// Reason for the erase.
     pub(super) reason: String,
     /// Whether only digests of the URLs are kept.
     pub(super) forget_url: bool,
-    /// URLs.
+    /// The pages.
     pub(super) pages: Vec<UrlId>,
-    /// Their captures.
+    /// The captures of the pages.
     pub(super) captures: Vec<CaptureId>,
     /// Captures of other pages that depend on these and are erased with them.
     pub(super) copies: Vec<CaptureId>,
-    /// Captures of other pages that depend on these and stay: each with the one among them that gets the payload.
+    /// Captures of other pages that depend on these and stay, each with the one that gets the payload.
     pub(super) kept: Vec<(CaptureId, CaptureId)>,
-    /// Segments whose dictionaries hold bytes of the captures, once they were looked for.
+    /// Segments whose dictionaries contain bytes of the captures; `None` before they were searched.
     pub(super) dictionaries: Option<Vec<SegmentId>>,
 }
 
@@ -64,12 +64,12 @@ impl Intent {
         &self.time
     }
 
-    /// Captures that go.
+    /// Returns all captures to erase.
     pub(super) fn all(&self) -> impl Iterator<Item = CaptureId> + '_ {
         self.captures.iter().chain(&self.copies).copied()
     }
 
-    /// How many captures go.
+    /// Number of captures to erase.
     #[must_use]
     pub fn count(&self) -> usize {
         self.captures.len() + self.copies.len()
@@ -82,10 +82,10 @@ impl Intent {
     }
 }
 
-/// The erase of the archive in this folder that was begun and is not finished.
+/// Returns the erase of the archive in this folder that was begun and is not finished.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// If the file cannot be read.
 pub fn interrupted(archive: &Path) -> Result<Option<Intent>, EraseError> {
     let path = archive.join(FILE);
     let bytes = match files::read(&path, BYTES_MAX) {
@@ -98,7 +98,7 @@ pub fn interrupted(archive: &Path) -> Result<Option<Intent>, EraseError> {
         .map_err(|error| EraseError::Intent { path, problem: error.to_string() })
 }
 
-/// Says durably that the erase is finished.
+/// Removes the file durably: the erase is finished.
 pub(super) fn forget(archive: &Path) -> Result<(), EraseError> {
     let path = archive.join(FILE);
     let remove = || {

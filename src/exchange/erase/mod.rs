@@ -1,16 +1,18 @@
-//! Erasing: captures that go for good, with everything in the archive's folder that holds their bytes.
+//! Erases captures for good, together with everything in the archive's folder that holds their bytes.
 //!
-//! An erase is a list of captures ([`ErasePlan`]), written down durably before the first step (`intent`). Every step may be repeated, so
-//! the next program that opens the archive for writing continues the list ([`resume`]):
+//! An erase is a list of captures ([`ErasePlan`]) that is written durably before the first step (`intent`). Every step
+//! may be repeated, so the next program that opens the archive for writing continues the list ([`resume`]):
 //!
-//! 1. The URLs go on the list of what must not come back ([`crate::erased`]).
+//! 1. The URLs are put on the list of pages that must not come back ([`crate::erased`]).
 //! 2. Revisits that stay get the payload that they depend on (`--keep-copies`).
-//! 3. Segments that have the captures, or bytes of theirs in their dictionaries (`dictionaries`), are rewritten with tombstones in
-//!    their places; the state says so in the same commit.
-//! 4. A copy of the state without titles, links, words and names takes the state's place: deleted bytes stay in files for long.
-//! 5. Reports, quarantined files and the list of exports are gone over (`traces`).
+//! 3. Segments that contain the captures, or whose dictionaries contain bytes of them (`dictionaries`), are rewritten
+//!    with tombstones in place of the captures; the state changes in the same commit.
+//! 4. The state is replaced by a copy without the titles, links, indexed words and names of the pages, because its
+//!    files keep deleted bytes for long.
+//! 5. Reports, quarantined files and the list of exports are cleaned (`traces`).
 //!
-//! A tombstone is a `metadata` record with the time of the capture and the field `erased`; a replay knows by it what was there.
+//! A tombstone is a `metadata` record with the time of the capture and the field `erased`, from which a replay knows
+//! what was there.
 
 mod author;
 mod copies;
@@ -45,28 +47,28 @@ pub use self::intent::{FILE as INTENT_FILE, Intent, interrupted};
 pub use self::plan::{ErasePlan, Order};
 pub use super::exports::Export;
 
-/// Bytes of segments that are rewritten together: their new segments stand beside them meanwhile.
+/// Bytes of segments that are rewritten together; their new segments take disk space besides them.
 const BATCH_BYTES: u64 = 512 << 20;
 
-/// Captures that are rewritten together.
+/// Number of captures that are rewritten together.
 const BATCH_CAPTURES: u64 = 1 << 19;
 
-/// Why an erase broke off. What was begun is finished by the next command that writes to the archive.
+/// Why an erase failed. If it had begun, the next command that writes to the archive finishes it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EraseError {
     /// The archive failed.
     #[error(transparent)]
     Recorder(RecorderError),
-    /// A file beside the segments and the state.
+    /// A file outside the segments and the state cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
-    /// What was begun cannot be read.
+    /// The file of an erase that was begun cannot be read.
     #[error("{}: {problem}; the erase that it describes is not finished: give the same command again after taking the file away", path.display())]
     Intent {
         /// The file.
@@ -80,10 +82,10 @@ pub enum EraseError {
     /// The prepared columns cannot be written.
     #[error(transparent)]
     Prepared(#[from] prepared::Error),
-    /// A copy would bring what is to go to where it is kept.
+    /// The archive is being copied; the copy would contain the captures.
     #[error("{} is being copied; wait for the end of `archive copy`, or stop it", .0.display())]
     Copying(PathBuf),
-    /// The reports of a watch.
+    /// The reports of a watch failed.
     #[error(transparent)]
     Watch(#[from] WatchError),
 }
@@ -95,44 +97,44 @@ impl<E: Into<RecorderError>> From<E> for EraseError {
 }
 
 impl EraseError {
-    /// A file beside the segments and the state that refuses.
+    /// Returns a closure that makes an error of a file outside the segments and the state.
     fn of(path: PathBuf) -> impl FnOnce(io::Error) -> Self {
         |source| Self::Io { path, source }
     }
 }
 
-/// What an erase did.
+/// The result of an erase.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Pages that must not come back.
+    /// Number of pages that must not come back.
     pub pages: u64,
-    /// Captures that are tombstones now.
+    /// Number of captures that are tombstones now.
     pub captures: u64,
-    /// Revisits that were kept with their own payload or of another kept one.
+    /// Number of revisits that were kept, with a payload of their own or that of another kept revisit.
     pub kept: u64,
-    /// Segments that were rewritten, and their bytes before and after.
+    /// Number of segments that were rewritten.
     pub segments: u64,
     /// Bytes of these segments before.
     pub bytes_before: u64,
-    /// Bytes of the new ones.
+    /// Bytes of the new segments.
     pub bytes_after: u64,
-    /// Reports of watches from which something was taken out.
+    /// Number of reports of watches from which something was removed.
     pub reports: u64,
-    /// Topics that were learned from one of the pages and are removed.
+    /// Topics that were removed because they were learned from one of the pages.
     pub topics: Vec<String>,
-    /// Quarantined files and cut-off tails that were removed.
+    /// Number of quarantined files and cut-off tails that were removed.
     pub removed_files: u64,
-    /// Exports since the first of the captures that the archive has recorded.
+    /// Recorded exports that were made since the first of the captures.
     pub exports: Vec<Export>,
-    /// Where copies of the archive are, which hold what was erased until they are rebuilt.
+    /// Copies of the archive, which hold the erased captures until they are rebuilt.
     pub copies: Vec<Place>,
 }
 
-/// Erases what a plan lists from the archive in `path`, which no other process may own. `progress` gets bytes before compression
-/// that were written, and about how many it will be.
+/// Erases what `plan` lists from the archive in `path`, which no other process may own. `progress` gets the bytes
+/// written, before compression, and their approximate total.
 ///
 /// # Errors
-/// When the disk refuses. An erase that was begun is finished by [`resume`].
+/// If the disk fails. An erase that was begun is finished by [`resume`].
 pub fn run(
     path: &Path,
     options: &SegmentOptions,
@@ -145,7 +147,7 @@ pub fn run(
     carry_out(path, options, intent, progress)
 }
 
-/// Finishes an erase that was interrupted; nothing if none was.
+/// Finishes an interrupted erase. Returns `None` if there is none.
 ///
 /// # Errors
 /// As [`run`].
@@ -163,7 +165,7 @@ pub fn resume(
     }
 }
 
-/// Lets no copy begin meanwhile, and takes away what one that was killed has held.
+/// Keeps copies from starting, and removes the snapshot of a copy that was killed.
 fn keep_from_copies(path: &Path) -> Result<SnapshotLock, EraseError> {
     let lock = SnapshotLock::take(path).map_err(EraseError::of(path.join(copy::SNAPSHOT_FOLDER)))?;
     lock.ok_or_else(|| EraseError::Copying(path.to_owned()))
@@ -180,7 +182,7 @@ fn carry_out(
         let problem = "the state was rebuilt since".to_owned();
         return Err(EraseError::Intent { path: path.join(INTENT_FILE), problem });
     }
-    // Rewriting knows segments by what the last checkpoint says of them.
+    // Rewriting takes its facts about segments from the last checkpoint.
     store.checkpoint_waiting()?;
     forbid(path, store.state(), &intent)?;
     let mut done = Done {
@@ -205,12 +207,12 @@ fn carry_out(
     Ok(done)
 }
 
-/// Puts the pages on the list of what must not come back.
+/// Puts the pages on the list of pages that must not come back.
 fn forbid(path: &Path, state: &State, intent: &Intent) -> Result<(), EraseError> {
     let mut erased = Erased::read(path)?;
     for page in &intent.pages {
         let url = state.url(*page)?;
-        // A page whose name is gone already was put on the list before.
+        // A page whose name is already forgotten was put on the list before.
         if !url.starts_with(FORGOTTEN) {
             erased.add(&url, intent.forget_url, intent.time(), &intent.reason);
         }
@@ -218,12 +220,12 @@ fn forbid(path: &Path, state: &State, intent: &Intent) -> Result<(), EraseError>
     Ok(erased.write(path)?)
 }
 
-/// The pages' URLs that are still known.
+/// Returns the URLs of the pages.
 fn urls(state: &State, intent: &Intent) -> Result<HashSet<String>, StateError> {
     intent.pages.iter().map(|page| state.url(*page)).collect()
 }
 
-/// The time of the oldest capture that goes.
+/// Returns the time of the oldest capture that is erased.
 fn first_time(state: &State, intent: &Intent) -> Result<Option<DateTime<Utc>>, StateError> {
     let mut first = None;
     for id in intent.all() {
@@ -233,7 +235,7 @@ fn first_time(state: &State, intent: &Intent) -> Result<Option<DateTime<Utc>>, S
     Ok(first.and_then(DateTime::from_timestamp_micros))
 }
 
-/// Puts tombstones in the place of the captures.
+/// Replaces the captures by tombstones.
 fn bury(
     store: &mut Store,
     intent: &Intent,
@@ -253,7 +255,8 @@ fn bury(
     rewrite(store, intent, &fates, &dictionaries, done, progress)
 }
 
-/// Rewrites the segments of captures with fates, and others, batch by batch; the state changes with them.
+/// Rewrites the segments of captures with fates and the segments `others`, batch by batch, and changes the state along
+/// with them.
 fn rewrite(
     store: &mut Store,
     intent: &Intent,
@@ -277,7 +280,7 @@ fn rewrite(
         written += bytes;
         progress(written, total);
     };
-    // With a dictionary that holds nothing of it, what stays can stay as it lies.
+    // If its dictionary holds no bytes of the captures, the rest of a segment is copied verbatim.
     let (anew, verbatim): (Vec<_>, Vec<_>) = segments.into_iter().partition(|info| others.contains(&info.id));
     for (segments, verbatim) in [(anew, false), (verbatim, true)] {
         for batch in batches(&segments) {
@@ -287,7 +290,7 @@ fn rewrite(
     Ok(())
 }
 
-/// Cuts segments into batches that are rewritten together.
+/// Splits segments into batches that are rewritten together.
 fn batches(segments: &[SegmentInfo]) -> impl Iterator<Item = &[SegmentInfo]> {
     let mut rest = segments;
     std::iter::from_fn(move || {
@@ -303,7 +306,7 @@ fn batches(segments: &[SegmentInfo]) -> impl Iterator<Item = &[SegmentInfo]> {
     })
 }
 
-/// Rewrites some segments, or copies them but for captures with fates.
+/// Rewrites some segments, or copies them except for captures with fates.
 fn rewrite_batch(
     store: &mut Store,
     intent: &Intent,
@@ -336,7 +339,7 @@ fn rewrite_batch(
     Ok(store.put_in_place(&rewritten)?)
 }
 
-/// Puts a copy of the state without what was erased in its place.
+/// Replaces the state by a copy without the erased data.
 fn renew_state(mut store: Store, intent: &Intent) -> Result<(), EraseError> {
     let path = store.path().to_owned();
     let mut pages: HashSet<UrlId> = intent.pages.iter().copied().collect();

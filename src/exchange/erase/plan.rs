@@ -1,4 +1,4 @@
-//! What an erase would take.
+//! Determines what an erase would remove.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::capture_flags;
 
-/// What is asked for.
+/// A request to erase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// Why.
+    /// Reason for the erase.
     pub reason: String,
     /// Whether revisits of other pages that depend on an erased payload stay.
     pub keep_copies: bool,
@@ -19,34 +19,34 @@ pub struct Order {
     pub forget_url: bool,
 }
 
-/// What an erase takes, and what it does not.
+/// What an erase removes, and what it leaves.
 #[derive(Debug, Clone)]
 pub struct ErasePlan {
     pub(super) order: Order,
-    /// The state by whose numbers it goes.
+    /// Identity of the state that the numbers refer to.
     pub(super) identity: u64,
     /// The pages.
     pub pages: BTreeSet<UrlId>,
-    /// Their captures.
+    /// The captures of the pages.
     pub captures: BTreeSet<CaptureId>,
     /// Captures of other pages that depend on these and are erased with them.
     pub copies: BTreeSet<CaptureId>,
     /// Captures of other pages that depend on these and stay, each with the one that gets the payload.
     pub kept: BTreeMap<CaptureId, CaptureId>,
-    /// Captures of other pages that have one of the payloads themselves: they stay.
+    /// Number of captures of other pages that hold one of the payloads themselves; they stay.
     pub elsewhere: u64,
-    /// Pages that link to one of the pages, or were found on one: they name it in their content or in the metadata of their
-    /// captures.
+    /// Number of other pages that link to one of the pages, or were found on one. They contain its URL in their content
+    /// or in the metadata of their captures.
     pub naming: u64,
-    /// Segments that have the captures.
+    /// Segments that contain the captures.
     pub segments: BTreeSet<SegmentId>,
 }
 
 impl ErasePlan {
-    /// What erasing these pages takes.
+    /// Returns what erasing these pages removes.
     ///
     /// # Errors
-    /// When the state cannot be read.
+    /// If the state cannot be read.
     pub fn of(store: &Store, pages: BTreeSet<UrlId>, order: Order) -> Result<Self, StoreError> {
         let state = store.state();
         let mut plan = Self {
@@ -92,9 +92,9 @@ impl ErasePlan {
         Ok(plan)
     }
 
-    /// Finds what depends on the captures, and what has the same content.
+    /// Finds captures of other pages that depend on the captures, and counts those with the same content.
     fn find_copies(&mut self, store: &Store, payloads: &HashSet<[u8; 16]>) -> Result<(), StoreError> {
-        // For each page and payload the first revisit, which holds the payload for the later ones.
+        // The first revisit of each page and payload, which holds the payload for the later ones.
         let mut holders: HashMap<(UrlId, CaptureId), CaptureId> = HashMap::new();
         for found in store.state().captures() {
             let (id, capture) = found?;
@@ -120,7 +120,7 @@ impl ErasePlan {
         Ok(())
     }
 
-    /// Whether there is nothing to erase: no capture is left of these pages.
+    /// Whether there is nothing to erase, because these pages have no captures left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.captures.is_empty()

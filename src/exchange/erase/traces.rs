@@ -1,4 +1,4 @@
-//! What else in an archive's folder holds bytes of what goes.
+//! Removes erased pages from the other files in an archive's folder.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,11 +18,12 @@ use crate::runs;
 use crate::topics;
 use crate::watch;
 
-/// What recovery cut off a segment has this in its name.
+/// Part of the names of files with bytes that recovery cut off a segment.
 const CUT: &str = ".cut-";
 
-/// Takes the pages out of the reports of watches, the accounts of runs and the list of exports; removes topics learned from them, what was cut off segments, and
-/// quarantined segments that hold one of the pages or that cannot be read to their end.
+/// Removes the pages from the reports of watches, the run reports and the list of exports. Deletes topics learned from
+/// them, bytes that were cut off segments, and quarantined segments that contain one of the pages or cannot be read to
+/// their end.
 pub(super) fn remove(
     archive: &Path,
     intent: &Intent,
@@ -61,7 +62,7 @@ fn clear_quarantine(archive: &Path, urls: &HashSet<String>, done: &mut Done) -> 
     Ok(())
 }
 
-/// Whether a quarantined segment holds a page, or may: what cannot be read may be anything.
+/// Whether a quarantined segment contains one of the pages, or may contain one because it cannot be read.
 fn holds(archive: &Path, file: &str, urls: &HashSet<String>) -> bool {
     let path = format!("../{QUARANTINE}/{file}");
     let Ok(mut records) = segment::records(archive, SegmentId(0), &path, 0) else {

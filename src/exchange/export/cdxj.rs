@@ -1,7 +1,7 @@
-//! CDXJ of the archive's own segments: one file, sorted by bytes and so by SURT and time.
+//! CDXJ index of the archive's own segments: one file, sorted by bytes and hence by SURT and time.
 //!
-//! Every closed segment has its index beside it, sorted; these are merged. A segment that is still written to, or whose
-//! index is missing, is read.
+//! Every closed segment has a sorted index file; these are merged. Segments that are still open, or whose index is
+//! missing, are read.
 
 use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
@@ -17,13 +17,13 @@ use super::sent::{Pieces, Stop};
 use super::walk::{START, Unit, walk};
 use super::{ExportError, Exported, Part, Selection, lost};
 
-/// Lines between two reports of progress.
+/// Number of lines between two progress reports.
 const REPORT_EVERY: u64 = 10_000;
 
 /// Bytes of an index that are read at once.
 const READ_BYTES: usize = 1 << 16;
 
-/// Puts the next line of a segment into a buffer; nothing after the last.
+/// Appends the next line of a segment to a buffer; appends nothing after the last.
 pub(super) type Lines<'a> = Box<dyn FnMut(&mut Vec<u8>) -> io::Result<()> + 'a>;
 
 /// Writes one index of all selections.
@@ -49,7 +49,7 @@ pub(super) fn write(
     merge(sources, out, progress)
 }
 
-/// Sends the lines of each segment, in their order, after a line with its name.
+/// Sends the lines of each segment, in order, preceded by a line with its name.
 pub(super) fn send(
     (store, selection): (&Store, &Selection),
     (first, sent): (SegmentId, u64),
@@ -61,7 +61,7 @@ pub(super) fn send(
         out.begin((id, skipped))?;
         out.add(&head())?;
         let Some(mut lines) = stored(store, selection, id, entry) else {
-            // The order of the lines of a segment that still grows may have changed before the next answer.
+            // The order of the lines of an open segment may have changed since the previous answer.
             for line in of_records(store, selection, &[id])?.iter().skip(index(skipped)) {
                 out.add(line.trim_end().as_bytes())?;
                 out.add(b"\n")?;
@@ -88,12 +88,12 @@ pub(super) fn send(
     Ok(())
 }
 
-/// As many lines; there are not that many if memory cannot hold them.
+/// Converts a number of lines to an index; memory cannot hold more than the maximum anyway.
 fn index(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// The lines of each segment of one archive.
+/// Returns the lines of each segment of one archive.
 fn of_part<'a>(store: &'a Store, selection: &'a Selection) -> Result<Vec<Lines<'a>>, ExportError> {
     let mut sources: Vec<Lines<'_>> = Vec::new();
     let mut read: Vec<SegmentId> = Vec::new();
@@ -113,7 +113,7 @@ fn of_part<'a>(store: &'a Store, selection: &'a Selection) -> Result<Vec<Lines<'
     Ok(sources)
 }
 
-/// The requested part of the index beside a closed segment.
+/// Returns the selected lines of the index file of a closed segment.
 fn stored<'a>(
     store: &Store,
     selection: &'a Selection,
@@ -137,7 +137,7 @@ fn stored<'a>(
     }))
 }
 
-/// Where a line's record lies.
+/// Returns the offset of a line's record.
 fn offset(line: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct Place {
@@ -193,16 +193,16 @@ fn merge(
     Ok(exported)
 }
 
-/// A source of sorted lines, at one of them; the greatest is the one whose line comes first.
+/// A source of sorted lines, positioned at one of them. The greatest source is the one whose line comes first.
 struct Source<'a> {
-    /// With its line feed.
+    /// The line, with its line feed.
     line: Vec<u8>,
     number: usize,
     lines: Lines<'a>,
 }
 
 impl Source<'_> {
-    /// Goes on to the next line, if there is one.
+    /// Moves to the next line. Returns whether there is one.
     fn advance(&mut self) -> io::Result<bool> {
         self.line.clear();
         (self.lines)(&mut self.line)?;

@@ -1,10 +1,11 @@
-//! An index with the columns of Common Crawl's (cc-index-table, `cc-index-schema-flat.avsc`), as Parquet: DuckDB, Spark and
-//! pandas ask it the queries that they ask Common Crawl. Columns of ours follow: titles, importance, ratings, texts if wanted.
+//! A Parquet table with the columns of Common Crawl's index (cc-index-table, `cc-index-schema-flat.avsc`), so that
+//! DuckDB, Spark and pandas can run the same queries as on Common Crawl. Columns of our own follow: titles, importance,
+//! ratings and, on request, texts.
 //!
-//! One row a capture that something answered, in the order of the segments. `warc_filename` is a segment of this archive.
-//! What is not known is null. A revisit has the type, language and title of what it stands for, and, where the server said that nothing
-//! was modified, its status; `revisit` says so. Digests carry their algorithm, and `crawl` and `subset`, which Common Crawl has as
-//! folders, are columns.
+//! There is one row for each capture with a response, in the order of the segments. `warc_filename` is a segment of
+//! this archive. Unknown values are null. A revisit has the type, language and title of its original and, if the server
+//! reported no modification, its status; `revisit` marks such rows. Digests include the name of their algorithm.
+//! `crawl` and `subset`, which are folders in Common Crawl, are columns.
 
 mod columns;
 mod file;
@@ -32,17 +33,17 @@ use crate::change;
 use crate::nodes::ExportRows;
 use crate::search::TEXT_BYTES_MAX;
 
-/// Rows that are written together, and bytes of their texts.
+/// Maximum number of rows in a row group, and of bytes of their texts.
 const ROWS_PER_GROUP: usize = 100_000;
 const TEXT_BYTES_PER_GROUP: usize = 64 << 20;
 
-/// Captures whose rows are made at the same time, on as many threads as there are.
+/// Number of captures whose rows are built in parallel.
 const BATCH: usize = 256;
 
-/// Bytes of their texts.
+/// Maximum bytes of the texts of a batch.
 const TEXT_BYTES_PER_BATCH: usize = 32 << 20;
 
-/// Writes one index of all selections.
+/// Writes one table of all selections.
 pub(super) fn write(
     parts: &[Part<'_>],
     with_text: bool,
@@ -83,7 +84,7 @@ pub(super) fn write(
     Ok(table.exported)
 }
 
-/// Sends rows in batches, each a list in JSON.
+/// Sends rows in batches, each a JSON list.
 pub(super) fn send(
     part: (&Store, &Selection),
     from: (SegmentId, u64),
@@ -97,7 +98,8 @@ pub(super) fn send(
     })
 }
 
-/// Hands over the rows of an archive from a place on, in batches, each with the place of its first capture.
+/// Calls `take` with the rows of an archive from a position on, in batches, each with the position of its first
+/// capture.
 fn each_batch<E: From<ExportError>>(
     (store, selection): (&Store, &Selection),
     from: (SegmentId, u64),
@@ -136,7 +138,7 @@ fn each_batch<E: From<ExportError>>(
     if batch.is_empty() { Ok(()) } else { flush(&mut batch, place) }
 }
 
-/// The text of a capture that has its own payload.
+/// Returns the text of a capture that has its own payload.
 fn text_of(store: &Store, capture: &Capture) -> Result<Option<String>, ExportError> {
     if capture.original.is_some() {
         return Ok(None);

@@ -1,7 +1,7 @@
-//! The link graph in the WebGraph framework's BV format (Boldi and Vigna, "The WebGraph Framework I", WWW 2004).
+//! The link graph in the BV format of the WebGraph framework (Boldi and Vigna, "The WebGraph Framework I", WWW 2004).
 //!
-//! Pages are numbered in the order of their URLs, as in the graphs of the Laboratory for Web Algorithmics: neighbours have
-//! similar links, which is what the format lives on. `NAME.urls.gz` names the pages, a line each.
+//! Pages are numbered in the order of their URLs, as in the graphs of the Laboratory for Web Algorithmics: neighbouring
+//! pages have similar links, which makes the format compact. `NAME.urls.gz` lists the URLs of the pages, one a line.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -19,16 +19,18 @@ use crate::graphs::{self, Books as _, JoinError, Joined, Outline, PageGraph, wri
 use crate::importance::Graph;
 use crate::nodes::{ExportRows, Sender};
 
-/// The files of a graph. Readers open the properties first, so these come last.
+/// Extensions of a graph's files. Readers open the properties first, so these are published last.
 const ENDINGS: [&str; 4] = ["graph", "offsets", "urls.gz", "properties"];
 
-/// Writes the pages of selections and the links among them that carry importance, as files `output` with four endings. Of several
-/// archives each page is one, numbered among those of all; where some are nodes, `outlines` are those of all parts, in their order.
+/// Writes the pages of selections, and the links among them that carry importance, as files named `output` with the
+/// four extensions. Several archives are joined into one graph with common page numbers; if some of them are nodes,
+/// `outlines` holds the outlines of all parts, in their order.
 ///
-/// Takes some 120 bytes of memory a page and 12 a link, and of several archives as much for each known URL as ranking them.
+/// Takes about 120 bytes of memory per page and 12 per link and, for several archives, as much per known URL as ranking
+/// them.
 ///
 /// # Errors
-/// When an archive cannot be read or the files not be written, and when `output` has its own ending.
+/// If an archive cannot be read, the files cannot be written, or `output` already has an extension.
 pub fn write(
     parts: &[Part<'_>],
     outlines: &[Outline],
@@ -68,7 +70,8 @@ fn folders<'a>(parts: &[Part<'a>]) -> Result<Vec<graphs::Folder<'a>>, JoinError>
     stores.map(graphs::Folder::of).collect()
 }
 
-/// The pages of selections in the order of their URLs, with their numbers in the graph; `ids` are their numbers in their archives.
+/// Returns the pages of the selections, sorted by URL, with their numbers in the graph. `ids` holds their numbers in
+/// their archives.
 fn order(
     parts: &[Part<'_>],
     outlines: &[Outline],
@@ -98,7 +101,7 @@ fn order(
     Ok(named)
 }
 
-/// Sends the numbers and URLs of a selection's pages from one on.
+/// Sends the numbers and URLs of a selection's pages, beginning with page `from`.
 pub(super) fn send(
     (store, selection): (&Store, &Selection),
     from: u64,
@@ -116,7 +119,7 @@ pub(super) fn send(
     Ok(())
 }
 
-/// The URLs of a node's pages by their numbers in its outline; those that it has found since have none there.
+/// Returns the URLs of a node's pages by their numbers in its outline. Pages found since then are skipped.
 fn receive(sender: &Sender<'_>, outline: &Outline) -> Result<HashMap<u32, String>, ExportError> {
     let senseless = || ExportError::from(sender.senseless("these are not the pages that it sent before"));
     let mut urls = HashMap::new();
@@ -139,7 +142,7 @@ fn receive(sender: &Sender<'_>, outline: &Outline) -> Result<HashMap<u32, String
     Ok(urls)
 }
 
-/// Writes the links among ordered pages, and returns how many they are.
+/// Writes the links among the ordered pages, and returns their number.
 fn compress(graph: &Graph, order: &[(String, u32)], part: &Path) -> io::Result<u64> {
     let mut places = vec![None; graph.pages()];
     for (place, (_, number)) in (0_u32..).zip(order) {
@@ -165,8 +168,8 @@ fn name_pages(order: &[(String, u32)], path: &Path) -> io::Result<()> {
     out.finish()?.flush()
 }
 
-/// The folder of an unfinished graph. The lock keeps two exports of one name apart; what a crash has left is removed by the
-/// next.
+/// The folder of an unfinished graph. The lock keeps two exports of one name apart; what a crash leaves is removed by
+/// the next export.
 struct Folder {
     path: PathBuf,
     _lock: WholeFile,
@@ -186,13 +189,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // If it cannot be removed, the next export does it.
+        // If this fails, the next export removes it.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Makes the files durable and gives them their names; returns their bytes. The old properties are removed first and the
-/// new ones come last: without them no reader takes the others for a graph.
+/// Makes the files durable, gives them their names and returns their bytes. The old properties are removed first and
+/// the new ones come last: without them no reader takes the other files for a graph.
 fn publish(part: &Path, output: &Path) -> io::Result<u64> {
     let files: Vec<(PathBuf, PathBuf)> =
         ENDINGS.map(|ending| (part.with_extension(ending), output.with_extension(ending))).into();

@@ -1,4 +1,4 @@
-//! The link graph as a table: for every page its newest links, a line each.
+//! The link graph as a table: the newest links of every page, one a line.
 
 use std::io::{BufRead as _, BufReader, Write};
 
@@ -11,13 +11,14 @@ use crate::ledger::LinkCode;
 use crate::nodes::ExportRows;
 use crate::parse::LinkKind;
 
-/// URLs that are kept of those that were read, some 60 bytes each: links lead everywhere.
+/// Number of URLs that are cached, about 60 bytes each, because link targets come in no order.
 const URLS_KEPT: usize = 1 << 21;
 
-/// Links between two reports of progress.
+/// Number of links between two progress reports.
 const REPORT_EVERY: u64 = 100_000;
 
-/// Writes `source`, `target` and `kind`, separated by tabs, under a line with these names. No URL has a tab in it.
+/// Writes `source`, `target` and `kind`, separated by tabs, after a header line with these names. No URL contains a
+/// tab.
 pub(super) fn write(
     parts: &[Part<'_>],
     out: &mut dyn Write,
@@ -59,10 +60,10 @@ pub(super) fn write(
 /// Receives the lines of a page.
 type Take<'a, E> = dyn FnMut(u64, &[u8], usize) -> Result<(), E> + 'a;
 
-/// Columns of a line.
+/// Number of columns of a line.
 const COLUMNS: usize = 3;
 
-/// Sends the links of pages whose lists lie from a place on.
+/// Sends the links of pages whose link lists are at a position or after it.
 pub(super) fn send(
     part: (&Store, &Selection),
     (segment, from): (SegmentId, u64),
@@ -74,7 +75,7 @@ pub(super) fn send(
     })
 }
 
-/// Hands over the lines of each page, with the place of its list and their number, from a place on.
+/// Calls `take` for each page from a position on, with the position of its link list, its lines and their number.
 fn each_page<E: From<ExportError> + From<StateError>>(
     (store, selection): (&Store, &Selection),
     from: u64,

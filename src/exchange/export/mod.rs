@@ -1,7 +1,8 @@
-//! Export: records as they are stored, and indexes of them, in the forms that other tools read.
+//! Export of stored records, and of indexes of them, in formats that other tools read.
 //!
-//! Everything or the result of a query, closed over the originals of revisits: a capture is never exported without the one
-//! that has its payload. Regular files get their names when they are whole; pipes and devices are written to.
+//! An export contains all captures or the result of a query, together with the originals of revisits: a capture is
+//! never exported without the capture that holds its payload. A regular file gets its name when it is complete; pipes
+//! and devices are written to directly.
 
 mod cdxj;
 mod columnar;
@@ -36,33 +37,33 @@ use crate::graphs::{JoinError, StoredError};
 use crate::nodes::{self, AskError, Chosen, Sender};
 use crate::query::{ArchiveRowsError, Limits, RowsError};
 
-/// What to export, to one file.
+/// The format of an export to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Records: `.warc`, `.warc.gz` or `.warc.zst`.
     Warc,
-    /// An index of the archive's own segments, sorted by SURT.
+    /// A CDXJ index of the archive's own segments, sorted by SURT.
     Cdxj,
-    /// Records, index and list of pages in one file (WACZ 1.1.1).
+    /// Records, their index and a list of pages in one file (WACZ 1.1.1).
     Wacz,
-    /// An index of the archive's own segments with the columns of Common Crawl's, and some of ours.
+    /// A table of the captures in the archive's own segments, with Common Crawl's columns and some of our own.
     Parquet,
     /// The newest links of every page: source, target and kind, separated by tabs.
     Links,
 }
 
-/// The outcome of an export.
+/// The result of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exported {
-    /// Captures, or links.
+    /// Number of captures, or of links.
     pub rows: u64,
-    /// WARC records, where records were exported.
+    /// Number of WARC records, if records were exported.
     pub records: u64,
     /// Bytes of the file, or of all files of a graph.
     pub bytes: u64,
 }
 
-/// Why an export broke off; no file was made or replaced.
+/// Why an export failed. No file was created or replaced.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
@@ -91,16 +92,16 @@ pub enum ExportError {
         /// What happened.
         source: io::Error,
     },
-    /// The output cannot be written, whatever it is called.
+    /// The output cannot be written; its name is not known here.
     #[error("the output: {0}")]
     Lost(#[source] io::Error),
     /// There is nothing to export.
     #[error("nothing was exported: {0}; --allow-empty makes an empty file")]
     Nothing(String),
-    /// What is known of pages cannot be read.
+    /// The facts about pages cannot be read.
     #[error(transparent)]
     Rows(#[from] RowsError),
-    /// It cannot be opened.
+    /// The archive cannot be opened for a query.
     #[error(transparent)]
     Archive(#[from] ArchiveRowsError),
     /// A capture cannot be read.
@@ -109,27 +110,27 @@ pub enum ExportError {
     /// The links cannot be read.
     #[error(transparent)]
     Links(#[from] StoredError),
-    /// The links of several archives are no graph.
+    /// The links of several archives cannot be joined into a graph.
     #[error(transparent)]
     Joined(#[from] JoinError),
-    /// A graph's name would lose what follows its dot.
+    /// The name of a graph has a dot, and the part after it would be lost.
     #[error(
         "{}: a graph is the files NAME.graph, NAME.offsets, NAME.properties and NAME.urls.gz; give a NAME without a dot",
         .0.display()
     )]
     GraphName(PathBuf),
-    /// Another archive, or what was asked of this one.
+    /// Another archive, or the request to it, failed.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// What was sent before lies elsewhere now.
+    /// The segments that were already sent have been rewritten.
     #[error("its segments were rewritten meanwhile; export again")]
     Replaced,
-    /// Two archives' segments are called the same.
+    /// Two archives have segments of the same name.
     #[error(
         "two of these archives have a segment {0}, so that an index of both would not say which is meant; export each alone"
     )]
     SameSegment(String),
-    /// Nodes send more captures than a package's lists can hold.
+    /// Nodes send more captures than the lists of a package can hold.
     #[error("the index of this package would take more than {} GiB of memory; export fewer captures, or folders", wacz::LISTS_BYTES_MAX >> 30)]
     LongPackage,
     /// The ZIP file could not be written.
@@ -137,20 +138,20 @@ pub enum ExportError {
     Zip(#[from] zip::result::ZipError),
 }
 
-/// An archive that is exported.
+/// An archive to export.
 #[derive(Debug)]
 pub enum Part<'a> {
-    /// A folder, and what of it.
+    /// A folder, and the captures selected from it.
     Folder(&'a Store, Selection),
-    /// On another machine.
+    /// An archive on another machine.
     Node(Sender<'a>),
 }
 
 impl<'a> Part<'a> {
-    /// The same archives, as they answered together, and what was chosen of them.
+    /// Returns an archive as it answered together with others, restricted to what was chosen of it.
     ///
     /// # Errors
-    /// When a folder cannot be read.
+    /// If a folder cannot be read.
     pub fn of(exported: nodes::Exported<'a>, chosen: Option<&Chosen>) -> Result<Self, ExportError> {
         Ok(match exported {
             nodes::Exported::Folder(store, access) => {
@@ -160,7 +161,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Captures; none if only a node knows.
+    /// Number of captures; `None` if only a node knows it.
     #[must_use]
     pub fn count(&self) -> Option<u64> {
         match self {
@@ -169,7 +170,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What was asked for, in words; nothing when everything was.
+    /// Returns the query in words; `None` if everything was requested.
     fn words(&self) -> Option<&str> {
         match self {
             Self::Folder(_, selection) => selection.words(),
@@ -177,7 +178,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What the archive is called.
+    /// Returns the name of the archive.
     fn called(&self) -> String {
         match self {
             Self::Folder(store, _) => {
@@ -188,24 +189,25 @@ impl<'a> Part<'a> {
     }
 }
 
-/// How an export is written, besides its format.
+/// How an export is written, apart from its format.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
-    /// Packs with gzip what is not packed by itself, whatever the output is called.
+    /// Compress with gzip what is not compressed in itself, whatever the name of the output.
     pub gzip: bool,
-    /// The level of compression of records: 0 to 9 for gzip, 1 to 19 for zstd; nothing for 6 and 9.
+    /// Compression level of records: 0 to 9 for gzip (default 6), 1 to 19 for zstd (default 9).
     pub level: Option<i32>,
-    /// Gives a table of captures their texts.
+    /// Include the texts in a table of captures.
     pub text: bool,
-    /// Writes a file even if nothing is in it.
+    /// Write a file even if it is empty.
     pub allow_empty: bool,
 }
 
-/// Writes selections of archives to an output, see [`Output`]: one archive after the other, an index in the order of its lines.
+/// Writes selections of archives to an output, see [`Output`], one archive after the other; the lines of an index are
+/// sorted across archives.
 ///
 /// # Errors
-/// [`ExportError::Nothing`], [`ExportError::SameSegment`], [`ExportError::LongPackage`]; when an archive cannot be read or the output not be written. A file that was there before is
-/// then still there.
+/// [`ExportError::Nothing`], [`ExportError::SameSegment`] or [`ExportError::LongPackage`]; also if an archive cannot be
+/// read or the output cannot be written. An existing file is then unchanged.
 pub fn run(
     parts: &[Part<'_>],
     format: Format,
@@ -217,7 +219,7 @@ pub fn run(
     expect_some(parts, settings)?;
     let mut out = Output::open(output).map_err(failed)?;
     let written = match (format, out.whole()) {
-        // A package in a file says how long each of its parts is before that part, in a pipe after it.
+        // In a file, the length of each part of a package precedes the part; in a pipe, it follows it.
         (Format::Wacz, Some(file)) => {
             wacz::write(parts, ZipWriter::new(UntilFailure::new(BufWriter::new(file))), progress)
         }
@@ -243,7 +245,7 @@ pub fn run(
     Ok(Exported { bytes, ..exported })
 }
 
-/// Fails if there is nothing in archives, as far as that is known, unless it is allowed.
+/// Fails if the archives are known to contain nothing, unless empty files are allowed.
 fn expect_some(parts: &[Part<'_>], settings: Settings) -> Result<(), ExportError> {
     let is_empty = parts.iter().all(|part| part.count() == Some(0));
     if is_empty && !settings.allow_empty { Err(nothing(parts)) } else { Ok(()) }
@@ -253,10 +255,10 @@ fn nothing(parts: &[Part<'_>]) -> ExportError {
     selection::nothing(parts.first().and_then(Part::words))
 }
 
-/// Writes a selection as WACZ to a file that is open.
+/// Writes a selection as WACZ to an open file.
 ///
 /// # Errors
-/// As [`run`]; what the file holds then is not a package.
+/// As [`run`]. The file then does not hold a valid package.
 pub fn package(
     store: &Store,
     selection: &Selection,
@@ -305,7 +307,7 @@ fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
 }
 
-/// An error of writing, without the name of the file, which the caller knows.
+/// Makes a write error without the name of the file, which the caller adds.
 fn lost(source: io::Error) -> ExportError {
     ExportError::Lost(source)
 }

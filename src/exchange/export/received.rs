@@ -1,4 +1,4 @@
-//! Lines of the index that a node has sent, kept in a file without a name until they are merged.
+//! Index lines received from a node, kept in an unnamed file until they are merged.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write as _};
@@ -9,10 +9,10 @@ use super::cdxj::Lines;
 use super::{ExportError, lost};
 use crate::nodes::{ExportRows, Sender};
 
-/// Begins the line with the name of a segment, before its lines. No URL has this byte in it.
+/// First byte of the line with a segment's name, which precedes the lines of the segment. No URL contains this byte.
 pub(super) const NAME: u8 = 0;
 
-/// Segments of one node, at most: a buffer each.
+/// Maximum number of segments of a node; each needs a buffer.
 const SEGMENTS_MAX: usize = 1 << 16;
 
 /// Bytes that are read at once.
@@ -25,7 +25,7 @@ struct Kept {
     end: u64,
 }
 
-/// The lines of each segment of a node; `is_new` is told their names.
+/// Receives the lines of each segment of a node; calls `is_new` with the names of the segments.
 pub(super) fn of_node(
     sender: &Sender<'_>,
     is_new: &mut dyn FnMut(&str) -> Result<(), ExportError>,
@@ -38,7 +38,7 @@ pub(super) fn of_node(
         while lines.read_until(b'\n', &mut line).map_err(lost)? > 0 {
             if let Some(name) = line.strip_prefix(&[NAME]) {
                 let name = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
-                // An answer that goes on in a segment names it again.
+                // An answer that continues a segment repeats its name.
                 if segments.last().is_none_or(|last| last.name != name) {
                     is_new(&name)?;
                     let at = segments.last().map_or(0, |last| last.end);
@@ -70,7 +70,7 @@ pub(super) fn of_node(
     Ok(lines.collect())
 }
 
-/// A part of a file that others read, too.
+/// A range of a file that is shared with other readers.
 struct Window {
     file: Arc<File>,
     at: u64,

@@ -1,4 +1,4 @@
-//! Which captures are exported.
+//! Selects the captures to export.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,16 +12,16 @@ use crate::query::Limits;
 /// Captures of an archive as of its last checkpoint.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    /// Nothing for every capture.
+    /// `None` for all captures.
     chosen: Option<Chosen>,
-    /// What was asked for, in words.
+    /// The query in words.
     words: Option<String>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Chosen {
     pages: HashSet<UrlId>,
-    /// Offsets of main records by segment, in order.
+    /// Sorted offsets of main records, by segment.
     places: BTreeMap<SegmentId, Vec<u64>>,
 }
 
@@ -50,10 +50,10 @@ impl Chosen {
 }
 
 impl Selection {
-    /// Every capture that `access` shows.
+    /// Selects all captures that `access` shows.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn all(store: &Store, access: &Access) -> Result<Self, StoreError> {
         if access.is_unlimited() {
             return Ok(Self { chosen: None, words: None });
@@ -70,10 +70,10 @@ impl Selection {
         Ok(Self { chosen: Some(chosen.in_order()), words: None })
     }
 
-    /// What a query has chosen of an archive that is exported with others, or every capture.
+    /// Selects what a query has chosen in an archive that is exported with others, or all captures.
     ///
     /// # Errors
-    /// When the query is wrong, or the archive cannot be read.
+    /// If the query is invalid or the archive cannot be read.
     pub fn of(
         store: &Store,
         access: &Access,
@@ -85,10 +85,10 @@ impl Selection {
         Ok(Self::of_pages(store, access, pages, chosen.query.clone())?)
     }
 
-    /// Every capture of some pages that `access` shows, and the captures of others that have their payloads.
+    /// Selects all captures of `pages` that `access` shows, and the captures of other pages that hold their payloads.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn of_pages(
         store: &Store,
         access: &Access,
@@ -102,52 +102,52 @@ impl Selection {
         Ok(Self { chosen: Some(Chosen { pages, ..chosen.in_order() }), words: Some(words) })
     }
 
-    /// What was asked for, in words; nothing when everything was.
+    /// Returns the query in words; `None` if everything was requested.
     #[must_use]
     pub fn words(&self) -> Option<&str> {
         self.words.as_deref()
     }
 
-    /// Captures; nothing when all are.
+    /// Number of captures; `None` if all are selected.
     fn count(&self) -> Option<u64> {
         let chosen = self.chosen.as_ref()?;
         Some(chosen.places.values().map(|offsets| offsets.len() as u64).sum())
     }
 
-    /// Captures of it in its archive.
+    /// Number of selected captures in its archive.
     #[must_use]
     pub fn count_in(&self, store: &Store) -> u64 {
         self.count().unwrap_or(store.state().totals().captures)
     }
 
-    /// Fails if there is nothing in it, unless that is allowed.
+    /// Fails if the selection is empty, unless that is allowed.
     pub(super) fn check(&self, store: &Store, allow_empty: bool) -> Result<(), ExportError> {
         if self.count_in(store) > 0 || allow_empty { Ok(()) } else { Err(self.nothing()) }
     }
 
-    /// The error that there is nothing to write.
+    /// Returns the error of an empty selection.
     pub(super) fn nothing(&self) -> ExportError {
         nothing(self.words())
     }
 
-    /// Whether the links of a page are asked for.
+    /// Whether the links of a page are selected.
     pub(super) fn has_page(&self, page: UrlId) -> bool {
         self.chosen.as_ref().is_none_or(|chosen| chosen.pages.contains(&page))
     }
 
-    /// Whether a capture is.
+    /// Whether a capture is selected.
     pub(super) fn has(&self, location: &Location) -> bool {
         self.offsets(location.segment).is_none_or(|offsets| offsets.binary_search(&location.offset).is_ok())
     }
 
-    /// The offsets that are asked for in a segment; nothing for all.
+    /// Returns the selected offsets in a segment; `None` for all.
     pub(super) fn offsets(&self, segment: SegmentId) -> Option<&[u64]> {
         let chosen = self.chosen.as_ref()?;
         Some(chosen.places.get(&segment).map(Vec::as_slice).unwrap_or_default())
     }
 }
 
-/// The error that there is nothing to write of what was asked for, in words.
+/// Returns the error of an empty selection; `words` is its query.
 pub(super) fn nothing(words: Option<&str>) -> ExportError {
     ExportError::Nothing(match words {
         Some(words) => format!("nothing that was captured fits '{words}'"),

@@ -1,5 +1,6 @@
-//! What an archive sends of itself to be exported together with others: rows in pieces, as many as an answer may hold, and where the
-//! next answer goes on. Each answer looks at the archive anew, so that a crawl may go on between two.
+//! Answers of an archive that is exported together with others: rows in pieces, up to the limit of an answer, and the
+//! position at which the next answer continues. Each answer opens the archive anew, so that a crawl can proceed between
+//! two answers.
 
 use std::time::{Duration, Instant};
 
@@ -14,23 +15,23 @@ use crate::access::Access;
 use crate::nodes::{AskError, ExportPlace, ExportRows, Line, Wanted};
 use crate::query::Limits;
 
-/// Bytes of a piece; the last row may go beyond.
+/// Bytes of a piece; the last row may exceed it.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Bytes of a line of an answer that come from one row, at most, so that no line is too long.
+/// Maximum bytes of one row in a line of an answer, so that no line is too long.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// An answer ends after this time, and the next one goes on: a crawl beside it waits so long at most.
+/// Maximum time of an answer; the next one continues. A crawl waits at most this long.
 const TIME_MAX: Duration = Duration::from_secs(15);
 
-/// Receives lines as they come.
+/// Receives the lines of an answer.
 type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
 
-/// Why an answer ends before its archive does.
+/// Why an answer ends before all rows are sent.
 pub(super) enum Stop {
-    /// It is full.
+    /// The answer is full.
     Full,
-    /// Something failed.
+    /// An error occurred.
     Failed(ExportError),
 }
 
@@ -40,11 +41,11 @@ impl<E: Into<ExportError>> From<E> for Stop {
     }
 }
 
-/// Answers with what is wanted of an archive, as far as `access` shows it: all lines but the first.
+/// Sends the requested rows of an archive that `access` shows: all lines of the answer except the first.
 ///
 /// # Errors
-/// When the query is wrong, the segments have been replaced since the answer before, the archive cannot be read, and what `take`
-/// reports.
+/// If the query is invalid, the segments have been replaced since the previous answer, the archive cannot be read, or
+/// `take` fails.
 pub fn answer(
     store: &Store,
     access: &Access,
@@ -85,7 +86,8 @@ pub fn answer(
     Ok(take(Line::End { matched: None })?)
 }
 
-/// A digest of the names of an archive's segments up to one, and of what tells whether lists of links have moved.
+/// Returns a hash of the names of an archive's segments up to `last`, and of the generation, which changes when link
+/// lists move.
 fn names_up_to(store: &Store, last: SegmentId) -> u64 {
     let mut digest = Xxh3::new();
     digest.update(&store.state().generation().to_le_bytes());
@@ -96,20 +98,20 @@ fn names_up_to(store: &Store, last: SegmentId) -> u64 {
     digest.digest()
 }
 
-/// Rows on their way into an answer.
+/// Rows that are being sent.
 pub(super) struct Pieces<'a> {
     piece: Vec<u8>,
     rows: u64,
-    /// Bytes that may still come.
+    /// Bytes that the answer may still have.
     left: u64,
     until: Instant,
-    /// The row that is left for the next answer.
+    /// The row at which the next answer begins.
     next: Option<(SegmentId, u64)>,
     take: &'a mut Take<'a>,
 }
 
 impl Pieces<'_> {
-    /// Begins a row, whose place is that from which another answer can go on, unless the answer is full.
+    /// Begins a row at a position at which another answer can continue, unless the answer is full.
     pub(super) fn begin(&mut self, place: (SegmentId, u64)) -> Result<(), Stop> {
         if self.rows > 0 && (self.left == 0 || Instant::now() > self.until) {
             self.next = Some(place);

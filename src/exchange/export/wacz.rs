@@ -1,8 +1,8 @@
-//! WACZ (Webrecorder, "Web Archive Collection Zipped" 1.1.1): a ZIP file of records, a compressed index, a list of pages and
-//! the digests of all of them.
+//! WACZ (Webrecorder, "Web Archive Collection Zipped" 1.1.1): a ZIP file with records, a compressed index, a list of
+//! pages and the digests of these files.
 //!
-//! The records go straight into the ZIP file, unpacked within it as the format demands, so that a reader can ask for any
-//! of them by its offset; what is kept in memory is their index.
+//! Records are written directly into the ZIP file, which stores them uncompressed, as the format demands, so that a
+//! reader can request any record by its offset. Only their index is kept in memory.
 
 use std::io::{self, Seek, Write};
 
@@ -19,22 +19,22 @@ use zip::{CompressionMethod, ZipWriter};
 use super::warc::{self, Packing, Written};
 use super::{ExportError, Exported, Part, lost};
 
-/// The version of the format.
+/// Version of the format.
 const VERSION: &str = "1.1.1";
 
-/// The file of records within.
+/// Name of the file of records in the package.
 const RECORDS: &str = "data.warc.gz";
 
-/// Memory for the index and the list of pages of a package of which nodes send a part, bytes.
+/// Maximum bytes of memory for the index and the list of pages of a package, if nodes send parts of it.
 pub(super) const LISTS_BYTES_MAX: usize = 4 << 30;
 
-/// Bytes of a capture there, besides its texts.
+/// Bytes of memory per capture, besides its texts.
 const LISTED_BYTES: usize = 128;
 
-/// Lines of the index that are compressed together (the format's ZipNum shards).
+/// Number of index lines that are compressed together (the format's ZipNum shards).
 const LINES_PER_BLOCK: usize = 1024;
 
-/// Writes selections of archives as one package, the records of one archive after those of the other.
+/// Writes selections of archives as one package, with the records of one archive after those of the other.
 pub(super) fn write<W: Write + Seek>(
     parts: &[Part<'_>],
     zip: ZipWriter<W>,
@@ -83,7 +83,7 @@ pub(super) fn write<W: Write + Seek>(
     Ok(exported)
 }
 
-/// Memory for the index and the list of pages of a package: bounded where machines that may not be trusted fill it.
+/// Memory for the index and the list of pages of a package. It is limited if machines that may not be trusted fill it.
 struct Room {
     left: usize,
 }
@@ -100,11 +100,11 @@ impl Room {
     }
 }
 
-/// An output that drops everything after its first failure. A `ZipWriter` that is given up still writes its directory, and would print
-/// that it cannot.
+/// An output that drops everything after its first failure. A dropped `ZipWriter` still writes its directory, and would
+/// print an error if it could not.
 pub(super) struct UntilFailure<W> {
     out: W,
-    /// Where it would be without a failure: the writer counts on it.
+    /// The position that the writer expects if nothing had failed.
     position: u64,
     has_failed: bool,
 }
@@ -148,7 +148,7 @@ impl<W: Seek> Seek for UntilFailure<W> {
     }
 }
 
-/// The ZIP file as it is written.
+/// The ZIP file that is being written.
 struct Package<W: Write + Seek> {
     zip: ZipWriter<W>,
     resources: Vec<Resource>,
@@ -160,7 +160,7 @@ impl<W: Write + Seek> Package<W> {
         path: &str,
         content: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
-        // All are packed by themselves or small; a file may be longer than 4 GiB.
+        // All files are small or already compressed; one may be longer than 4 GiB.
         let options =
             SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
         self.zip.start_file(path, options)?;
@@ -174,7 +174,7 @@ impl<W: Write + Seek> Package<W> {
     }
 }
 
-/// What is written, with its digest.
+/// An output that hashes what is written.
 struct Digested<W> {
     out: W,
     hasher: Sha256,
@@ -220,7 +220,7 @@ struct DescriptionDigest {
     hash: String,
 }
 
-/// A page to begin at.
+/// An entry of the list of pages.
 #[derive(Serialize)]
 struct Page {
     id: String,
@@ -231,12 +231,12 @@ struct Page {
 }
 
 impl Page {
-    /// Bytes of its texts.
+    /// Bytes of the texts.
     fn bytes(&self) -> usize {
         self.id.len() + self.url.len() + self.ts.len() + self.title.as_ref().map_or(0, String::len)
     }
 
-    /// An HTML page that was found.
+    /// Returns the entry of an HTML page that was fetched successfully; `None` for other captures.
     fn of(written: &Written<'_>) -> Option<Self> {
         let main = written.records.first()?;
         let head = (main.header.record_type() == RecordType::Response)
@@ -273,7 +273,7 @@ fn write_pages(pages: &[Page], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The index in blocks that unpack on their own, and the list of the blocks.
+/// Returns the index in blocks that can be decompressed individually, and the list of the blocks.
 fn compress(lines: &[String]) -> io::Result<(Vec<u8>, String)> {
     #[derive(Serialize)]
     struct Block {

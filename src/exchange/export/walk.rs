@@ -1,17 +1,17 @@
-//! The records of selected captures, in the order in which they are stored.
+//! The records of selected captures, in stored order.
 
 use archive_storage::warc::{Record, RecordType};
 use archive_storage::{Location, SegmentId, Store, segment};
 
 use super::{ExportError, Selection};
 
-/// Bytes of a segment that are read through rather than skipped: finding another place costs about as much.
+/// Gaps of at most this many bytes are read through rather than skipped, since seeking costs about as much.
 const READ_THROUGH_BYTES: u64 = 1 << 20;
 
-/// Before all segments.
+/// The position before all segments.
 pub(super) const START: (SegmentId, u64) = (SegmentId(0), 0);
 
-/// What a segment gives.
+/// An item of a segment.
 pub(super) enum Unit {
     /// The record that describes the segment of the captures that follow.
     Description(Record),
@@ -20,7 +20,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// Its records.
+    /// Returns the records of the unit.
     pub(super) fn into_records(self) -> Vec<Record> {
         match self {
             Self::Description(record) => vec![record],
@@ -29,8 +29,8 @@ impl Unit {
     }
 }
 
-/// Hands over every selected capture from a place on, which is that of one, or [`START`], with its segment and the segment's file
-/// name, and before the first of a segment the record that describes it.
+/// Calls `take` for every selected capture from a position on, which is that of a capture or [`START`], with its
+/// segment and the name of the segment's file. The record that describes a segment precedes its captures.
 pub(super) fn walk<E: From<ExportError>>(
     store: &Store,
     selection: &Selection,
@@ -63,7 +63,7 @@ fn walk_segment<E: From<ExportError>>(
         return Ok(());
     }
     let last = offsets.and_then(|offsets| offsets.last().copied()).unwrap_or(u64::MAX);
-    // What was stored after the checkpoint is not known yet.
+    // Captures stored after the checkpoint are not known yet.
     let end = store.state().watermarks().of(id).unwrap_or(u64::MAX);
     let mut group = Vec::new();
     'open: loop {

@@ -1,4 +1,4 @@
-//! Records as they are stored, packed as one wants them: lossless in every direction.
+//! Stored records with the requested compression; the conversion is lossless in both directions.
 
 use std::io::{BufReader, Write};
 use std::path::Path;
@@ -13,37 +13,37 @@ use super::walk::{START, walk};
 use super::{ExportError, Exported, Part, Selection, lost};
 use crate::nodes::{ExportRows, Sender};
 
-/// Bytes of content that are packed at the same time, on as many threads as there are.
+/// Bytes of content that are compressed in parallel.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Records that the dictionary of a zstd file is learned from.
+/// Number of records from which the dictionary of a zstd file is learned.
 const LEARNED_MAX: usize = 1000;
-/// Bytes of records, about, for which a dictionary is worth its own.
+/// Bytes of records above which a dictionary outweighs its own size.
 const LEARNED_BYTES_MIN: usize = 1 << 20;
 
-/// Levels of compression, unless another is asked for.
+/// Default compression levels.
 const GZIP_LEVEL: i32 = 6;
 const ZSTD_LEVEL: i32 = 9;
 
-/// What follows each record (WARC 1.1, section 4).
+/// The bytes after each record (WARC 1.1, section 4).
 const RECORD_END: &[u8] = b"\r\n\r\n";
 
-/// Records of a capture that a node sends, at most.
+/// Maximum number of records of a capture that a node sends.
 const RECORDS_MAX: usize = 1000;
 
-/// How records are packed.
+/// Compression of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
-    /// Not at all.
+    /// No compression.
     Plain,
-    /// One gzip member a record.
+    /// One gzip member per record.
     Gzip,
-    /// One zstd frame a record, with a dictionary learned from the first records where these are enough.
+    /// One zstd frame per record, with a dictionary learned from the first records if there are enough.
     Zstd,
 }
 
 impl Packing {
-    /// What the name of a file asks for.
+    /// Returns the compression that the extension of a file asks for.
     pub(super) fn of(path: &Path) -> Self {
         let name = path.to_string_lossy().to_ascii_lowercase();
         if name.ends_with(".gz") {
@@ -69,19 +69,19 @@ impl Packing {
     }
 }
 
-/// A capture as it lies in the new file.
+/// A capture in the new file.
 pub(super) struct Written<'a> {
-    /// Its records; the main one is the first.
+    /// Its records, the main one first.
     pub(super) records: &'a [Record],
-    /// Where its main record lies, and how long it is.
+    /// Offset and length of its main record.
     pub(super) offset: u64,
     pub(super) length: u64,
 }
 
-/// Receives the place of every capture.
+/// Called for every capture with its location.
 type Each<'a> = dyn FnMut(&Written<'_>) -> Result<(), ExportError> + 'a;
 
-/// Writes all records, packed at a level if one is given; `each` gets the place of every capture.
+/// Writes all records, compressed at `level` if given. Calls `each` with the location of every capture.
 pub(super) fn write(
     parts: &[Part<'_>],
     (packing, level): (Packing, Option<i32>),
@@ -119,7 +119,7 @@ pub(super) fn write(
     Ok(batch.exported)
 }
 
-/// Sends records as they are stored.
+/// Sends the stored records.
 pub(super) fn send(
     (store, selection): (&Store, &Selection),
     from: (SegmentId, u64),
@@ -137,7 +137,7 @@ pub(super) fn send(
     })
 }
 
-/// Puts together the captures that a node sends.
+/// Assembles the captures that a node sends.
 fn receive(
     sender: &Sender<'_>,
     add: &mut dyn FnMut(Vec<Record>) -> Result<(), ExportError>,
@@ -162,7 +162,7 @@ fn receive(
     if capture.is_empty() { Ok(()) } else { Err(endless()) }
 }
 
-/// Captures that are packed together.
+/// Captures that are compressed together.
 struct Batch {
     packing: Packing,
     level: Option<i32>,
@@ -205,7 +205,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Begins a file with a dictionary that is learned from the records that are there.
+    /// Begins a file with a dictionary that is learned from the records of the batch.
     fn learn(&mut self, out: &mut dyn Write) -> Result<(), ExportError> {
         if self.bytes < LEARNED_BYTES_MIN {
             return Ok(());
@@ -227,7 +227,7 @@ impl Batch {
     }
 }
 
-/// Packs records one after the other, and says how long the first is.
+/// Compresses records one after the other. Returns the bytes and the length of the first record.
 fn pack(
     compressor: &mut Result<Option<Compressor>, SegmentError>,
     records: &[Record],

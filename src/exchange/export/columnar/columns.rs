@@ -1,4 +1,4 @@
-//! The columns: Common Crawl's in its order, then ours, with their types and where their values come from.
+//! The columns, Common Crawl's in its order and then our own, with their types and the sources of their values.
 
 use super::row::Row;
 
@@ -13,7 +13,7 @@ pub(super) enum Cell {
     Double(f64),
     /// Milliseconds since 1970.
     Time(i64),
-    /// Not known.
+    /// Unknown.
     Null,
 }
 
@@ -64,8 +64,8 @@ pub(super) enum ColumnType {
     Small,
     /// 64 bits, floating point.
     Double,
-    /// Milliseconds since 1970, 64 bits. In UTC; the file does not say so, as Common Crawl's don't: then a query has no
-    /// zone to convert to.
+    /// Milliseconds since 1970, 64 bits, in UTC. As in Common Crawl's files, the column is not marked as UTC, so that
+    /// queries do not convert it to a time zone.
     Time,
 }
 
@@ -80,7 +80,7 @@ impl ColumnType {
         }
     }
 
-    /// The format's number of the converted type, where there is one.
+    /// The format's number of the converted type, if there is one.
     pub(super) fn converted(self) -> Option<i32> {
         match self {
             Self::Text => Some(0),
@@ -92,13 +92,13 @@ impl ColumnType {
 
 /// A column.
 pub(super) struct Column {
-    /// Its name.
+    /// Name of the column.
     pub(super) name: &'static str,
-    /// Its type.
+    /// Type of the column.
     pub(super) kind: ColumnType,
     /// Whether every row has a value.
     pub(super) is_required: bool,
-    /// A row's value.
+    /// Returns the value of a row.
     pub(super) get: fn(&Row) -> Cell,
 }
 
@@ -110,13 +110,13 @@ const fn optional(name: &'static str, kind: ColumnType, get: fn(&Row) -> Cell) -
     Column { name, kind, is_required: false, get }
 }
 
-/// The columns, with or without the text of pages.
+/// Returns the columns, with or without the text of pages.
 pub(super) fn columns(with_text: bool) -> &'static [Column] {
     let count = COLUMNS.len() - usize::from(!with_text);
     COLUMNS.get(..count).unwrap_or_default()
 }
 
-/// All columns; the text of pages is the last.
+/// All columns; the text of pages comes last.
 static COLUMNS: [Column; 38] = [
     required("url_surtkey", ColumnType::Text, |row| Cell::from(&row.surt)),
     required("url", ColumnType::Text, |row| Cell::from(&row.url)),

@@ -1,8 +1,8 @@
-//! A Parquet file of one flat table (<https://github.com/apache/parquet-format>): row groups, in each a chunk for every column
-//! with one gzip-packed data page of plain values, and the metadata at the end.
+//! A Parquet file of one flat table (<https://github.com/apache/parquet-format>): row groups with one chunk for every
+//! column, each a gzip-compressed data page of plain values, followed by the metadata.
 //!
-//! The crate `parquet` would do this too. It brings a dozen others and makes those that it shares with us be built with other
-//! features, for two hundred lines here; DuckDB judges in the tests.
+//! The crate `parquet` could do this too, but it brings a dozen dependencies and enables other features of shared ones,
+//! while this file has fewer than two hundred lines. The tests check the result with DuckDB.
 
 use std::io::{self, Write};
 
@@ -24,7 +24,7 @@ const CODEC_GZIP: i32 = 2;
 const REQUIRED: i32 = 0;
 const OPTIONAL: i32 = 1;
 
-/// The version of the format: 1 is read by everybody.
+/// Version of the format; every reader supports 1.
 const VERSION: i32 = 1;
 
 /// A file that is being written.
@@ -43,7 +43,7 @@ impl<'a> ParquetFile<'a> {
         Ok(Self { out, columns, position: MAGIC.len() as u64, rows: 0, groups: Vec::new() })
     }
 
-    /// Writes rows as their own group.
+    /// Writes rows as one row group.
     pub(super) fn write_group(&mut self, rows: &[Row]) -> io::Result<()> {
         let mut chunks = Vec::with_capacity(self.columns.len());
         let mut total = 0;
@@ -59,7 +59,7 @@ impl<'a> ParquetFile<'a> {
         Ok(())
     }
 
-    /// Writes a column of some rows; what the metadata say of it, and its bytes before compression.
+    /// Writes a column of some rows. Returns its metadata and its bytes before compression.
     fn write_column(&mut self, column: &Column, rows: &[Row]) -> io::Result<(Struct, i64)> {
         let page = page(column, rows);
         let mut packer = GzEncoder::new(Vec::new(), Compression::default());
@@ -94,7 +94,7 @@ impl<'a> ParquetFile<'a> {
         Ok((Struct::default().i64(2, start).structure(3, metadata), plain_bytes))
     }
 
-    /// Writes the metadata and makes the file durable.
+    /// Writes the metadata at the end of the file.
     pub(super) fn finish(self) -> io::Result<()> {
         let root = Struct::default().text(4, "cc_index").i32(5, self.columns.len() as i32);
         let schema: Vec<Struct> = std::iter::once(root).chain(self.columns.iter().map(element)).collect();
@@ -111,7 +111,7 @@ impl<'a> ParquetFile<'a> {
     }
 }
 
-/// A column in the schema.
+/// Returns a column's entry in the schema.
 fn element(column: &Column) -> Struct {
     let repetition = if column.is_required { REQUIRED } else { OPTIONAL };
     let element = Struct::default().i32(1, column.kind.physical()).i32(3, repetition).text(4, column.name);
@@ -130,7 +130,7 @@ fn element(column: &Column) -> Struct {
     }
 }
 
-/// The values of a column in one page, before compression: which are there, then those.
+/// Returns the data page of a column before compression: the definition levels, then the values.
 fn page(column: &Column, rows: &[Row]) -> Vec<u8> {
     let cells: Vec<Cell> = rows.iter().map(column.get).collect();
     let mut page = Vec::new();
@@ -154,7 +154,7 @@ fn page(column: &Column, rows: &[Row]) -> Vec<u8> {
     page
 }
 
-/// Which values are there, as runs of equal bits (the format's run-length encoding, width 1).
+/// Encodes which values are present as runs of equal bits (the format's run-length encoding, width 1).
 fn levels(cells: &[Cell]) -> Vec<u8> {
     let is_there = |cell: &Cell| !matches!(cell, Cell::Null);
     let mut levels = Vec::new();

@@ -1,6 +1,6 @@
-//! Languages as Common Crawl names them: by the three letters of ISO 639-3.
+//! Languages as Common Crawl names them, by the three-letter codes of ISO 639-3.
 
-/// The languages that have a code of two letters (ISO 639-1), each with its three after them.
+/// The languages with a two-letter code (ISO 639-1), each followed by its three-letter code.
 const CODES: &str = "\
     aaaar ababk aeave afafr akaka amamh anarg arara asasm avava ayaym azaze babak bebel bgbul bibis bmbam \
     bnben bobod brbre bsbos cacat ceche chcha cocos crcre csces cuchu cvchv cycym dadan dedeu dvdiv dzdzo \
@@ -14,7 +14,7 @@ const CODES: &str = "\
     svswe swswa tatam tetel tgtgk ththa titir tktuk tltgl tntsn toton trtur tstso tttat twtwi tytah uguig \
     ukukr ururd uzuzb veven vivie vovol wawln wowol xhxho yiyid yoyor zazha zhzho zuzul";
 
-/// The ISO 639-3 code of a language tag (BCP 47); nothing for what has none.
+/// Returns the ISO 639-3 code of a language tag (BCP 47), if it has one.
 pub(super) fn code(tag: &str) -> Option<String> {
     let subtag = tag.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
     if !subtag.bytes().all(|byte| byte.is_ascii_lowercase()) {

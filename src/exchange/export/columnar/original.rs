@@ -1,4 +1,4 @@
-//! What a revisit does not say itself: what the capture it stands for was.
+//! Facts about revisits that only their originals hold.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use crate::ledger::{Facts, canonical_of, language};
 use crate::originals::shows;
 use crate::parse::DocumentKind;
 
-/// Originals whose records were read that are kept in mind.
+/// Maximum number of originals in the cache.
 const READ_MAX: usize = 1 << 16;
 
-/// The capture that a revisit stands for.
+/// The capture that a revisit refers to.
 #[derive(Clone, Default)]
 pub(super) struct Original {
     pub(super) status: u16,
@@ -23,15 +23,15 @@ pub(super) struct Original {
     pub(super) title: Option<String>,
 }
 
-/// Finds originals. Most revisits are of what their page still is, which the state knows; records are read of others, once
-/// for many revisits.
+/// Finds originals. Most are still shown by their page, so the state knows their facts; the records of others are read
+/// and cached.
 #[derive(Default)]
 pub(super) struct Originals {
     read: HashMap<CaptureId, Original>,
 }
 
 impl Originals {
-    /// What a capture stands for; nothing for what is not a revisit, or one whose original is not there.
+    /// Returns the original of a capture; `None` for captures that are no revisits or whose original is missing.
     pub(super) fn of(&mut self, store: &Store, revisit: &Capture) -> Result<Option<Original>, StoreError> {
         let state = store.state();
         let Some(id) = revisit.original else { return Ok(None) };
@@ -63,7 +63,7 @@ impl Originals {
     }
 }
 
-/// A capture as the state knows it, by its main record.
+/// Looks up the capture of a main record in the state.
 pub(super) fn capture_of(state: &State, main: &Record) -> Result<Option<Capture>, StoreError> {
     let (Some(url), Some(time)) = (main.header.target_uri(), main.header.date()) else { return Ok(None) };
     let Some(page) = state.find(&canonical_of(url))? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! What is known of a capture's page, whichever of its captures a row is of.
+//! Facts about the page of a capture, the same for all its captures.
 
 use archive_storage::{Store, UrlId};
 use serde::{Deserialize, Serialize};
@@ -7,21 +7,21 @@ use crate::access::Access;
 use crate::exchange::export::ExportError;
 use crate::query::{ArchiveRows, PageText, Rows};
 
-/// What holds of a page now.
+/// Current facts about a page.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Known {
-    /// Mean 1 over all known pages; of nothing but pages.
+    /// Importance, with a mean of 1 over all known pages; absent for captures that belong to no page.
     #[serde(with = "bits")]
     pub(super) importance: Option<f64>,
-    /// Mean 1 over all known sites.
+    /// Importance of the site, with a mean of 1 over all known sites.
     #[serde(with = "bits")]
     pub(super) site_importance: Option<f64>,
-    /// The mean of people's ratings of the page or of what it is part of, 1 to 4.
+    /// Mean of people's ratings, 1 to 4, of the page or of what it belongs to.
     #[serde(with = "bits")]
     pub(super) rating: Option<f64>,
 }
 
-/// Numbers are sent as their bits: as digits they may come back as others.
+/// Sends numbers as their bits, because decimal digits may not survive a round trip.
 mod bits {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
@@ -38,7 +38,7 @@ mod bits {
 /// The pages of an archive.
 pub(super) struct Pages<'a> {
     rows: ArchiveRows<'a>,
-    /// By the numbers of sites.
+    /// Importance by site number.
     sites: Vec<f64>,
 }
 

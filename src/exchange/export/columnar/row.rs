@@ -1,4 +1,4 @@
-//! A capture as a row.
+//! The row of a capture.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use super::original::Original;
 use super::page::Known;
 use crate::parse::DocumentKind;
 
-/// Bytes of a charset's name (RFC 2978, section 2.3).
+/// Maximum bytes of a charset's name (RFC 2978, section 2.3).
 const CHARSET_BYTES_MAX: usize = 40;
 
-/// What a row says of a capture.
+/// The values of a capture's row.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) surt: String,
@@ -29,7 +29,7 @@ pub(super) struct Row {
     pub(super) query: Option<String>,
     /// Milliseconds since 1970.
     pub(super) time: i64,
-    /// 0 for what came without HTTP; of what was not modified, that of its original, if there is one.
+    /// 0 for captures without HTTP; the status of the original, if any, for captures that were not modified.
     pub(super) status: i32,
     pub(super) redirect: Option<String>,
     pub(super) digest: Option<String>,
@@ -44,26 +44,27 @@ pub(super) struct Row {
     pub(super) segment: String,
     pub(super) crawl: String,
     pub(super) subset: Cow<'static, str>,
-    /// Why there is no payload of its own.
+    /// The kind of revisit; absent for captures with a payload of their own.
     pub(super) revisit: Option<Cow<'static, str>>,
     pub(super) title: Option<String>,
     pub(super) page: Known,
     pub(super) text: Option<String>,
 }
 
-/// What is known of a capture besides its records.
+/// Facts about a capture that its records don't hold.
 pub(super) struct Context {
     pub(super) original: Option<Original>,
     pub(super) page: Known,
-    /// Where texts are wanted.
+    /// The text, if texts are requested.
     pub(super) text: Option<String>,
     pub(super) segment: u32,
     pub(super) file: String,
 }
 
 impl Row {
-    /// The row of a capture; nothing when nothing answered, or when it is so far into its segment that Common Crawl's 32 bits
-    /// cannot say where. Segments are closed long before. What a revisit does not say itself is its original's.
+    /// Returns the row of a capture. Returns `None` for captures without a response, and for those whose offset exceeds
+    /// the 32 bits that Common Crawl's column has; segments are closed long before. A revisit takes missing values from
+    /// its original.
     pub(super) fn of(
         records: &[Record],
         Context { original, page, text, segment, file }: Context,
@@ -135,11 +136,11 @@ impl Row {
     }
 }
 
-/// A host's name and what the public suffix list makes of it.
+/// The name of a host and its parts according to the public suffix list.
 #[derive(Serialize, Deserialize)]
 pub(super) struct HostParts {
     pub(super) name: String,
-    /// Labels from the last; none for an address.
+    /// Labels, the last one first; empty for an IP address.
     labels: Vec<String>,
     pub(super) registry_suffix: Option<String>,
     pub(super) registered_domain: Option<String>,
@@ -166,25 +167,25 @@ impl HostParts {
         }
     }
 
-    /// The label at a place counted from the end, from 1 on.
+    /// Returns the label at a position counted from the end, starting at 1.
     pub(super) fn label(&self, place: usize) -> Cell {
         self.labels.get(place - 1).map_or(Cell::Null, Cell::from)
     }
 
-    /// The labels from the last to the first.
+    /// Returns the labels from the last to the first.
     pub(super) fn reversed(&self) -> Cell {
         if self.labels.is_empty() { Cell::from(&self.name) } else { Cell::Text(self.labels.join(".")) }
     }
 }
 
-/// The end of a name that is a suffix and the label before it.
+/// Returns the end of a name that consists of a suffix and the label before it.
 fn one_more_label<'a>(name: &'a str, suffix: &str) -> Option<&'a str> {
     let before = name.strip_suffix(suffix)?.strip_suffix('.')?;
     let start = before.rfind('.').map_or(0, |dot| dot + 1);
     name.get(start..)
 }
 
-/// The charset that a content type states, in upper case as Common Crawl has it.
+/// Returns the charset of a content type, in upper case as in Common Crawl.
 fn charset(content_type: &str) -> Option<String> {
     let parameters = content_type.split(';').skip(1);
     let named = parameters.filter_map(|parameter| parameter.split_once('='));
@@ -194,7 +195,7 @@ fn charset(content_type: &str) -> Option<String> {
     (1..=CHARSET_BYTES_MAX).contains(&value.len()).then(|| value.to_ascii_uppercase())
 }
 
-/// The media type of a kind of document that parsing found.
+/// Returns the media type of a document kind that the parser found.
 fn detected(name: &str) -> Option<String> {
     let kind = DocumentKind::all().find(|kind| kind.name() == name)?;
     let mime = match kind {

@@ -1,6 +1,6 @@
-//! Apache Thrift's compact protocol, as far as Parquet's metadata needs it
-//! (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>): structures, lists, 32- and 64-bit
-//! numbers, truth values and texts.
+//! Apache Thrift's compact protocol
+//! (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>), as far as Parquet's metadata
+//! needs it: structures, lists, 32- and 64-bit integers, booleans and strings.
 
 /// Types of fields and elements.
 const TRUE: u8 = 1;
@@ -11,7 +11,7 @@ const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// A structure that is being written; its fields have to come by rising numbers.
+/// A structure that is being written. Fields must be added in ascending order of their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Struct {
     bytes: Vec<u8>,
@@ -20,7 +20,7 @@ pub(super) struct Struct {
 
 impl Struct {
     fn field(&mut self, number: i16, kind: u8) {
-        // Fields are few and lie near each other, so the short form always fits.
+        // Field numbers are small and close together, so the short form always fits.
         let step = (number - self.last) as u8;
         self.bytes.push(step << 4 | kind);
         self.last = number;
@@ -84,7 +84,7 @@ impl Struct {
         }
     }
 
-    /// The structure's bytes.
+    /// Returns the bytes of the structure.
     pub(super) fn end(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes
@@ -100,7 +100,7 @@ fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
-/// LEB128, as Parquet's run lengths have it too.
+/// LEB128, which Parquet's run lengths use, too.
 pub(super) fn varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

@@ -1,4 +1,4 @@
-//! What a foreign record states of its content, and what its content is.
+//! Checks the digests that a foreign record states, and computes those that it lacks.
 
 use std::io;
 
@@ -14,18 +14,19 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 use super::NoteKind;
 
-/// Metadata fields for a stated digest that the stored record does not state: it is wrong, or of its own kind.
+/// Metadata fields for stated digests that the stored record does not state, because they are wrong or of a kind that
+/// the archive does not use.
 const STATED: [(&str, &str); 2] =
     [("WARC-Block-Digest", "statedBlockDigest"), ("WARC-Payload-Digest", "statedPayloadDigest")];
 
-/// Characters of a stated digest that are kept.
+/// Maximum number of characters kept of a stated digest.
 const STATED_CHARACTERS_MAX: usize = 200;
 
-/// Bytes of a content, the end of which may be in a file.
+/// The bytes of a content; the end may be in a file.
 struct Body<'a> {
     beginning: Bytes,
     rest: Option<&'a Spool>,
-    /// Whether there are chunks to be taken off.
+    /// Whether a chunked transfer coding has to be removed.
     is_chunked: bool,
 }
 
@@ -59,26 +60,26 @@ impl Body<'_> {
     }
 }
 
-/// A record, taken apart. A record without HTTP has the head that its type would give.
+/// The parts of a record. For a record without HTTP, the head is derived from its `Content-Type`.
 pub(super) struct Payload {
     pub(super) head: HttpHead,
     /// The payload without transfer coding, or the beginning of a long one.
     pub(super) beginning: Bytes,
-    /// Bytes of the payload.
+    /// Number of bytes of the payload.
     pub(super) length: u64,
-    /// Its digest.
+    /// Digest of the payload.
     pub(super) entity: Digest,
-    /// The digest that the stored record states: right, and of the archive's kinds.
+    /// The payload digest that the stored record states: correct, and of a kind that the archive uses.
     pub(super) payload: Option<Digest>,
 }
 
 impl Payload {
-    /// Takes a record apart; of a payload in a file so many bytes come into memory.
+    /// Splits a record; at most `bytes_max` bytes of a payload in a file are read into memory.
     pub(super) fn of(main: &Record, digests: &Digests, bytes_max: usize) -> io::Result<Self> {
         let (head, received) = received(main);
         let is_http = is_http(main);
         let coded = if is_http { head.is_chunked() } else { false };
-        // Without transfer coding there is but one payload, and its digest may have been stated and found right.
+        // Without transfer coding there is only one payload, and its digest may have been stated and verified.
         let known =
             digests.payload.filter(|digest| !coded && is_http && digest.algorithm() == Algorithm::Sha256);
         let entity = unchunked(&received, coded);
@@ -95,7 +96,7 @@ impl Payload {
             }
         };
         let entity = known.map_or_else(|| entity.sha256(), Ok)?;
-        // What a payload is outside HTTP is for the tool to say that wrote the record.
+        // Outside HTTP, only the tool that wrote the record can say what its payload is.
         let payload = match digests.payload {
             None if coded => Some(received.sha256()?),
             None if is_http => Some(entity),
@@ -114,7 +115,7 @@ pub(super) fn is_http(main: &Record) -> bool {
         && main.header.get("Content-Type").is_some_and(is_message)
 }
 
-/// The head of a record, and its body as it was received.
+/// Returns the head of a record, and its body as it was received.
 fn received(main: &Record) -> (HttpHead, Body<'_>) {
     let body = |beginning| Body { beginning, rest: main.rest.as_deref(), is_chunked: false };
     if is_http(main) {
@@ -125,7 +126,7 @@ fn received(main: &Record) -> (HttpHead, Body<'_>) {
     (HttpHead { first_line: String::new(), fields: kind.into_iter().collect() }, body(main.content.clone()))
 }
 
-/// A body without its transfer coding.
+/// Returns a body without its transfer coding.
 fn unchunked<'a>(received: &Body<'a>, is_coded: bool) -> Body<'a> {
     let Body { beginning, rest, .. } = received;
     match rest {
@@ -160,7 +161,7 @@ struct Stated {
 }
 
 impl Stated {
-    /// Reads a stated digest; for one that cannot be checked says why.
+    /// Parses a stated digest, or returns why it cannot be checked.
     fn read(text: &str) -> Result<Self, &'static str> {
         let (label, value) = text.trim().split_once(':').ok_or("does not say of what kind it is")?;
         let is_its = |kind: &&DigestKind| kind.names.iter().any(|name| name.eq_ignore_ascii_case(label));
@@ -170,21 +171,21 @@ impl Stated {
     }
 }
 
-/// The correct statements of a record about its content.
+/// The verified and computed digests of a record.
 pub(super) struct Digests {
-    /// The block's as stated, or computed.
+    /// Digest of the block, as stated or computed.
     pub(super) block: Digest,
-    /// The payload digest as stated, right or wrong.
+    /// The payload digest as stated, correct or not.
     pub(super) stated: Option<Digest>,
     pub(super) payload: Option<Digest>,
-    /// What is wrong or was not checked, in words.
+    /// Messages about digests that are wrong or were not checked.
     pub(super) notes: Vec<(NoteKind, String)>,
-    /// Metadata fields for what was stated otherwise than it will be.
+    /// Metadata fields for stated digests that the stored record will not state.
     pub(super) fields: Vec<(String, String)>,
 }
 
 impl Digests {
-    /// Checks what a record states, and computes what it has to state.
+    /// Checks the stated digests of a record, and computes the digest of its block if necessary.
     pub(super) fn of(main: &Record, algorithm: Algorithm) -> io::Result<Self> {
         let (mut notes, mut fields) = (Vec::new(), Vec::new());
         let is_revisit = main.header.record_type() == RecordType::Revisit;
@@ -196,8 +197,8 @@ impl Digests {
         let stated = main.header.get(STATED[1].0).and_then(|text| text.parse().ok());
         let payload = check(STATED[1], "payload", &|stated| {
             let (head, received) = received(main);
-            // The standard's words mean the payload without transfer coding, most tools write it with it. That of a revisit
-            // is of its original.
+            // By the words of the standard, the payload has no transfer coding, but most tools hash it with the coding.
+            // The payload digest of a revisit is that of its original.
             Ok(is_revisit
                 || received.has(stated)?
                 || head.is_chunked() && unchunked(&received, true).has(stated)?)
@@ -211,7 +212,7 @@ impl Digests {
     }
 }
 
-/// Checks a digest that a record states; gives it back if it is right and the archive states such digests too.
+/// Checks a digest that a record states. Returns it if it is correct and of a kind that the archive uses.
 fn check(
     main: &Record,
     (name, field): (&str, &str),
@@ -225,7 +226,7 @@ fn check(
     let note = match Stated::read(text) {
         Ok(stated) => match (has(&stated)?, text.parse().ok()) {
             (true, Some(digest)) => return Ok(Some(digest)),
-            // Right, but of a kind that the archive does not state.
+            // It is correct, but of a kind that the archive does not use.
             (true, None) => None,
             (false, _) => {
                 Some((NoteKind::Digest, format!("the {of} does not have the stated digest {shown}")))
@@ -300,7 +301,7 @@ mod tests {
     }
 
     proptest! {
-        /// A content in a file is what it would be in memory.
+        /// A content in a file gives the same result as in memory.
         #[test]
         fn a_long_content_is_as_a_short_one(
             is_coded: bool, body in prop_oneof!["[a-z]{0,40}", "1\r\na(\r\n[1-4]\r\n[a-z]{2,4}){0,9}\r\n(0\r\n)?"]

@@ -1,8 +1,8 @@
-//! Puts the records of a foreign file together to captures.
+//! Assembles the records of a foreign file into captures.
 //!
-//! Other tools write request, answer and metadata in any order and let captures that ran at the same time overlap; what
-//! belongs together says so in `WARC-Concurrent-To`. Old tools leave that out: then a request or metadata record belongs
-//! to a capture of the same URL and date. A few captures are kept open, so that latecomers find theirs.
+//! Other tools write request, response and metadata in any order, and interleave concurrent captures. Records of one
+//! capture refer to each other in `WARC-Concurrent-To`. Old tools omit this field; a request or metadata record then
+//! belongs to a capture of the same URL and date. A few captures stay open, so that late records find theirs.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -10,34 +10,34 @@ use archive_storage::warc::{Record, RecordType};
 
 use super::room::Bytes;
 
-/// Captures that are open at the same time, at most.
+/// Maximum number of open captures.
 const OPEN_MAX: usize = 16;
 
-/// Bytes that a field of a head, or an identifier, takes beside its text.
+/// Bytes that a header field or an identifier takes besides its text.
 const FIELD_BYTES: usize = 96;
 
-/// Bytes that a record takes beside its fields and its content.
+/// Bytes that a record takes besides its fields and its content.
 const RECORD_BYTES: usize = 1024;
 
 /// The records of a capture.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
-    /// Response, revisit or resource; missing when nothing answered.
+    /// Response, revisit or resource; `None` if there was no response.
     pub(super) main: Option<Record>,
-    /// What was asked.
+    /// The request.
     pub(super) request: Option<Record>,
-    /// What the crawler noted.
+    /// What the crawler recorded about the capture.
     pub(super) metadata: Vec<Record>,
-    /// Identifiers of its records.
+    /// Identifiers of the group's records.
     ids: HashSet<String>,
-    /// Identifiers that its records refer to.
+    /// Identifiers that the group's records refer to.
     refers: HashSet<String>,
-    /// What its records take.
+    /// Memory and disk space of the group's records.
     bytes: Bytes,
 }
 
 impl Group {
-    /// What its records take.
+    /// Returns the memory and disk space of the group's records.
     pub(super) fn bytes(&self) -> Bytes {
         self.bytes
     }
@@ -46,17 +46,17 @@ impl Group {
         self.main.iter().chain(&self.request).chain(&self.metadata)
     }
 
-    /// Records in it.
+    /// Number of records in the group.
     pub(super) fn count(&self) -> u64 {
         self.records().count() as u64
     }
 
-    /// Whether a record that relates to others by these identifiers belongs here.
+    /// Whether a record with this identifier and these references belongs to the group.
     fn relates(&self, id: Option<&str>, refers: &[String]) -> bool {
         refers.iter().any(|other| self.ids.contains(other)) || id.is_some_and(|id| self.refers.contains(id))
     }
 
-    /// Whether a record is of the same fetch, by URL and date.
+    /// Whether a record has the URL and date of the group, and hence belongs to the same fetch.
     fn is_of(&self, record: &Record) -> bool {
         let of = |record: &Record| {
             (record.header.target_uri().map(str::to_owned), record.header.get("WARC-Date").map(str::to_owned))
@@ -80,7 +80,7 @@ impl Group {
     }
 }
 
-/// The outcome of records.
+/// Something that the records of a file yield.
 pub(super) enum Gathered {
     /// A capture.
     Group(Box<Group>),
@@ -88,11 +88,11 @@ pub(super) enum Gathered {
     LeftOut(RecordType),
 }
 
-/// The captures of one file that are open.
+/// The open captures of one file.
 #[derive(Debug)]
 pub(super) struct Gatherer {
     open: VecDeque<Group>,
-    /// Bytes in memory beyond which the oldest is given out.
+    /// Bytes in memory beyond which the oldest capture is emitted.
     bytes_max: u64,
 }
 
@@ -101,7 +101,7 @@ impl Gatherer {
         Self { open: VecDeque::new(), bytes_max }
     }
 
-    /// Takes the next record, and gives out what is complete.
+    /// Takes the next record, and emits captures to stay within the limits.
     pub(super) fn take(&mut self, record: Record, out: &mut Vec<Gathered>) {
         let record_type = record.header.record_type();
         let is_main = match record_type {
@@ -145,7 +145,7 @@ impl Gatherer {
         }
     }
 
-    /// Gives out everything: the file has ended.
+    /// Emits all open captures at the end of a file.
     pub(super) fn finish(&mut self, out: &mut Vec<Gathered>) {
         while !self.open.is_empty() {
             self.give_out(out);
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn every_order_of_every_tool_is_understood() {
         let orders: [&[(&str, &str, &str)]; 5] = [
-            // Heritrix and warcio; wget, where the answer names its request; two captures that overlap; old tools.
+            // Heritrix and warcio; wget, where the response refers to its request; two interleaved captures; old tools.
             &[("response", "a1", ""), ("request", "b1", "a1"), ("metadata", "c1", "a1")],
             &[("request", "b1", ""), ("response", "a1", "b1"), ("metadata", "c1", "a1")],
             &[

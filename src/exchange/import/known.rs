@@ -1,8 +1,8 @@
-//! What the archive has already: captures, identifiers of records, payloads.
+//! What the archive already has: captures, record identifiers, payloads.
 //!
-//! A capture is the same as another of its URL and time if its record has the same identifier, states the same date, and has
-//! the same content. Captures of one URL and one time are read from the archive once and then remembered, so that any
-//! number of them costs no more than as many others.
+//! Two captures of the same URL and time are the same if their records have the same identifier, date and content. The
+//! captures of a URL and time are read from the archive once and then cached, so that many of them cost no more than as
+//! many other captures.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -12,45 +12,45 @@ use archive_storage::{Capture, CaptureId, CaptureKind, Digest, Store, StoreError
 
 use super::prepare::{IMPORTED_ID, Prepared};
 
-/// Marks of captures that are remembered, at most; beyond, all are read again.
+/// Maximum number of cached marks of captures; beyond it, the cache is cleared.
 const MARKS_MAX: usize = 1 << 20;
 
-/// What distinguishes captures of one URL and one time.
+/// Distinguishes captures of the same URL and time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Identity {
     /// `WARC-Record-ID`.
     pub(super) id: Option<String>,
-    /// The date, if it says another than the time: less of it, or more.
+    /// The date, unless it equals the time; it may be less or more precise.
     pub(super) date: String,
-    /// What stands for its content: see [`content`].
+    /// Identifies the content, see [`content`].
     pub(super) content: String,
 }
 
-/// What is known of a capture that is to be imported.
+/// Result of looking up a capture that is to be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// The archive has it.
+    /// The archive already has this capture.
     Before,
-    /// Another record has its identifier.
+    /// Another record has the same identifier.
     Namesake,
-    /// Nothing is.
+    /// Neither is the case.
     Never,
 }
 
-/// What an import has found in the archive.
+/// What an import has found in the archive or added to it.
 pub(super) struct Known {
     hasher: RandomState,
     /// Marks of the captures of a URL and a time.
     moments: HashMap<(UrlId, i64), HashSet<u64>>,
     marks: usize,
-    /// Identifiers of the records of this import.
+    /// Identifiers of records in this import.
     ids: Recent<u64, ()>,
-    /// Captures by the beginnings of their stated digests, where the archive finds them by another.
+    /// Captures by the prefixes of their stated digests, if the archive indexes them by another digest.
     payloads: Recent<[u8; 16], CaptureId>,
 }
 
 impl Known {
-    /// Remembers what fits into this many bytes, and the marks of some captures beside.
+    /// Caches at most this many bytes, and additionally the marks of captures.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             hasher: RandomState::new(),
@@ -65,7 +65,8 @@ impl Known {
         self.hasher.hash_one(what)
     }
 
-    /// What makes out a capture: itself, itself but for its identifier, its identifier.
+    /// Returns the hashes that identify a capture: of everything, of everything but its identifier, and of its
+    /// identifier.
     fn marks(&self, identity: &Identity) -> [Option<u64>; 3] {
         let Identity { id, date, content } = identity;
         [
@@ -75,7 +76,7 @@ impl Known {
         ]
     }
 
-    /// Looks a capture up, and remembers its identifier.
+    /// Looks up a capture, and caches its identifier.
     pub(super) fn look(&mut self, store: &Store, prepared: &Prepared) -> Result<Seen, StoreError> {
         let identity = &prepared.identity;
         let [whole, nameless, name] = self.marks(identity);
@@ -125,7 +126,7 @@ impl Known {
         Ok(())
     }
 
-    /// Remembers a capture that is now in the archive.
+    /// Adds a capture that is now in the archive.
     pub(super) fn add(
         &mut self,
         store: &Store,
@@ -149,7 +150,7 @@ impl Known {
         Ok(())
     }
 
-    /// The capture of this import that states a digest.
+    /// Returns the capture of this import that states a digest.
     pub(super) fn payload(&self, digest: &Digest) -> Option<CaptureId> {
         self.payloads.get(&digest.prefix()).copied()
     }
@@ -161,7 +162,7 @@ impl Seen {
     }
 }
 
-/// What makes out a capture of the archive.
+/// Returns the identity of a stored capture.
 fn stored(store: &Store, capture: &Capture) -> Result<Identity, StoreError> {
     if capture.kind == CaptureKind::Failed {
         let record = store.record(capture.location)?;
@@ -175,7 +176,7 @@ fn stored(store: &Store, capture: &Capture) -> Result<Identity, StoreError> {
     }
     let header = store.reader().header(capture.location)?;
     let digest = |name| header.get(name).and_then(|text| text.parse().ok());
-    // What has no block need not state its digest.
+    // A record without a block need not state its digest.
     let block = digest("WARC-Block-Digest").filter(|_| header.content_length() != Some(0));
     let payload = digest("WARC-Payload-Digest").filter(|_| !capture.kind.has_payload());
     Ok(Identity {
@@ -185,19 +186,19 @@ fn stored(store: &Store, capture: &Capture) -> Result<Identity, StoreError> {
     })
 }
 
-/// Identifies the content of a record: the digest of its block, and for a revisit that of its payload. For a capture without
-/// an answer it is the reason.
+/// Identifies the content of a record by the digest of its block and, for a revisit, that of its payload. The content
+/// of a capture without a response is the error.
 pub(super) fn content(block: Option<Digest>, payload: Option<Digest>) -> String {
     [block, payload].into_iter().flatten().map(|digest| digest.to_string()).collect()
 }
 
-/// A date, unless it is just its time to the microsecond.
+/// Returns a date, unless it equals its time to the microsecond.
 pub(super) fn unusual_date(date: &str) -> String {
     let is_time = |date: Date| !date.is_partial && date.time.timestamp_subsec_nanos().is_multiple_of(1000);
     if Date::parse(date).is_some_and(is_time) { String::new() } else { date.to_owned() }
 }
 
-/// A map that forgets what is oldest, in halves.
+/// A map that evicts the oldest entries, half of them at a time.
 struct Recent<K, V> {
     young: HashMap<K, V>,
     old: HashMap<K, V>,

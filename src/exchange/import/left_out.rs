@@ -1,21 +1,21 @@
-//! Records that are not imported, by their types.
+//! Counts records that are not imported, by type.
 
 use archive_storage::warc::RecordType;
 
-/// How many records of each type were left out.
+/// Number of records of each type that were left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Descriptions of files: `warcinfo`.
     pub descriptions: u64,
-    /// Other forms of what was captured: `conversion`.
+    /// Other forms of captured content: `conversion`.
     pub conversions: u64,
-    /// Further pieces of long records: `continuation`.
+    /// Further parts of long records: `continuation`.
     pub continuations: u64,
-    /// `metadata` of no capture, or in no form that is understood.
+    /// `metadata` that belongs to no capture, or whose format is unknown.
     pub metadata: u64,
-    /// `request` that is too long to be kept.
+    /// `request` that is too long to keep.
     pub requests: u64,
-    /// Types that the standard does not know.
+    /// Types that are not in the standard.
     pub others: u64,
 }
 
@@ -33,7 +33,7 @@ impl LeftOut {
         *count += records;
     }
 
-    /// Types of which there are some, with their numbers.
+    /// Returns the types with at least one record, and their counts.
     pub fn types(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let types = [
             ("warcinfo", self.descriptions),
@@ -46,13 +46,13 @@ impl LeftOut {
         types.into_iter().filter(|(_, count)| *count > 0)
     }
 
-    /// All together.
+    /// Total number of records.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.types().map(|(_, count)| count).sum()
     }
 
-    /// In words; nothing when there are none but descriptions, which every file has.
+    /// Returns a message; `None` if only descriptions were left out, which every file has.
     pub(super) fn words(&self) -> Option<String> {
         let types: Vec<String> = Self { descriptions: 0, ..*self }
             .types()

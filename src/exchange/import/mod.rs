@@ -1,9 +1,9 @@
-//! Import of WARC files that any tool wrote.
+//! Import of WARC files from any tool.
 //!
-//! A thread reads records and puts them together to captures; any number of threads check digests, parse payloads and
-//! compress; the caller's thread, which owns the store, stores and credits them in the order of the files. A foreign
-//! record is stored as it came: its block, its identifier, its fields. Nothing is imported twice, so an import that was
-//! stopped is continued by the same command. What is not imported is reported.
+//! One thread reads records and assembles them into captures. Any number of threads check digests, parse payloads and
+//! compress. The caller's thread, which owns the store, stores and credits the captures in the order of the files. A
+//! foreign record keeps its block, identifier and fields. Nothing is imported twice, so the same command continues an
+//! import that was stopped. Whatever is not imported is reported.
 
 mod digests;
 mod gather;
@@ -28,42 +28,42 @@ pub use store::run;
 pub struct Options {
     /// WARC files and WACZ packages; they are read in the order of the dates of their first records.
     pub files: Vec<PathBuf>,
-    /// Threads that parse and compress.
+    /// Number of threads that parse and compress.
     pub threads: usize,
-    /// Whether texts go into the full-text index.
+    /// Whether texts are added to the full-text index.
     pub full_text: bool,
-    /// Between two checkpoints.
+    /// Time between two checkpoints.
     pub checkpoint_every: Duration,
-    /// What may be held in memory, whatever the files unpack to.
+    /// Memory limits, which hold whatever the size of the decompressed files.
     pub memory: Memory,
-    /// Whether a request without an answer is a capture. In a damaged segment it is what is left of one.
+    /// Whether a request without a response is a capture. In a damaged segment it is the rest of one.
     pub requests_alone: bool,
 }
 
-/// How far an import is, and at its end the result.
+/// Progress of an import and, at its end, the result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Status {
     /// Files read to their end.
     pub files: u64,
     /// Compressed bytes read.
     pub bytes: u64,
-    /// Records read, of whatever type.
+    /// Records read, of any type.
     pub records: u64,
     /// Captures that are now in the archive.
     pub captures: u64,
-    /// Of these, revisits.
+    /// Revisits among these captures.
     pub revisits: u64,
-    /// Revisits whose original the archive does not have.
+    /// Revisits whose original is not in the archive.
     pub open_revisits: u64,
-    /// Captures that the archive had already.
+    /// Captures that the archive already had.
     pub duplicates: u64,
-    /// Captures of URLs that were erased, which are left out.
+    /// Captures of erased URLs, which are left out.
     pub erased: u64,
-    /// Places that could not be read, and captures without a URL or date.
+    /// Broken places in files, and captures without a URL or date.
     pub broken: u64,
-    /// Records whose stated digest is not that of their content.
+    /// Records whose stated digest does not match their content.
     pub wrong_digests: u64,
-    /// Records with an identifier that another record has too, which got a new one.
+    /// Records that got a new identifier because another record has theirs.
     pub renamed: u64,
     /// Records that belong to no capture.
     pub left_out: LeftOut,
@@ -71,7 +71,7 @@ pub struct Status {
     pub refused_files: u64,
 }
 
-/// What a note is about.
+/// The subject of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoteKind {
     /// A file cannot be read at all.
@@ -84,18 +84,18 @@ pub enum NoteKind {
     UncheckedDigest,
     /// A revisit was imported whose original is not in the archive.
     Revisit,
-    /// Records were left out, because they hold no capture.
+    /// Records that belong to no capture were left out.
     LeftOut,
-    /// A record has the identifier of another one; it was given a new one.
+    /// A record has the identifier of another record; it got a new one.
     RecordId,
-    /// A date leaves out the second or more; the capture stands at its beginning.
+    /// A date omits the seconds or more; the time of the capture is the beginning of that period.
     Date,
-    /// A URL has control characters, which were taken out or escaped.
+    /// A URL has control characters, which were removed or escaped.
     Url,
 }
 
 impl NoteKind {
-    /// Its name in data.
+    /// Returns the name used in data.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -112,23 +112,23 @@ impl NoteKind {
     }
 }
 
-/// Something that a person has to know of.
+/// A message for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The file.
     pub file: String,
-    /// Compressed bytes before the record; nothing when the file as a whole is meant.
+    /// Compressed bytes before the record; `None` if the note is about the whole file.
     pub offset: Option<u64>,
-    /// What it is about.
+    /// Its subject.
     pub kind: NoteKind,
-    /// In words.
+    /// The message.
     pub what: String,
 }
 
-/// What the caller hears while an import runs.
+/// Receives progress and notes while an import runs.
 pub trait Listener {
-    /// How far it is; a few times a second.
+    /// Called with the progress, a few times a second.
     fn status(&mut self, status: &Status);
-    /// Something to know of.
+    /// Called with each note.
     fn note(&mut self, note: &Note);
 }

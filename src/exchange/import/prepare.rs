@@ -1,4 +1,4 @@
-//! A foreign capture made ready to be stored: digests checked, payload parsed.
+//! Prepares a foreign capture for storage: checks digests and parses the payload.
 
 use std::collections::HashSet;
 use std::io;
@@ -24,19 +24,19 @@ use crate::parse::http_date;
 use crate::reading::{Page, Reader};
 use crate::recorder::Text;
 
-/// The metadata field for the identifier that a record had in its file, when it could not be kept.
+/// Metadata field with the identifier that a record had in its file, if it could not be kept.
 pub(super) const IMPORTED_ID: &str = "importedRecordId";
 
-/// Fields of a capture's foreign metadata that are taken over, at most.
+/// Maximum number of fields taken from a capture's foreign metadata.
 const METADATA_FIELDS_MAX: usize = 100_000;
 
-/// What a capture says of itself that is a request without an answer.
+/// Error of a capture that is a request without a response.
 const REQUEST_ALONE: &str = "the imported file has the request, but no answer to it";
 
-/// Bytes that a link or a metadata field takes in memory beside its text.
+/// Bytes of memory that a link or a metadata field takes besides its text.
 const FIELD_BYTES: u64 = 128;
 
-/// Fields of a main record that a stored capture has in its own form, or that name records that are not stored.
+/// Fields of a main record that a stored capture has in its own form, or that refer to records that are not stored.
 const OWN_FIELDS: [&str; 9] = [
     "WARC-Type",
     "WARC-Record-ID",
@@ -49,64 +49,64 @@ const OWN_FIELDS: [&str; 9] = [
     "WARC-Warcinfo-ID",
 ];
 
-/// A capture that is ready but for its place in the archive.
+/// A capture that is ready to be stored.
 pub(super) struct Prepared {
     pub(super) file: Arc<str>,
-    /// Where its main record lies in the file.
+    /// Offset of its main record in the file.
     pub(super) offset: u64,
-    /// Records it was made of.
+    /// Number of records that it consists of.
     pub(super) count: u64,
     pub(super) outcome: Outcome,
-    /// Its records; those of a revisit are compressed once its original is known.
+    /// Its records. Those of a revisit are compressed when its original is known.
     pub(super) records: Encoded,
-    /// What is needed to find the original of a revisit.
+    /// Facts for finding the original of a revisit.
     pub(super) revisit: Option<Box<Revisit>>,
     /// The payload digest that the main record states.
     pub(super) stated: Option<Digest>,
-    /// What distinguishes it from others of its URL and time.
+    /// Distinguishes it from other captures of the same URL and time.
     pub(super) identity: Identity,
-    /// For the index.
+    /// Text for the full-text index.
     pub(super) text: Option<Text>,
-    /// Remarks for the user.
+    /// Notes for the user.
     pub(super) notes: Vec<(NoteKind, String)>,
-    /// Records of its own that are not kept.
+    /// Types of its records that are not kept.
     pub(super) left_out: Vec<RecordType>,
 }
 
-/// A revisit whose original is not known yet.
+/// A revisit whose original has not been found yet.
 pub(super) struct Revisit {
-    /// What the capture is by its records.
+    /// The capture according to its records.
     pub(super) stated: ReplayedCapture,
-    /// What it says of its original.
+    /// What its record states about the original.
     pub(super) reference: Reference,
 }
 
 /// How records are read.
 #[derive(Clone)]
 pub(super) struct Reading {
-    /// Whether a request without an answer is a capture.
+    /// Whether a request without a response is a capture.
     pub(super) requests_alone: bool,
-    /// Bytes of a body that are read.
+    /// Maximum number of bytes of a body that are parsed.
     pub(super) body_bytes_max: usize,
-    /// Whether text is kept for the index.
+    /// Whether text is kept for the full-text index.
     pub(super) full_text: bool,
-    /// What digests are computed by.
+    /// The hash function of computed digests.
     pub(super) algorithm: Algorithm,
 }
 
 /// Why a capture cannot be imported.
 pub(super) struct Refused {
     pub(super) offset: u64,
-    /// Records it would have been made of.
+    /// Number of records of the rejected capture.
     pub(super) records: u64,
     pub(super) why: Why,
 }
 
-/// The reason.
+/// The reason of a rejection.
 pub(super) enum Why {
-    /// It is broken, in words.
+    /// The capture is broken; a message.
     Broken(String),
-    /// It is no capture, but records of this type.
+    /// The records are no capture; counted as this type.
     NoCapture(RecordType),
 }
 
@@ -116,7 +116,7 @@ impl From<&str> for Why {
     }
 }
 
-/// Makes a capture ready.
+/// Prepares a capture.
 pub(super) fn prepare(
     file: &Arc<str>,
     group: &Group,
@@ -137,7 +137,7 @@ pub(super) fn prepare(
     let (understood, strange): (Vec<_>, Vec<_>) = group.metadata.iter().partition(|record| is_fields(record));
     left_out.extend(strange.iter().map(|record| record.header.record_type()));
     let fields = understood.iter().flat_map(|record| fields(&record.content)).take(METADATA_FIELDS_MAX);
-    // A page is read again: what is said of its links is needed only where there is nothing to read.
+    // Pages are parsed again, so stated links are needed only if there is no payload to parse.
     let (links, mut fields): (Vec<_>, Vec<_>) = fields.partition(|(name, _)| Facts::is_link(name));
     if group.main.is_none() && !fields.iter().any(|(name, _)| name == "error") {
         if request.is_none() || !reading.requests_alone {
@@ -186,14 +186,14 @@ pub(super) fn prepare(
     Ok(Prepared { file: file.clone(), offset, count: records, notes, left_out, ..prepared })
 }
 
-/// Whether a metadata record is in the form that is understood. What does not fit into memory is not.
+/// Whether a metadata record has the known format and fits into memory.
 fn is_fields(record: &Record) -> bool {
     let is_stated = record.header.get("Content-Type").is_none_or(|kind| kind.contains("warc-fields"));
     is_stated && record.rest.is_none()
 }
 
-/// A URL as a record may state it: without the characters that its parser passes over (WHATWG URL, section 4.4), and with
-/// all other control characters escaped.
+/// Returns a URL as a record may state it, without the characters that its parser ignores (WHATWG URL, section 4.4),
+/// and with all other control characters escaped.
 fn without_controls(uri: &str) -> String {
     if !uri.contains(char::is_control) {
         return uri.to_owned();
@@ -213,18 +213,18 @@ fn without_controls(uri: &str) -> String {
     clean
 }
 
-/// What is known of a capture before its main record is read.
+/// Facts about a capture before its main record is read.
 struct Capture<'a> {
     url: &'a Url,
-    /// The URL as its record will state it.
+    /// The URL as its stored record will state it.
     uri: String,
-    /// The date, as stated and as read.
+    /// The date, as stated and as parsed.
     date: (&'a str, Date),
-    /// Without links.
+    /// The facts, without links.
     facts: Facts,
     /// Metadata fields of the links that the other tool found.
     links: Vec<(String, String)>,
-    /// Metadata fields that mean nothing here.
+    /// Other metadata fields, which are kept as they are.
     kept: Vec<(String, String)>,
     request: Option<Bytes>,
     reading: &'a Reading,
@@ -232,7 +232,7 @@ struct Capture<'a> {
 }
 
 impl Capture<'_> {
-    /// What has to be said of its URL and date.
+    /// Returns the notes about its URL and date.
     fn notes(&self, stated: &str) -> Vec<(NoteKind, String)> {
         let mut notes = Vec::new();
         if self.uri != stated {
@@ -283,7 +283,7 @@ impl Capture<'_> {
             content: main.content.clone(),
             rest: main.rest.clone(),
         };
-        // A date in a nonstandard form is stored as the time it was read as.
+        // A date in a nonstandard format is stored as its parsed time.
         let date = if is_standard { unusual_date(date) } else { String::new() };
         let id = record.id.clone();
         let reference = is_revisit
@@ -298,7 +298,7 @@ impl Capture<'_> {
         Ok(Some(Prepared { text, notes: digests.notes, ..prepared }))
     }
 
-    /// A capture without an answer, of the record that says so.
+    /// Makes a capture without a response from the record that reports it.
     fn of_failure(mut self, first: &Record) -> Option<Prepared> {
         self.take_stated_links();
         let id = first.header.record_id().map(str::to_owned);
@@ -327,7 +327,7 @@ impl Capture<'_> {
         let mut capture = ReplayedCapture::of_foreign(main, facts)?;
         let stated = std::mem::replace(&mut capture.payload_digest, payload_digest);
         capture.payload_length = length.or(capture.payload_length);
-        // The facts as their record will state them, which cuts what is long; links stay as they are.
+        // Takes the facts as the stored record will state them, that is with long values cut; links are not cut.
         let facts = Facts { links: self.facts.links, ..Facts::from_fields(&capture.metadata) };
         metadata.extend(self.kept);
         let group = CaptureGroup {
@@ -355,7 +355,7 @@ impl Capture<'_> {
         })
     }
 
-    /// Takes over the links that the other tool found, in their canonical form.
+    /// Takes the links that the other tool found, in canonical form.
     fn take_stated_links(&mut self) {
         self.facts.links = Facts::from_fields(&self.links).links;
         for link in &mut self.facts.links {
@@ -365,7 +365,7 @@ impl Capture<'_> {
         self.facts.links.retain(|link| is_url_in_bounds(&link.url, NAME_BYTES_MAX));
     }
 
-    /// Parses a payload; what is not to be read again for the index is given back.
+    /// Parses a payload. Returns its text for the full-text index, if wanted.
     fn read(&mut self, main: &Record, payload: &Payload) -> Option<Text> {
         let head = &payload.head;
         let status = if is_http(main) { head.status().unwrap_or(0) } else { 200 };
@@ -382,17 +382,17 @@ impl Capture<'_> {
             key: payload.entity.prefix(),
         });
         let is_searched = self.reading.full_text && status == 200;
-        // Of a page that has several captures each takes the place of the one before.
+        // The text of each capture of a page replaces that of the previous one.
         let text = is_searched.then(|| Text::take(&mut parsed, None)).flatten();
         self.facts.take_parsed(parsed);
-        // What the other tool found wrong with the document may have been found again.
+        // Parsing may find problems again that the other tool had already reported.
         let mut seen = HashSet::new();
         self.facts.problems.retain(|problem| seen.insert(problem.clone()));
         text
     }
 }
 
-/// The head of the metadata record that describes a capture without an answer.
+/// Returns the header of the metadata record that describes a capture without a response.
 fn as_metadata(first: &Record) -> Header {
     let mut header = first.header.clone();
     for (name, value) in &mut header.fields {
@@ -404,7 +404,7 @@ fn as_metadata(first: &Record) -> Header {
 }
 
 impl Prepared {
-    /// What it takes beside the records that it was made of.
+    /// Bytes that the capture takes besides the records it was made from.
     pub(super) fn grown_bytes(&self) -> u64 {
         let links = &self.outcome.facts.links;
         let links: u64 = links.iter().map(|link| link.url.len() as u64 + FIELD_BYTES).sum();
@@ -414,14 +414,14 @@ impl Prepared {
         links + fields.sum::<u64>() + self.records.packed_in_memory() + text
     }
 
-    /// The identifier that its main record gets when another one has its own: always the same for the same capture, so that
-    /// it is known again.
+    /// Returns the identifier that its main record gets if another record has the same one. It is always the same for
+    /// the same capture, so that another import recognises it.
     pub(super) fn new_id(&self) -> Option<String> {
         let Identity { id, date, content } = &self.identity;
         let (url, time) = (&self.outcome.url, self.outcome.time.timestamp_micros());
         let name = format!("{}\n{url}\n{time}\n{date}\n{content}", id.as_ref()?);
         let mut bytes = Digest::sha256(name.as_bytes()).prefix();
-        // Version 8 is what RFC 9562 (section 5.8) leaves to everyone.
+        // RFC 9562 (section 5.8) reserves version 8 for custom formats.
         bytes[6] = bytes[6] & 0x0f | 0x80;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         let digits = bytes.map(|byte| format!("{byte:02x}"));
@@ -429,7 +429,7 @@ impl Prepared {
         Some(format!("urn:uuid:{}", parts.map(<[String]>::concat).join("-")))
     }
 
-    /// Gives its main record that identifier, and says so in its metadata.
+    /// Gives its main record the new identifier, and keeps the old one in its metadata.
     pub(super) fn rename(&mut self) {
         let (Some(old), new) = (&self.identity.id, self.new_id()) else { return };
         let group = self.records.change();
@@ -448,7 +448,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever a file states, the record states a URL without controls that is the same in its canonical form.
+        /// The stored record always states a URL without control characters that has the same canonical form.
         #[test]
         fn stated_urls_stay_the_same_urls(
             uri in "[\\x00-\\x20]{0,2}(http|https|ftp|dns|urn)(\r|\n)?:(//)?[a-z\r\n\t.]{1,9}(:8\r0)?[/?#a-z\\x00-\\x1f\u{7f}-\u{a0}%]{0,20}"

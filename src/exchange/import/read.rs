@@ -1,4 +1,4 @@
-//! The reading thread: files to numbered captures.
+//! The reading thread: turns files into numbered captures.
 
 use std::fs::File;
 use std::io::{self, Read, Take};
@@ -16,33 +16,33 @@ use super::sources::{Source, in_order};
 use super::{Note, NoteKind};
 use crate::recorder::{Control, Memory};
 
-/// Bytes on disk of contents that are too long for memory, from reading to storing.
+/// Maximum bytes on disk of contents that are too long for memory, between reading and storing.
 const SPOOLED_BYTES_MAX: u64 = 4 << 30;
 
-/// Bytes that whatever is under way takes beside its text, on its way through the threads.
+/// Bytes that each item takes besides its text on its way through the threads.
 const ITEM_BYTES: u64 = 1024;
 
-/// Something on its way to the store, where all arrive in the order in which they were read. A slow capture can make any
-/// number of others wait, so everything has a place until it has arrived.
+/// An item on its way to the store, where items are handled in the order in which they were read. One slow capture can
+/// delay any number of others, so every item holds a place until it is handled.
 pub(super) struct Queued<T> {
-    /// Its place in the order.
+    /// Position in the order.
     pub(super) number: u64,
     pub(super) what: T,
-    /// For what it takes.
+    /// The memory and disk space that it occupies.
     pub(super) place: Option<Place>,
 }
 
-/// What is read.
+/// An item that was read.
 pub(super) enum Item {
     /// A capture of a file.
     Group(Arc<str>, Box<Group>),
-    /// Something to report.
+    /// A note for the user.
     Note(Note),
     /// A record that belongs to no capture.
     LeftOut(RecordType),
-    /// A file was left, read to its end or not.
+    /// The end of a file, reached or not.
     FileEnd {
-        /// What it is called.
+        /// Name of the file.
         name: Arc<str>,
         /// Whether it was read to its end.
         is_whole: bool,
@@ -50,7 +50,7 @@ pub(super) enum Item {
 }
 
 impl Item {
-    /// What it takes, at least.
+    /// The minimum of memory and disk space that it takes.
     fn bytes(&self) -> Bytes {
         let (text, group) = match self {
             Self::Group(_, group) => (0, group.bytes()),
@@ -62,25 +62,26 @@ impl Item {
     }
 }
 
-/// What the reading thread needs.
+/// The inputs of the reading thread.
 pub(super) struct Reader<'a> {
     pub(super) files: &'a [PathBuf],
     /// Compressed bytes read so far.
     pub(super) bytes: Arc<AtomicU64>,
     pub(super) stop: &'a Control,
     pub(super) memory: Memory,
-    /// The folder of contents that are too long for memory.
+    /// Folder for contents that are too long for memory.
     pub(super) spools: PathBuf,
 }
 
 impl Reader<'_> {
-    /// Reads files from the first to the last; ends early when the receiver is gone or a stop is requested.
+    /// Reads the files in order. Ends early if the receiver is gone or a stop is requested.
     pub(super) fn run(&self, items: &Sender<Queued<Item>>) {
         let memory = self.memory.bodies() as u64 / 2;
         let room = Room::new(Bytes { memory, disk: SPOOLED_BYTES_MAX });
         let mut number = 0;
         let mut send = |item: Item| {
-            // All that have places were sent, and those before it wait for nobody that comes later: some will be free.
+            // All items that hold places were sent, and earlier items never wait for later ones, so places will become
+            // free.
             let place = room.take(item.bytes());
             let queued = Queued { number, what: item, place: Some(place) };
             number += 1;
@@ -93,7 +94,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether somebody still listens.
+    /// Reads a file. Returns whether the receiver is still there.
     fn read_file(&self, source: &Source, send: &mut impl FnMut(Item) -> bool) -> bool {
         let mut whole = true;
         let mut send_on = |item: Item| {
@@ -147,7 +148,7 @@ fn send_all(file: &Arc<str>, gathered: &mut Vec<Gathered>, send: &mut impl FnMut
     })
 }
 
-/// A file that counts what is read of it.
+/// A file that counts the bytes read from it.
 struct Counted {
     file: Take<File>,
     bytes: Arc<AtomicU64>,

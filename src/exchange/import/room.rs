@@ -1,8 +1,8 @@
-//! How much the captures between reading and storing take.
+//! Limits the memory and disk space of captures between reading and storing.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Room in memory, and on disk for contents that are too long for memory.
+/// A limit in memory, and on disk for contents that are too long for memory.
 #[derive(Debug)]
 pub(super) struct Room {
     most: Bytes,
@@ -10,14 +10,14 @@ pub(super) struct Room {
     freed: Condvar,
 }
 
-/// What a capture takes.
+/// Memory and disk space of a capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Bytes {
     pub(super) memory: u64,
     pub(super) disk: u64,
 }
 
-/// Room that a capture has until this is dropped.
+/// Room that a capture occupies until this is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     room: Arc<Room>,
@@ -29,7 +29,7 @@ impl Room {
         Arc::new(Self { most, taken: Mutex::default(), freed: Condvar::new() })
     }
 
-    /// Waits until there is room. Who needs more than there ever is waits until all is free.
+    /// Waits until there is room. A request that exceeds the limit waits until everything is free.
     pub(super) fn take(self: &Arc<Self>, bytes: Bytes) -> Place {
         let is_over = |taken: u64, more: u64, most: u64| taken > 0 && more > 0 && taken + more > most;
         let is_full = |taken: &mut Bytes| {
@@ -49,7 +49,7 @@ impl Room {
 }
 
 impl Place {
-    /// Takes more memory, whether or not there is room: who holds a place must not wait for others.
+    /// Takes more memory even if the limit is exceeded, because the holder of a place must not wait for others.
     pub(super) fn grow(&mut self, memory: u64) {
         self.room.taken().memory += memory;
         self.bytes.memory += memory;

@@ -1,7 +1,7 @@
-//! What there is to read: WARC files, and those that stand within WACZ packages.
+//! The files to read: WARC files, also those inside WACZ packages.
 //!
-//! A package keeps its records as they are (Webrecorder, "Web Archive Collection Zipped" 1.1.1, section 5.2.1), so that
-//! they are read where they lie, like their own file.
+//! A package stores its records uncompressed (Webrecorder, "Web Archive Collection Zipped" 1.1.1, section 5.2.1), so
+//! they are read in place, like a separate file.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
@@ -14,41 +14,41 @@ use chrono::{DateTime, Utc};
 use flate2::read::MultiGzDecoder;
 use zip::{CompressionMethod, ZipArchive};
 
-/// Records at a file's start that are searched for a date.
+/// Number of records at the start of a file that are searched for a date.
 const DATED_WITHIN: usize = 4;
 
-/// How every ARC file begins (Internet Archive, "Arc File Format", 1996).
+/// Start of every ARC file (Internet Archive, "Arc File Format", 1996).
 const ARC_START: &[u8] = b"filedesc:";
 
-/// How gzip members begin.
+/// Start of gzip members.
 const GZIP_START: &[u8] = &[0x1f, 0x8b];
 
-/// How ZIP files begin that hold something.
+/// Start of ZIP files that are not empty.
 const ZIP_START: &[u8] = b"PK\x03\x04";
 
-/// The folder of a package that holds its records.
+/// Folder of a package that holds its records.
 const RECORDS_FOLDER: &str = "archive/";
 
-/// Bytes of a package's directory that are read: some 80 000 files.
+/// Maximum bytes of a package's directory, about 80 000 files.
 const DIRECTORY_BYTES_MAX: u64 = 8 << 20;
 
-/// Bytes of a record's content that are unpacked for its date.
+/// Bytes of a record's content that are decompressed to find its date.
 const DATED_BYTES_MAX: u64 = 64 << 10;
 
-/// A file of records, or what cannot be read as one.
+/// A file of records, or one that cannot be read.
 pub(super) struct Source {
-    /// What it is called in notes: its path, and after it its place in the package.
+    /// Name in notes: the path, followed by the path within the package.
     pub(super) name: Arc<str>,
     path: PathBuf,
-    /// Where its bytes lie in the file, or why they cannot be read.
+    /// Byte range of the records in the file, or why they cannot be read.
     bytes: Result<Range<u64>, String>,
 }
 
 impl Source {
-    /// Its bytes.
+    /// Opens the byte range of the records.
     ///
     /// # Errors
-    /// Why it cannot be read, in words.
+    /// If it cannot be read; a message.
     pub(super) fn open(&self) -> Result<Take<File>, String> {
         let bytes = self.bytes.clone()?;
         if self.is_arc(&bytes).map_err(unreadable)? {
@@ -66,7 +66,7 @@ impl Source {
         part(&self.path, bytes)?.take(2).read_to_end(&mut start)?;
         let file = BufReader::new(part(&self.path, bytes)?);
         let mut first = vec![0; ARC_START.len()];
-        // What cannot be unpacked is not an ARC file; the reader of records says what is wrong with it.
+        // Data that cannot be decompressed is not an ARC file; the record reader reports what is wrong with it.
         let is_read = match start == GZIP_START {
             true => MultiGzDecoder::new(file).read_exact(&mut first).is_ok(),
             false => { file }.read_exact(&mut first).is_ok(),
@@ -81,14 +81,15 @@ impl Source {
         let records = RecordReader::new(part(&self.path, bytes).ok()?).with_limits(limits);
         records.take(DATED_WITHIN).find_map(|record| match record {
             Ok(record) => record.header.date(),
-            // Its content was too long to be unpacked.
+            // The content was too long to be decompressed.
             Err(ReadError::Broken(place)) => place.header?.date(),
             Err(_) => None,
         })
     }
 }
 
-/// Sources by the date of their first record; those without one come first, where they are reported.
+/// Returns the sources in the order of the dates of their first records. Those without a date come first and are
+/// reported.
 pub(super) fn in_order(files: &[PathBuf]) -> Vec<Source> {
     let mut sources: Vec<_> = files.iter().flat_map(|file| sources(file)).collect();
     sources.sort_by_cached_key(Source::first_date);
@@ -111,10 +112,10 @@ fn sources(path: &Path) -> Vec<Source> {
     }
 }
 
-/// A file of records within a package: its name, and where it lies or why it cannot be read.
+/// A file of records within a package: its name, and its byte range or why it cannot be read.
 type Packed = (String, Result<Range<u64>, String>);
 
-/// The files of records in a package; nothing for what is not a ZIP file.
+/// Returns the files of records in a package; `None` if it is not a ZIP file.
 fn package(path: &Path) -> io::Result<Option<Vec<Packed>>> {
     let mut start = Vec::new();
     File::open(path)?.take(ZIP_START.len() as u64).read_to_end(&mut start)?;
@@ -144,7 +145,7 @@ fn package(path: &Path) -> io::Result<Option<Vec<Packed>>> {
     Ok(Some(records))
 }
 
-/// Refuses files of records that share bytes with another: so a package could hold far more than it is long.
+/// Refuses files of records that overlap another file, which could make a package yield far more bytes than it has.
 fn refuse_overlaps(records: &mut [Packed]) {
     let start = |(_, bytes): &Packed| bytes.as_ref().map_or(0, |bytes| bytes.start);
     records.sort_by_key(start);
@@ -160,7 +161,7 @@ fn refuse_overlaps(records: &mut [Packed]) {
     }
 }
 
-/// A file of which so many bytes are read and no more.
+/// A file from which only a limited number of bytes is read.
 struct Metered {
     file: BufReader<File>,
     left: u64,

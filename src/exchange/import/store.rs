@@ -1,4 +1,4 @@
-//! The thread that owns the store: takes prepared captures in their order, stores and credits them.
+//! The thread that owns the store: stores and credits prepared captures in order.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,30 +26,30 @@ use crate::parse::Limits;
 use crate::reading::{self, Crew, Work};
 use crate::recorder::{Control, Recorder, RecorderError, Settings};
 
-/// How often the caller hears how far the import is.
+/// Interval between two progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
-/// Captures that wait to be prepared, for each thread that does that: what they will take is known only then.
+/// Captures waiting to be prepared, per preparing thread; what they will take is not known before.
 const WAITING_PER_THREAD: usize = 1;
 
-/// Captures that were prepared, for each thread that does that.
+/// Prepared captures waiting to be stored, per preparing thread.
 const READY_PER_THREAD: usize = 16;
 
-/// What comes out of the threads that prepare captures.
+/// The output of the preparing threads.
 enum Ready {
     Capture(Box<Prepared>),
     Refused(Arc<str>, Refused),
     Other(Item),
-    /// A capture could not be made into records; the store is at fault.
+    /// A capture could not be encoded; the store is at fault.
     Failed(SegmentError),
 }
 
-/// Imports files into an archive; `true` when all were read to their end, `false` when `stop` came first.
+/// Imports files into an archive. Returns `true` if all were read to their end, `false` if `stop` came first.
 ///
-/// When it returns, everything the status counts is durable.
+/// When it returns, everything counted by the status is durable.
 ///
 /// # Errors
-/// When the store, the index or a thread fails; what was imported before is not lost, and importing again adds the rest.
+/// If the store, the index or a thread fails. What was imported before is kept, and another import adds the rest.
 pub fn run(
     store: &mut Store,
     options: &Options,
@@ -92,27 +92,27 @@ pub fn run(
             status: Status::default(),
             left_out: LeftOut::default(),
         };
-        // Whatever ends it, nobody waits for it any longer.
+        // `drive` drops the receiver when it ends, so no thread waits for it.
         import.drive(ready, &bytes, listener)?;
         import.finish(listener)?;
         Ok((!stop.is_stopped(), import.status))
     })
 }
 
-/// What a preparing thread does, and what with.
+/// The job of a preparing thread, and its tools.
 #[derive(Clone)]
 struct Preparing {
     encoder: Encoder,
     reading: Reading,
 }
 
-/// A capture that waits to be prepared.
+/// A capture that is waiting to be prepared.
 #[derive(Clone)]
 struct Waiting {
     number: u64,
     file: Arc<str>,
     group: Box<Group>,
-    /// Taken when it finishes.
+    /// Taken when it is finished.
     place: Arc<Mutex<Option<Place>>>,
 }
 
@@ -152,7 +152,7 @@ impl Work for Preparing {
 }
 
 impl Preparing {
-    /// Packs a capture's records; of a revisit the original has to be found first.
+    /// Compresses the records of a capture, except those of a revisit, whose original must be found first.
     fn pack(&self, mut prepared: Prepared) -> Result<Prepared, SegmentError> {
         if prepared.revisit.is_none() {
             self.encoder.pack(&mut prepared.records)?;
@@ -161,15 +161,15 @@ impl Preparing {
     }
 }
 
-/// One import under way.
+/// A running import.
 struct Import<'a> {
     recorder: Recorder<'a>,
     known: Known,
-    /// What must not come back.
+    /// URLs that must not come back.
     erased: Erased,
     candidates: Vec<Candidate>,
     status: Status,
-    /// Of the file under way.
+    /// Records left out from the current file.
     left_out: LeftOut,
 }
 
@@ -240,7 +240,7 @@ impl Import<'_> {
                     listener.note(&Note { file, offset: None, kind, what });
                 }
             }
-            // Groups were prepared.
+            // Groups have become captures or refusals.
             Ready::Other(Item::Group(..)) => {}
             Ready::Failed(error) => return Err(error.into()),
         }
@@ -298,7 +298,7 @@ impl Import<'_> {
         }
     }
 
-    /// Writes into a revisit's record what it refers to, unless the record says so itself.
+    /// Adds a reference to the original to a revisit's record, unless the record has one.
     fn refer(
         &self,
         prepared: &mut Prepared,

@@ -1,4 +1,4 @@
-//! Proof that copies are what was copied.
+//! Verifies copies.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,34 +6,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{CopiedFile, CopyError, Progress, Remote, transfer};
 use crate::recorder::Control;
 
-/// Something that is wrong with copies.
+/// A problem with copies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The object, or the manifest.
     pub object: String,
-    /// The file of the archive that it is, if it is one.
+    /// The archive's file in the object, if any.
     pub path: Option<String>,
     /// What is wrong.
     pub what: String,
 }
 
-/// What was checked.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Copies.
+    /// Number of copies.
     pub copies: u64,
-    /// Objects that they name.
+    /// Number of objects that the copies refer to.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of the objects.
     pub bytes: u64,
-    /// What is wrong.
+    /// The problems found.
     pub findings: Vec<Finding>,
 }
 
-/// Reads every byte of one copy, or of all there are, and compares it with what the manifests say.
+/// Reads every byte of one copy, or of all copies, and compares it with the manifests.
 ///
 /// # Errors
-/// When the store fails, or there is no copy.
+/// If the store fails, or there is no copy.
 pub fn check(
     remote: &Remote,
     number: Option<u64>,

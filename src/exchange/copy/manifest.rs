@@ -1,7 +1,7 @@
-//! What a copy consists of.
+//! Manifests of copies.
 //!
-//! JSON lines: first what the copy is, then its files in the order of their paths, last the SHA-256 of all bytes before. A
-//! manifest comes from another machine, so nothing in it is believed that could lead out of an archive's folder.
+//! A manifest consists of JSON lines: a head, the files in the order of their paths, and the SHA-256 of all bytes
+//! before. It comes from another machine, so paths that lead out of the archive's folder are refused.
 
 use std::collections::BTreeMap;
 
@@ -13,33 +13,33 @@ use serde::{Deserialize, Serialize};
 use super::{CopyError, Remote};
 use crate::remote::{self, RemoteError};
 
-/// The form of manifests and objects.
+/// Version of the format of manifests and objects.
 const FORMAT: u32 = 1;
 
-/// Files of a copy, at most.
+/// Maximum number of files of a copy.
 pub const FILES_MAX: usize = 1_000_000;
 
-/// Bytes of a manifest, at most.
+/// Maximum bytes of a manifest.
 pub const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 
-/// Bytes of a file's path in the archive, and of a name in it.
+/// Maximum bytes of a file's path in the archive, and of one name in it.
 pub const PATH_BYTES_MAX: usize = 1024;
 const NAME_BYTES_MAX: usize = 255;
 
-/// Folders in one another.
+/// Maximum depth of nested folders.
 const DEPTH_MAX: usize = 16;
 
-/// Bytes of a file: what a service takes as one object.
+/// Maximum bytes of a file, which is the size limit of an object.
 const FILE_BYTES_MAX: u64 = 5 << 40;
 
-/// Characters of what is random in a manifest, and of its time.
+/// Maximum characters of the random texts and the time in a manifest.
 const TEXT_CHARACTERS_MAX: usize = 64;
 
 const MANIFESTS: &str = "manifests";
 const OBJECTS: &str = "objects";
 const ENDING: &str = ".jsonl";
 
-/// What a copy is.
+/// First line of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
@@ -56,13 +56,13 @@ struct Head {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CopiedFile {
-    /// Its path in the archive's folder, with `/`.
+    /// Path in the archive's folder, separated by `/`.
     pub path: String,
-    /// Its length.
+    /// Number of bytes.
     pub bytes: u64,
-    /// Its SHA-256, in hexadecimal.
+    /// SHA-256 in hexadecimal.
     pub sha256: String,
-    /// The number of the copy that brought it.
+    /// Number of the copy that uploaded the file.
     pub copy: u64,
 }
 
@@ -72,20 +72,20 @@ struct Check {
     sha256: String,
 }
 
-/// A copy.
+/// Manifest of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Copies in one place are numbered from 1 on.
+    /// Number of the copy; copies in one place are numbered from 1.
     pub number: u64,
-    /// Random text that all copies of an archive in one place share.
+    /// Random text shared by all copies of an archive in one place.
     pub series: String,
     /// Random text of this copy.
     pub copy: String,
-    /// When it was made, RFC 3339.
+    /// When the copy was made, RFC 3339.
     pub time: String,
-    /// Captures of the archive then.
+    /// Number of captures in the copy.
     pub captures: u64,
-    /// Its files in the order of their paths.
+    /// The files, in the order of their paths.
     pub files: Vec<CopiedFile>,
 }
 
@@ -119,7 +119,7 @@ impl Manifest {
         Ok(text.into())
     }
 
-    /// Reads a manifest of this number.
+    /// Parses the manifest of copy `number`.
     pub(super) fn decode(bytes: &[u8], number: u64) -> Result<Self, String> {
         let whole = bytes.strip_suffix(b"\n").ok_or("its last line has no end")?;
         let last = whole.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -163,7 +163,7 @@ impl Manifest {
 }
 
 impl CopiedFile {
-    /// What is wrong with an entry of a copy's manifest.
+    /// Checks an entry in the manifest of copy `number`.
     fn check(&self, number: u64) -> Result<(), String> {
         check_path(&self.path)?;
         let is_digest = self.sha256.len() == 64
@@ -180,14 +180,14 @@ impl CopiedFile {
         Ok(())
     }
 
-    /// The object with the file.
+    /// Returns the object that holds the file.
     #[must_use]
     pub fn object(&self) -> ObjectPath {
         object(self.copy, &self.sha256)
     }
 }
 
-/// Whether a path stays in an archive's folder, and is one that a disk takes.
+/// Checks that a path stays in the archive's folder and is valid on disk.
 pub(super) fn check_path(path: &str) -> Result<(), String> {
     let names = path.split('/');
     let is_name = |name: &str| {
@@ -208,45 +208,45 @@ fn is_plain(text: &str) -> bool {
     text.len() <= TEXT_CHARACTERS_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// A SHA-256 as sha256sum writes it.
+/// Formats a SHA-256 as sha256sum does.
 pub(super) fn hex(digest: &Digest) -> String {
     let text = digest.to_string();
     text.strip_prefix("sha256:").unwrap_or(&text).to_owned()
 }
 
-/// The object that a copy has brought.
+/// Returns the name of an object that a copy uploaded.
 pub(super) fn object(copy: u64, sha256: &str) -> ObjectPath {
     objects_of(copy).join(sha256)
 }
 
-/// Where the objects are that a copy has brought.
+/// Returns the prefix of the objects that a copy uploaded.
 pub(super) fn objects_of(copy: u64) -> ObjectPath {
     objects().join(format!("{copy:08}"))
 }
 
-/// Where all objects are.
+/// Returns the prefix of all objects.
 pub(super) fn objects() -> ObjectPath {
     ObjectPath::from(OBJECTS)
 }
 
-/// The number of the copy that has brought an object, by its place.
+/// Returns the number of the copy that uploaded an object.
 pub(super) fn brought_by(object: &ObjectPath) -> Option<u64> {
     let mut parts = object.parts().skip(1);
     number_in(parts.next()?.as_ref())
 }
 
-/// Numbers have eight digits, or more where these do not do.
+/// Parses a number of eight digits, or more for larger numbers.
 fn number_in(text: &str) -> Option<u64> {
     let number = text.parse().ok()?;
     (format!("{number:08}") == text && number > 0).then_some(number)
 }
 
-/// The manifest of a copy.
+/// Returns the name of a copy's manifest.
 pub(super) fn manifest(number: u64) -> ObjectPath {
     ObjectPath::from(MANIFESTS).join(format!("{number:08}{ENDING}"))
 }
 
-/// Numbers and lengths of manifests, in the order of their numbers.
+/// Returns the numbers of the manifests and their lengths, in the order of the numbers.
 fn listed(remote: &Remote) -> Result<BTreeMap<u64, u64>, CopyError> {
     let listed = remote.wait(remote::list(remote.store.as_ref(), &ObjectPath::from(MANIFESTS)))?;
     let number = |path: &ObjectPath| number_in(path.filename()?.strip_suffix(ENDING)?);
@@ -258,7 +258,7 @@ pub(super) fn numbers(remote: &Remote) -> Result<Vec<u64>, CopyError> {
     Ok(numbers.map(|(number, _)| number).collect())
 }
 
-/// What removed manifests have left, up to a number.
+/// Returns the empty objects of removed manifests up to a number.
 pub(super) fn emptied(remote: &Remote, until: u64) -> Result<Vec<ObjectPath>, CopyError> {
     let emptied = listed(remote)?.into_iter().filter(|(number, bytes)| *number <= until && *bytes == 0);
     Ok(emptied.map(|(number, _)| manifest(number)).collect())

@@ -1,16 +1,18 @@
-//! Copies of an archive in an object store, and archives made of them again.
+//! Copies of an archive in an object store, and their restoration.
 //!
-//! A copy is a manifest, `manifests/NNNNNNNN.jsonl`, which lists every file of the archive as of one checkpoint, with its length
-//! and SHA-256. The files are objects, `objects/NNNNNNNN/SHA256`, where NNNNNNNN is the number of the copy that brought them.
-//! A copy exists once its manifest does, which is put last, where none may be: manifests are numbered without gaps, and of several
-//! copies that would get a number one gets it ([`crate::remote::create`]).
+//! A copy is a manifest, `manifests/NNNNNNNN.jsonl`, which lists every file of the archive as of one checkpoint, with
+//! its length and SHA-256. The files are objects, `objects/NNNNNNNN/SHA256`, where NNNNNNNN is the number of the copy
+//! that uploaded them. A copy exists once its manifest does, which is written last and never replaces another one:
+//! manifests are numbered without gaps, and of several copies that compete for a number one gets it
+//! ([`crate::remote::create`]).
 //!
-//! Invariant: **a manifest names objects of its own number and objects that the manifest before it names, and no others.** So an
-//! object that was sent under a number and is not named by that number's manifest will never be named. After putting manifest N,
-//! a copy may therefore remove all objects of numbers up to N that no kept manifest names, without a lock and whatever others do:
-//! a copy that is about to put manifest N + 1 names what N names and sends the rest under N + 1, and one that is still at N - 1
-//! cannot put a manifest any more, because a removed manifest leaves an empty object in its place, so that its number is not
-//! reused. Objects that a killed copy sent under N + 1 serve the next one, which has the same number.
+//! Invariant: **a manifest refers to objects of its own number and to objects that the manifest before it refers to,
+//! and to no others.** An object that was uploaded under a number and is not in that number's manifest will therefore
+//! never be referred to. After writing manifest N, a copy may remove all objects of numbers up to N that no kept
+//! manifest refers to, without a lock and whatever other copies do: a copy that is about to write manifest N + 1 refers
+//! to objects of manifest N and uploads the rest under N + 1, and one that is still at N - 1 cannot write its manifest
+//! any more, because a removed manifest leaves an empty object in its place, so that its number is not reused. Objects
+//! that a killed copy uploaded under N + 1 serve the next copy, which has the same number.
 
 mod check;
 mod manifest;
@@ -42,120 +44,120 @@ pub use self::restore::{RESTORE_ENDING, Restored, restore};
 pub use self::send::{Copied, send, send_if};
 pub use self::snapshot::{FOLDER as SNAPSHOT_FOLDER, HELD_FIRST, Lock as SnapshotLock};
 
-/// Reports how many bytes of how many are done; called from several threads.
+/// Receives the bytes done so far and their total; called from several threads.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
-/// Why a copy could not be made or restored.
+/// Why making, checking or restoring a copy failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {
-    /// The store.
+    /// The object store failed.
     #[error("{url}: {source}")]
     Remote {
-        /// Its URL.
+        /// URL of the store.
         url: String,
-        /// What happened.
+        /// The error.
         source: RemoteError,
     },
-    /// The URL, the credentials, the threads.
+    /// The URL, the credentials or the threads are at fault.
     #[error(transparent)]
     Open(#[from] RemoteError),
-    /// A manifest that says what none can.
+    /// A manifest is invalid.
     #[error("{url}: copy {number} cannot be used: {problem}")]
     Manifest {
-        /// Where.
+        /// URL of the store.
         url: String,
-        /// Its number.
+        /// Number of the copy.
         number: u64,
         /// What is wrong.
         problem: String,
     },
-    /// There is none, or not this one.
+    /// There is no copy, or not this one.
     #[error("{url} has no copy{}", number.map_or(String::new(), |number| format!(" {number}; `archive copy --list` shows those there are")))]
     NoCopy {
-        /// Where.
+        /// URL of the store.
         url: String,
-        /// Which one was asked for.
+        /// Number of the requested copy.
         number: Option<u64>,
     },
-    /// The copies there are of another archive, or this one has forgotten them.
+    /// The copies in the store belong to another archive, or the archive has lost its record of them.
     #[error(
         "{url} has copies that this archive does not know of, the newest of {time}; take another prefix, or continue them with --adopt"
     )]
     Foreign {
-        /// Where.
+        /// URL of the store.
         url: String,
-        /// When the newest was made.
+        /// When the newest copy was made.
         time: String,
     },
-    /// Another copy got the number.
+    /// A concurrent copy got the number.
     #[error(
         "{url}: another copy was made at the same time and is copy {number} now; give the command again, it brings what is missing"
     )]
     Overtaken {
-        /// Where.
+        /// URL of the store.
         url: String,
-        /// The number that was wanted.
+        /// Number of the copy.
         number: u64,
     },
-    /// This archive is being copied.
+    /// The archive is being copied, or captures are being erased from it.
     #[error("{} is being copied already, or something is being erased from it; wait for that", .0.display())]
     UnderWay(PathBuf),
-    /// Copies would hold what is to go.
+    /// An erase is unfinished; a copy would contain the erased captures.
     #[error("an erase was interrupted; finish it with `archive erase --resume`, then copy")]
     EraseUnfinished,
-    /// A file is not what it was.
+    /// A file has changed.
     #[error("{}: {problem}; nothing of this copy counts; `archive verify` says more", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
-        /// What is different.
+        /// What has changed.
         problem: String,
     },
-    /// An object is not what the manifest says.
+    /// An object does not match the manifest.
     #[error("{url}: {object}, {path} of the archive, {problem}; `archive copy --verify` looks at everything")]
     Damaged {
-        /// Where.
+        /// URL of the store.
         url: String,
-        /// Its name there.
+        /// Name of the object.
         object: String,
-        /// The file that it is.
+        /// The archive's file in it.
         path: String,
-        /// What is different.
+        /// What is wrong.
         problem: String,
     },
-    /// There is something already.
+    /// The destination of a restore is not usable.
     #[error("{} {problem}", path.display())]
     Occupied {
         /// The folder.
         path: PathBuf,
-        /// Why nothing is restored into it.
+        /// Why it is not usable.
         problem: String,
     },
-    /// More files than a manifest lists.
+    /// The archive has more files than a manifest can list.
     #[error("the archive has more than {FILES_MAX} files; `archive repack` gathers small segments")]
     TooMany,
-    /// The archive.
+    /// The archive failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The full-text index.
+    /// The full-text index failed.
     #[error(transparent)]
     Search(#[from] search::Error),
-    /// A file of the archive, or of the restored one.
+    /// A file of the archive, or of the restored one, cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
-    /// The archive is a partition of a cluster that another node has by now, or that cannot be told.
+    /// The archive is a partition of a cluster that another node owns, or whose owner cannot be determined.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The list of what was erased.
+    /// The list of erased URLs failed.
     #[error(transparent)]
     Erased(#[from] ErasedError),
-    /// Somebody wanted it to end.
+    /// A stop was requested.
     #[error("stopped; the same command continues it")]
     Stopped,
 }
@@ -166,7 +168,7 @@ impl CopyError {
         |source| Self::Io { path, source }
     }
 
-    /// Whether it may go well when it is tried again.
+    /// Whether a retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
@@ -182,14 +184,14 @@ impl CopyError {
         }
     }
 
-    /// Whether something else has the archive or the place now.
+    /// Whether another process is using the archive, or another copy got the number.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         matches!(self, Self::UnderWay(_) | Self::Overtaken { .. })
     }
 }
 
-/// A place for copies.
+/// An object store for copies.
 #[derive(Debug)]
 pub struct Remote {
     url: String,
@@ -198,7 +200,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Opens the store of a URL.
+    /// Opens the store at a URL.
     ///
     /// # Errors
     /// As [`remote::open`].
@@ -216,18 +218,18 @@ impl Remote {
         self.runtime.block_on(operation).map_err(|error| self.failed(error))
     }
 
-    /// The numbers of the copies that there are, in order.
+    /// Returns the numbers of the existing copies, in order.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn numbers(&self) -> Result<Vec<u64>, CopyError> {
         manifest::numbers(self)
     }
 
-    /// The manifest of a copy.
+    /// Returns the manifest of a copy.
     ///
     /// # Errors
-    /// When there is none of this number, or it says what none can.
+    /// If there is none of this number, or it is invalid.
     pub fn manifest(&self, number: u64) -> Result<Manifest, CopyError> {
         manifest::load(self, number)
     }

@@ -1,6 +1,7 @@
-//! Where copies of an archive are: when something is erased, people have to know, and copies are not mixed with another archive's.
+//! The list of places with copies of an archive. It shows where erased captures may still be, and keeps copies of
+//! different archives apart.
 //!
-//! `copies.jsonl` in the archive's folder has a line a place, written before the first copy there begins.
+//! `copies.jsonl` in the archive's folder has one line per place, written before the first copy there begins.
 
 use std::io;
 use std::path::Path;
@@ -11,34 +12,34 @@ use serde::{Deserialize, Serialize};
 use super::CopyError;
 use crate::files::{self, WholeFile};
 
-/// The name of the file.
+/// Name of the file.
 pub const FILE: &str = "copies.jsonl";
 
-/// A longer file is none of ours.
+/// Largest accepted size of the file in bytes; a longer one was not written by this program.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// A place that has copies, or has begun to.
+/// A place that has copies, or for which a first copy has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Its URL.
+    /// URL of the place.
     pub url: String,
-    /// What the copies there have in common.
+    /// The series that the copies there share.
     pub series: String,
-    /// When the first was begun, RFC 3339.
+    /// When the first copy began, RFC 3339.
     pub since: String,
 }
 
-/// The places that an archive knows of.
+/// Returns the known places of an archive's copies.
 ///
 /// # Errors
-/// When the file cannot be read, or a line of it.
+/// If the file or one of its lines cannot be read.
 pub fn places(archive: &Path) -> io::Result<Vec<Place>> {
     let bytes = files::read_if_there(&archive.join(FILE), BYTES_MAX)?.unwrap_or_default();
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).map_err(io::Error::from)).collect()
 }
 
-/// Notes a place, instead of what was noted of it before.
+/// Adds a place, replacing an older entry with the same URL.
 pub(super) fn note(archive: &Path, url: &str, series: &str) -> Result<(), CopyError> {
     let path = archive.join(FILE);
     let write = || {

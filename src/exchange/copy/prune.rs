@@ -1,4 +1,4 @@
-//! Removing old copies, and objects that no copy needs; the parent module explains why that is safe.
+//! Removes old copies and objects that no copy needs. The parent module explains why this is safe.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,40 +12,40 @@ use super::{CopyError, Manifest, Remote};
 use crate::erased::Erased;
 use crate::remote::{self, RemoteError};
 
-/// Empty objects that stay in the places of removed manifests, the newest: a writer further behind than that has missed as
-/// many copies.
+/// Number of the newest removed manifests whose empty objects stay. A writer further behind has missed as many copies.
 const EMPTY_MAX: u64 = 1000;
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Copies.
+    /// Number of copies.
     pub copies: u64,
-    /// Objects that no other copy needs.
+    /// Number of objects that no remaining copy needs.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of the objects.
     pub bytes: u64,
 }
 
-/// Leaves so many copies up to one that is there, and removes what these do not need of what copies up to it have brought.
+/// Keeps the newest `keep` of the copies up to `newest`, and removes objects uploaded by copies up to `newest` that the
+/// kept copies do not need.
 ///
 /// # Errors
-/// When a copy that stays cannot be read: nothing is removed then. When the store fails: the next command removes the rest.
+/// If a kept copy cannot be read, nothing is removed. If the store fails, the next command removes the rest.
 pub fn prune(remote: &Remote, newest: u64, keep: u64) -> Result<Removed, CopyError> {
     let numbers: Vec<u64> = remote.numbers()?.into_iter().filter(|number| *number <= newest).collect();
     let surplus = numbers.len().saturating_sub(usize::try_from(keep.max(1)).unwrap_or(usize::MAX));
     let (old, kept) = numbers.split_at_checked(surplus).unwrap_or_default();
     let mut named: HashSet<ObjectPath> = HashSet::new();
-    // First what stays is read: without it nothing is removed.
+    // The kept manifests are read first; if one cannot be read, nothing is removed.
     for number in kept {
         match remote.manifest(*number) {
             Ok(manifest) => named.extend(manifest.files.iter().map(super::CopiedFile::object)),
-            // Another command has removed it meanwhile.
+            // Another command has removed it in the meantime.
             Err(CopyError::NoCopy { .. }) if *number != newest => {}
             Err(error) => return Err(error),
         }
     }
-    // A copy whose objects go must not be there any more.
+    // A copy must be gone before its objects are removed.
     for number in old {
         let path = manifest::manifest(*number);
         let emptied = async { remote.store.put(&path, PutPayload::new()).await };
@@ -66,10 +66,11 @@ pub fn prune(remote: &Remote, newest: u64, keep: u64) -> Result<Removed, CopyErr
     Ok(removed)
 }
 
-/// How many copies a crawl leaves that is to leave `keep`: one, if there is a copy from before the archive's newest erase.
+/// Returns how many copies a crawl should keep: `keep`, or one if there is a copy older than the archive's newest
+/// erase.
 ///
 /// # Errors
-/// When the list of what was erased or the oldest copy cannot be read.
+/// If the list of erased URLs or the oldest copy cannot be read.
 pub fn keep_after_erase(remote: &Remote, archive: &Path, keep: u64) -> Result<u64, CopyError> {
     let erased = Erased::read(archive)?;
     let Some(newest) = erased.entries().map(|entry| &entry.time).max() else { return Ok(keep) };
@@ -77,13 +78,13 @@ pub fn keep_after_erase(remote: &Remote, archive: &Path, keep: u64) -> Result<u6
     let holds = |copy: Manifest| copy.time <= *newest;
     match remote.manifest(oldest).map(holds) {
         Ok(true) => Ok(1),
-        // Another command has removed it meanwhile.
+        // Another command has removed it in the meantime.
         Ok(false) | Err(CopyError::NoCopy { .. }) => Ok(keep),
         Err(error) => Err(error),
     }
 }
 
-/// Removes objects; that one is not there any more is as good.
+/// Removes objects. Objects that are already gone are no error.
 fn remove(remote: &Remote, objects: Vec<ObjectPath>) -> Result<(), CopyError> {
     let mut removed = remote.store.delete_stream(stream::iter(objects).map(Ok).boxed());
     remote.wait(async {

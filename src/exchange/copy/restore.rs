@@ -1,8 +1,8 @@
-//! Making an archive of a copy.
+//! Restores an archive from a copy.
 //!
-//! Everything is written into a folder beside, `DIR.restoring`, synced, and gets its name in one step when every file has its
-//! digest: there is a whole archive, or none. A restore that was interrupted is continued; what lies in that folder already
-//! counts if it has its digest.
+//! All files are written into the folder `DIR.restoring` and synced. The folder gets its final name in one step when
+//! every file has its digest, so there is either a complete archive or none. A restore that was interrupted is
+//! continued; files in the folder that have their digests are kept.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -18,34 +18,35 @@ use super::{CopiedFile, CopyError, Manifest, Progress, Remote, transfer};
 use crate::files::refuse_link;
 use crate::recorder::Control;
 
-/// What the name of the folder has after it until the archive is whole.
+/// Suffix of the folder's name until the archive is complete.
 pub const RESTORE_ENDING: &str = ".restoring";
 
-/// Says in that folder what it is, and is locked by who fills it. It goes last: in a whole archive it means nothing.
+/// A file that marks the folder and is locked by the restore that fills it. It is removed last; in a complete archive
+/// it is meaningless.
 pub(super) const MARK: &str = "archive-copy.restoring";
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The number of the copy.
+    /// Number of the copy.
     pub number: u64,
-    /// When it was made, RFC 3339.
+    /// When the copy was made, RFC 3339.
     pub time: String,
-    /// Captures in it.
+    /// Number of captures in the copy.
     pub captures: u64,
-    /// Its files.
+    /// Number of files in the copy.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of the files.
     pub bytes: u64,
-    /// Files that an interrupted restore had brought already.
+    /// Number of files that an interrupted restore had already written.
     pub kept: u64,
 }
 
-/// Makes an archive in `archive`, which is not there or an empty folder, of the copy of this number, or of the newest.
+/// Restores a copy, by default the newest, into `archive`, which must be missing or an empty folder.
 ///
 /// # Errors
-/// When there is something already, when an object is missing or not what the manifest says, and when the store or the disk
-/// fails. There is no archive then, and the same command continues the restore.
+/// If the destination is occupied, an object is missing or does not match the manifest, or the store or the disk fails.
+/// There is no archive then, and the same command continues the restore.
 pub fn restore(
     remote: &Remote,
     archive: &Path,
@@ -87,7 +88,7 @@ fn occupied(path: &Path, problem: &str) -> CopyError {
     CopyError::Occupied { path: path.to_owned(), problem: problem.to_owned() }
 }
 
-/// Refuses what an archive cannot take the place of.
+/// Refuses a destination that the archive cannot replace.
 fn check_empty(archive: &Path) -> Result<(), CopyError> {
     refuse_link(archive).map_err(CopyError::io(archive))?;
     let mut entries = match fs::read_dir(archive) {
@@ -108,7 +109,7 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The folder that is filled.
+/// Returns the folder to fill.
 fn beside(archive: &Path) -> Result<PathBuf, CopyError> {
     let mut name =
         archive.file_name().ok_or_else(|| occupied(archive, "is not a name of a new folder"))?.to_owned();
@@ -142,7 +143,7 @@ struct Folder {
 }
 
 impl Folder {
-    /// Starts or continues it.
+    /// Creates the folder, or opens the one that an interrupted restore left.
     fn begin(path: &Path) -> Result<Self, CopyError> {
         let failed = CopyError::io(path);
         let mark = path.join(MARK);
@@ -161,7 +162,7 @@ impl Folder {
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
-    /// Removes what an interrupted restore, of another copy perhaps, has left and this copy does not have.
+    /// Removes files that an interrupted restore, possibly of another copy, has left and this copy does not contain.
     fn clear_but(&self, manifest: &Manifest) -> Result<(), CopyError> {
         let wanted: HashSet<&str> = manifest.files.iter().map(|file| file.path.as_str()).collect();
         let mut open = vec![self.path.clone()];
@@ -182,7 +183,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Makes the folders of all files; those above come first.
+    /// Creates the folders of all files, parents first.
     fn make_folders(&self, manifest: &Manifest) -> Result<Vec<PathBuf>, CopyError> {
         let mut folders = vec![self.path.clone()];
         let mut made: HashSet<&str> = HashSet::new();
@@ -200,7 +201,7 @@ impl Folder {
         Ok(folders)
     }
 
-    /// Brings a file, durably; whether it was there already.
+    /// Downloads a file durably. Returns whether it was already there.
     fn bring(&self, remote: &Remote, file: &CopiedFile, control: &Control) -> Result<bool, CopyError> {
         let path = self.path.join(&file.path);
         if let Some(local) = Local::of_file(&path, file.bytes)
@@ -227,7 +228,7 @@ impl Folder {
         }
     }
 
-    /// Makes it the archive.
+    /// Renames the folder to the archive.
     fn finish(self, archive: &Path) -> Result<(), CopyError> {
         fs::rename(&self.path, archive).map_err(CopyError::io(archive))?;
         sync(parent(archive))?;

@@ -1,4 +1,4 @@
-//! Making a copy.
+//! Makes copies.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -14,35 +14,35 @@ use super::{CopiedFile, CopyError, Manifest, Progress, Remote, places, transfer}
 use crate::recorder::Control;
 use crate::remote::{self, MachineTime, RemoteError};
 
-/// Says in the place of the copies what they are, to people without this program.
+/// Explains the copies to people without this program.
 const README: &str = "README.txt";
 const README_TEXT: &str = include_str!("README.txt");
 
-/// What a copy has brought.
+/// The result of making a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Its number, or that of the newest if nothing has changed since.
+    /// Number of the copy, or of the newest one if nothing has changed since.
     pub number: u64,
-    /// Whether it is a new one.
+    /// Whether a new copy was made.
     pub is_new: bool,
-    /// Captures in it.
+    /// Number of captures in the copy.
     pub captures: u64,
-    /// Files of it.
+    /// Number of files in the copy.
     pub files: u64,
     /// Bytes of all files.
     pub bytes: u64,
-    /// Objects that were sent for it, by this command.
+    /// Number of objects that this command uploaded.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of these objects.
     pub sent_bytes: u64,
 }
 
-/// Copies the archive in `archive`, as of its last checkpoint, even while it is being written to; if asked to `adopt` them, beside copies
-/// that the archive does not know of.
+/// Copies the archive in `archive`, as of its last checkpoint, even while it is being written to. `adopt` allows
+/// continuing copies that the archive does not know of.
 ///
 /// # Errors
-/// When the archive cannot be read, the store fails or has copies of another archive, or another copy was sooner. What was sent
-/// until then serves the next copy.
+/// If the archive cannot be read, the store fails or has copies of another archive, or a concurrent copy got the
+/// number. What was uploaded serves the next copy.
 pub fn send(
     archive: &Path,
     remote: &Remote,
@@ -53,11 +53,11 @@ pub fn send(
     send_if(archive, remote, adopt, control, progress, &|| Ok(()))
 }
 
-/// The same if the archive may be copied, which is asked after the copies there were looked at: whoever may no longer, because
-/// another node has its partition and copies that, either hears so or finds its number given.
+/// Like [`send`], if `may_copy` succeeds. It is called after the existing copies were listed: if another node has taken
+/// over the partition and copies it, either `may_copy` fails or the number is already taken.
 ///
 /// # Errors
-/// As [`send`], and when it may not.
+/// As [`send`], and if `may_copy` fails.
 pub fn send_if(
     archive: &Path,
     remote: &Remote,
@@ -103,7 +103,7 @@ pub fn send_if(
     Ok(copied)
 }
 
-/// What the copies of this archive have in common, in this place.
+/// Returns the series of this archive's copies in this place.
 fn series(
     archive: &Path,
     remote: &Remote,
@@ -121,12 +121,12 @@ fn series(
     }
 }
 
-/// Text that nothing else has.
+/// Returns random text.
 fn random() -> String {
     format!("{:032x}", fastrand::u128(..))
 }
 
-/// The digests of all files: as they are written down, or computed.
+/// Returns the digests of all files, as recorded or computed.
 fn digests(files: &[Local], control: &Control, progress: Progress<'_>) -> Result<Vec<String>, CopyError> {
     let done = AtomicU64::new(0);
     let total = files.iter().filter(|local| local.sha256.is_none()).map(|local| local.bytes).sum();
@@ -140,12 +140,12 @@ fn digests(files: &[Local], control: &Control, progress: Progress<'_>) -> Result
     })
 }
 
-/// Which objects a copy needs that are not there.
+/// The objects that a copy has to upload.
 struct Upload<'a> {
     number: u64,
-    /// What the copy before names and is there, by digest: which copy has brought it.
+    /// Existing objects of the previous copy: the copy that uploaded them, by digest.
     named: HashMap<&'a str, u64>,
-    /// What copies of the same number that were not finished have brought whole.
+    /// Lengths of objects uploaded by unfinished copies of the same number.
     brought: HashMap<ObjectPath, u64>,
     missing: BTreeMap<String, &'a Local>,
 }
@@ -156,14 +156,14 @@ impl<'a> Upload<'a> {
         let there: HashMap<ObjectPath, u64> =
             listed.into_iter().map(|object| (object.location, object.size)).collect();
         let named = base.map(|base| base.files.as_slice()).unwrap_or_default();
-        // What somebody has removed there is sent again.
+        // Objects that are missing or incomplete in the store are uploaded again.
         let named = named.iter().filter(|file| there.get(&file.object()) == Some(&file.bytes));
         let named = named.map(|file| (file.sha256.as_str(), file.copy)).collect();
         let brought = there.into_iter().filter(|(object, _)| brought_by(object) == Some(number)).collect();
         Ok(Self { number, named, brought, missing: BTreeMap::new() })
     }
 
-    /// The line of a file in the manifest.
+    /// Returns the manifest's entry for a file.
     fn entry(&mut self, local: &'a Local, sha256: &str) -> CopiedFile {
         let named = self.named.get(sha256).copied();
         if named.is_none() && self.brought.get(&object(self.number, sha256)) != Some(&local.bytes) {
@@ -173,7 +173,7 @@ impl<'a> Upload<'a> {
         CopiedFile { path: local.name.clone(), bytes: local.bytes, sha256: sha256.to_owned(), copy }
     }
 
-    /// Brings what is missing. Returns how many objects that were, and their bytes.
+    /// Uploads the missing objects. Returns their number and bytes.
     fn carry_out(
         &self,
         remote: &Remote,
@@ -184,7 +184,7 @@ impl<'a> Upload<'a> {
         let done = AtomicU64::new(0);
         let count = |bytes| progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes, total);
         let mut missing: Vec<_> = self.missing.iter().collect();
-        // The longest first, so that the threads end together.
+        // The longest files come first, so that the threads end at about the same time.
         missing.sort_unstable_by_key(|(_, local)| std::cmp::Reverse(local.bytes));
         transfer::each(&missing, control, |(sha256, local)| {
             let object = object(self.number, sha256);
@@ -194,7 +194,7 @@ impl<'a> Upload<'a> {
     }
 }
 
-/// Puts the manifest, which makes the copy one.
+/// Writes the manifest, which completes the copy.
 fn publish(remote: &Remote, manifest: &Manifest) -> Result<(), CopyError> {
     let number = manifest.number;
     let bytes = manifest.encode().map_err(|error| CopyError::Manifest {

@@ -1,8 +1,9 @@
-//! An archive held as of its last checkpoint, however long copying it takes.
+//! Holds the files of an archive as of its last checkpoint, however long copying takes.
 //!
-//! While a reader is open no checkpoint happens, so that is for as long as local disks take only: what never changes again gets
-//! a second name in the folder `snapshot`, what grows is noted with its length, and what changes in place is copied there. A
-//! file system that gives no second name lets a file be read where it is; should it be removed before it was, the copy ends.
+//! An open reader blocks checkpoints, so it is kept open only for fast local operations: files that never change are
+//! hard-linked into the folder `snapshot`, files that grow are recorded with their length, and files that change in
+//! place are copied there. On a file system without hard links, files are read in place; the copy fails if one is
+//! removed before.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -19,28 +20,29 @@ use crate::exchange::verify::INDEXES;
 use crate::files::{make_folder, refuse_link};
 use crate::search;
 
-/// The folder in the archive's.
+/// Name of the folder in the archive's folder.
 pub const FOLDER: &str = "snapshot";
 
 const LOCK: &str = "lock";
 const FILES: &str = "files";
 
-/// Other files up to this length are copied: people may write over them.
+/// Other files up to this length are copied, because people may overwrite them.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
-/// What is not a part of a copy: of the archive's folder, and of the state's.
+/// Names that are not copied, in the archive's folder and in the state's folder.
 const LEFT_OUT: [&str; 7] =
     ["archive.lock", "segments", "state", "rebuild", FOLDER, erase::INTENT_FILE, restore::MARK];
 const LEFT_OUT_OF_STATE: [&str; 6] =
     ["checkpoint.lock", "journal", "reading", "due", search::NAME, search::VERSIONS_NAME];
 
-/// Says what was done in other files, which are held after it: a copy may know less than it holds, but not more.
+/// Describes changes in other files, which are held after it: the copy may lack information about what it contains, but
+/// not contain less than it says.
 pub const HELD_FIRST: &str = "orders.json";
 
-/// Endings of files that are not whole.
+/// Extensions of incomplete files.
 const UNFINISHED: [&str; 2] = [".part", ".new"];
 
-/// The right to hold an archive's files, which one has at a time. Taking it removes what one that was killed has held.
+/// The exclusive right to hold an archive's files. Taking it removes what a killed holder has left.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -48,10 +50,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes it; nothing while somebody else has it.
+    /// Takes the lock. Returns `None` while another process has it.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// If the disk fails.
     pub fn take(archive: &Path) -> io::Result<Option<Self>> {
         let folder = archive.join(FOLDER);
         make_folder(&folder)?;
@@ -74,12 +76,12 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // What cannot be removed now, the next one removes.
+        // If this fails, the next holder removes it.
         let _ = self.clear();
     }
 }
 
-/// Where a file's bytes are.
+/// Location of a file's bytes.
 #[derive(Debug)]
 enum Source {
     File(PathBuf),
@@ -89,16 +91,16 @@ enum Source {
 /// A file of the archive as it is copied.
 #[derive(Debug)]
 pub(super) struct Local {
-    /// Its path in the archive's folder.
+    /// Path in the archive's folder.
     pub(super) name: String,
     pub(super) bytes: u64,
-    /// What it should be, if that is recorded.
+    /// The expected digest, if it is recorded.
     pub(super) sha256: Option<String>,
     source: Source,
 }
 
 impl Local {
-    /// A file of this length, if it is there.
+    /// Returns a file if it exists with this length.
     pub(super) fn of_file(path: &Path, bytes: u64) -> Option<Self> {
         let found =
             fs::symlink_metadata(path).ok().filter(|found| found.is_file() && found.len() == bytes)?;
@@ -125,11 +127,11 @@ impl Local {
     }
 }
 
-/// The files of one checkpoint, for as long as this lives.
+/// The files of one checkpoint; they are held until this is dropped.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) captures: u64,
-    /// In the order of their names.
+    /// Sorted by name.
     pub(super) files: Vec<Local>,
     _lock: Lock,
 }
@@ -138,7 +140,7 @@ impl Snapshot {
     pub(super) fn take(archive: &Path) -> Result<Self, CopyError> {
         let lock = Lock::take(archive).map_err(CopyError::io(&archive.join(FOLDER)))?;
         let lock = lock.ok_or_else(|| CopyError::UnderWay(archive.to_owned()))?;
-        // An erase has this lock, too: it does not continue one now.
+        // An erase needs this lock too, so none can be running.
         if archive.join(erase::INTENT_FILE).exists() {
             return Err(CopyError::EraseUnfinished);
         }
@@ -179,12 +181,12 @@ struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Holds a file as it is now; one that has gone meanwhile is not there.
+    /// Holds a file in its current state.
     fn hold(&mut self, file: CheckpointFile) -> Result<(), CopyError> {
         let CheckpointFile { name, source, length, change, sha256 } = file;
         let own = self.folder.join(self.files.len().to_string());
         let kept = match keep(&source, &own, length, change) {
-            // A segment that was closed a moment ago.
+            // The segment has just been closed.
             Err(error) if error.kind() == io::ErrorKind::NotFound && change == Change::Grows => {
                 keep(&source.with_extension(""), &own, length, change)
             }
@@ -210,7 +212,7 @@ impl Held<'_> {
         Ok(())
     }
 
-    /// Holds everything in a folder of the archive but what is left out at its top, and what is not whole.
+    /// Holds all files below a folder of the archive, except the excluded names at its top and incomplete files.
     fn walk(&mut self, below: &str, is_left_out: &dyn Fn(&str) -> bool) -> Result<(), CopyError> {
         let mut open = vec![below.to_owned()];
         while let Some(folder) = open.pop() {
@@ -248,7 +250,7 @@ impl Held<'_> {
     }
 }
 
-/// Gives a file a second name, or copies it; says where it is to be read.
+/// Hard-links a file, or copies it. Returns the path to read from.
 fn keep(source: &Path, own: &Path, length: u64, change: Change) -> io::Result<PathBuf> {
     refuse_link(source)?;
     if change == Change::InPlace {
@@ -257,13 +259,13 @@ fn keep(source: &Path, own: &Path, length: u64, change: Change) -> io::Result<Pa
     match fs::hard_link(source, own) {
         Ok(()) => Ok(own.to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
-        // Its name may change with the next segment that is closed.
+        // The file gets another name when its segment is closed.
         Err(_) if change == Change::Grows => copy(source, own, length).map(|()| own.to_owned()),
         Err(_) => Ok(source.to_owned()),
     }
 }
 
-/// Copies the first bytes of a file; on some file systems that takes no time and no room.
+/// Copies the first bytes of a file; on some file systems this takes no time and no space.
 fn copy(from: &Path, to: &Path, length: u64) -> io::Result<()> {
     let mut source = open_regular(from, OpenMode::Read)?.take(length);
     let copied = io::copy(&mut source, &mut open_regular(to, OpenMode::CreateNew)?)?;

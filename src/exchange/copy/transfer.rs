@@ -1,4 +1,4 @@
-//! Files to objects and back, on a few threads and in bounded memory.
+//! Uploads files and downloads objects, on a few threads and in bounded memory.
 
 use std::io::{self, Read};
 use std::sync::Mutex;
@@ -19,21 +19,21 @@ use super::{CopiedFile, CopyError, Remote};
 use crate::recorder::Control;
 use crate::remote::RemoteError;
 
-/// Threads that read files, compute digests and wait for the store.
+/// Number of threads that read files, compute digests and wait for the store.
 const THREADS: usize = 4;
 
-/// What is read, sent or received at once. A longer file is sent in parts of that size, or of a larger one if there would be
-/// too many.
+/// Bytes that are read, sent or received at once. A longer file is sent in parts of this size, or of a larger one if
+/// there would be too many.
 const PART_BYTES: u64 = 8 << 20;
 const PARTS_MAX: u64 = 10_000;
 
-/// Parts of a file that are under way while the next is read. So at most 4 × 3 parts are in memory, some 100 MB.
+/// Number of parts of a file in flight while the next is read. Thus at most 4 × 3 parts are in memory, about 100 MB.
 const PARTS_UNDER_WAY: usize = 2;
 
-/// How often a transfer is tried that the store has ended, after its own retries.
+/// Maximum number of attempts of a transfer, on top of the store's own retries.
 const TRIALS_MAX: u32 = 3;
 
-/// Does the same with all of some things, and returns the results in their order; the first failure ends it.
+/// Applies `work` to all items, and returns the results in their order. The first failure ends it.
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     control: &Control,
@@ -69,7 +69,7 @@ pub(super) fn each<T: Sync, R: Send>(
     Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Tries again what the store has ended.
+/// Retries an operation while it fails with a transient error of the store.
 pub(super) fn again<T>(mut work: impl FnMut() -> Result<T, CopyError>) -> Result<T, CopyError> {
     let mut trial = 1;
     loop {
@@ -105,7 +105,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The SHA-256 of a file.
+/// Returns the SHA-256 of a file.
 pub(super) fn digest(local: &Local, control: &Control) -> Result<String, CopyError> {
     let mut hasher = Sha256::new();
     read(local, control, PART_BYTES, &mut |piece| {
@@ -115,7 +115,7 @@ pub(super) fn digest(local: &Local, control: &Control) -> Result<String, CopyErr
     Ok(hex(&Digest::from_sha256(hasher.finalize().into())))
 }
 
-/// Puts a file of this digest into the store. `count` gets the bytes that were sent.
+/// Uploads a file with this digest. `count` gets the number of uploaded bytes.
 pub(super) fn upload(
     remote: &Remote,
     local: &Local,
@@ -185,15 +185,15 @@ fn put_in_parts(
     match sent {
         Ok(()) => runtime.block_on(parts.finish()).map(drop).map_err(failed),
         Err(error) => {
-            // The documentation says what to do about parts that stay; the first error is the one to report.
+            // The documentation explains what to do about parts that stay; the first error is reported.
             let _ = runtime.block_on(parts.abort());
             Err(error)
         }
     }
 }
 
-/// Reads an object and hands on its bytes, never more than the file has. What comes back is what is wrong with it, if anything
-/// is; failures of the store are errors.
+/// Downloads an object and passes its bytes to `take`, never more than the file has. Returns what is wrong with the
+/// object, if anything; failures of the store are errors.
 pub(super) fn download(
     remote: &Remote,
     entry: &CopiedFile,
@@ -239,7 +239,7 @@ pub(super) fn download(
     Ok((!is_same).then(|| "does not have its digest".to_owned()))
 }
 
-/// Hands on a file; whether it was no longer than it should be.
+/// Passes the bytes of a file to `take`. Returns whether `take` accepted them all.
 fn read_pieces(
     mut file: std::fs::File,
     take: &mut dyn FnMut(&[u8]) -> Result<bool, CopyError>,

@@ -1,4 +1,4 @@
-//! The sum over a cluster: is all cash there, and what is on its way.
+//! Audits a cluster: whether all cash is there, and what is in flight.
 
 use std::sync::Arc;
 
@@ -9,58 +9,58 @@ use super::{Batch, ClusterError, Mode, Partition, Route, Status};
 use crate::importance::Cash;
 use crate::remote::{self, MachineTime};
 
-/// How often the store is read again when something has moved in between.
+/// Maximum number of reads of the store while something moves in between.
 const LOOKS_MAX: u32 = 20;
 
-/// What is on its way from one partition to another.
+/// What is in flight from one partition to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct InFlight {
-    /// The sender.
+    /// The sending partition.
     pub from: u16,
-    /// The receiver.
+    /// The receiving partition.
     pub to: u16,
-    /// Batches.
+    /// Number of batches.
     pub batches: u64,
-    /// Units of cash by the statuses of both.
+    /// Units of cash according to both statuses.
     pub cash: i128,
-    /// Of these, units in batches that are in the store.
+    /// Units of cash in batches that are in the store.
     pub found: u128,
-    /// Batches that are not in the store: their sender has yet to write them.
+    /// Number of batches that the sender has yet to write.
     pub unwritten: u64,
 }
 
 /// The state of a cluster.
 #[derive(Clone, Debug, Serialize)]
 pub struct Audit {
-    /// How many partitions there are.
+    /// Number of partitions.
     pub partitions: u16,
     /// The mode.
     pub mode: Mode,
-    /// The statuses of the partitions, in order; none for one that was never begun.
+    /// Statuses of the partitions, in order; `None` if a partition was never begun.
     pub told: Vec<Option<Status>>,
-    /// What is on its way.
+    /// What is in flight.
     pub in_flight: Vec<InFlight>,
-    /// Units of cash that there must be.
+    /// Units of cash that must exist.
     pub expected: u128,
-    /// Units found: in the books of all partitions and in batches.
+    /// Units of cash in the books of all partitions and in batches.
     pub found: u128,
-    /// Partitions whose books differ from what they began with and received, less what they sent.
+    /// Partitions whose books differ from their initial cash plus what they received, less what they sent.
     pub wrong_books: Vec<u16>,
-    /// Whether everything was there, to the last unit; none while batches have yet to be written.
+    /// Whether everything is there, to the last unit; `None` while batches have yet to be written.
     pub is_exact: Option<bool>,
 }
 
-/// Adds up a cluster.
+/// Audits a cluster.
 ///
 /// # Errors
-/// When the store cannot be read, or there is no cluster.
+/// If the store cannot be read, or there is no cluster.
 pub fn audit(url: &str) -> Result<Audit, ClusterError> {
     let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
     let audited = remote::runtime()?.block_on(audit_in(&shared))?;
     audited.ok_or_else(|| ClusterError::None(url.to_owned()))
 }
 
-/// The same for a store; none if there is no cluster.
+/// Audits the cluster in a store; returns `None` if there is none.
 pub(super) async fn audit_in(shared: &Shared) -> Result<Option<Audit>, ClusterError> {
     let Some(cluster) = shared.cluster().await? else { return Ok(None) };
     let partition = |number| Partition {
@@ -74,7 +74,7 @@ pub(super) async fn audit_in(shared: &Shared) -> Result<Option<Audit>, ClusterEr
         looks += 1;
         let statuses = shared.statuses(cluster.partitions, &mut known).await?;
         let in_flight = look(shared, &partition(1), &statuses).await?;
-        // A batch may have been received before its sender published it, or since then: the next look sees both.
+        // A batch may have been received before its sender published it, or since the read; the next look sees both.
         let has_moved = shared.statuses(cluster.partitions, &mut known).await? != statuses;
         if !has_moved || looks >= LOOKS_MAX {
             return Ok(Some(add_up(&partition(1), statuses, in_flight)));
@@ -82,7 +82,7 @@ pub(super) async fn audit_in(shared: &Shared) -> Result<Option<Audit>, ClusterEr
     }
 }
 
-/// What is on its way by the statuses, and how much of it is in the store.
+/// Returns what is in flight according to the statuses, and how much of it is in the store.
 async fn look(
     shared: &Shared,
     partition: &Partition,

@@ -1,4 +1,4 @@
-//! Moving partitions between nodes, so that important pages wait no longer in one place than in another.
+//! Moves partitions between nodes, so that important pages wait equally long everywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,40 +10,40 @@ use super::shared::{Known, Shared};
 use super::{Activity, ClusterError, Status};
 use crate::remote::{self, MachineTime};
 
-/// How often is looked whether a partition has its next node.
+/// Interval between two checks for the next node of a partition.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Nodes are level when none has more than another one by this part of the mean.
+/// Nodes are balanced if their difference is at most the mean divided by this.
 const TOLERANCE: u64 = 20;
 
-/// What waits where, and which moves would make it level.
+/// The waiting cash of the nodes, and the moves that would balance it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Balance {
-    /// Units of cash of the pages that wait, by node.
+    /// Units of cash of waiting pages, by node.
     pub before: BTreeMap<String, u64>,
-    /// The same after all moves.
+    /// Units of cash after all moves, by node.
     pub after: BTreeMap<String, u64>,
-    /// In this order.
+    /// The moves, in this order.
     pub moves: Vec<Move>,
 }
 
-/// A partition that is to have another node.
+/// The move of a partition to another node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Move {
-    /// Its number.
+    /// Number of the partition.
     pub partition: u16,
-    /// The epoch of the node that has it.
+    /// Epoch of its current node.
     pub epoch: u64,
-    /// The node that has it.
+    /// The current node.
     pub from: String,
-    /// The node that is to have it.
+    /// The next node.
     pub to: String,
 }
 
-/// Plans moves for the cluster at a URL, whose nodes are those that have partitions, and `more`.
+/// Plans moves for the cluster at a URL. Its nodes are those that have partitions, and `more`.
 ///
 /// # Errors
-/// When there is no cluster, or the store cannot be read.
+/// If there is no cluster, or the store cannot be read.
 pub fn plan(url: &str, more: &[String]) -> Result<Balance, ClusterError> {
     let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
     let statuses = remote::runtime()?.block_on(async {
@@ -53,10 +53,10 @@ pub fn plan(url: &str, more: &[String]) -> Result<Balance, ClusterError> {
     Ok(Balance::of(statuses.iter().flatten(), more))
 }
 
-/// Waits until a partition that was drained has its next node, and names it.
+/// Waits until a drained partition has its next node, and returns the node's name.
 ///
 /// # Errors
-/// When it has none within `patience`, or the store cannot be read.
+/// If there is none within `patience`, or the store cannot be read.
 pub fn moved(url: &str, moved: &Move, patience: Duration) -> Result<String, ClusterError> {
     let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
     remote::runtime()?.block_on(async {
@@ -75,8 +75,8 @@ pub fn moved(url: &str, moved: &Move, patience: Duration) -> Result<String, Clus
 }
 
 impl Balance {
-    /// Moves one partition after the other from the node with most to the one with least, as long as that makes both more alike;
-    /// none twice.
+    /// Moves one partition after the other from the node with the most to the node with the least cash, as long as this
+    /// reduces their difference; moves no partition twice.
     fn of<'a>(statuses: impl Iterator<Item = &'a Status>, more: &[String]) -> Self {
         let is_there = |status: &&Status| matches!(status.activity, Activity::Running | Activity::Idle);
         let mut held: BTreeMap<&str, Vec<&Status>> =
@@ -137,7 +137,7 @@ mod tests {
             balance.moves.len() <= 2 && balance.moves.iter().all(|one| (one.epoch, &*one.to) == (7, "b"))
         );
 
-        // A node that is level, one that has ended, and a partition that is more than all others.
+        // A balanced cluster, a node that has ended, and a partition that outweighs all others.
         assert!(Balance::of(all.iter(), &[]).moves.is_empty());
         all[0].activity = Activity::Drained;
         assert_eq!(Balance::of(all.iter(), &[]).before["a"], 12_000);

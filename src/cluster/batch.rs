@@ -1,16 +1,17 @@
-//! Links and cash on their way from one partition to another.
+//! Links and cash in transit from one partition to another.
 //!
-//! A batch is a line that says so, a checksum of its name and of the rest, and the rest: lines, compressed by brotli. Most batches name a
-//! few pages, so everything else in them is short:
+//! A batch consists of a magic line, a checksum of its name and of the rest, and the rest: lines, compressed by brotli.
+//! Most batches name a few pages, so everything else in them is short:
 //!
-//! 1. a line with the epoch, the number of pages and that of pages which were named before, of which only cash is said;
-//! 2. for each page the one that led to it: pages without one come first, and nothing stands for that of the page before;
-//! 3. the URLs of all;
-//! 4. the cash of all, in units;
-//! 5. for each page its depth, the letter of its hop, `p` if it is linked to as a page, else `-`, and how many links from a page it is a part of.
+//! 1. a line with the epoch, the number of pages, and the number of pages that were named before, which only get cash;
+//! 2. for each page the page that led to it: pages without one come first, and an empty line repeats the previous one;
+//! 3. the URLs of all pages;
+//! 4. the cash of all pages, in units;
+//! 5. for each page its depth, the letter of its hop, `p` if it is linked to as a page, else `-`, and its distance from
+//!    the page that it is a part of, in links.
 //!
-//! What is alike stands together, which saves a twelfth over JSON with a row for each page; brotli takes a sixth off what zstd makes of
-//! it. A batch was written by another machine, so all of it is checked before any of it is taken, and everything has a limit.
+//! Like values are grouped, which saves a twelfth compared with JSON rows; brotli saves a sixth compared with zstd. A
+//! batch was written by another machine, so all of it is checked before any of it is used, and everything has a limit.
 
 use std::io::Read as _;
 use std::str::{FromStr, Split};
@@ -23,123 +24,124 @@ use url::Url;
 use super::Partition;
 use crate::importance::Cash;
 
-/// The first line of a batch.
+/// First line of a batch.
 const HEAD: &[u8] = b"batch 4\n";
 
-/// Bytes of the checksum: the first ones of a SHA-256.
+/// Bytes of the checksum, a prefix of a SHA-256.
 const CHECKSUM_BYTES: usize = 8;
 
-/// Bytes of a batch, at most.
+/// Maximum bytes of a batch.
 pub const BATCH_BYTES_MAX: usize = 32 << 20;
 
-/// Bytes that a batch unpacks to, at most.
+/// Maximum bytes of a decompressed batch.
 const PLAIN_BYTES_MAX: usize = 64 << 20;
 
-/// Pages that a batch names, at most.
+/// Maximum number of pages that a batch names.
 pub const BATCH_PAGES_MAX: usize = 50_000;
 
-/// Bytes of URLs after which a batch is full: far from the limits, with all else that is said of them.
+/// Bytes of URLs at which a batch is full. All other data of these pages keeps it far below the limits.
 const URL_BYTES_FULL: usize = 8 << 20;
 
-/// Bytes of a URL, as in the table of URLs.
+/// Maximum bytes of a URL, as in the URL table.
 const URL_BYTES_MAX: usize = 16 << 10;
 
-/// Links in a row from a page to a part of it, at most.
+/// Maximum number of consecutive links from a page to a part of it.
 pub const PART_MAX: u8 = 6;
 
-/// The quality of brotli, and log2 of its window. Most batches are small; a better quality makes them 6 % shorter, in 2 ms in place of .1.
+/// Brotli's quality, and log2 of its window. Most batches are small; the better quality makes them 6 % shorter, in 2 ms
+/// instead of 0.1 ms.
 const QUALITY: i32 = 5;
 const SMALL_QUALITY: i32 = 10;
 const SMALL_BYTES_MAX: usize = 8 << 10;
 const WINDOW_LOG: i32 = 22;
 const BUFFER_BYTES: usize = 4096;
 
-/// How it is linked to.
+/// Whether a URL is linked to as a page.
 const AS_PAGE: char = 'p';
 const NOT_AS_PAGE: char = '-';
 
-/// From where to where a batch goes.
+/// Source, destination and number of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The cluster.
+    /// Name of the cluster.
     pub cluster: String,
-    /// The partition that sends it.
+    /// The sending partition.
     pub from: u16,
-    /// The partition that it is for.
+    /// The receiving partition.
     pub to: u16,
-    /// Its number among all from there to here, from 1 without gaps.
+    /// Number among all batches from sender to receiver, from 1 without gaps.
     pub number: u64,
 }
 
-/// Links and cash from one partition for another.
+/// Links and cash from one partition to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// From where to where.
+    /// Source, destination and number.
     pub route: Route,
-    /// The epoch of the node that made it.
+    /// Epoch of the node that made it.
     pub epoch: u64,
-    /// The URLs that it names.
+    /// URLs that the batch names.
     pub pages: Vec<Named>,
-    /// Cash for URLs of which an earlier batch has said the same, in units.
+    /// URLs that an earlier batch has already named, with their cash in units.
     pub again: Vec<(String, u64)>,
 }
 
-/// A URL that pages of another partition lead to.
+/// A URL that pages of another partition link to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
     /// The URL in canonical form.
     pub url: String,
-    /// What its account there was paid since the last time, in units.
+    /// Cash paid to its account there since the last batch, in units.
     pub cash: u64,
-    /// Links from the nearest seed.
+    /// Number of links from the nearest seed.
     pub depth: u8,
-    /// The kind of link, as a letter.
+    /// Kind of the link, as a letter.
     pub hop: char,
-    /// The page with the link.
+    /// The page that contains the link.
     pub via: Option<String>,
     /// Whether it is linked to as a page.
     pub is_page: bool,
-    /// How many links from a page it is a part of; 0 if of none.
+    /// Number of links from the page that it is a part of; 0 if it is no part.
     pub part: u8,
 }
 
-/// What is wrong with a batch.
+/// An invalid batch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "batch {} from partition {} to {} {why}; none of it was taken: put {} back as it was sent", .route.number, .route.from, .route.to, .route.name()
 )]
 pub struct BatchError {
-    /// Which batch.
+    /// The batch.
     pub route: Route,
-    /// What is wrong with it.
+    /// The problem.
     pub why: Fault,
 }
 
-/// What is wrong with a batch, as the rest of a sentence.
+/// A problem of a batch, as the rest of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// More bytes than any batch has.
+    /// It has more bytes than allowed.
     #[error("is longer than the {BATCH_BYTES_MAX} bytes that a batch may have")]
     TooLong,
-    /// Not a batch at all.
+    /// It is not a batch.
     #[error("does not begin as a batch does")]
     Head,
-    /// Other bytes than were written.
+    /// Its checksum is wrong.
     #[error(
         "is damaged, or is another batch than its name says: its checksum is not that of its name and its bytes"
     )]
     Checksum,
-    /// It cannot be unpacked within the limit.
+    /// It cannot be decompressed within the limit.
     #[error("cannot be unpacked to at most {PLAIN_BYTES_MAX} bytes")]
     Packing,
-    /// Its lines are not those that it should have.
+    /// A line is missing or malformed.
     #[error("cannot be read: {0} is missing or makes no sense")]
     Line(&'static str),
     /// It names too many pages.
     #[error("names {0} pages, more than the {BATCH_PAGES_MAX} that a batch may name")]
     TooMany(usize),
-    /// It names something that is not a URL that can be fetched.
+    /// It names something that is not a canonical HTTP URL.
     #[error("names '{0}', which is not a canonical URL of http or https")]
     Url(String),
     /// It names a page of another partition.
@@ -147,44 +149,44 @@ pub enum Fault {
     Foreign {
         /// The page.
         url: String,
-        /// Where it belongs.
+        /// The partition that it belongs to.
         partition: u16,
     },
-    /// What it says of a page is impossible.
+    /// The role of a page is impossible.
     #[error("says of {0} that it is neither a page nor near enough to one")]
     Part(String),
-    /// It carries more cash than there is.
+    /// It carries more cash than exists.
     #[error("carries more cash than there is")]
     Cash,
-    /// It is not there, but a later one is.
+    /// The batch is missing, but a later one exists.
     #[error("is missing, while number {0} is there")]
     Missing(u64),
 }
 
 impl Route {
-    /// The name of its object.
+    /// Returns the name of the batch's object.
     #[must_use]
     pub fn name(&self) -> String {
         format!("exchange/{}/{}/{:010}", self.to, self.from, self.number)
     }
 
-    /// The checksum of the batch of this route.
+    /// Returns the checksum of a batch with this route.
     fn checksum(&self, packed: &[u8]) -> [u8; CHECKSUM_BYTES] {
         let named = [self.cluster.as_bytes(), self.name().as_bytes(), packed].concat();
         let prefix = Digest::sha256(&named).prefix();
         std::array::from_fn(|place| prefix[place])
     }
 
-    /// The bytes of the batch of this route that has these lines, whether or not they make sense.
+    /// Returns the bytes of a batch with this route and these lines, which are not checked.
     ///
     /// # Errors
-    /// When there is no memory to compress them.
+    /// If there is no memory for the compression.
     pub fn seal(&self, lines: &str) -> std::io::Result<Vec<u8>> {
         let packed = pack(lines)?;
         Ok([HEAD, &self.checksum(&packed), &packed].concat())
     }
 
-    /// Says what is wrong with the batch of this route.
+    /// Returns an error about the batch of this route.
     #[must_use]
     pub fn refuse(&self, why: Fault) -> BatchError {
         BatchError { route: self.clone(), why }
@@ -192,13 +194,13 @@ impl Route {
 }
 
 impl Batch {
-    /// Whether it is full, so that the next page needs another batch.
+    /// Whether the batch is full, so that the next page needs another one.
     #[must_use]
     pub fn is_full(&self, url_bytes: usize) -> bool {
         self.named() >= BATCH_PAGES_MAX || url_bytes >= URL_BYTES_FULL
     }
 
-    /// How many pages it names.
+    /// Number of pages that it names.
     #[must_use]
     pub fn named(&self) -> usize {
         self.pages.len() + self.again.len()
@@ -208,16 +210,16 @@ impl Batch {
         self.pages.iter().map(|page| page.cash).chain(self.again.iter().map(|(_, cash)| *cash))
     }
 
-    /// All cash that it carries; [`Batch::read`] has made sure that it is no more than there is.
+    /// Total cash of the batch. [`Batch::read`] has checked that it does not exceed all cash.
     #[must_use]
     pub fn cash(&self) -> u64 {
         self.amounts().fold(0, u64::saturating_add)
     }
 
-    /// Its bytes.
+    /// Encodes the batch.
     ///
     /// # Errors
-    /// When there is no memory to compress it.
+    /// If there is no memory for the compression.
     pub fn write(&self) -> std::io::Result<Vec<u8>> {
         self.route.seal(&self.lines())
     }
@@ -250,10 +252,10 @@ impl Batch {
         lines
     }
 
-    /// Reads the batch of this route, which is for `partition`.
+    /// Decodes and checks the batch of this route, which is for `partition`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the batch is invalid.
     pub fn read(bytes: &[u8], route: &Route, partition: &Partition) -> Result<Self, BatchError> {
         Self::read_any(bytes, route)
             .and_then(|batch| {
@@ -263,7 +265,7 @@ impl Batch {
             .map_err(|why| route.refuse(why))
     }
 
-    /// The same without checking what it names.
+    /// Like [`Batch::read`], without checking what the batch names.
     pub(super) fn read_any(bytes: &[u8], route: &Route) -> Result<Self, Fault> {
         if bytes.len() > BATCH_BYTES_MAX {
             return Err(Fault::TooLong);
@@ -363,7 +365,7 @@ fn pack(lines: &str) -> std::io::Result<Vec<u8>> {
 }
 
 impl Named {
-    /// Reads its depth, its hop, whether it is a page, and what it is a part of.
+    /// Parses its depth, its hop, whether it is a page, and its distance from the page that it is a part of.
     fn read_role(&mut self, line: &str) -> Option<()> {
         let (depth, rest) = line.split_at(line.find(|letter: char| !letter.is_ascii_digit())?);
         let mut letters = rest.chars();
@@ -379,7 +381,7 @@ impl Named {
     }
 }
 
-/// The next number.
+/// Parses the next number.
 fn number<T: FromStr>(texts: &mut Split<'_, char>, what: &'static str) -> Result<T, Fault> {
     texts.next().and_then(|text| text.parse().ok()).ok_or(Fault::Line(what))
 }
@@ -428,7 +430,7 @@ mod tests {
         Batch::read(&batch.write().unwrap(), &route(7), &partition()).unwrap_err().why
     }
 
-    /// What is wrong with lines that a batch does not have.
+    /// Returns the problem of a batch with these invalid lines.
     fn fault_of(lines: &str) -> Fault {
         Batch::read(&route(7).seal(lines).unwrap(), &route(7), &partition()).unwrap_err().why
     }
@@ -506,7 +508,7 @@ mod tests {
             ["http://a.test", "http://A.test/", "ftp://a.test/", "/a", "", "http://a.test/#x", "data:,x"]
         {
             assert!(matches!(fault(&batch(vec![page(url)])), Fault::Url(_)), "{url}");
-            // No batch can name an empty one.
+            // A batch cannot name an empty one.
             if !url.is_empty() {
                 let found = Named { via: Some(url.to_owned()), ..page("http://a.test/") };
                 assert!(matches!(fault(&batch(vec![found])), Fault::Url(_)), "{url}");

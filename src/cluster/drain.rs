@@ -1,4 +1,4 @@
-//! Asking a node to leave its partition to another one.
+//! Asks a node to leave its partition to another node.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,25 +7,25 @@ use super::shared::Shared;
 use super::{ClusterError, Status};
 use crate::remote::{self, MachineTime};
 
-/// How often the node's status is read.
+/// Interval between two reads of the node's status.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// The result.
+/// The result of a drain.
 #[derive(Clone, Debug)]
 pub struct Drained {
-    /// The last status of the node.
+    /// Last status of the node.
     pub status: Status,
-    /// Whether it had ended before it was asked.
+    /// Whether the node had ended before it was asked.
     pub had_ended: bool,
 }
 
-/// Asks the node that has a partition to end, and waits until it has published its last status.
+/// Asks the node of a partition to end, and waits until it has published its last status.
 ///
-/// The node makes everything durable and sends what is left to send; the next one need not wait for a lease. All others wait for
-/// the next one: for a minute they leave the partition to `heir`, if one is named.
+/// The node makes everything durable and sends all remaining batches, so its successor need not wait for a lease. If an
+/// `heir` is named, other nodes leave the partition to it for a minute.
 ///
 /// # Errors
-/// When the store fails, there is no cluster, no node has the partition, or its node does not end within `patience`.
+/// If the store fails, there is no cluster, no node has the partition, or its node does not end within `patience`.
 pub fn drain(
     url: &str,
     partition: u16,

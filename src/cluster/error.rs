@@ -1,21 +1,21 @@
-//! Why a node cannot take part, or cannot continue.
+//! Errors of a node.
 
 use std::time::Duration;
 
 use super::{ADDRESS_DELAY_MAX, BatchError, FILES_MAX, Mode, ORDERS_MAX};
 use crate::remote::RemoteError;
 
-/// Why a node cannot take part, or cannot continue.
+/// Why a node cannot join a cluster, or cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
-    /// The object store cannot be used, does not answer, or refuses.
+    /// The object store cannot be used, does not answer, or refuses access.
     #[error("the object store of the cluster: {0}")]
     Remote(#[from] RemoteError),
     /// The thread cannot be started.
     #[error("cannot start the thread that talks to the object store: {0}")]
     Start(#[from] std::io::Error),
-    /// The thread that talks to the object store ended before its time.
+    /// The thread that talks to the object store ended unexpectedly.
     #[error("the thread that talks to the object store has ended unexpectedly")]
     ThreadEnded,
     /// There is no cluster.
@@ -26,9 +26,9 @@ pub enum ClusterError {
         "this cluster has {found} partitions, not {asked}; with another number sites would belong to other partitions: begin another cluster"
     )]
     Count {
-        /// By `cluster.json`.
+        /// The number in `cluster.json`.
         found: u16,
-        /// As it was typed.
+        /// The requested number.
         asked: u16,
     },
     /// The cluster has another mode.
@@ -36,42 +36,42 @@ pub enum ClusterError {
         "this cluster has the mode {found}, not {asked}; all nodes have the same mode: leave --cluster-mode out"
     )]
     Mode {
-        /// By `cluster.json`.
+        /// The mode in `cluster.json`.
         found: Mode,
-        /// As it was typed.
+        /// The requested mode.
         asked: Mode,
     },
-    /// Nodes take turns at an address, and this delay does not fit into one.
+    /// The delay of an address does not fit into the turns that nodes take at it.
     #[error(
         "in a cluster --address-delay is at most {} s, because nodes take turns at an address; give a longer --delay in its place",
         ADDRESS_DELAY_MAX.as_secs()
     )]
     AddressDelay,
-    /// A partition that no node has begun, or that does not exist.
+    /// A partition does not exist, or no node has begun it.
     #[error("no node has begun partition {0} of this cluster; `archive cluster status` shows its partitions")]
     NotBegun(u16),
-    /// A node that was asked to end has not.
+    /// A node that was asked to end has not ended.
     #[error(
         "the node '{node}' has not left partition {partition} within {} s; if it is gone, another one may take the partition over, after it has waited 15 s",
         .waited.as_secs()
     )]
     NotDrained {
-        /// Which partition.
+        /// The partition.
         partition: u16,
-        /// Who has it.
+        /// Name of its node.
         node: String,
-        /// How long the request was waited for.
+        /// How long the caller waited.
         waited: Duration,
     },
-    /// A partition has no node after its last one was asked to end.
+    /// No node has taken over a partition after its last node was asked to end.
     #[error(
         "no node has taken partition {partition} within {} s; `archive node` takes it on any machine that has its archive or a copy of it",
         .waited.as_secs()
     )]
     NotTaken {
-        /// Which partition.
+        /// The partition.
         partition: u16,
-        /// How long was waited.
+        /// How long the caller waited.
         waited: Duration,
     },
     /// An object cannot be read.
@@ -85,7 +85,7 @@ pub enum ClusterError {
     /// A batch is not valid.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// An object that is written once was written by another node.
+    /// An object that is written only once already exists with other content.
     #[error(
         "{name} is already there with other content: two nodes have written for one partition; continue with the archive of the other node"
     )]
@@ -93,7 +93,7 @@ pub enum ClusterError {
         /// The object.
         name: String,
     },
-    /// Somebody else has published a file at this moment.
+    /// Another program has just published the same version of a file.
     #[error("somebody else has just published version {1} of {0}; look at it, then publish again")]
     Published(String, u64),
     /// There are too many files.
@@ -102,7 +102,7 @@ pub enum ClusterError {
     /// There are too many orders.
     #[error("{0}: at most {ORDERS_MAX} can be published in a cluster")]
     TooManyOrders(String),
-    /// Another node begins at this moment.
+    /// Another node is taking over the partition.
     #[error("another node is taking partition {0} over at this moment; leave the partition to it")]
     Beginning(u16),
     /// Another node has taken the partition over.
@@ -110,29 +110,29 @@ pub enum ClusterError {
         "the node '{node}' has taken partition {partition} over (epoch {newest}, this one had {epoch}); nothing more is written here: continue with the archive of that node"
     )]
     Superseded {
-        /// Which partition.
+        /// The partition.
         partition: u16,
-        /// This node's epoch.
+        /// Epoch of this node.
         epoch: u64,
-        /// The newest.
+        /// The newest epoch.
         newest: u64,
-        /// Who has it.
+        /// Name of the node with the newest epoch.
         node: String,
     },
-    /// The archive is older than what its partition has published.
+    /// The archive is older than what its partition has exchanged.
     #[error(
         "partition {partition} has exchanged batches that this archive knows nothing of ({what}): it is another archive or an old copy; continue with the archive of the last node"
     )]
     Behind {
-        /// Which partition.
+        /// The partition.
         partition: u16,
-        /// What the archive knows nothing of.
+        /// What the archive lacks.
         what: String,
     },
 }
 
 impl ClusterError {
-    /// Whether another attempt may succeed.
+    /// Whether a retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Remote(error) if error.is_passing())

@@ -1,4 +1,4 @@
-//! Finding a cluster and a place in it.
+//! Finds a cluster and a node's place in it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,29 +12,29 @@ use super::shared::{Cluster, Shared};
 use super::{ClusterError, Mode, Partition};
 use crate::remote::{self, MachineTime};
 
-/// What the user asked for.
+/// A user's request to join a cluster.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The object store.
+    /// URL of the object store.
     pub url: String,
-    /// The number of the partition, from 1 to `count`.
+    /// Number of the partition, from 1 to `count`.
     pub number: u16,
-    /// How many partitions there are.
+    /// Number of partitions.
     pub count: u16,
-    /// The mode, if one was given.
+    /// The mode, if given.
     pub mode: Option<Mode>,
-    /// What the node is called; by default the machine's name.
+    /// Name of the node; by default the name of the machine.
     pub node: Option<String>,
-    /// The epoch after which the partition is to be taken, if it is not whichever is the last.
+    /// If given, the partition is taken over only after this epoch.
     pub after: Option<u64>,
 }
 
 /// A node's place in a cluster.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Which part of the web it has.
+    /// The part of the web that it covers.
     pub partition: Partition,
-    /// What it is called.
+    /// Name of the node.
     pub node: String,
     /// As in [`Asked`].
     pub(super) after: Option<u64>,
@@ -42,10 +42,10 @@ pub struct Member {
 }
 
 impl Member {
-    /// Finds the cluster at a URL; begins it if there is none.
+    /// Finds the cluster at a URL, or begins it if there is none.
     ///
     /// # Errors
-    /// When the store cannot be used, or the cluster differs from what was asked for.
+    /// If the store cannot be used, or the cluster differs from the request.
     pub fn find(asked: &Asked) -> Result<Self, ClusterError> {
         let (store, runtime) = (remote::open(&asked.url)?, remote::runtime()?);
         let shared = Shared::new(Arc::clone(&store), Arc::new(MachineTime));
@@ -58,7 +58,7 @@ impl Member {
         Self::of(store, cluster, asked)
     }
 
-    /// A place in a cluster, if that is the one that was asked for.
+    /// Returns the requested place in a cluster, if the cluster matches the request.
     fn of(store: Arc<dyn ObjectStore>, cluster: Cluster, asked: &Asked) -> Result<Self, ClusterError> {
         let Cluster { cluster, partitions, mode } = cluster;
         if partitions != asked.count {
@@ -74,10 +74,10 @@ impl Member {
 }
 
 impl Member {
-    /// Finds the cluster at a URL for an archive that has a partition already; begins none.
+    /// Finds the cluster at a URL for an archive that already has a partition. Does not begin a cluster.
     ///
     /// # Errors
-    /// When there is none, the store cannot be used, or the cluster has another number of partitions or another mode.
+    /// If there is none, the store cannot be used, or the cluster has another number of partitions or another mode.
     pub fn again(url: &str, partition: &Partition, node: Option<&str>) -> Result<Self, ClusterError> {
         let store = remote::open(url)?;
         let shared = Shared::new(Arc::clone(&store), Arc::new(MachineTime));
@@ -93,23 +93,24 @@ impl Member {
         Self::of(store, cluster, &asked)
     }
 
-    /// The same place, for the node after that of an epoch: if another one has taken the partition since, it is left to that one.
+    /// Restricts the place to the node after `epoch`: if another node has taken over the partition since, that node
+    /// keeps it.
     #[must_use]
     pub fn after(self, epoch: u64) -> Self {
         Self { after: Some(epoch), ..self }
     }
 
-    /// Makes sure that no newer node has the partition.
+    /// Checks that no newer node has the partition.
     ///
     /// # Errors
-    /// When one has, and when the store cannot be read.
+    /// If there is a newer node, or the store cannot be read.
     pub fn check_epoch(&self, epoch: u64) -> Result<(), ClusterError> {
         let shared = Shared::new(Arc::clone(&self.store), Arc::new(MachineTime));
         remote::runtime()?.block_on(check_newest(&shared, self.partition.number, epoch)).map(drop)
     }
 }
 
-/// Identifies the folder of an archive, so that the process that owns the archive there knows that no other process does.
+/// Identifies the folder of an archive, so that the process that owns it can tell that no other process uses it.
 pub(super) fn place(archive: &Path) -> String {
     let Some(boot) = one_line("/proc/sys/kernel/random/boot_id") else { return String::new() };
     fs::metadata(archive)

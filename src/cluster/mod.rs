@@ -1,31 +1,32 @@
-//! Several nodes crawl one archive together: what they share, and how they hand links and cash to each other.
+//! Several nodes crawl one archive together: the objects they share, and how they exchange links and cash.
 //!
-//! Every site belongs to one partition, and every partition is an archive of its own that one node crawls. The nodes know
-//! nothing of each other; they share only an object store, in which every object is written by one node, and once under
-//! its name:
+//! Every site belongs to one partition, and every partition is a separate archive that one node crawls. The nodes do
+//! not communicate directly; they share only an object store, in which every object is written by one node, and only
+//! once under its name:
 //!
-//! | object | written | what |
+//! | object | written | content |
 //! |---|---|---|
-//! | `cluster.json` | once, by the first node | how many partitions there are, and the mode |
-//! | `epochs/P/E` | once, by the node that takes partition P over | who that is |
+//! | `cluster.json` | once, by the first node | the number of partitions, and the mode |
+//! | `epochs/P/E` | once, by the node that takes over partition P | that node |
 //! | `epochs/P/E.drain` | by any program that asks that node to end | the name of the node that is to be next, or nothing; see [`drain`] |
-//! | `status/P/E/N` | again and again, by that node | how far it is: the highest number counts; see [`Status`] |
-//! | `addresses/P/E/N` | again and again, by that node | hashes of the N addresses that it asks, ever more; see [`Turns`] |
-//! | `files/NAME/N` | once, by any program | version N of a file that holds on all nodes: the highest counts; of `decisions` and `erasures` all count; see [`Publications`] |
-//! | `reports/P/N` | again and again, by a program that has the archive of P | which decisions and erasures the archive has taken over: the highest number counts |
+//! | `status/P/E/N` | repeatedly, by that node | its progress: the highest number counts; see [`Status`] |
+//! | `addresses/P/E/N` | repeatedly, by that node | hashes of the N addresses that it asks, a growing list; see [`Turns`] |
+//! | `files/NAME/N` | once, by any program | version N of a file for all nodes: the newest counts, or all of orders; see [`Publications`] |
+//! | `reports/P/N` | repeatedly, by a program that has the archive of P | orders that the archive has carried out: the highest N counts |
 //! | `exchange/TO/FROM/N` | once, by the owner of FROM | links and cash for TO; see [`Batch`] |
 //!
 //! Invariants:
 //!
-//! * Batches have numbers without gaps. What leaves, its number and the books without it are committed together, before
-//!   the batch is written; what came in, its number and the books with it are committed together and reported, before the batch is removed.
-//!   So a crash repeats bytes that are the same, and nothing else.
-//! * All cash of all partitions and of the batches on their way is [`Partition::initial_cash`] for each partition, exactly
-//!   ([`audit`]).
-//! * What is published again has another name: a write that was given up and arrives late undoes nothing.
-//! * A node writes only while it is sure that no other node has taken its partition over ([`Node`]).
+//! * Batches have numbers without gaps. An outgoing batch, its number and the books without its cash are committed
+//!   together, before the batch is written. The content of an incoming batch, its number and the books with its cash
+//!   are committed together and reported, before the batch is removed. So after a crash the same bytes are written
+//!   again, and nothing else.
+//! * The cash of all partitions and of all batches in flight adds up to exactly [`Partition::initial_cash`] for each
+//!   partition ([`audit`]).
+//! * Republished objects get another name, so an abandoned write that arrives late undoes nothing.
+//! * A node writes only while it is sure that no other node has taken over its partition ([`Node`]).
 //!
-//! This room knows nothing of states and books: the ledger makes batches and applies them.
+//! This module knows nothing about states and books: the ledger makes batches and applies them.
 
 mod audit;
 mod balance;
@@ -68,32 +69,33 @@ pub use status::{Activity, Progress, Status};
 pub use turns::{ADDRESS_DELAY_MAX, Clock, Look, Turns};
 pub use vacancies::{SILENT_AFTER, Vacancies, Vacancy, View};
 
-/// Partitions of a cluster, at most: each node looks at the status of all.
+/// Maximum number of partitions of a cluster; each node reads the status of all.
 pub const PARTITIONS_MAX: u16 = 256;
 
-/// Which part of the web an archive has.
+/// The part of the web that an archive covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// Which cluster, by the name that it drew when it began.
+    /// Random name of the cluster, drawn when it began.
     pub cluster: String,
-    /// Its number, from 1.
+    /// Number of the partition, from 1.
     pub number: u16,
-    /// How many there are.
+    /// Number of partitions.
     pub count: u16,
-    /// What happens to links to other partitions.
+    /// How links to other partitions are handled.
     pub mode: Mode,
 }
 
 impl Partition {
-    /// The number of the partition that a site belongs to, by its registrable domain: XXH3 (64 bits, without a key) of its
-    /// name, modulo their count, plus 1.
+    /// Returns the number of the partition that a site belongs to, by its registrable domain: XXH3 (64 bits, unkeyed)
+    /// of its name, modulo the number of partitions, plus 1.
     #[must_use]
     pub fn of_site(&self, site: &str) -> u16 {
-        // The remainder is less than a u16.
+        // The remainder fits into a u16.
         (xxh3_64(site.as_bytes()) % u64::from(self.count.max(1))) as u16 + 1
     }
 
-    /// Of each cluster that has one of these, how many partitions there are, and the numbers of the others, if there are others.
+    /// Returns, for each cluster that `partitions` covers only partly, the number of its partitions and the numbers of
+    /// the missing ones.
     pub fn others<'a>(partitions: impl Iterator<Item = &'a Self>) -> Vec<(u16, String)> {
         let mut clusters: BTreeMap<&str, (u16, BTreeSet<u16>)> = BTreeMap::new();
         for one in partitions {
@@ -107,7 +109,8 @@ impl Partition {
         others.filter(|(_, others)| !others.is_empty()).collect()
     }
 
-    /// What a partition begins with: an equal part of all cash, without the rest of the division.
+    /// Returns the cash that a partition begins with: an equal share of all cash, without the remainder of the
+    /// division.
     #[must_use]
     pub fn initial_cash(&self) -> Cash {
         Cash::from_units(Cash::WHOLE.units() / u64::from(self.count.max(1)))
@@ -120,15 +123,15 @@ impl fmt::Display for Partition {
     }
 }
 
-/// What happens to links to other partitions (Cho and Garcia-Molina, "Parallel Crawlers", WWW 2002).
+/// How links to other partitions are handled (Cho and Garcia-Molina, "Parallel Crawlers", WWW 2002).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// They are not followed.
     Firewall,
-    /// A node follows them when nothing of its own partition waits.
+    /// A node follows them when no page of its own partition is waiting.
     Crossover,
-    /// They are handed to the partition that they lead to.
+    /// They are handed to the partition that they belong to.
     #[default]
     Exchange,
 }
@@ -156,21 +159,21 @@ impl fmt::Display for Mode {
     }
 }
 
-/// How far the batches from one partition to another have come.
+/// Totals of the batches from one partition to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// The number of the last one; the first is 1.
+    /// Number of the last batch; the first is 1.
     pub number: u64,
-    /// Units of cash in all of them.
+    /// Units of cash in all batches.
     pub cash: u128,
-    /// Pages named in all of them.
+    /// Number of pages named in all batches.
     pub pages: u64,
-    /// Their bytes.
+    /// Bytes of all batches.
     pub bytes: u64,
 }
 
 impl Mark {
-    /// Counts one more batch.
+    /// Adds a batch.
     pub fn count(&mut self, batch: &Batch, bytes: usize) {
         self.number = batch.route.number;
         self.cash += u128::from(batch.cash());
@@ -182,19 +185,20 @@ impl Mark {
 /// What a partition has sent and received, by the numbers of the other partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
-    /// By where it went.
+    /// By receiver.
     pub sent: BTreeMap<u16, Mark>,
-    /// By where it came from.
+    /// By sender.
     pub received: BTreeMap<u16, Mark>,
-    /// How often the state of the archive was rebuilt from its segments, which do not have what others have named: they
-    /// name it again.
+    /// Number of times the state of the archive was rebuilt from its segments. These do not contain the pages that
+    /// other partitions have named, so the others name them again.
     pub rebuilds: u32,
-    /// By other partition, the number of its rebuilds for which everything was named again.
+    /// By other partition, the number of its rebuilds after which everything was named again.
     pub told: BTreeMap<u16, u32>,
 }
 
 impl Marks {
-    /// The cash that a partition that began with `initial` must have; none if that is negative or more than there is.
+    /// Returns the cash that a partition that began with `initial` must have; `None` if it is negative or exceeds all
+    /// cash.
     #[must_use]
     pub fn total(&self, initial: Cash) -> Option<Cash> {
         let sum = |marks: &BTreeMap<u16, Mark>| {
@@ -205,7 +209,7 @@ impl Marks {
         (units <= Cash::WHOLE.units()).then(|| Cash::from_units(units))
     }
 
-    /// Whether no number is beyond that of `other`.
+    /// Whether no number exceeds that of `other`.
     #[must_use]
     pub fn is_within(&self, other: &Self) -> bool {
         let within = |marks: &BTreeMap<u16, Mark>, other: &BTreeMap<u16, Mark>| {
@@ -216,13 +220,13 @@ impl Marks {
         within(&self.sent, &other.sent) && within(&self.received, &other.received)
     }
 
-    /// The number of the last batch to a partition.
+    /// Number of the last batch to a partition.
     #[must_use]
     pub fn sent_to(&self, to: u16) -> u64 {
         self.sent.get(&to).map_or(0, |mark| mark.number)
     }
 
-    /// The number of the last batch from a partition.
+    /// Number of the last batch from a partition.
     #[must_use]
     pub fn received_from(&self, from: u16) -> u64 {
         self.received.get(&from).map_or(0, |mark| mark.number)
@@ -239,7 +243,7 @@ mod tests {
 
     #[test]
     fn sites_stay_where_they_are() {
-        // The hash is part of what nodes of different versions agree on.
+        // Nodes of different versions must agree on the hash.
         let of = |site: &str| partition(8).of_site(site);
         assert_eq!((of("example.org"), of("example.com"), of("127.0.0.1")), (6, 4, 5));
         let mut sites = [0; 8];

@@ -1,8 +1,8 @@
-//! A node that has a partition: what a crawl hands to it, and what it reports back.
+//! A node that has a partition: what a crawl passes to it, and what it reports back.
 //!
-//! A node holds its partition as long as no newer epoch of it is there. It looks before it writes, and what it saw holds for
-//! [`LEASE`] by the monotonic clock; a node that takes a partition over waits for [`TAKEOVER`] before it writes, unless the
-//! previous node has ended, or used the same archive, whose lock this one now holds.
+//! A node holds its partition as long as it has no newer epoch. It checks this before it writes, and the result holds
+//! for [`LEASE`] by the monotonic clock. A node that takes over a partition waits for [`TAKEOVER`] before it writes,
+//! unless the previous node has ended, or used the same archive, whose lock this node now holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,87 +22,88 @@ use super::worker::Worker;
 use super::{Batch, ClusterError, Marks, Member, Partition};
 use crate::remote::{self, MachineTime, Time};
 
-/// How long a look at the newest epoch holds.
+/// How long a check of the newest epoch holds.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
 
-/// How long a node waits for the lease of the previous one, with room for requests on their way.
+/// How long a node waits for the lease of the previous one, with a margin for requests in flight.
 pub(super) const TAKEOVER: Duration = Duration::from_secs(15);
 
-/// Events that wait until the crawl handles them, at most.
+/// Maximum number of events waiting for the crawl.
 const EVENTS_MAX: usize = 64;
 
 /// What a checkpoint has made durable.
 #[derive(Debug)]
 pub struct Commit {
-    /// Batches that are not known to be in the store, in order; without those that were handed over before.
+    /// Batches that are not known to be in the store, in order, without those passed before.
     pub outbox: Vec<(u16, u64, Bytes)>,
-    /// What the node does.
+    /// What the node is doing.
     pub activity: Activity,
     /// Units of cash in the books.
     pub total: u64,
     /// What was sent and received.
     pub marks: Marks,
-    /// How far it is.
+    /// Numbers for the status.
     pub progress: Progress,
 }
 
-/// What the crawl has to know.
+/// A message to the crawl.
 #[derive(Debug)]
 pub enum Event {
     /// This node may write from now on.
     Begun,
     /// A batch is in the store.
     Sent(u16, u64),
-    /// The next batch from a partition, and its bytes.
+    /// The next batch from a partition, and its length in bytes.
     Received(Box<Batch>, usize),
-    /// How often the archives of other partitions were rebuilt, of those that were rebuilt again.
+    /// Other partitions whose archives were rebuilt again, with their numbers of rebuilds.
     Rebuilt(BTreeMap<u16, u32>),
-    /// Nothing is left here, but these partitions have something to do or were never begun.
+    /// Nothing is waiting here, but these partitions have work or were never begun.
     WaitsFor(Vec<u16>),
-    /// Nothing is left here, but these partitions had ended and were sent something since: they are waited for so long.
+    /// Nothing is waiting here, but these partitions had ended and were sent something since; how long they are waited
+    /// for.
     Left(Vec<u16>, Duration),
-    /// With this node's marks as they are, nothing waits anywhere.
+    /// While this node's marks are as given, nothing is waiting anywhere.
     Quiet(Marks),
-    /// These addresses of this node have been in the store since then.
+    /// These addresses of this node have been in the store since the given time.
     Announced(Vec<u64>, Instant),
-    /// Which addresses the others ask, and the time.
+    /// The addresses that other nodes ask, and the time.
     Looked(Look),
-    /// These partitions only wait for what others send.
+    /// These partitions have no work until others send some.
     Hungry(BTreeSet<u16>),
-    /// This node is asked to end, so that another one can have its partition.
+    /// This node is asked to end, so that another node can have its partition.
     Drain,
-    /// The store does not answer; none if it does again.
+    /// The store does not answer; `None` if it does again.
     Trouble(Option<String>),
     /// The node cannot continue.
     Failed(ClusterError),
 }
 
-/// What a crawl hands to its node.
+/// A message from a crawl to its node.
 pub(super) enum Said {
     Commit(Box<Commit>),
     Addresses(Vec<u64>),
 }
 
-/// A node at work.
+/// A running node.
 #[derive(Debug)]
 pub struct Node {
     commits: UnboundedSender<Said>,
     events: Receiver<Event>,
     thread: Option<JoinHandle<()>>,
-    /// The epoch that it has.
+    /// Epoch of the node.
     pub epoch: u64,
-    /// Whether it has to wait for the previous node; [`Event::Begun`] says when that is over.
+    /// Whether it has to wait for the previous node; [`Event::Begun`] reports the end of the wait.
     pub waits: bool,
-    /// Whether the partition's crawl was to be continued when this node took the partition over.
+    /// Whether the crawl of the partition was unfinished when this node took over.
     pub is_unfinished: bool,
 }
 
 impl Node {
-    /// Takes the partition over for the archive in a folder, which this process owns; `known` is the epoch of the node that wrote
-    /// to the archive last.
+    /// Takes over the partition for the archive in a folder, which this process owns. `known` is the epoch of the last
+    /// node that wrote to the archive.
     ///
     /// # Errors
-    /// When the archive is older than what the partition has exchanged, or the store fails.
+    /// If the archive is older than what the partition has exchanged, or the store fails.
     pub fn start(member: &Member, archive: &Path, marks: &Marks, known: u64) -> Result<Self, ClusterError> {
         let shared = Shared::new(Arc::clone(&member.store), Arc::new(MachineTime));
         let mine =
@@ -116,7 +117,8 @@ impl Node {
         Ok(node)
     }
 
-    /// Takes the partition over, `after` an epoch if there is one; the worker that talks to the store has yet to be started.
+    /// Takes over the partition, only if its newest epoch is `after`, if given. The returned worker, which talks to the
+    /// store, has yet to be started.
     pub(super) async fn take_over(
         shared: Shared,
         partition: Partition,
@@ -125,7 +127,7 @@ impl Node {
     ) -> Result<(Self, Worker), ClusterError> {
         let (before, _) = shared.newest_epoch(partition.number).await?;
         if after.is_some_and(|after| after != before) {
-            // Two machines began it at the same time.
+            // Another machine has taken it over at the same time.
             return Err(ClusterError::Beginning(partition.number));
         }
         check_fresh(&shared, &partition, marks, known).await?;
@@ -146,27 +148,28 @@ impl Node {
         Ok((Self { commits, events, thread: None, epoch, waits, is_unfinished }, worker))
     }
 
-    /// Hands over what a checkpoint has made durable.
+    /// Passes what a checkpoint has made durable.
     ///
     /// # Errors
-    /// When the thread has ended; its last event says why.
+    /// If the thread has ended; its last event has the reason.
     pub fn commit(&self, commit: Commit) -> Result<(), ClusterError> {
         self.commits.send(Said::Commit(Box::new(commit))).map_err(|_| ClusterError::ThreadEnded)
     }
 
-    /// Announces addresses to the others before they are asked; [`Event::Announced`] says since when the others can see them.
+    /// Announces addresses to other nodes before they are asked. [`Event::Announced`] reports since when the others can
+    /// see them.
     pub fn announce_addresses(&self, addresses: Vec<u64>) {
-        // A thread that has failed has said so.
+        // A thread that has failed has sent an event.
         drop(self.commits.send(Said::Addresses(addresses)));
     }
 
-    /// The next event, if one has arrived.
+    /// Returns the next event, if one has arrived.
     #[must_use]
     pub fn event(&mut self) -> Option<Event> {
         self.events.try_recv().ok()
     }
 
-    /// Sends what is left, and ends; returns the events in the meantime.
+    /// Sends the remaining data and ends. Returns the events received in the meantime.
     #[must_use]
     pub fn finish(mut self) -> Vec<Event> {
         let thread = self.thread.take();
@@ -174,12 +177,12 @@ impl Node {
         while let Some(event) = events.blocking_recv() {
             last.push(event);
         }
-        // A thread that has failed has said so.
+        // A thread that has failed has sent an event.
         drop(thread.map(JoinHandle::join));
         last
     }
 
-    /// Hands over nothing more; what is left is sent, and then there are no more events.
+    /// Passes nothing more to the worker, which sends the remaining data; then the events end.
     pub(super) fn leave(self) -> Receiver<Event> {
         self.events
     }
@@ -190,16 +193,16 @@ pub(super) struct Lease {
     pub(super) partition: Partition,
     pub(super) node: String,
     pub(super) epoch: u64,
-    /// The epoch of the node that wrote to the archive before.
+    /// Epoch of the node that wrote to the archive before.
     pub(super) known: u64,
-    /// Since when this node surely holds its partition.
+    /// Since when this node is sure to hold its partition.
     pub(super) held: Instant,
-    /// When it may write.
+    /// When it may begin to write.
     pub(super) begins: Instant,
 }
 
-/// Refuses an archive that lacks something that its partition has exchanged, or that another archive has replaced: a node
-/// publishes nothing before its archive knows its epoch.
+/// Refuses an archive that lacks something that its partition has exchanged, or that another archive has replaced: a
+/// node publishes nothing before its archive has recorded its epoch.
 pub(super) async fn check_fresh(
     shared: &Shared,
     partition: &Partition,
@@ -221,7 +224,7 @@ pub(super) async fn check_fresh(
     Ok(())
 }
 
-/// Makes sure that an epoch is the newest of its partition; returns whether its node is asked to end.
+/// Checks that an epoch is the newest of its partition. Returns whether its node is asked to end.
 pub(super) async fn check_newest(shared: &Shared, partition: u16, epoch: u64) -> Result<bool, ClusterError> {
     let (newest, is_asked) = shared.newest_epoch(partition).await?;
     if newest == epoch {
@@ -231,7 +234,7 @@ pub(super) async fn check_newest(shared: &Shared, partition: u16, epoch: u64) ->
     Err(ClusterError::Superseded { partition, epoch, newest, node })
 }
 
-/// Whether the previous node of the partition had the same archive, so that it has surely ended.
+/// Whether the previous node of the partition had the same archive, and hence has ended.
 async fn is_here(shared: &Shared, partition: u16, before: u64, mine: &Epoch) -> Result<bool, ClusterError> {
     let before = shared.epoch(partition, before).await?;
     Ok(before.is_some_and(|epoch| !mine.place.is_empty() && epoch.place == mine.place))
@@ -291,7 +294,7 @@ mod tests {
             after: None,
         };
         let member = Member::find(&asked).unwrap();
-        // Both archives have the same marks, but the second one was written to by the newest node.
+        // Both archives have the same marks, but the second one was written by the newest node.
         for (known, is_taken) in [(0, true), (0, false), (1, true), (1, false), (2, true)] {
             let node = match Node::start(&member, store.path(), &Marks::default(), known) {
                 Ok(node) => node,

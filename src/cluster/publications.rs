@@ -1,6 +1,6 @@
-//! Files that hold on all nodes, published under ever higher numbers; what they say is no matter of this room.
+//! Files for all nodes, published under ascending version numbers. This module does not interpret them.
 //!
-//! Of a list of orders all versions count, in their order, and each partition reports how far it is.
+//! Of a list of orders all versions count, in ascending order, and each partition reports its progress.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,18 +13,18 @@ use super::shared::{Cluster, Shared};
 use super::{ClusterError, Partition};
 use crate::remote::{self, MachineTime};
 
-/// Files that can be published, at most.
+/// Maximum number of published files.
 pub const FILES_MAX: usize = 1000;
 
-/// Orders in a list, at most.
+/// Maximum number of orders in a list.
 pub const ORDERS_MAX: u64 = 10_000;
 
 /// The newest version of a published file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// From 1.
+    /// Version number, from 1.
     pub number: u64,
-    /// Whether it says that the file is no more: an empty object does.
+    /// Whether the file was removed, which an empty object indicates.
     pub is_removed: bool,
 }
 
@@ -34,20 +34,20 @@ impl fmt::Display for Version {
     }
 }
 
-/// What is published in a cluster.
+/// The published files of a cluster.
 #[derive(Debug)]
 pub struct Publications {
     shared: Shared,
     cluster: Cluster,
-    /// The newest versions by the names of files.
+    /// Newest versions, by file name.
     pub newest: BTreeMap<String, Version>,
 }
 
 impl Publications {
-    /// Looks at a cluster that has begun.
+    /// Lists the published files of a cluster.
     ///
     /// # Errors
-    /// When there is no cluster, the store fails, and when there are more than [`FILES_MAX`] files.
+    /// If there is no cluster, the store fails, or there are more than [`FILES_MAX`] files.
     pub fn look(url: &str) -> Result<Self, ClusterError> {
         let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
         let (cluster, newest) = remote::runtime()?.block_on(async {
@@ -59,10 +59,10 @@ impl Publications {
         Ok(Self { shared, cluster, newest })
     }
 
-    /// Publishes a file, which replaces its versions before; returns the number of the new one. Without bytes, the file is no more.
+    /// Publishes a new version of a file, and returns its number. An empty version removes the file.
     ///
     /// # Errors
-    /// When the store fails, somebody else publishes the file at this moment, and when there are [`FILES_MAX`] others.
+    /// If the store fails, another program has just published the same version, or there are [`FILES_MAX`] other files.
     pub fn publish(&mut self, file: &str, bytes: Vec<u8>) -> Result<u64, ClusterError> {
         if self.newest.len() >= FILES_MAX && !self.newest.contains_key(file) {
             return Err(ClusterError::TooManyFiles);
@@ -74,49 +74,49 @@ impl Publications {
         Ok(number)
     }
 
-    /// The number of the newest version of a file; 0 if it was never published.
+    /// Returns the number of the newest version of a file; 0 if it was never published.
     fn number(&self, file: &str) -> u64 {
         self.newest.get(file).map_or(0, |version| version.number)
     }
 
-    /// The bytes of the newest version of a file.
+    /// Returns the bytes of the newest version of a file.
     ///
     /// # Errors
-    /// When it is longer than `bytes_max`, and when the store fails.
+    /// If it is longer than `bytes_max`, or the store fails.
     pub fn read(&self, file: &str, bytes_max: u64) -> Result<Vec<u8>, ClusterError> {
         let number = self.number(file);
         Ok(remote::runtime()?.block_on(self.shared.published_file(file, number, bytes_max))?.into())
     }
 
-    /// The partition of this number.
+    /// Returns the partition with this number.
     #[must_use]
     pub fn partition(&self, number: u16) -> Partition {
         let Cluster { cluster, partitions, mode } = self.cluster.clone();
         Partition { cluster, number, count: partitions, mode }
     }
 
-    /// The number of the newest order in a list; 0 if there is none.
+    /// Returns the number of the newest order in a list; 0 if there is none.
     ///
     /// # Errors
-    /// When there are more than [`ORDERS_MAX`].
+    /// If there are more than [`ORDERS_MAX`].
     pub fn newest_order(&self, list: &str) -> Result<u64, ClusterError> {
         let number = self.number(list);
         if number > ORDERS_MAX { Err(ClusterError::TooManyOrders(list.to_owned())) } else { Ok(number) }
     }
 
-    /// The bytes of an order; none if it was taken out of the store.
+    /// Returns the bytes of an order; `None` if it was removed.
     ///
     /// # Errors
-    /// When it is longer than `bytes_max`, and when the store fails.
+    /// If it is longer than `bytes_max`, or the store fails.
     pub fn order(&self, list: &str, number: u64, bytes_max: u64) -> Result<Option<Vec<u8>>, ClusterError> {
         let order = remote::runtime()?.block_on(self.shared.order(list, number, bytes_max))?;
         Ok(order.map(Vec::from).filter(|bytes| !bytes.is_empty()))
     }
 
-    /// Adds an order to a list, after all that are there and after number `carried_out`; returns its number.
+    /// Appends an order to a list, with a number greater than all existing ones and `carried_out`. Returns its number.
     ///
     /// # Errors
-    /// As [`Publications::publish`], and when there are [`ORDERS_MAX`].
+    /// As [`Publications::publish`], and if there are [`ORDERS_MAX`] orders.
     pub fn add_order(&mut self, list: &str, bytes: &[u8], carried_out: u64) -> Result<u64, ClusterError> {
         let last = self.newest_order(list)?.max(carried_out);
         if last >= ORDERS_MAX {
@@ -128,17 +128,17 @@ impl Publications {
                 self.newest.insert(list.to_owned(), Version { number, is_removed: false });
             }
             match self.publish(list, bytes.to_vec()) {
-                // Another order was added at this moment, and comes before this one.
+                // Another order was added in the meantime, and precedes this one.
                 Err(ClusterError::Published(_, number)) if number < ORDERS_MAX => taken = Some(number),
                 published => return published,
             }
         }
     }
 
-    /// What the archives of partitions have reported last.
+    /// Returns the latest reports of the partitions' archives.
     ///
     /// # Errors
-    /// When the store fails, or a report is damaged.
+    /// If the store fails, or a report is damaged.
     pub fn reports<T: DeserializeOwned>(&self) -> Result<BTreeMap<u16, T>, ClusterError> {
         remote::runtime()?.block_on(async {
             let mut reports = BTreeMap::new();
@@ -151,11 +151,11 @@ impl Publications {
         })
     }
 
-    /// Reports something of a partition, for an archive that a node of this epoch has written to last, unless it was reported before, or
-    /// a newer node has another archive.
+    /// Publishes a report about a partition. `epoch` is that of the last node that wrote to the archive. Does nothing
+    /// if the report is unchanged, or if a newer node has another archive.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn add_report<T>(&self, partition: u16, epoch: u64, report: &T) -> Result<(), ClusterError>
     where
         T: Serialize + DeserializeOwned + PartialEq,

@@ -22,44 +22,45 @@ use crate::remote::{self, RemoteError, Time};
 /// The object with the number of partitions.
 const CLUSTER: &str = "cluster.json";
 
-/// The folder of the addresses that nodes ask.
+/// Folder of the addresses that nodes ask.
 const ADDRESSES: &str = "addresses";
 
-/// The suffix of an epoch's name that asks its node to end.
+/// Suffix of an epoch's name for a request to its node to end.
 const DRAIN: &str = ".drain";
 
-/// Bytes of an object that is neither a batch nor a published file, at most.
+/// Maximum bytes of an object that is neither a batch nor a published file.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
-/// How often a status is looked for, if a newer one replaces it in the meantime.
+/// Maximum number of attempts to read a status that is replaced by a newer one in the meantime.
 const LOOKS_MAX: u32 = 5;
 
-/// How long the store may take to write or remove an object: what takes longer is tried again, once it is sure that the
-/// partition is still this node's.
+/// How long the store may take to write or remove an object. A slower request is repeated after checking that the
+/// partition still belongs to this node.
 pub(super) const WRITE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// What `cluster.json` says.
+/// Content of `cluster.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cluster {
-    /// Drawn when it began.
+    /// Random name, drawn when the cluster began.
     pub(super) cluster: String,
     pub(super) partitions: u16,
     pub(super) mode: Mode,
 }
 
-/// Who has taken a partition over.
+/// The node that has taken over a partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Epoch {
     pub(super) node: String,
-    /// The folder of its archive, so that a node that holds its lock need not wait for the previous one; empty if it is not known.
+    /// Identifies the folder of its archive, so that a node that holds its lock need not wait for the previous one;
+    /// empty if unknown.
     pub(super) place: String,
     pub(super) time: String,
 }
 
-/// The batches for a partition that are in the store: lengths by sender and number.
+/// Lengths of the batches for a partition that are in the store, by sender and number.
 pub(super) type Incoming = BTreeMap<u16, BTreeMap<u64, u64>>;
 
-/// The newest statuses by their partitions, with their epochs and numbers.
+/// The newest status of each partition, with its epoch and number.
 pub(super) type Known = BTreeMap<u16, ((u64, u64), Status)>;
 
 /// The object store, and the clock for its timeouts.
@@ -74,7 +75,7 @@ impl Shared {
         Self { store, time }
     }
 
-    /// Waits for a write, but not for long.
+    /// Waits for a write for at most [`WRITE_TIME_MAX`].
     async fn write<T>(
         &self,
         name: &str,
@@ -84,7 +85,7 @@ impl Shared {
         remote::within(&*self.time, WRITE_TIME_MAX, done).await.ok_or_else(late)?
     }
 
-    /// Writes an object that must not be there with other content.
+    /// Writes an object; fails if it exists with other content.
     pub(super) async fn create(&self, name: &str, bytes: Bytes) -> Result<(), ClusterError> {
         match self.write(name, remote::create(&*self.store, &*self.time, &Path::from(name), bytes)).await {
             Err(RemoteError::Exists(_)) => Err(ClusterError::Conflict { name: name.to_owned() }),
@@ -113,19 +114,19 @@ impl Shared {
         }
     }
 
-    /// Names below a folder with their lengths.
+    /// Lists the names below a folder, with their lengths.
     async fn list(&self, folder: &str) -> Result<Vec<(String, u64)>, ClusterError> {
         let listed = remote::list(&*self.store, &Path::from(folder)).await?;
         let below = |name: &str| Some(name.strip_prefix(folder)?.strip_prefix('/')?.to_owned());
         Ok(listed.iter().filter_map(|object| Some((below(object.location.as_ref())?, object.size))).collect())
     }
 
-    /// The highest number that is the name of something in a folder; 0 if none is.
+    /// Returns the highest number that is a name in a folder; 0 if there is none.
     async fn highest(&self, folder: &str) -> Result<u64, ClusterError> {
         Ok(self.list(folder).await?.iter().filter_map(|(name, _)| name.parse().ok()).max().unwrap_or(0))
     }
 
-    /// The cluster, if there is one.
+    /// Returns the cluster, if there is one.
     pub(super) async fn cluster(&self) -> Result<Option<Cluster>, ClusterError> {
         let found: Option<Cluster> = self.read_json(CLUSTER).await?;
         match found {
@@ -139,12 +140,12 @@ impl Shared {
         }
     }
 
-    /// The cluster, which has begun; `url` is what errors say.
+    /// Returns the cluster, or an error with `url` if there is none.
     pub(super) async fn begun(&self, url: &str) -> Result<Cluster, ClusterError> {
         self.cluster().await?.ok_or_else(|| ClusterError::None(url.to_owned()))
     }
 
-    /// The cluster; begins it if there is none, and makes sure that the store can be relied on.
+    /// Returns the cluster. If there is none, begins it after checking that the store is reliable.
     pub(super) async fn join(&self, wanted: &Cluster) -> Result<Cluster, ClusterError> {
         if let Some(found) = self.cluster().await? {
             return Ok(found);
@@ -155,7 +156,7 @@ impl Shared {
         self.cluster().await?.ok_or_else(|| RemoteError::Missing(CLUSTER.to_owned()).into())
     }
 
-    /// The newest epoch of a partition, and whether its node is asked to end; 0 if it was never taken.
+    /// Returns the newest epoch of a partition, 0 if it was never taken, and whether its node is asked to end.
     pub(super) async fn newest_epoch(&self, partition: u16) -> Result<(u64, bool), ClusterError> {
         let names = self.list(&format!("epochs/{partition}")).await?;
         let newest = names.iter().filter_map(|(name, _)| name.parse().ok()).max().unwrap_or(0);
@@ -163,7 +164,7 @@ impl Shared {
         Ok((newest, names.iter().any(|(name, _)| *name == asked)))
     }
 
-    /// Asks the node that has an epoch to end, so that another one, maybe a certain one, can have the partition.
+    /// Asks the node of an epoch to end, so that another node, `heir` if given, can have the partition.
     pub(super) async fn ask_to_end(
         &self,
         partition: u16,
@@ -174,7 +175,8 @@ impl Shared {
         self.put(&name, Bytes::copy_from_slice(heir.unwrap_or_default().as_bytes())).await
     }
 
-    /// The newest epochs of all partitions that were ever taken, with the bytes of the request to end it, if there is one.
+    /// Returns the newest epochs of all partitions that were ever taken, with the length of the request to end, 0 if
+    /// there is none.
     pub(super) async fn newest_epochs(&self) -> Result<BTreeMap<u16, (u64, u64)>, ClusterError> {
         let mut newest = BTreeMap::new();
         for (name, bytes) in self.list("epochs").await? {
@@ -188,7 +190,7 @@ impl Shared {
         Ok(newest)
     }
 
-    /// The node that is to have a partition after the one that was asked to end.
+    /// Returns the node that is to have a partition next, if the request to end names one.
     pub(super) async fn heir(&self, partition: u16, epoch: u64) -> Result<Option<String>, ClusterError> {
         let asked = self.read(&format!("{}{DRAIN}", epoch_name(partition, epoch)), SMALL_BYTES_MAX).await?;
         Ok(asked.map(|name| String::from_utf8_lossy(&name).into_owned()).filter(|name| !name.is_empty()))
@@ -198,7 +200,7 @@ impl Shared {
         self.read_json(&epoch_name(partition, number)).await
     }
 
-    /// Takes a partition over.
+    /// Takes over a partition.
     pub(super) async fn take_epoch(
         &self,
         partition: u16,
@@ -212,7 +214,7 @@ impl Shared {
         }
     }
 
-    /// The newest status of a partition.
+    /// Returns the newest status of a partition.
     pub(super) async fn status(&self, partition: u16) -> Result<Option<Status>, ClusterError> {
         let folder = format!("status/{partition}");
         for _ in 0..LOOKS_MAX {
@@ -226,8 +228,8 @@ impl Shared {
         Err(gone(folder))
     }
 
-    /// The status of every partition, in order. `known` is what was read before; only what has changed is read again, because
-    /// a status stays the same under its name.
+    /// Returns the status of every partition, in order. `known` caches them; only changed ones are read, because a
+    /// status never changes under its name.
     pub(super) async fn statuses(
         &self,
         count: u16,
@@ -260,9 +262,9 @@ impl Shared {
         Err(gone("status".to_owned()))
     }
 
-    /// Publishes a status, each time under a higher number. Returns the time by the store's clock, if that is known.
+    /// Publishes a status, each time under a higher number. Returns the time of the store's clock, if known.
     ///
-    /// A write that was given up may still arrive. With one name for all it would undo newer statuses; under its own number it
+    /// An abandoned write may still arrive. Under a common name it would undo newer statuses; under its own number it
     /// no longer counts.
     pub(super) async fn publish(&self, status: &Status, number: u64) -> Result<Option<Clock>, ClusterError> {
         let name = status_name(status.partition, status.epoch, number);
@@ -283,7 +285,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes the statuses of a node before this one.
+    /// Removes the statuses of a node with lower numbers.
     pub(super) async fn forget_statuses(&self, node: (u16, u64), number: u64) -> Result<(), ClusterError> {
         self.delete_below(&status_folder(node.0, node.1), number).await
     }
@@ -297,7 +299,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Publishes the addresses of a node, of which there are more each time: the object's number is their count.
+    /// Publishes the growing list of a node's addresses; the number of the object is their count.
     pub(super) async fn announce_addresses(
         &self,
         (partition, epoch): (u16, u64),
@@ -308,12 +310,12 @@ impl Shared {
         self.put(&name, bytes.into()).await
     }
 
-    /// Removes the lists of a node from before it had `count` addresses.
+    /// Removes the lists of a node with fewer than `count` addresses.
     pub(super) async fn forget_addresses(&self, node: (u16, u64), count: u64) -> Result<(), ClusterError> {
         self.delete_below(&addresses_folder(node.0, node.1), count).await
     }
 
-    /// Which nodes have announced addresses, by partition and epoch, and how many.
+    /// Returns the nodes that have announced addresses, by partition and epoch, with the number of addresses.
     pub(super) async fn announced_addresses(&self) -> Result<Announced, ClusterError> {
         let mut announced = Announced::new();
         for (name, _) in self.list(ADDRESSES).await? {
@@ -328,7 +330,7 @@ impl Shared {
         Ok(announced)
     }
 
-    /// The addresses of a node, as of when it had announced `count` of them.
+    /// Returns the addresses of a node from its list of `count` addresses.
     pub(super) async fn addresses(
         &self,
         (partition, epoch): (u16, u64),
@@ -343,7 +345,7 @@ impl Shared {
         Ok(addresses.iter().map(|address| u64::from_le_bytes(*address)).collect())
     }
 
-    /// The batches for a partition that are in the store; objects with other names are ignored.
+    /// Returns the batches for a partition that are in the store; objects with other names are ignored.
     pub(super) async fn incoming(&self, to: u16) -> Result<Incoming, ClusterError> {
         let mut incoming = Incoming::new();
         for (name, bytes) in self.list(&format!("exchange/{to}")).await? {
@@ -357,12 +359,12 @@ impl Shared {
         Ok(incoming)
     }
 
-    /// The number of the last batch from one partition to another that is in the store; 0 if none is.
+    /// Returns the number of the last batch from one partition to another that is in the store; 0 if there is none.
     pub(super) async fn last_batch(&self, from: u16, to: u16) -> Result<u64, ClusterError> {
         self.highest(&format!("exchange/{to}/{from}")).await
     }
 
-    /// The bytes of a batch.
+    /// Returns the bytes of a batch.
     pub(super) async fn batch_bytes(&self, route: &Route) -> Result<Option<Bytes>, ClusterError> {
         match self.read(&route.name(), BATCH_BYTES_MAX as u64).await {
             Err(RemoteError::TooLong { .. }) => Err(route.refuse(Fault::TooLong).into()),
@@ -370,7 +372,7 @@ impl Shared {
         }
     }
 
-    /// The batch that comes next, if it is there; `stored` is what a listing has shown of its sender.
+    /// Returns the batch of `route`, if it is there; `stored` has the listed batches of its sender.
     pub(super) async fn next_batch(
         &self,
         route: &Route,
@@ -380,7 +382,7 @@ impl Shared {
         let Some(&last) = stored.keys().next_back().filter(|last| **last >= route.number) else {
             return Ok(None);
         };
-        // A listing may have missed it while it was being written: only the store itself knows that it is not there.
+        // A listing may have missed an object while it was being written; only reading it is conclusive.
         let bytes = self.batch_bytes(route).await?.ok_or_else(|| route.refuse(Fault::Missing(last)))?;
         Ok(Some((Batch::read(&bytes, route, partition)?, bytes.len())))
     }
@@ -390,7 +392,7 @@ fn damaged(name: &str, error: &serde_json::Error) -> ClusterError {
     ClusterError::Damaged { name: name.to_owned(), why: error.to_string() }
 }
 
-/// An object that was listed is gone because a newer one has replaced it: another attempt sees that one.
+/// Error for a listed object that is gone because a newer one has replaced it; a retry sees the newer one.
 fn gone(what: String) -> ClusterError {
     RemoteError::Failed { what, problem: "it is listed, but gone when it is read".to_owned() }.into()
 }
@@ -399,13 +401,13 @@ fn json(name: &str, value: &impl Serialize) -> Result<Bytes, ClusterError> {
     Ok(serde_json::to_vec(value).map_err(|error| damaged(name, &error))?.into())
 }
 
-/// A status's epoch and number, by the end of its name.
+/// Parses the epoch and number of a status from the end of its name.
 fn numbers(name: &str) -> Option<(u64, u64)> {
     let (epoch, number) = name.split_once('/')?;
     Some((epoch.parse().ok()?, number.parse().ok()?))
 }
 
-/// Its partition as well.
+/// Parses the partition, epoch and number of a status from its name.
 fn status_name_parts(name: &str) -> Option<(u16, (u64, u64))> {
     let (partition, rest) = name.split_once('/')?;
     Some((partition.parse().ok()?, numbers(rest)?))

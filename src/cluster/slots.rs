@@ -1,8 +1,9 @@
-//! The crawls of one machine share its requests: each asks the process that began it before it asks a server, and whoever has the
-//! most important page may. So all partitions of a machine are crawled in one order, as one archive would be.
+//! Slots for requests, shared by the crawls of one machine. Each crawl asks the process that started it before it asks
+//! a server, and the crawl with the most important page gets the slot. So all partitions of a machine are crawled in
+//! one order, as one archive would be.
 //!
-//! Both sides send single bytes over a socket, which is the standard input of the crawl: a crawl the level of its best page, or 0 if
-//! it has none, and [`BACK`] when a request is over; the other side [`GRANTED`].
+//! Both sides send single bytes over a socket, which is the standard input of the crawl. A crawl sends the level of its
+//! best page, or 0 if it has none, and [`BACK`] when a request is over. The other side sends [`GRANTED`].
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,13 +16,13 @@ use std::thread;
 
 use crossbeam::channel::{Receiver, TryRecvError, bounded};
 
-/// A slot is given back. All other bytes of a crawl are levels.
+/// Returns a slot. All other bytes of a crawl are levels.
 const BACK: u8 = u8::MAX;
 
-/// A crawl may ask for one thing more.
+/// Grants a crawl one more request.
 const GRANTED: u8 = 1;
 
-/// Slots that were given to a crawl and that it has not used yet, at most: it asks for one after the other.
+/// Maximum number of slots granted to a crawl and not yet used; it requests them one by one.
 const GRANTS_MAX: usize = 16;
 
 /// The slots of a machine.
@@ -38,22 +39,22 @@ struct Crawls {
 #[derive(Debug)]
 struct Crawl {
     socket: UnixStream,
-    /// The level of its best page; 0 if it wants nothing.
+    /// The level of its best page; 0 if it needs no slot.
     level: u8,
     held: usize,
 }
 
 impl SlotsOfMachine {
-    /// So many requests at the same time.
+    /// Allows `count` concurrent requests.
     #[must_use]
     pub fn new(count: usize) -> Self {
         Self(Arc::new(Mutex::new(Crawls { free: count, crawls: BTreeMap::new(), begun: 0 })))
     }
 
-    /// Lets one more crawl take part until it ends; returns its end of the socket.
+    /// Adds a crawl, which takes part until it ends. Returns its end of the socket.
     ///
     /// # Errors
-    /// When there are no more sockets or threads.
+    /// If there are no more sockets or threads.
     pub fn join(&self) -> io::Result<OwnedFd> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut reader = ours.try_clone()?;
@@ -99,14 +100,14 @@ impl Crawls {
         self.grant();
     }
 
-    /// Gives free slots to the crawls with the best pages; among equals to the one with the fewest.
+    /// Grants free slots to the crawls with the best pages; among equal ones, to the crawl with the fewest slots.
     fn grant(&mut self) {
         while self.free > 0 {
             let best = self.crawls.values_mut().max_by_key(|crawl| (crawl.level, Reverse(crawl.held)));
             let Some(crawl) = best.filter(|crawl| crawl.level > 0) else { return };
-            // It says again what it wants once it has taken this.
+            // The crawl sends its level again after it has received this.
             crawl.level = 0;
-            // A crawl that is gone is noticed by its reader, which gives back what it held.
+            // If the crawl is gone, its reader notices and returns its slots.
             if crawl.socket.write_all(&[GRANTED]).is_ok() {
                 crawl.held += 1;
                 self.free -= 1;
@@ -115,11 +116,11 @@ impl Crawls {
     }
 }
 
-/// The slots of a crawl, granted by the process that began it.
+/// The slots of a crawl, granted by the process that started it.
 #[derive(Debug)]
 pub struct Slots {
     socket: UnixStream,
-    /// What was granted; disconnected once the other process is gone.
+    /// Grants; disconnected when the other process is gone.
     pub granted: Receiver<()>,
     unused: usize,
     /// The level that the other side knows.
@@ -128,10 +129,10 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Over the standard input of this process.
+    /// Uses the standard input of this process.
     ///
     /// # Errors
-    /// When that is no socket, or there is no thread.
+    /// If it is not a socket, or no thread can be started.
     pub fn from_stdin() -> io::Result<Self> {
         Self::over(io::stdin().as_fd().try_clone_to_owned()?)
     }
@@ -147,8 +148,8 @@ impl Slots {
         Ok(Self { socket, granted, unused: 0, said: 0, is_over: false })
     }
 
-    /// Whether one more request may be sent, the best of which has this level (0: there is none). Unused slots are kept only while
-    /// there is something to ask for.
+    /// Whether one more request may be sent; `level` is that of the best one, 0 if there is none. Unused slots are
+    /// returned if there is none.
     pub fn may_ask(&mut self, level: u8) -> bool {
         loop {
             match self.granted.try_recv() {
@@ -167,30 +168,30 @@ impl Slots {
         self.unused > 0
     }
 
-    /// A request takes a slot.
+    /// Uses a slot for a request.
     pub fn take(&mut self) {
         self.unused = self.unused.saturating_sub(1);
     }
 
-    /// A request is over.
+    /// Returns the slot of a finished request.
     pub fn give_back(&mut self) {
         self.say(BACK);
     }
 
-    /// A slot was granted, or the other process is gone.
+    /// Records that a slot was granted, or that the other process is gone.
     pub fn heard(&mut self, is_granted: bool) {
         self.is_over |= !is_granted;
         self.unused += usize::from(is_granted);
         self.said = 0;
     }
 
-    /// Whether something waits for a slot.
+    /// Whether a request is waiting for a slot.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.said > 0
     }
 
-    /// Whether the process that began the crawl is gone.
+    /// Whether the process that started the crawl is gone.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over
@@ -203,7 +204,7 @@ impl Slots {
 
 impl Drop for Slots {
     fn drop(&mut self) {
-        // The thread that reads has the socket, too, and would keep it open until the process ends.
+        // The reading thread also has the socket, and would keep it open until the process ends.
         drop(self.socket.shutdown(Shutdown::Both));
     }
 }
@@ -220,7 +221,7 @@ mod tests {
         Slots::over(machine.join().unwrap()).unwrap()
     }
 
-    /// Waits for a grant and takes it.
+    /// Waits for a grant and uses it.
     fn take(slots: &mut Slots) {
         slots.granted.recv_timeout(PATIENCE).unwrap();
         slots.heard(true);
@@ -235,7 +236,7 @@ mod tests {
         take(&mut low);
         assert!(!low.may_ask(3));
         take(&mut low);
-        // All slots are taken; both wait for the next one.
+        // All slots are in use; both crawls wait for the next one.
         assert!(!low.may_ask(3) && !high.may_ask(9));
         assert!(low.is_waiting() && high.is_waiting());
         let hears = || machine.lock().crawls.values().map(|crawl| crawl.level).collect::<Vec<_>>();
@@ -248,7 +249,7 @@ mod tests {
         drop(high);
         take(&mut low);
         assert_eq!(machine.lock().free, 0);
-        // What is granted and not used goes back.
+        // Slots that are granted but not used are returned.
         low.give_back();
         assert!(!low.may_ask(1));
         low.granted.recv_timeout(PATIENCE).unwrap();

@@ -1,4 +1,4 @@
-//! Where a crawl stands with the other nodes: what was reported to them, and whether it may end.
+//! The state of a crawl's exchange with other nodes: what it has reported, and whether it may end.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use bytes::Bytes;
 use super::status::{Activity, Progress};
 use super::{Commit, Marks};
 
-/// Where a crawl stands with the others.
+/// The state of a crawl's exchange with other nodes.
 #[derive(Clone, Debug)]
 pub struct ExchangeState {
     activity: Activity,
-    /// The last batch for each partition that was handed over to be sent.
+    /// The last batch for each partition that was passed on to be sent.
     handed: BTreeMap<u16, u64>,
     /// Whether something was received that no checkpoint has made durable.
     has_taken: bool,
-    /// What was sent and received when nothing waited anywhere.
+    /// The marks with which nothing was waiting anywhere.
     quiet: Option<Marks>,
 }
 
-/// What is to be done when nothing waits in a partition.
+/// What to do when nothing is waiting in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// A checkpoint has to report it to the others.
+    /// A checkpoint must report this to the others.
     Report,
-    /// Others have something to do, or something is on its way.
+    /// Others have work, or something is in flight.
     Wait,
-    /// Nothing waits anywhere: the crawl is over.
+    /// Nothing is waiting anywhere: the crawl is over.
     Over,
 }
 
@@ -37,29 +37,30 @@ impl Default for ExchangeState {
 }
 
 impl ExchangeState {
-    /// Something waits or is under way.
+    /// Records that pages are waiting or being fetched.
     pub fn is_busy(&mut self) {
         self.activity = Activity::Running;
     }
 
-    /// A batch was received; `is_taken` if it was the next one.
+    /// Records that a batch was received; `is_taken` if it was the expected one.
     pub fn received(&mut self, is_taken: bool) {
         self.has_taken |= is_taken;
         self.activity = Activity::Running;
         self.quiet = None;
     }
 
-    /// Nothing waits anywhere while these are what was sent and received.
+    /// Records that nothing is waiting anywhere while these are the marks.
     pub fn is_quiet(&mut self, marks: Marks) {
         self.quiet = Some(marks);
     }
 
-    /// The run is over.
+    /// Records that the run is over.
     pub fn ends(&mut self, activity: Activity) {
         self.activity = activity;
     }
 
-    /// What a checkpoint reports to the others: `outbox` has all batches that are not known to have been sent, in order.
+    /// Returns what a checkpoint reports to the others; `outbox` has all batches that are not known to have been sent,
+    /// in order.
     pub fn commit<'a>(
         &mut self,
         outbox: impl Iterator<Item = (u16, u64, &'a [u8])>,
@@ -79,7 +80,7 @@ impl ExchangeState {
         Commit { outbox: fresh, activity: self.activity.clone(), total, marks, progress }
     }
 
-    /// What is to be done now that nothing waits here; `has_leaving` if something has yet to be sent to others.
+    /// Returns what to do when nothing is waiting here; `has_leaving` if something has yet to be sent to others.
     pub fn rest(&mut self, marks: &Marks, has_leaving: bool) -> Rest {
         if !self.activity.is_quiet() || self.has_taken || has_leaving {
             self.activity = Activity::Idle;

@@ -1,33 +1,33 @@
-//! What a node reports of its partition.
+//! The report of a node about its partition.
 
 use serde::{Deserialize, Serialize};
 
 use super::Marks;
 
-/// What a node does.
+/// What a node is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Activity {
-    /// It has something to do.
+    /// It has work.
     Running,
-    /// Nothing waits in its partition; it looks for what others send.
+    /// Nothing is waiting in its partition; it waits for what others send.
     Idle,
-    /// It has ended because nothing waits anywhere.
+    /// It has ended because nothing is waiting anywhere.
     Complete,
-    /// It has ended for another reason; what is sent to it waits for its next run.
+    /// It has ended for another reason; what others send waits for its next run.
     Ended(String),
-    /// It has ended because it was asked to leave its partition to another node, for which all others wait.
+    /// It has ended because it was asked to leave its partition to another node, which all others wait for.
     Drained,
 }
 
 impl Activity {
-    /// Whether it will do nothing unless others send it something.
+    /// Whether it will do nothing until others send something.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         !matches!(self, Self::Running | Self::Drained)
     }
 
-    /// Whether the node has ended because of one of its limits, or because nothing is left.
+    /// Whether the node has ended because it reached a limit, or because nothing is left.
     #[must_use]
     pub fn has_had_enough(&self) -> bool {
         match self {
@@ -44,43 +44,44 @@ impl Activity {
     }
 }
 
-/// Numbers of a run that others may want to see.
+/// Numbers of a run for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// URLs of the partition that wait.
+    /// Waiting URLs of the partition.
     pub waiting: u64,
-    /// Their cash in units, about.
+    /// Approximate cash of the waiting URLs, in units.
     #[serde(default)]
     pub waiting_cash: u64,
-    /// Pages that this run has fetched.
+    /// Pages fetched in this run.
     pub pages: u64,
     /// Captures in the archive.
     pub captures: u64,
 }
 
-/// What a node reports of its partition, as of its last checkpoint, or as of one some seconds before if the last one brought nothing that others wait for.
+/// The report of a node about its partition as of its last checkpoint, or of one some seconds earlier if the last one
+/// had nothing that others wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// Which partition.
+    /// Number of the partition.
     pub partition: u16,
-    /// The node's epoch.
+    /// Epoch of the node.
     pub epoch: u64,
-    /// The node's name.
+    /// Name of the node.
     pub node: String,
     /// When it was made (RFC 3339).
     pub time: String,
-    /// What it does.
+    /// What the node is doing.
     pub activity: Activity,
     /// Units of cash in the books of the archive.
     pub total: u64,
-    /// What was sent and received, durably.
+    /// What was sent and received durably.
     pub marks: Marks,
-    /// How far it is.
+    /// Numbers of the run.
     pub progress: Progress,
 }
 
-/// Whether nothing waits in any partition, nothing is on its way, and nothing is left to be named again, except to and by those
-/// that have ended, or are `left`; `all` has all partitions in order.
+/// Whether nothing is waiting in any partition, nothing is in flight, and nothing has to be named again, except for
+/// partitions that have ended or are `left`. `all` has all partitions in order.
 pub(super) fn is_quiet(all: &[Option<Status>], left: &[u16]) -> bool {
     let Some(all) = all.iter().map(Option::as_ref).collect::<Option<Vec<_>>>() else { return false };
     let is_alone =
@@ -94,8 +95,8 @@ pub(super) fn is_quiet(all: &[Option<Status>], left: &[u16]) -> bool {
         })
 }
 
-/// The partitions that have ended as complete and got something to do since: they were sent something, or have to name everything
-/// again to one that was rebuilt.
+/// Returns the partitions that have ended as complete and have got work since: something was sent to them, or they have
+/// to name everything again to a partition that was rebuilt.
 pub(super) fn left(all: &[Option<Status>]) -> Vec<u16> {
     let all = || all.iter().flatten();
     let has_more = |one: &&Status| {
@@ -108,7 +109,7 @@ pub(super) fn left(all: &[Option<Status>]) -> Vec<u16> {
     complete.filter(has_more).map(|one| one.partition).collect()
 }
 
-/// Whether a partition has named everything to another one since that was rebuilt.
+/// Whether a partition has named everything to another partition since that was rebuilt.
 fn has_named(from: &Status, to: &Status) -> bool {
     from.marks.told.get(&to.partition).copied().unwrap_or(0) >= to.marks.rebuilds
 }
@@ -150,13 +151,13 @@ mod tests {
         ] {
             assert_eq!(is_quiet(&[a.clone(), b.clone()], &[]), expected, "{a:?} {b:?}");
         }
-        // One had ended before it was sent something.
+        // One partition had ended before something was sent to it.
         let all = [status(1, Idle, 3, 3), status(2, Complete, 3, 2)];
         assert_eq!((left(&all), is_quiet(&all, &[]), is_quiet(&all, &[2])), (vec![2], false, true));
         for (a, b) in [(Idle, Idle), (Idle, ended()), (Running, Idle)] {
             assert!(left(&[status(1, a, 3, 3), status(2, b, 3, 2)]).is_empty());
         }
-        // One was rebuilt, and the other has yet to name everything again.
+        // One partition was rebuilt, and the other has yet to name everything again.
         let [mut a, mut b] = [status(1, Idle, 2, 3), status(2, Complete, 3, 2)];
         a.as_mut().unwrap().marks.rebuilds = 1;
         assert!(!is_quiet(&[a.clone(), b.clone()], &[]));

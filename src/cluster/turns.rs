@@ -1,11 +1,13 @@
-//! Whose turn it is to ask an address that sites of several partitions share.
+//! Takes turns at asking an address that sites of several partitions share.
 //!
-//! A node writes the addresses that it asks into the store before it asks them, and then waits until every other node has either
-//! seen that, or no longer relies on what it saw ([`SEEN_MAX`]). An address that no other node has is asked as by one node alone.
-//! Any other is asked in turns: each partition has its turn, even if it does not ask the address, so that nodes never have to agree
-//! on who shares it. At any time the turns at different addresses are different partitions', so that no node waits with all of them.
+//! A node writes the addresses that it asks into the store before it asks them, and then waits until every other node
+//! has either seen them or no longer relies on what it saw ([`SEEN_MAX`]). An address that no other node has is asked
+//! freely. All others are asked in turns. Every partition has a turn, even if it does not ask the address, so that
+//! nodes need not agree on who shares it. At any time, different addresses are the turn of different partitions, so
+//! that no node waits with all of its addresses.
 //!
-//! Turns follow the clock of the store ([`Clock`]); those of the machines may be wrong. A node that cannot see the store waits.
+//! Turns follow the clock of the store ([`Clock`]), since those of the machines may be wrong. A node that cannot reach
+//! the store waits.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,48 +19,50 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::node::LEASE;
 
-/// How long a partition's turn lasts.
+/// Duration of a partition's turn.
 const TURN: Duration = Duration::from_secs(20);
 
-/// What is left unused at the end of a turn, besides the delay of the address: two clocks that are each [`CLOCK_ERROR_MAX`] off, and
-/// [`ARRIVAL_MAX`].
+/// Unused time at the end of a turn, in addition to the delay of the address: two clocks that are each off by
+/// [`CLOCK_ERROR_MAX`], and [`ARRIVAL_MAX`].
 const GUARD: Duration = Duration::from_secs(3);
 
-/// From when a request is handed out to its arrival.
+/// Maximum time between handing out a request and its arrival.
 const ARRIVAL_MAX: Duration = Duration::from_secs(1);
 
-/// How long a look at what others ask holds.
+/// How long a look at the others' addresses holds.
 const SEEN_MAX: Duration = Duration::from_secs(10);
 
-/// The most that a clock is off: half a second, as stores give whole seconds, half of a trip to the store, and its drift.
+/// Maximum error of a clock: half a second, since stores report whole seconds, half of a round trip to the store, and
+/// drift.
 #[cfg(test)]
 const CLOCK_ERROR_MAX: Duration = Duration::from_secs(1);
 const CLOCK_TRIP_MAX: Duration = Duration::from_millis(800);
 const CLOCK_AGE_MAX: Duration = Duration::from_secs(600);
 
-/// How long to wait before another try while nothing is known.
+/// Time to wait before a retry while nothing is known.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The longest delay of an address that fits into a turn with room for requests.
+/// The longest delay of an address that fits into a turn and leaves time for requests.
 pub const ADDRESS_DELAY_MAX: Duration = Duration::from_secs(10);
 
-/// Addresses that a node announces one by one, at most: with more, others share all of theirs with it.
+/// Maximum number of addresses that a node announces individually. If it has more, others treat all addresses as
+/// shared.
 pub(super) const ADDRESSES_MAX: usize = 100_000;
 
-/// Stands for every address.
+/// Stands for all addresses.
 pub(super) const EVERY_ADDRESS: u64 = 0;
 
-/// The time by the clock of the store.
+/// The time of the store's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     at: Instant,
-    /// Since 1970.
+    /// Time since 1970.
     time: Duration,
 }
 
 impl Clock {
-    /// From an object that was written between two moments, in this second since 1970 by the store's clock; none if the write took
-    /// too long to be exact.
+    /// Derives the time from an object that was written between two moments, and whose timestamp by the store's clock
+    /// is `second` since 1970. Returns `None` if the write took too long to be accurate.
     pub(super) fn read(begun: Instant, ended: Instant, second: u64) -> Option<Self> {
         let trip = ended.saturating_duration_since(begun);
         let time = Duration::from_secs(second) + Duration::from_millis(500);
@@ -74,10 +78,10 @@ impl Clock {
     }
 }
 
-/// What a look into the store has shown.
+/// Result of a look at the store.
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// What the other nodes ask.
+    /// The addresses that other nodes ask.
     pub(super) others: Arc<HashSet<u64>>,
     /// When the look began.
     pub(super) at: Instant,
@@ -86,22 +90,22 @@ pub struct Look {
     pub(super) clock: Option<Clock>,
 }
 
-/// The addresses of a node that is gone count for this long: its last request may have been sent just before its end.
+/// How long the addresses of a departed node count: its last request may have been sent just before it ended.
 const GONE_AFTER: Duration = ADDRESS_DELAY_MAX.saturating_add(ARRIVAL_MAX);
 
-/// How many addresses nodes have announced, by partition and epoch.
+/// Number of addresses that nodes have announced, by partition and epoch.
 pub(super) type Announced = BTreeMap<(u16, u64), u64>;
 
-/// What another node asks.
+/// The addresses that another node asks.
 #[derive(Debug, Default)]
 struct Asking {
     count: u64,
     addresses: Vec<u64>,
-    /// Since when it is known to have ended.
+    /// Since when the node is known to have ended.
     gone: Option<Instant>,
 }
 
-/// What all other nodes ask.
+/// The addresses that all other nodes ask.
 #[derive(Debug, Default)]
 pub(super) struct Others {
     nodes: BTreeMap<(u16, u64), Asking>,
@@ -109,14 +113,14 @@ pub(super) struct Others {
 }
 
 impl Others {
-    /// Nodes that have announced more than is known.
+    /// Returns the nodes that have announced more addresses than are known.
     pub(super) fn unread(&self, announced: &Announced) -> Vec<(u16, u64)> {
         let is_news =
             |node: &(u16, u64), count: u64| self.nodes.get(node).is_none_or(|known| known.count < count);
         announced.iter().filter(|(node, count)| is_news(node, **count)).map(|(node, _)| *node).collect()
     }
 
-    /// Takes in what was read of nodes, and forgets the addresses of nodes that ended, or were followed by another, some time ago.
+    /// Adds the addresses read from nodes, and removes those of nodes that ended or were succeeded some time ago.
     pub(super) fn look(
         &mut self,
         announced: &Announced,
@@ -152,35 +156,36 @@ impl Others {
 pub struct Turns {
     number: u16,
     count: u16,
-    /// Since when each address of this node has been in the store.
+    /// Since when each address of this node has been in the store; `None` if it is not known to be there.
     own: HashMap<u64, Option<Instant>>,
     unannounced: Vec<u64>,
     seen: Option<Look>,
 }
 
 impl Turns {
-    /// Those of a partition, by its number and how many there are.
+    /// Returns the turns of partition `number` of `count`.
     #[must_use]
     pub fn new(number: u16, count: u16) -> Self {
         Self { number, count, own: HashMap::new(), unannounced: Vec::new(), seen: None }
     }
 
-    /// Addresses to be announced to the others, and then passed to [`Turns::announced`], before they are asked; each once.
+    /// Returns new addresses, each once. They must be announced to the others and then passed to [`Turns::announced`]
+    /// before they are asked.
     pub fn take_unannounced(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.unannounced)
     }
 
-    /// These have been in the store since `at`.
+    /// Records that these addresses have been in the store since `at`.
     pub fn announced(&mut self, addresses: &[u64], at: Instant) {
         self.own.extend(addresses.iter().map(|address| (*address, Some(at))));
     }
 
-    /// Takes what was seen last.
+    /// Sets the result of the last look.
     pub fn see(&mut self, seen: Look) {
         self.seen = Some(seen);
     }
 
-    /// When an address may be asked, or is to be looked up again; none if it may be asked now.
+    /// Returns when to try an address again, or `None` if it may be asked now.
     pub fn wait(&mut self, address: IpAddr, delay: Duration, now: Instant) -> Option<Instant> {
         let address = hash(address);
         let later = Some(now + LOOK_AGAIN);
@@ -192,7 +197,7 @@ impl Turns {
             }
             Entry::Occupied(entry) => *entry.get(),
         };
-        // A node that has not seen it has sent its last request by then.
+        // By then, a node that has not seen the address has sent its last request.
         let Some(from) = announced.map(|at| at + SEEN_MAX + ARRIVAL_MAX + delay) else { return later };
         if now < from {
             return Some(from);
@@ -203,7 +208,7 @@ impl Turns {
             return None;
         }
         match seen.clock {
-            // By now another node may have taken the partition over, and the turn with it.
+            // Later, another node may have taken over the partition and its turn.
             Some(clock) if now < (clock.at + CLOCK_AGE_MAX).min(seen.held + LEASE) => {
                 self.until_turn(address, delay, clock.time(now)).map(|wait| now + wait)
             }
@@ -211,7 +216,7 @@ impl Turns {
         }
     }
 
-    /// The time to the next turn; none during one.
+    /// Returns the time to the next turn, or `None` during a turn.
     fn until_turn(&self, address: u64, delay: Duration, time: Duration) -> Option<Duration> {
         let (turn, count) = (time.as_secs() / TURN.as_secs(), u64::from(self.count));
         let whose = (turn + address % count) % count;
@@ -271,7 +276,7 @@ mod tests {
         assert_eq!(turns.wait(ADDRESS, delay, after(12_000)), None);
         let mapped = "::ffff:127.0.0.1".parse().unwrap();
         assert_eq!(turns.wait(mapped, delay, after(12_000)), None, "the same address");
-        // A clock holds for a time, and so does the partition.
+        // The clock is valid for a limited time, and so is the lease.
         let clock = Clock::read(start, start, 0).unwrap();
         let asked = |turns: &mut Turns, from: u64, held: u64| {
             (from..from + 40).any(|second| {
@@ -318,7 +323,7 @@ mod tests {
     }
 
     proptest! {
-        /// Within the limits, whatever the clocks say and however long requests take to arrive.
+        /// This holds within the limits, whatever the clocks show and however long requests take.
         #[test]
         fn two_nodes_never_ask_an_address_within_its_delay(
             count in 2..9u16, one in 0..9u16, other in 0..9u16, address: u64,

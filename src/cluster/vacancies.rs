@@ -1,4 +1,4 @@
-//! Which partitions have no node, seen by watching a cluster for some time.
+//! Finds partitions without a node, by observing a cluster over time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,28 +9,30 @@ use super::status::left;
 use super::{ClusterError, Member, Status};
 use crate::remote::{self, MachineTime};
 
-/// A node that has published nothing for this long is gone: once begun, each publishes its status at least every 30 seconds.
+/// A node that has published nothing for this long is gone; a running node publishes its status at least every 30
+/// seconds.
 pub const SILENT_AFTER: Duration = Duration::from_secs(120);
 
-/// For so long a partition is left to the node that is to have it.
+/// How long a partition is reserved for the node named as its heir.
 const HEIR_TIME: Duration = Duration::from_secs(60);
 
-/// A partition that a node may take.
+/// A partition that a node may take over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vacancy {
-    /// Its number.
+    /// Number of the partition.
     pub number: u16,
-    /// The epoch of the last node; 0 if it was never begun.
+    /// Epoch of the last node; 0 if the partition was never begun.
     pub epoch: u64,
-    /// The epoch of the last node that has published a status: an archive that knows only older epochs is not the one to continue.
+    /// Epoch of the last node that published a status. An archive that knows only older epochs must not be continued.
     pub published: u64,
-    /// Whether the last node is surely gone; if not, only a node that knows it from elsewhere may take the partition.
+    /// Whether the last node is surely gone. If not, the partition may be taken over only by a node that knows this
+    /// from elsewhere.
     pub is_sure: bool,
-    /// The node that is to have it, for some time.
+    /// The node that the partition is reserved for.
     pub heir: Option<String>,
 }
 
-/// What was seen of the partitions of a cluster.
+/// What was observed of the partitions of a cluster.
 #[derive(Debug)]
 pub struct Vacancies {
     shared: Shared,
@@ -40,17 +42,17 @@ pub struct Vacancies {
     pulses: HashMap<u16, ((u64, u64), Instant)>,
 }
 
-/// A look at all partitions.
+/// The result of a look at all partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// Partitions that may be without a node.
     pub vacant: Vec<Vacancy>,
-    /// Whether every node has ended, for reasons that do not call for another one.
+    /// Whether every node has ended, for reasons that do not require another one.
     pub is_over: bool,
 }
 
 impl Vacancies {
-    /// Those of the cluster of a member.
+    /// Observes the cluster of a member.
     #[must_use]
     pub fn of(member: &Member) -> Self {
         let shared = Shared::new(Arc::clone(&member.store), Arc::new(MachineTime));
@@ -60,7 +62,7 @@ impl Vacancies {
     /// Looks at all partitions.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub fn look(&mut self, now: Instant) -> Result<View, ClusterError> {
         let Self { shared, count, known, pulses } = self;
         let (all, epochs) = remote::runtime()?.block_on(async {
@@ -96,7 +98,7 @@ impl Vacancies {
     /// Asks the node of a partition to end.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn ask_to_end(&self, partition: u16) -> Result<(), ClusterError> {
         remote::runtime()?.block_on(async {
             let (epoch, _) = self.shared.newest_epoch(partition).await?;
@@ -105,8 +107,8 @@ impl Vacancies {
     }
 }
 
-/// If a partition may have no node, whether that is sure; none if it has one or needs none. It is left if it got something to do after it
-/// had ended as complete.
+/// Returns, if a partition may be without a node, whether this is sure; `None` if it has a node or needs none.
+/// `is_left` if it got work after it had ended as complete.
 fn is_vacant(epoch: u64, status: Option<&Status>, is_silent: bool, is_left: bool) -> Option<bool> {
     match status.map(|status| &status.activity) {
         _ if epoch == 0 => Some(true),

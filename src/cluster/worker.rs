@@ -1,5 +1,5 @@
-//! Talks to the object store for a node, so that the crawl never waits for it: on a thread of its own, or, in tests, as one of
-//! many tasks under a simulated clock.
+//! Talks to the object store for a node, so that the crawl never waits for the store. Runs on a thread of its own or,
+//! in tests, as one of many tasks with a simulated clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -15,26 +15,26 @@ use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, Others};
 use super::{ClusterError, Marks, Partition, Route};
 use crate::remote::within;
 
-/// The time between two looks at what others have sent: while there is something to do, and when there is nothing any more. Then it
-/// becomes longer again, by this part of the time in which nothing has come.
+/// Interval between two looks at what others have sent, while there is work and while there is none. Without work, it
+/// grows again with the time since something last arrived, as this fraction of it.
 const POLL_RUNNING: Duration = Duration::from_secs(2);
 const POLL_IDLE: Duration = Duration::from_millis(250);
 const POLL_PART: u32 = 8;
 
-/// How many batches from each partition are read ahead of what the archive has made durable.
+/// Number of batches from each partition that are read ahead of what the archive has made durable.
 const AHEAD_MAX: u64 = 4;
 
-/// A status is published again after this time: it shows others that the node is there, and while addresses are asked it gives
-/// the store's time.
+/// A status is published again after this time. This shows others that the node is alive and, while addresses are
+/// asked, yields the time of the store's clock.
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
 
-/// How long partitions that had ended as complete and have something to do since are waited for, if only they have.
+/// How long to wait for partitions that had ended as complete and have got work since, if no others have work.
 const LEFT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the end of a run waits for a store that does not answer.
 const END_PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is the same in two looks at all partitions when nothing has happened in between.
+/// What stays the same between two looks at all partitions if nothing has happened in between.
 type Seen = Vec<(u64, Marks)>;
 
 pub(super) struct Worker {
@@ -43,7 +43,7 @@ pub(super) struct Worker {
     node: String,
     epoch: u64,
     known: u64,
-    /// Since when this node surely holds its partition.
+    /// Since when this node is sure to hold its partition.
     held: Instant,
     begins: Instant,
     queue: UnboundedReceiver<Said>,
@@ -51,24 +51,24 @@ pub(super) struct Worker {
     outbox: BTreeMap<(u16, u64), Bytes>,
     /// The status of this node.
     status: Option<Status>,
-    /// Whether what others wait for is published of it, and whether everything is.
+    /// Whether the published status has what others wait for, and whether it is current.
     is_published: bool,
     is_current: bool,
     /// How often the node has tried to publish a status, and the number under which the newest is in the store.
     trials: u64,
     published: u64,
     published_at: Instant,
-    /// What it says of batches, or what the archive had when it took the partition over: what was received is removed once others know
-    /// that, so that an older copy of the archive is refused.
+    /// Marks of the published status, or those of the archive at takeover. Received batches are removed when they are
+    /// counted here, so that an older copy of the archive is refused.
     reported: Marks,
-    /// When others are looked at next, and since when nothing has come.
+    /// When the next look is due, and since when nothing has arrived.
     next_look: Instant,
     still_since: Instant,
-    /// The last batch from each partition that was handed to the crawl.
+    /// The last batch from each partition that was passed to the crawl.
     handed: BTreeMap<u16, u64>,
-    /// What is durable.
+    /// What the archive has made durable.
     marks: Marks,
-    /// The addresses that this node asks, and those of them that are not known to be in the store.
+    /// The addresses that this node asks, and those that are not known to be in the store.
     addresses: Vec<u64>,
     unannounced: Vec<u64>,
     announced_addresses: u64,
@@ -78,7 +78,7 @@ pub(super) struct Worker {
     /// The last look, if it was quiet.
     before: Option<Seen>,
     waits_for: Vec<u16>,
-    /// The partitions that had ended and were sent something since, while only they have something to do, and since when.
+    /// The partitions that had ended and were sent something since, while no others have work, and since when.
     left: Option<(Vec<u16>, Instant)>,
     hungry: BTreeSet<u16>,
     /// Whether this node is asked to end, and whether the crawl knows.
@@ -134,12 +134,12 @@ impl Worker {
         }
     }
 
-    /// Works until the crawl hands over nothing more, or the node cannot continue.
+    /// Works until the crawl is gone, or the node cannot continue.
     pub(super) async fn work(mut self) {
         if self.shared.time.now() < self.begins
             && let Err(error) = self.inherit_addresses().await
         {
-            // They are announced when they are to be asked.
+            // The addresses will be announced when they are asked.
             tracing::debug!(%error, "the addresses of the previous node");
         }
         loop {
@@ -147,11 +147,11 @@ impl Worker {
             match within(&*self.shared.time, left, self.queue.recv()).await {
                 Some(Some(said)) => self.take(said),
                 Some(None) if self.shared.time.now() < self.begins => return,
-                // A run that is already over has something to publish, too.
+                // A run that is already over also has something to publish.
                 Some(None) | None => break,
             }
         }
-        // What the previous node may still have written is known now.
+        // Everything that the previous node may have written is visible now.
         if let Err(error) = self.begin().await {
             return self.say(Event::Failed(error)).await;
         }
@@ -173,12 +173,13 @@ impl Worker {
     }
 
     async fn begin(&mut self) -> Result<(), ClusterError> {
-        // Not what a checkpoint has sealed meanwhile: that may have numbers that the previous node has used.
+        // Not the marks of a new checkpoint, whose batches may have numbers that the previous node has used.
         check_fresh(&self.shared, &self.partition, &self.reported, self.known).await?;
         self.hold(Duration::ZERO).await
     }
 
-    /// Announces the addresses of the previous node as this node's own, so that the others have seen them by the end of its lease.
+    /// Announces the addresses of the previous node as this node's own, so that others have seen them before its lease
+    /// ends.
     async fn inherit_addresses(&mut self) -> Result<(), ClusterError> {
         let (partition, epoch) = (self.partition.number, self.epoch);
         let announced = self.shared.announced_addresses().await?;
@@ -193,7 +194,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Publishes, sends and looks, if it is time; returns whether the node can continue.
+    /// Publishes, sends and, if due, looks. Returns whether the node can continue.
     async fn go_round(&mut self) -> bool {
         let mut outcome = self.write().await;
         if outcome.is_err() || self.shared.time.now() >= self.next_look {
@@ -227,7 +228,7 @@ impl Worker {
         }
     }
 
-    /// The run is over: what is left is sent, if the store lets it.
+    /// Sends the remaining data at the end of a run, if the store allows.
     async fn end(&mut self) {
         let begun = self.shared.time.now();
         self.is_published &= self.is_current;
@@ -244,7 +245,7 @@ impl Worker {
     }
 
     async fn say(&self, event: Event) {
-        // A crawl that is gone needs no events.
+        // If the crawl is gone, nobody needs the event.
         drop(self.events.send(event).await);
     }
 
@@ -285,7 +286,7 @@ impl Worker {
         });
     }
 
-    /// Makes sure that no other node has the partition; what was seen within `age` still holds.
+    /// Checks that no other node has the partition, unless it was checked within `age`.
     async fn hold(&mut self, age: Duration) -> Result<(), ClusterError> {
         if self.shared.time.now() < self.held + age {
             return Ok(());
@@ -296,7 +297,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Publishes the status, then addresses, then sends batches: no batch is received before a published status counts it as sent.
+    /// Publishes the status, then addresses, then sends batches, so that no batch is received before a published status
+    /// counts it as sent.
     async fn write(&mut self) -> Result<(), ClusterError> {
         let (now, own) = (self.shared.time.now(), (self.partition.number, self.epoch));
         let needs_clock =
@@ -309,7 +311,7 @@ impl Worker {
             self.clock = self.shared.publish(&status, self.trials).await?.or(self.clock);
             (self.is_published, self.is_current, self.published_at) = (true, true, now);
             self.reported = status.marks;
-            // A node that lists the folder while this is written may see only the previous one.
+            // A node that lists the folder during this write may see only the previous status.
             let before = mem::replace(&mut self.published, self.trials);
             self.shared.forget_statuses(own, before).await?;
         }
@@ -338,7 +340,8 @@ impl Worker {
     /// Looks at what others have sent and published.
     async fn look(&mut self) -> Result<(), ClusterError> {
         let own = self.partition.number;
-        // A node that has lost its partition, or is asked to leave it, learns so soon, even while it has nothing to write.
+        // Thus a node notices soon that it has lost its partition or is asked to leave it, even while it has nothing to
+        // write.
         self.hold(LEASE / 2).await?;
         for (from, stored) in self.shared.incoming(own).await? {
             if from == own || !(1..=self.partition.count).contains(&from) {
@@ -357,7 +360,7 @@ impl Worker {
                 let route = self.route(from, own, next);
                 let next_batch = match self.shared.next_batch(&route, &stored, &self.partition).await {
                     Err(error @ ClusterError::Batch(_)) => {
-                        // Another node may have the partition by now, and removes what it has received.
+                        // Another node may have the partition now, and has removed the batches that it received.
                         self.hold(Duration::ZERO).await?;
                         return Err(error);
                     }
@@ -420,7 +423,7 @@ impl Worker {
         }
     }
 
-    /// Looks twice: what was on its way during one look is seen by the next.
+    /// Requires two equal looks, since what is in flight during one is seen by the next.
     async fn look_for_quiet(&mut self, all: &[Option<Status>]) -> Result<(), ClusterError> {
         let is_left = self.look_for_left(all).await?;
         if !is_left && !is_quiet(all, &[]) {
@@ -444,11 +447,11 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether only partitions have something to do that had ended as complete, and nobody has begun them again for some time.
+    /// Whether only partitions that had ended as complete have work, and no node has begun them again for some time.
     async fn look_for_left(&mut self, all: &[Option<Status>]) -> Result<bool, ClusterError> {
         let mut now_left = left(all);
         if !now_left.is_empty() {
-            // A node that has just begun has published nothing yet.
+            // A node that has just begun has not published anything.
             let epochs = self.shared.newest_epochs().await?;
             let is_begun =
                 |one: &Status| epochs.get(&one.partition).is_some_and(|(epoch, _)| *epoch > one.epoch);

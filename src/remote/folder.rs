@@ -1,7 +1,7 @@
 //! A folder on a disk as an object store.
 //!
-//! The folder may come from a stranger: no link below it is followed, and nothing but a regular file is opened, because a pipe
-//! would wait for ever. What is written is synced before it counts, like what a service has acknowledged.
+//! The content of the folder is not trusted: no link below it is followed, and only regular files are opened, because a
+//! pipe would block for ever. Written data is synced before it counts, as with a service that acknowledges it.
 
 use std::fmt;
 use std::fs;
@@ -21,8 +21,8 @@ use object_store::{
 
 use super::objects::LIST_MAX;
 
-/// An object that is being written is `NAME#1` until it is whole. One that was touched last so long ago is what a crash has left,
-/// and is listed, so that it can be removed.
+/// An object that is being written is named `NAME#1` until it is complete. One that has not changed for this long was
+/// left by a crash, and is listed so that it can be removed.
 const UNFINISHED_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// The folder.
@@ -46,12 +46,13 @@ fn refused(path: &Path, what: &str) -> io::Error {
 }
 
 impl Folder {
-    /// A folder that is there, or will be once something is put into it.
+    /// Creates a store in a folder, which need not exist yet.
     pub(super) fn new(root: PathBuf) -> Self {
         Self { root }
     }
 
-    /// What reads and writes, once the folder is there and nothing but a file or nothing is in the place of an object.
+    /// Returns the library's store, after checking that the folder exists and that the object's path is a regular file
+    /// or free.
     fn store(&self, location: &ObjectPath) -> Result<LocalFileSystem> {
         let store = LocalFileSystem::new_with_prefix(&self.root)?.with_fsync(true);
         plain(&self.root.canonicalize().map_err(failed)?, &store.path_to_filesystem(location)?)
@@ -59,7 +60,7 @@ impl Folder {
         Ok(store)
     }
 
-    /// The same for reading: without the folder there is no object either.
+    /// Like [`Folder::store`], for reading: without the folder the object does not exist.
     fn store_to_read(&self, location: &ObjectPath) -> Result<LocalFileSystem> {
         if self.root.is_dir() {
             return self.store(location);
@@ -68,14 +69,14 @@ impl Folder {
         Err(Error::NotFound { path: location.to_string(), source })
     }
 
-    /// The same for writing.
+    /// Like [`Folder::store`], for writing: creates the folder.
     fn store_to_write(&self, location: &ObjectPath) -> Result<LocalFileSystem> {
         fs::create_dir_all(&self.root).map_err(failed)?;
         self.store(location)
     }
 
     fn remove(&self, location: &ObjectPath) -> Result<()> {
-        // The library does not remove what it calls unfinished.
+        // The library does not remove objects that look unfinished.
         let path = self.root.join(location.as_ref());
         let remove = || {
             plain(&self.root, &path)?;
@@ -131,7 +132,7 @@ impl Folder {
     }
 }
 
-/// Refuses links below a folder on the way to a file or a folder.
+/// Refuses links on the way from a folder to a file or folder below it.
 fn without_links(root: &Path, path: &Path) -> io::Result<()> {
     let below = |path: &&Path| *path != root && path.starts_with(root);
     match path.ancestors().take_while(below).find(|step| step.is_symlink()) {
@@ -140,7 +141,7 @@ fn without_links(root: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// The same, and everything in the place of a file that is none.
+/// Like [`without_links`], and refuses anything but a regular file.
 fn plain(root: &Path, path: &Path) -> io::Result<()> {
     without_links(root, path)?;
     match fs::symlink_metadata(path) {
@@ -156,7 +157,7 @@ fn is_being_written(path: &Path, metadata: &fs::Metadata) -> bool {
     is_unfinished && age.is_none_or(|age| age < UNFINISHED_MAX)
 }
 
-/// Carries out what waits for a disk.
+/// Runs blocking disk work.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await?
 }

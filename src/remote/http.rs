@@ -1,4 +1,4 @@
-//! HTTP to object stores, by the client that the program has anyway.
+//! HTTP connections to object stores, using the program's own client.
 
 use std::time::Duration;
 
@@ -14,29 +14,29 @@ use url::Url;
 
 use crate::duration::read_duration;
 
-/// Bytes of an answer that is not an object: a page of a list, an error.
+/// Maximum bytes of an answer that is not an object, such as a page of a listing or an error.
 pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// To a connection, unless `AWS_CONNECT_TIMEOUT` says otherwise.
+/// Timeout for connecting, unless `AWS_CONNECT_TIMEOUT` is set.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// From a request to the head of its answer, and between two arrivals of an object's bytes, unless `AWS_READ_TIMEOUT` says
-/// otherwise. What is sent counts, too: a part of an upload has to be through by then.
+/// Timeout between a request and the head of its answer, and between two reads of an object's bytes, unless
+/// `AWS_READ_TIMEOUT` is set. It includes the time for sending, so a part of an upload must be sent within it.
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Makes clients for stores.
+/// Creates clients for stores.
 #[derive(Debug)]
 pub(super) struct Connector;
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        // reqwest is built without its own provider; the crawler's is set for the process, once.
+        // reqwest is built without a provider of its own; the crawler's is installed for the process, once.
         drop(rustls::crypto::ring::default_provider().install_default());
         let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
         let client = reqwest::Client::builder()
             .user_agent(concat!("archive/", env!("CARGO_PKG_VERSION")))
             .https_only(!allows_http)
-            // A request is signed for the store that was meant.
+            // The request's signature is for this store only.
             .redirect(Policy::none())
             .connect_timeout(timeout(options, ClientConfigKey::ConnectTimeout, CONNECT_TIMEOUT)?)
             .read_timeout(timeout(options, ClientConfigKey::ReadTimeout, READ_TIMEOUT)?)
@@ -49,7 +49,7 @@ fn wrong(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> object_s
     object_store::Error::Generic { store: "S3", source: error.into() }
 }
 
-/// A time-out of the environment; the library's own ones are not meant for parts of an upload.
+/// Returns a timeout from the environment, or else `usual`; the library's defaults don't suit the parts of an upload.
 fn timeout(options: &ClientOptions, key: ClientConfigKey, usual: Duration) -> object_store::Result<Duration> {
     let library = ClientOptions::default().get_config_value(&key);
     match options.get_config_value(&key) {
@@ -72,7 +72,7 @@ impl HttpService for Client {
         *request.headers_mut() = parts.headers;
         *request.body_mut() = Some(reqwest::Body::wrap(body));
         let response = self.0.execute(request).await.map_err(failed)?;
-        // The caller counts the bytes of an object.
+        // The caller limits the bytes of an object.
         let limit = if is_get && response.status().is_success() { usize::MAX } else { ANSWER_BYTES_MAX };
         let (parts, body) = http::Response::<reqwest::Body>::from(response).into_parts();
         let body = Limited::new(body, limit).map_err(|error| match error.downcast::<reqwest::Error>() {
@@ -83,7 +83,7 @@ impl HttpService for Client {
     }
 }
 
-/// What kind of failure it is: by that the library decides whether to try again.
+/// Classifies a failure; the library decides by the kind whether to retry.
 fn failed(error: reqwest::Error) -> HttpError {
     let kind = if error.is_timeout() {
         HttpErrorKind::Timeout
@@ -92,7 +92,7 @@ fn failed(error: reqwest::Error) -> HttpError {
     } else if error.is_builder() {
         HttpErrorKind::Unknown
     } else {
-        // The connection was cut: what may be done twice is done again.
+        // The connection was cut; idempotent requests are retried.
         HttpErrorKind::Interrupted
     };
     HttpError::new(kind, error.without_url())

@@ -1,8 +1,9 @@
-//! Object stores by their URLs: `s3://bucket/prefix` at any S3-compatible service, `file:///folder` on a disk.
+//! Object stores by URL: `s3://bucket/prefix` at any S3-compatible service, `file:///folder` on a disk.
 //!
-//! What a store gives is a stranger's: answers have a limit, time-outs end what hangs, redirects are not followed, and in a
-//! folder nothing but regular files is read, and no link followed. A reader of an object limits its length ([`read`]).
-//! What must not be written twice goes through [`create`], which knows of its own success when the answer to it was lost.
+//! The content of a store is not trusted: answers have a size limit, timeouts end stalled requests, redirects are not
+//! followed, and in a folder only regular files are read, without following links. A reader of an object limits its
+//! length ([`read`]). Objects that must be written only once go through [`create`], which finds out whether it
+//! succeeded when the answer is lost.
 
 mod folder;
 mod http;
@@ -24,48 +25,48 @@ use url::Url;
 pub use objects::{LIST_MAX, check_creation, create, list, read};
 pub use time::{MachineTime, Time, within};
 
-/// Characters of an error that another machine words.
+/// Maximum characters of an error message from another machine.
 const PROBLEM_CHARACTERS_MAX: usize = 500;
 
-/// How the library words a refused request.
+/// Phrases that the library uses for a refused request.
 const REFUSALS: [&str; 2] = ["401 Unauthorized", "403 Forbidden"];
 
-/// How a service says that there is no such bucket.
+/// Phrase that a service uses for a missing bucket.
 const NO_BUCKET: &str = "<Code>NoSuchBucket</Code>";
 
-/// Threads that hold the sockets of a store.
+/// Number of threads that serve the sockets of a store.
 const SOCKET_THREADS: usize = 2;
 
 /// Why an object store cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// The URL names none.
+    /// The URL does not name a store.
     #[error("'{url}' names no object store: {problem}; write it like s3://bucket/prefix or file:///folder")]
     Url {
-        /// As it was given.
+        /// The URL as given.
         url: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// The environment or a file with credentials says something that cannot be meant, or too little.
+    /// The environment or a credentials file has invalid or incomplete settings.
     #[error("{0}")]
     Settings(String),
-    /// There is no such object.
+    /// The object does not exist.
     #[error("{0} is not there")]
     Missing(String),
-    /// It has another content already.
+    /// The object already exists with other content.
     #[error("{0} is there already")]
     Exists(String),
-    /// The store forbids it.
+    /// The store denies access.
     #[error("{what}: the store refuses it; look at the credentials and what they may do there ({problem})")]
     Denied {
         /// The object.
         what: String,
-        /// What the store said.
+        /// The answer of the store.
         problem: String,
     },
-    /// There is more than is read.
+    /// An answer exceeds its limit.
     #[error("{what} is longer than {bytes_max} bytes")]
     TooLong {
         /// The object, or the list of objects.
@@ -73,33 +74,33 @@ pub enum RemoteError {
         /// The limit.
         bytes_max: u64,
     },
-    /// More objects than are listed.
+    /// There are more objects than can be listed.
     #[error("{0} holds more than {LIST_MAX} objects")]
     TooMany(String),
-    /// The store, or the way to it, failed, however often it was tried.
+    /// The store, or the connection to it, failed despite all retries.
     #[error("{what}: {problem}")]
     Failed {
         /// The object.
         what: String,
-        /// What happened.
+        /// The problem.
         problem: String,
     },
-    /// The disk on which the store is has no room for the object.
+    /// The disk of the store has no room for the object.
     #[error("{0}: no room is left in the store")]
     Full(String),
-    /// It overwrites objects even when asked not to.
+    /// The store overwrites objects even when asked not to.
     #[error(
         "the store overwrites objects although it is asked not to (If-None-Match), so that two programs at once could undo each \
          other's work; use another one"
     )]
     Unconditional,
-    /// No threads for its sockets.
+    /// The threads for the store's sockets cannot be started.
     #[error("cannot start what talks to object stores: {0}")]
     Runtime(#[source] io::Error),
 }
 
 impl RemoteError {
-    /// What a store reports of an object, in a sentence.
+    /// Converts an error of the library about an object.
     #[must_use]
     pub fn of(what: &str, error: object_store::Error) -> Self {
         use object_store::Error as Of;
@@ -113,7 +114,7 @@ impl RemoteError {
             Of::Generic { source, .. } if is_full(&*source) => Self::Full(what),
             Of::Generic { source, .. } => {
                 let problem = causes(&*source);
-                // The library has variants for what happens to objects, but none for listings.
+                // The library has variants for errors of objects, but not of listings.
                 let is_any = |answers: &[&str]| answers.iter().any(|answer| problem.contains(answer));
                 if is_any(&REFUSALS) {
                     Self::Denied { what, problem }
@@ -127,14 +128,14 @@ impl RemoteError {
         }
     }
 
-    /// Whether it may be otherwise when it is tried again.
+    /// Whether a retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Failed { .. } | Self::Full(_))
     }
 }
 
-/// An error and what caused it, in one line of bounded length.
+/// Returns an error and its causes in one line of bounded length.
 pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     for cause in chain(error).map(ToString::to_string) {
@@ -146,7 +147,7 @@ pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     one_line(&text)
 }
 
-/// What caused an error in the first place, in one line of bounded length.
+/// Returns the root cause of an error in one line of bounded length.
 pub(crate) fn first_cause(error: &(dyn Error + 'static)) -> String {
     one_line(&chain(error).last().unwrap_or(error).to_string())
 }
@@ -160,7 +161,7 @@ fn one_line(text: &str) -> String {
     words.join(" ").chars().take(PROBLEM_CHARACTERS_MAX).collect()
 }
 
-/// Whether a disk had no room, here or at a store.
+/// Whether a disk was full, here or at a store.
 #[must_use]
 pub fn is_full(error: &(dyn Error + 'static)) -> bool {
     let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
@@ -170,12 +171,12 @@ pub fn is_full(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// Opens a store. Nothing is asked of it before the first operation; the folder of a `file://` URL is made by the first that writes.
+/// Opens a store without contacting it. The folder of a `file://` URL is created by the first operation that writes.
 ///
 /// Its operations need a runtime: see [`runtime`].
 ///
 /// # Errors
-/// When the URL names no store, and when there are no credentials for it.
+/// If the URL names no store, or there are no credentials for it.
 pub fn open(url: &str) -> Result<Arc<dyn ObjectStore>, RemoteError> {
     let wrong = |problem: &str| RemoteError::Url { url: url.to_owned(), problem: problem.to_owned() };
     let parsed = Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
@@ -202,10 +203,10 @@ pub fn open(url: &str) -> Result<Arc<dyn ObjectStore>, RemoteError> {
     }
 }
 
-/// What the operations of a store run on.
+/// Returns a runtime for the operations of a store.
 ///
 /// # Errors
-/// When the system gives no threads.
+/// If the system provides no threads.
 pub fn runtime() -> Result<Runtime, RemoteError> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(SOCKET_THREADS).thread_name("remote").enable_all();

@@ -9,17 +9,18 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode};
 
 use super::{RemoteError, Time};
 
-/// Objects that are listed at most.
+/// Maximum number of objects in a listing.
 pub const LIST_MAX: usize = 1_000_000;
 
-/// How often an object is created again whose creation failed and that is not there either, and the pause before.
+/// Maximum number of attempts to create an object if the creation fails and the object is not there, and the initial
+/// pause.
 const TRIALS_MAX: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Reads an object of at most this many bytes.
+/// Reads an object of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// When it is not there, is longer, or cannot be read.
+/// If it does not exist, is longer, or cannot be read.
 pub async fn read(store: &dyn ObjectStore, path: &ObjectPath, bytes_max: u64) -> Result<Bytes, RemoteError> {
     let failed = |error| RemoteError::of(path.as_ref(), error);
     let too_long = || RemoteError::TooLong { what: path.to_string(), bytes_max };
@@ -37,10 +38,10 @@ pub async fn read(store: &dyn ObjectStore, path: &ObjectPath, bytes_max: u64) ->
     Ok(bytes.freeze())
 }
 
-/// The objects below a prefix, in no order.
+/// Returns the objects below a prefix, in no particular order.
 ///
 /// # Errors
-/// When there are more than [`LIST_MAX`], and when the store fails.
+/// If there are more than [`LIST_MAX`], or the store fails.
 pub async fn list(store: &dyn ObjectStore, prefix: &ObjectPath) -> Result<Vec<ObjectMeta>, RemoteError> {
     let (mut stream, mut found) = (store.list(Some(prefix)), Vec::new());
     while let Some(object) = stream.next().await {
@@ -52,14 +53,14 @@ pub async fn list(store: &dyn ObjectStore, prefix: &ObjectPath) -> Result<Vec<Ob
     Ok(found)
 }
 
-/// Puts an object in a place where none may be: of several that do so at once, one succeeds. Two with the same bytes count as
-/// one, so the bytes should say whose they are.
+/// Creates an object unless there is one: of several concurrent attempts, one succeeds. Attempts with the same bytes
+/// count as one, so the bytes should identify their writer.
 ///
-/// Servers and networks lose answers: after a failure the object is read back, and if it is the one that was to be created, it
-/// was.
+/// Servers and networks lose answers, so the object is read back after a failure. If it has the expected bytes, the
+/// creation has succeeded.
 ///
 /// # Errors
-/// [`RemoteError::Exists`] when another object is there, and what the store reports.
+/// [`RemoteError::Exists`] if there is another object; also any error of the store.
 pub async fn create(
     store: &dyn ObjectStore,
     time: &dyn Time,
@@ -74,7 +75,7 @@ pub async fn create(
         match read(store, path, bytes.len() as u64).await {
             Ok(found) if found == bytes => return Ok(()),
             Ok(_) | Err(RemoteError::TooLong { .. }) => return Err(RemoteError::Exists(path.to_string())),
-            // What somebody else was creating at that moment came to nothing either.
+            // The concurrent creation of another writer has failed, too.
             Err(RemoteError::Missing(_)) if matches!(error, RemoteError::Exists(_)) || error.is_passing() => {
             }
             Err(again) if again.is_passing() => {}
@@ -88,11 +89,11 @@ pub async fn create(
     }
 }
 
-/// Makes sure that a store refuses to put an object where one is: some services overwrite it even when asked not to, and what
-/// relies on [`create`] would lose objects there. Leaves an object with these bytes.
+/// Checks that a store refuses to overwrite an object when asked. Some services overwrite it nevertheless, and users of
+/// [`create`] would lose objects there. Leaves an object with these bytes.
 ///
 /// # Errors
-/// [`RemoteError::Unconditional`] when it does not, and what the store reports.
+/// [`RemoteError::Unconditional`] if it overwrites objects; also any error of the store.
 pub async fn check_creation(
     store: &dyn ObjectStore,
     time: &dyn Time,

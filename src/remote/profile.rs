@@ -1,4 +1,4 @@
-//! Credentials and settings in the files that the tools of Amazon read: `~/.aws/credentials` and `~/.aws/config`.
+//! Credentials and settings from the files of Amazon's tools: `~/.aws/credentials` and `~/.aws/config`.
 
 use std::env;
 use std::io;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use crate::files;
 
-/// A longer file is refused.
+/// Maximum bytes of a file.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// What the files say of the profile that `$AWS_PROFILE` names, or of the one called `default`.
+/// The settings of the profile that `$AWS_PROFILE` names, or of the profile `default`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Profile {
     pub(super) key_id: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Reads both files; nothing of one that is not there.
+    /// Reads both files; a missing file is skipped.
     pub(super) fn read() -> Result<Self, String> {
         let asked = env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty());
         let name = asked.as_deref().unwrap_or("default");
@@ -44,7 +44,7 @@ impl Profile {
         }
     }
 
-    /// Takes what a file says of a profile; whether it says anything.
+    /// Takes the settings of a profile from a file. Returns whether the file has the profile.
     fn take(&mut self, text: &str, name: &str) -> bool {
         let (mut is_meant, mut is_there) = (false, false);
         for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
@@ -68,7 +68,7 @@ impl Profile {
     }
 }
 
-/// Where a file is: by a variable, or in the home folder.
+/// Returns the path of a file, from a variable or in the home folder.
 fn place(variable: &str, file: &str) -> Option<PathBuf> {
     let asked = env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
     asked.or_else(|| env::home_dir().map(|home| home.join(file)))

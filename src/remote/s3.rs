@@ -1,4 +1,4 @@
-//! S3 and services that speak like it: settings from the environment, credentials from there or from a file.
+//! S3 and compatible services. Settings come from the environment, credentials from there or from a file.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::http::Connector;
 use super::profile::Profile;
 use super::{RemoteError, causes};
 
-/// What a service may take back after its own error: so many times, over so long.
+/// Maximum number of retries after an error of the service, and their total duration.
 const RETRIES_MAX: usize = 8;
 const RETRY_SPAN: Duration = Duration::from_secs(120);
 
-/// The longest pause between two trials.
+/// The longest pause between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(15);
 
-/// A bucket, by the variables `AWS_…` and the files that other tools read, too.
+/// Opens a bucket with the settings in the variables `AWS_…` and in the files that other tools use.
 pub(super) fn open(bucket: &str) -> Result<AmazonS3, RemoteError> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
     let profile = Profile::read().map_err(RemoteError::Settings)?;
@@ -54,7 +54,8 @@ pub(super) fn open(bucket: &str) -> Result<AmazonS3, RemoteError> {
         .map_err(|error| RemoteError::Settings(format!("the settings for S3: {}", causes(&error))))
 }
 
-/// Without any, the library would ask an address of Amazon's that most machines cannot reach.
+/// Checks that there are credentials. Without any, the library would contact an address of Amazon's that most machines
+/// cannot reach.
 fn check_credentials(builder: &AmazonS3Builder) -> Result<(), RemoteError> {
     let is_set = |key: Key| builder.get_config_value(&key).is_some();
     let is_known = is_set(Key::AccessKeyId) && is_set(Key::SecretAccessKey)
@@ -71,7 +72,7 @@ fn check_credentials(builder: &AmazonS3Builder) -> Result<(), RemoteError> {
     Err(RemoteError::Settings(text.to_owned()))
 }
 
-/// Whether requests go without TLS: to this machine, and elsewhere if somebody has asked for it.
+/// Whether requests go without TLS: allowed for this machine, and for others if the user has enabled it.
 fn allows_http(builder: &AmazonS3Builder) -> Result<bool, RemoteError> {
     let endpoint = builder.get_config_value(&Key::S3Endpoint).or(builder.get_config_value(&Key::Endpoint));
     let Some(endpoint) = endpoint else { return Ok(false) };

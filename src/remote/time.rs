@@ -1,4 +1,4 @@
-//! The clock by which stores are waited for: the machine's, or one that a test turns.
+//! The clock for waiting on stores: the machine's, or one controlled by a test.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -10,11 +10,11 @@ use futures_util::future::{BoxFuture, Either, select};
 
 /// A monotonic clock.
 pub trait Time: Debug + Send + Sync {
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> Instant;
-    /// The time of day, for people to read: it may be set.
+    /// Returns the time of day for display; it may be adjusted.
     fn of_day(&self) -> DateTime<Utc>;
-    /// Ends after so long.
+    /// Completes after `span`.
     fn sleep(&self, span: Duration) -> BoxFuture<'static, ()>;
 }
 
@@ -36,7 +36,7 @@ impl Time for MachineTime {
     }
 }
 
-/// Waits for something, but no longer than so long; what has not ended by then is given up.
+/// Waits for `work` for at most `span`, and then drops it.
 pub async fn within<T>(time: &dyn Time, span: Duration, work: impl Future<Output = T>) -> Option<T> {
     match select(pin!(work), time.sleep(span)).await {
         Either::Left((done, _)) => Some(done),

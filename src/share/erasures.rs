@@ -1,4 +1,4 @@
-//! Erasures that are ordered for all nodes: each archive erases what it has of the pages, and fetches none of them again.
+//! Erasures ordered for all nodes: each archive erases its captures of the pages, and does not fetch these again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::exchange::erase::{self, ErasePlan, Order};
 use crate::ledger::{capture_flags, fetched_url, name_as_robots_txt};
 use crate::query::{self, Plan, Question};
 
-/// Bytes of URLs in an order that a query has led to, at most: there is room for what else it says.
+/// Maximum bytes of URLs in an order that results from a query, which leaves room for its other fields.
 const PART_BYTES_MAX: usize = ORDER_BYTES_MAX as usize - (64 << 10);
 
-/// Pages that are to be erased, or may be fetched again.
+/// Pages to erase, or to allow again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Erasure {
@@ -29,18 +29,19 @@ pub struct Erasure {
     pub time: DateTime<Utc>,
     /// Canonical URLs, or `urn:sha256:…` of them.
     pub urls: Vec<String>,
-    /// In the place of URLs: a query, as of that time. Each archive orders the erase of those of its pages that match.
+    /// A query instead of URLs, evaluated as of `time`. Each archive orders the erase of its matching pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
-    /// The number of the order with the query that these pages match.
+    /// Number of the order with the query that these pages match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
-    /// How they are erased; none if they may be fetched again.
+    /// How they are erased; `None` if they may be fetched again.
     pub erase: Option<Order>,
 }
 
 impl Erasure {
-    /// Names pages by their digests only, if their URLs are to be forgotten: orders stay in the store.
+    /// Creates an order for pages. If their URLs are to be forgotten, they are named only by their digests, because
+    /// orders stay in the store.
     #[must_use]
     pub fn new(time: DateTime<Utc>, mut urls: Vec<String>, erase: Option<Order>) -> Self {
         if erase.as_ref().is_some_and(|order| order.forget_url) {
@@ -49,13 +50,13 @@ impl Erasure {
         Self { time, urls, query: None, of: None, erase }
     }
 
-    /// Names pages by a query.
+    /// Creates an order for pages that match a query.
     #[must_use]
     pub fn by_query(time: DateTime<Utc>, query: String, erase: Order) -> Self {
         Self { time, urls: Vec::new(), query: Some(query), of: None, erase: Some(erase) }
     }
 
-    /// Makes sure that archives can answer its query, as far as that can be told without one.
+    /// Checks that archives can answer the query, as far as this is possible without an archive.
     pub(super) fn check_query(&self) -> Result<(), query::Error> {
         self.query.as_ref().map_or(Ok(()), |query| plan(query, self.time).map(drop))
     }
@@ -90,7 +91,7 @@ impl Erasure {
     }
 }
 
-/// What a query finds in each archive.
+/// Plans a query that each archive answers by itself.
 fn plan(query: &str, time: DateTime<Utc>) -> Result<Plan, query::Error> {
     let plan = Plan::of_several(query, time)?;
     if let Some(what) = plan.other_than_pages() {
@@ -100,9 +101,9 @@ fn plan(query: &str, time: DateTime<Utc>) -> Result<Plan, query::Error> {
     Ok(plan)
 }
 
-/// Orders the erase of the pages of an archive that match a query. Orders name them, so that an archive that was restored from an older
-/// copy, or another partition that has them, too, knows which they were. What was named before is not named again: it may have been
-/// lifted since.
+/// Orders the erase of an archive's pages that match a query. These orders name the pages, so that an archive restored
+/// from an older copy, or another partition that also has them, knows which they are. Pages that were already named are
+/// skipped, because their erasure may have been lifted since.
 pub(super) fn select(
     published: &mut Publications,
     archive: &Path,
@@ -111,7 +112,7 @@ pub(super) fn select(
     query: &str,
 ) -> Result<Done, ShareError> {
     segment::check_repaired(archive)?;
-    // While a crawl has the archive there may be more.
+    // A running crawl could add more pages.
     let owner = Owner::of(archive)?;
     let store = Store::read_only(archive)?;
     let plan = plan(query, erasure.time)?;
@@ -138,7 +139,7 @@ pub(super) fn select(
     while urls.peek().is_some() {
         let mut bytes = 0;
         let mut fits = |url: &String| {
-            // JSON writes a backslash as two.
+            // In JSON, a backslash takes two bytes.
             bytes += 2 * url.len() + 3;
             bytes <= PART_BYTES_MAX
         };
@@ -149,7 +150,7 @@ pub(super) fn select(
     Ok(Done { outcome: Outcome { named, ..Outcome::default() }, ..Done::default() })
 }
 
-/// Erases from an archive what an order says, and lets nothing of it come back.
+/// Erases the pages of an order from an archive, and keeps them from coming back.
 pub(super) fn carry_out(
     archive: &Path,
     partition: &Partition,
@@ -158,11 +159,11 @@ pub(super) fn carry_out(
 ) -> Result<Done, ShareError> {
     segment::check_repaired(archive)?;
     erase::resume(archive, options, &mut |_, _| {})?;
-    // Until the plan is made nothing else is captured.
+    // No page is captured until the plan is made.
     let owner = Owner::of(archive)?;
     let store = Store::read_only(archive)?;
     let known = known(store.state(), &erasure.urls)?;
-    // Another partition's page may have been imported here.
+    // A page of another partition may have been imported here.
     let is_own = |url: &str| {
         url.starts_with(FORGOTTEN) || is_for(partition, of_url(partition, url)) || known.contains_key(url)
     };
@@ -196,7 +197,7 @@ pub(super) fn carry_out(
     Ok(done)
 }
 
-/// The pages of an archive that were captured under some names.
+/// Returns the captured pages of an archive with the given names.
 fn known(state: &State, names: &[String]) -> Result<HashMap<String, UrlId>, StateError> {
     let mut found = HashMap::new();
     let mut add = |name: &str, page: Option<UrlId>| -> Result<(), StateError> {

@@ -1,8 +1,9 @@
-//! What holds on all nodes of a cluster: access rules, topics and watches that are published there, and taken over by archives.
+//! Files that hold on all nodes of a cluster: access rules, topics and watches that are published there and adopted by
+//! the archives.
 //!
-//! A published file has the name that it has in an archive's folder: `access.toml`, `NAME.topic` or `NAME.json`. What came from the
-//! cluster is noted in `shared.json`. Everything else is of the archive's own, and stays. Each file is checked by what
-//! reads it in an archive, before it is published and before it is taken over. Decisions and erasures are published as
+//! A published file has the same name as in an archive's folder: `access.toml`, `NAME.topic` or `NAME.json`.
+//! `shared.json` records which files came from the cluster. All others belong to the archive and are kept. Each file is
+//! checked by its reader before it is published and before it is adopted. Decisions and erasures are published as
 //! orders ([`orders`]).
 
 mod erasures;
@@ -32,37 +33,37 @@ use crate::watch::{self, Watch, WatchError};
 pub use self::erasures::Erasure;
 pub use self::progress::{OrderProgress, Progress};
 
-/// A longer file of a watch is not published, and not taken over.
+/// Maximum bytes of a watch's file; a longer one is neither published nor adopted.
 pub const WATCH_BYTES_MAX: u64 = 1 << 20;
 
-/// Why a file cannot be published or taken over.
+/// Why a file or an order cannot be published, adopted or carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShareError {
-    /// Its name is none of these.
+    /// The name of the file is not one of these.
     #[error("'{0}' is none of access.toml, NAME.topic (a topic) and NAME.json (a watch)")]
     Name(String),
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error.
         source: io::Error,
     },
-    /// It is no file of access rules.
+    /// The access rules are invalid.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// It is no topic, or the archive cannot have it.
+    /// The topic is invalid, or the archive cannot adopt it.
     #[error(transparent)]
     Topic(#[from] TopicError),
-    /// It is no watch, or the archive cannot have it.
+    /// The watch is invalid, or the archive cannot adopt it.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// The list of what was erased cannot be read.
+    /// The list of erased URLs cannot be read.
     #[error(transparent)]
     Erased(#[from] ErasedError),
-    /// A topic was learned from what must not come back.
+    /// A topic was learned from a page that was erased.
     #[error(
         "it names {0}, which was erased from this archive: learn it again without that page, and publish it"
     )]
@@ -70,28 +71,28 @@ pub enum ShareError {
     /// The archive cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The archive cannot be read, or another program changes it.
+    /// The archive cannot be read, or another program is changing it.
     #[error(transparent)]
     State(#[from] StateError),
     /// The archive's books cannot be read.
     #[error(transparent)]
     Credit(#[from] CreditError),
-    /// A repair of the archive is not finished.
+    /// A repair of the archive is unfinished.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// What is decided cannot be meant, or not be written down.
+    /// A decision is invalid, or cannot be stored.
     #[error(transparent)]
     Decisions(#[from] DecisionsError),
-    /// Something cannot be erased.
+    /// An erase failed.
     #[error(transparent)]
     Erase(#[from] EraseError),
     /// The query of an order cannot be answered.
     #[error(transparent)]
     Query(#[from] query::Error),
-    /// An order that cannot be published.
+    /// The order cannot be published.
     #[error("{0}")]
     Order(String),
-    /// Orders are for partitions.
+    /// The archive is no partition of the cluster; orders are for partitions.
     #[error("the archive is no partition of this cluster, and is sent no decisions and erasures")]
     NoPartition,
     /// The cluster cannot be used.
@@ -99,31 +100,31 @@ pub enum ShareError {
     Cluster(#[from] ClusterError),
 }
 
-/// What became of a published file in an archive.
+/// What happened to a published file in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It has this version already.
+    /// The archive already had this version.
     Had,
-    /// It has it now.
+    /// The archive has adopted it.
     Over,
-    /// It has a file of its own of this name, which stays.
+    /// The archive has a file of its own with this name, which is kept.
     Refused,
 }
 
-/// A published file and an archive.
+/// The result for a published file and an archive.
 #[derive(Debug)]
 pub struct Outcome<'a> {
     /// The archive.
     pub archive: &'a Path,
     /// The file.
     pub file: &'a str,
-    /// Its newest version.
+    /// Newest version of the file.
     pub version: Version,
-    /// What became of it there.
+    /// What happened to it.
     pub taken: Result<Taken, ShareError>,
 }
 
-/// What a file is.
+/// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Access,
@@ -131,16 +132,16 @@ enum Kind {
     Watch,
 }
 
-/// A file that can be published, by its name.
+/// A publishable file, by its name.
 struct Shared<'a> {
     file: &'a str,
     kind: Kind,
-    /// Of a topic or watch.
+    /// Name of the topic or watch.
     name: &'a str,
 }
 
 impl ShareError {
-    /// Whether another program has the archive.
+    /// Whether another program is using the archive.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         match self {
@@ -150,7 +151,7 @@ impl ShareError {
         }
     }
 
-    /// Whether the archive can never answer the query of an order as it is. What cannot be read now may be readable later.
+    /// Whether the archive, as it is, can never answer the query of an order. A read error may be temporary.
     #[must_use]
     pub fn is_for_good(&self) -> bool {
         use query::Error::{NoIndex, NoVersions, TooMuch};
@@ -166,7 +167,7 @@ impl ShareError {
 impl<'a> Shared<'a> {
     fn of(file: &'a str) -> Result<Self, ShareError> {
         let (name, ending) = file.split_once('.').unwrap_or((file, ""));
-        // Names of watches follow the same rules.
+        // The same rules hold for the names of watches.
         let kind = match ending {
             _ if file == access::FILE => Kind::Access,
             _ if topics::check_name(name).is_err() => return Err(ShareError::Name(file.to_owned())),
@@ -185,7 +186,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Where an archive has it.
+    /// Path of the file in an archive.
     fn path(&self, archive: &Path) -> Result<PathBuf, ShareError> {
         Ok(match self.kind {
             Kind::Access => archive.join(access::FILE),
@@ -194,7 +195,7 @@ impl<'a> Shared<'a> {
         })
     }
 
-    /// Reads it; `path` is what errors say.
+    /// Parses the file; `path` is used in errors.
     fn read(&self, path: &Path, bytes: Vec<u8>) -> Result<Content, ShareError> {
         Ok(match self.kind {
             Kind::Access => {
@@ -214,8 +215,8 @@ impl<'a> Shared<'a> {
         })
     }
 
-    /// The digest of what an archive has; none without the file. Of a watch, only its query and period count: the rest changes with
-    /// every report.
+    /// Returns the digest of an archive's file, if it exists. For a watch it covers only the query and the period,
+    /// because the rest changes with every report.
     fn digest(&self, path: &Path) -> Result<Option<String>, ShareError> {
         let Some(bytes) =
             files::read_if_there(path, self.bytes_max()).map_err(|source| io_error(path, source))?
@@ -227,7 +228,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// A file that was read.
+/// A parsed file.
 struct Content {
     bytes: Vec<u8>,
     watch: Option<Watch>,
@@ -261,10 +262,10 @@ impl Content {
     }
 }
 
-/// Reads a file that is to be published, and makes sure that archives can read it; returns its name and its bytes.
+/// Reads a file to be published, and checks that archives can read it. Returns its name and its bytes.
 ///
 /// # Errors
-/// When it cannot be read, or is not what its name says.
+/// If it cannot be read, or is not what its name says.
 pub fn checked(path: &Path) -> Result<(String, Vec<u8>), ShareError> {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let shared = Shared::of(&file)?;
@@ -273,14 +274,14 @@ pub fn checked(path: &Path) -> Result<(String, Vec<u8>), ShareError> {
     Ok((file.into_owned(), bytes))
 }
 
-/// Gives archives the newest versions of all published files; `report` gets what became of each in each archive.
+/// Updates archives to the newest versions of all published files. `report` gets the result for each file and archive.
 pub fn take_over(
     published: &Publications,
     archives: &[PathBuf],
     now: DateTime<Utc>,
     report: &mut dyn FnMut(Outcome<'_>),
 ) {
-    // Files that only newer programs know are left alone. Topics come before watches, which may ask for them.
+    // Files that only newer programs know are skipped. Topics come before watches, which may refer to them.
     let known =
         published.newest.iter().filter_map(|(file, version)| Some((Shared::of(file).ok()?, *version)));
     let mut files: Vec<_> = known.collect();
@@ -304,7 +305,8 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Makes it, unless the archive has the version already, or a file of its own; `content` is read once for all archives.
+    /// Applies the version, unless the archive already has it or has a file of its own. `content` caches the parsed
+    /// file for all archives.
     fn make(&self, content: &mut Option<Content>) -> Result<Taken, ShareError> {
         let Self { shared, version, archive, now, .. } = *self;
         let mut record = Record::read(archive)?;
@@ -318,7 +320,7 @@ impl Change<'_> {
         let digest =
             if is_known { known.digest.clone() } else { self.content(content)?.map(Content::digest) };
         let is_own = current.is_some() && ![&digest, &known.digest, &known.before].contains(&&current);
-        // First the note, then the file: after a crash in between, the file is still known to be the cluster's.
+        // The record is written before the file: after a crash in between, the file is still known to be the cluster's.
         let before = current.clone().filter(|_| !is_own);
         let entry = Entry { version: version.number, digest: digest.clone(), before };
         if entry != known {
@@ -338,7 +340,7 @@ impl Change<'_> {
         Ok(Taken::Over)
     }
 
-    /// What the version says; none if it removes the file.
+    /// Returns the content of the version; `None` if it removes the file.
     fn content<'c>(&self, content: &'c mut Option<Content>) -> Result<Option<&'c Content>, ShareError> {
         if content.is_none() && !self.version.is_removed {
             *content = Some(self.read()?);

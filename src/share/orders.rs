@@ -1,8 +1,8 @@
-//! Orders: decisions and erasures that reach the partition of their site, whichever archive has it.
+//! Orders: decisions and erasures for the partition of their site, in whatever archive it is.
 //!
-//! There are two lists of them in the cluster, whose orders all count, one after the other. `orders.json` in an archive's folder says
-//! how far it is. Carrying out an order again changes nothing, so the note is written afterwards, and an archive that was
-//! restored from a copy carries out what it had not by then. The archive of a partition reports what it notes.
+//! The cluster has two lists of orders, which are carried out one after the other. `orders.json` in an archive's folder
+//! records its progress. Orders are idempotent, so the record is written after carrying them out, and an archive that
+//! was restored from a copy carries out those that the copy lacks. The archive of a partition reports its record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -27,30 +27,30 @@ use crate::ledger::Credits;
 
 const FILE: &str = copy::HELD_FIRST;
 
-/// A longer note is refused.
+/// Maximum bytes of an archive's record.
 const NOTE_BYTES_MAX: u64 = 1 << 20;
 
-/// A longer order is not published, and not carried out.
+/// Maximum bytes of an order; a longer one is neither published nor carried out.
 pub const ORDER_BYTES_MAX: u64 = 16 << 20;
 
-/// Orders of each list whose outcomes an archive remembers and reports, the newest.
+/// Number of the newest orders of each list whose outcomes an archive records and reports.
 pub const OUTCOMES_MAX: usize = 1000;
 
 /// A list of orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum List {
-    /// What people decided.
+    /// Decisions of people.
     Decisions,
-    /// What must go for good.
+    /// Erasures.
     Erasures,
 }
 
 impl List {
-    /// Both, in the order in which archives carry them out.
+    /// Both lists, in the order in which archives process them.
     pub const EACH: [Self; 2] = [Self::Decisions, Self::Erasures];
 
-    /// Its name.
+    /// Name of the list.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -63,56 +63,56 @@ impl List {
 /// An order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Of the first list.
+    /// An order of the first list.
     Decide(Resolution),
-    /// Of the second list.
+    /// An order of the second list.
     Erase(Erasure),
 }
 
-/// Decisions that are to be made.
+/// Decisions to make or to undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resolution {
-    /// Something new.
+    /// Makes new decisions.
     Import(Import),
-    /// What an earlier order said is undone.
+    /// Undoes the decisions of an earlier order.
     Undo {
-        /// Its number.
+        /// Number of that order.
         order: u64,
-        /// When, to the second.
+        /// When it is undone, to the second.
         #[serde(with = "crate::instant")]
         time: DateTime<Utc>,
-        /// Who.
+        /// Who undoes it.
         by: String,
     },
 }
 
-/// What became of an order in an archive.
+/// The outcome of an order in an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Decisions that it has, or pages of which it has tombstones.
+    /// Decisions that the archive has, or pages that have tombstones.
     pub taken: u64,
-    /// Decisions in conflict with others, which were left out.
+    /// Decisions that were left out because they conflict with others.
     #[serde(default)]
     pub left: u64,
-    /// Pages that match the query of an erasure, and are named by further orders.
+    /// Pages that match the query of an erasure, which further orders name.
     #[serde(default)]
     pub named: u64,
 }
 
-/// How far an archive is with a list.
+/// Progress of an archive with a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// The number of the last order that was carried out; 0 for none.
+    /// Number of the last order that was carried out; 0 if none was.
     pub number: u64,
-    /// What became of the newest.
+    /// Outcomes of the newest orders.
     pub outcomes: BTreeMap<u64, Outcome>,
-    /// Those whose query it can never answer.
+    /// Orders whose query the archive can never answer.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub set_aside: BTreeSet<u64>,
 }
 
-/// How far an archive is, by the names of the lists.
+/// Progress of an archive with the lists, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Carried(pub BTreeMap<String, Standing>);
@@ -132,24 +132,24 @@ impl Carried {
         bytes.and_then(|bytes| WholeFile::replace(&path, &bytes)).map_err(|source| io_error(&path, source))
     }
 
-    /// The number of the last order of a list that was carried out; 0 for none.
+    /// Number of the last order of a list that was carried out; 0 if none was.
     #[must_use]
     pub fn number(&self, list: List) -> u64 {
         self.0.get(list.name()).map_or(0, |standing| standing.number)
     }
 
-    /// What became of an order; none if that is not known, or no more.
+    /// Outcome of an order; `None` if it is not known, or no longer recorded.
     #[must_use]
     pub fn outcome(&self, list: List, number: u64) -> Option<Outcome> {
         self.0.get(list.name())?.outcomes.get(&number).copied()
     }
 
-    /// The orders of a list that were set aside.
+    /// Orders of a list that were set aside.
     pub fn set_aside(&self, list: List) -> impl Iterator<Item = u64> + '_ {
         self.0.get(list.name()).into_iter().flat_map(|standing| standing.set_aside.iter().copied())
     }
 
-    /// Notes what became of the next order; none if it is set aside.
+    /// Records the outcome of the next order; `None` sets it aside.
     fn add(&mut self, list: List, number: u64, outcome: Option<Outcome>) {
         let standing = self.0.entry(list.name().to_owned()).or_default();
         standing.number = number;
@@ -168,11 +168,11 @@ impl Carried {
 /// What an archive did with an order.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// In numbers.
+    /// Counts.
     pub outcome: Outcome,
-    /// Decisions that were left out, and those with which they are in conflict.
+    /// Decisions that were left out, with the decisions that they conflict with.
     pub conflicts: Vec<(Subject, Decision)>,
-    /// Copies that still hold what was erased.
+    /// Copies that still contain erased captures.
     pub copies: Vec<Place>,
 }
 
@@ -189,7 +189,7 @@ impl Order {
         Ok(order)
     }
 
-    /// The list that it belongs to.
+    /// Returns the list that it belongs to.
     #[must_use]
     pub fn list(&self) -> List {
         match self {
@@ -206,10 +206,10 @@ impl Order {
         }
     }
 
-    /// Publishes it; returns its number.
+    /// Publishes the order, and returns its number.
     ///
     /// # Errors
-    /// When it cannot be meant or is longer than [`ORDER_BYTES_MAX`], and when the store fails.
+    /// If it is invalid or longer than [`ORDER_BYTES_MAX`], or the store fails.
     pub fn publish(&self, published: &mut Publications) -> Result<u64, ShareError> {
         self.check().map_err(ShareError::Order)?;
         if let Self::Erase(erasure) = self {
@@ -234,7 +234,7 @@ impl Order {
                 "it is longer than {ORDER_BYTES_MAX} bytes; publish it in parts"
             )));
         }
-        // A number that an archive has carried out is not given again, even if its order was taken out of the store.
+        // A number that an archive has carried out is not reused, even if its order was removed from the store.
         let mut carried_out = 0;
         for report in published.reports::<Carried>()?.values() {
             carried_out = report.number(list).max(carried_out);
@@ -242,7 +242,8 @@ impl Order {
         Ok(published.add_order(list.name(), &bytes, carried_out)?)
     }
 
-    /// The numbers of the partitions that it is for; all of them if it names a page by its digest, or has a query.
+    /// Returns the numbers of the partitions concerned: all of them if the order names a page by its digest, or has a
+    /// query.
     #[must_use]
     pub fn partitions(&self, published: &Publications) -> BTreeSet<u16> {
         let any = published.partition(1);
@@ -261,7 +262,7 @@ impl Order {
     }
 }
 
-/// An order of a list; none if it was taken out of the store.
+/// Reads an order of a list; returns `None` if it was removed from the store.
 pub(super) fn read(published: &Publications, list: List, number: u64) -> Result<Option<Order>, ShareError> {
     let Some(bytes) = published.order(list.name(), number, ORDER_BYTES_MAX)? else { return Ok(None) };
     let name = list.name();
@@ -276,7 +277,7 @@ pub(super) fn read(published: &Publications, list: List, number: u64) -> Result<
 /// Whether an archive has orders to carry out.
 ///
 /// # Errors
-/// When its note cannot be read, or there are too many orders.
+/// If its record cannot be read, or there are too many orders.
 pub fn are_waiting(published: &Publications, archive: &Path) -> Result<bool, ShareError> {
     let carried = Carried::read(archive)?;
     for list in List::EACH {
@@ -287,11 +288,12 @@ pub fn are_waiting(published: &Publications, archive: &Path) -> Result<bool, Sha
     Ok(false)
 }
 
-/// Carries out the orders that an archive has not, for the partition that it has, or is to have; `report` gets what became of each. A
-/// list ends with the first that fails, unless that [fails for good](ShareError::is_for_good): such an order is set aside.
+/// Carries out the pending orders for the partition that the archive has or is to have. `report` gets the result of
+/// each. A list ends with the first order that fails, unless it [fails for good](ShareError::is_for_good): such an
+/// order is set aside.
 ///
 /// # Errors
-/// When the archive cannot be read or is no partition of this cluster, and when the store fails.
+/// If the archive cannot be read or is no partition of this cluster, or the store fails.
 pub fn carry_out(
     published: &mut Publications,
     archive: &Path,
@@ -311,7 +313,7 @@ pub fn carry_out(
     let mut carried = Carried::read(archive)?;
     for list in List::EACH {
         let mut is_noted = true;
-        // One may lead to further ones.
+        // One order may lead to further ones.
         while carried.number(list) < published.newest_order(list.name())? {
             let number = carried.number(list).saturating_add(1);
             let done = match read(published, list, number) {
@@ -349,7 +351,7 @@ pub fn carry_out(
     Ok(published.add_report(partition.number, epoch, &carried)?)
 }
 
-/// Makes the decisions on a partition's sites.
+/// Makes the decisions about a partition's sites.
 fn decide(
     published: &Publications,
     archive: &Path,
@@ -384,7 +386,7 @@ fn decide(
         let outcome = Outcome { taken: (new.len() + had) as u64, left: conflicts.len() as u64, named: 0 };
         let conflicts = conflicts.into_iter().map(|(row, other)| (import.rows[row].said.on.clone(), other));
         let done = Done { outcome, conflicts: conflicts.collect(), ..Done::default() };
-        // Somebody else may have decided meanwhile.
+        // Someone else may have made decisions in the meantime.
         let is_changed = |now: &Decisions| (now.log().len() != length).then_some(());
         if new.is_empty() || known.add_unless(archive, new, is_changed)?.is_ok() {
             return Ok(done);
@@ -392,7 +394,7 @@ fn decide(
     }
 }
 
-/// Undoes those decisions of an order that count.
+/// Undoes those decisions of an order that are in effect.
 fn undone(import: &Import, known: &Decisions, time: DateTime<Utc>, by: &str) -> Compared {
     let numbers: BTreeSet<u64> = import.among(known).into_values().collect();
     let (had, left): (Vec<u64>, Vec<u64>) = numbers.into_iter().partition(|number| known.is_undone(*number));
@@ -400,12 +402,12 @@ fn undone(import: &Import, known: &Decisions, time: DateTime<Utc>, by: &str) -> 
     Compared { new: left.into_iter().map(undo).collect(), had: had.len(), conflicts: Vec::new() }
 }
 
-/// Whether a partition may fetch what belongs to another one.
+/// Whether a partition may fetch pages that belong to partition `owner`.
 pub(super) fn is_for(partition: &Partition, owner: u16) -> bool {
     partition.mode == Mode::Crossover || owner == partition.number
 }
 
-/// The name of the site or host that a subject is, or is of.
+/// Returns the site or host that a subject names or belongs to.
 fn name(subject: &Subject) -> String {
     match subject {
         Subject::Site(name) | Subject::Host(name) => name.clone(),
@@ -417,12 +419,12 @@ fn host(url: &str) -> String {
     Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// The partition that a URL belongs to.
+/// Returns the partition that a URL belongs to.
 pub(super) fn of_url(any: &Partition, url: &str) -> u16 {
     any.of_site(site_of(&host(url)))
 }
 
-/// Whether this is how archives write a URL.
+/// Whether a text is a URL in the canonical form that archives use.
 pub(super) fn is_canonical(text: &str) -> bool {
     is_url_in_bounds(text, NAME_BYTES_MAX)
         && Url::parse(text).is_ok_and(|url| url.has_host() && canonical(&url) == text)

@@ -1,4 +1,4 @@
-//! How far the partitions of a cluster are with its orders.
+//! Progress of a cluster's partitions with its orders.
 
 use std::collections::BTreeMap;
 
@@ -8,44 +8,44 @@ use super::ShareError;
 use super::orders::{Carried, List, Outcome};
 use crate::cluster::Publications;
 
-/// How far the partitions are with a list.
+/// Progress of the partitions with a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Progress {
     /// The list.
     pub list: List,
-    /// The number of its last order; 0 if there is none.
+    /// Number of the last order; 0 if there is none.
     pub orders: u64,
-    /// How many partitions have carried out all of them.
+    /// Number of partitions that have carried out all orders.
     pub carried_out_by: u16,
-    /// How many of them wait for each of the other partitions.
+    /// Number of orders that each of the other partitions has yet to carry out.
     pub waiting: BTreeMap<u16, u64>,
-    /// Orders that partitions have set aside, because their archives can never answer the query.
+    /// Orders that partitions have set aside because their archives can never answer the query, with these partitions.
     pub set_aside: BTreeMap<u64, Vec<u16>>,
     #[serde(skip)]
     reports: BTreeMap<u16, Carried>,
 }
 
-/// How far the partitions are with an order.
+/// Progress of the partitions with an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OrderProgress {
-    /// The list that it is in.
+    /// The list that contains the order.
     pub list: List,
-    /// Its number there.
+    /// Number of the order in the list.
     pub order: u64,
-    /// What has become of it in all archives that have reported.
+    /// Total outcome in all archives that have reported.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// The partitions that it waits for.
+    /// Partitions that have yet to carry it out.
     pub waits_for: Vec<u16>,
-    /// The partitions that have set it aside.
+    /// Partitions that have set it aside.
     pub set_aside_by: Vec<u16>,
 }
 
 impl Progress {
-    /// That of both lists.
+    /// Returns the progress with both lists.
     ///
     /// # Errors
-    /// When the store fails, a report is damaged, or there are too many orders.
+    /// If the store fails, a report is damaged, or there are too many orders.
     pub fn look(published: &Publications) -> Result<Vec<Self>, ShareError> {
         let (reports, count) = (published.reports::<Carried>()?, published.partition(1).count);
         let mut both = Vec::new();
@@ -68,7 +68,7 @@ impl Progress {
         Ok(both)
     }
 
-    /// That of an order of the list.
+    /// Returns the progress with an order of the list.
     #[must_use]
     pub fn order(&self, order: u64) -> OrderProgress {
         let outcomes = self.reports.values().filter_map(|report| report.outcome(self.list, order));

@@ -1,4 +1,5 @@
-//! What an archive has from its cluster: `shared.json` in its folder, replaced as a whole.
+//! The record of files that an archive has from its cluster: `shared.json` in its folder, which is always replaced
+//! completely.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,22 +12,23 @@ use crate::files::{self, WholeFile};
 
 const FILE: &str = "shared.json";
 
-/// A longer file is refused: that of [`crate::cluster::FILES_MAX`] files has some 250 KB.
+/// Maximum bytes of the record; with [`crate::cluster::FILES_MAX`] files it has about 250 KB.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// What is known of a published file.
+/// Record of a published file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
-    /// The version that was looked at last.
+    /// Version that was processed last.
     pub(super) version: u64,
-    /// Its digest; none if it says that the file is no more.
+    /// Digest of the version; `None` if it removes the file.
     pub(super) digest: Option<String>,
-    /// The digest of the file that it replaces, which is still there after a crash; none if that is the archive's own.
+    /// Digest of the file that it replaces, which is still there after a crash; `None` if that is the archive's own
+    /// file.
     pub(super) before: Option<String>,
 }
 
-/// Files from the cluster, by their names.
+/// Files from the cluster, by name.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Record {

@@ -1,4 +1,4 @@
-//! Published files and orders, and what archives report of them.
+//! Published files and orders, and the reports of archives about them.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde::de::DeserializeOwned;
 use super::super::{ClusterError, Version};
 use super::{LOOKS_MAX, Shared, gone, json, numbered};
 
-/// The folder of files that hold on all nodes.
+/// Folder of files that hold on all nodes.
 const FILES: &str = "files";
 
-/// The folder of what archives report of published orders.
+/// Folder of the archives' reports about published orders.
 const REPORTS: &str = "reports";
 
 impl Shared {
-    /// The newest versions of published files, by their names.
+    /// Returns the newest versions of published files, by name.
     pub(in super::super) async fn published(&self) -> Result<BTreeMap<String, Version>, ClusterError> {
         let mut newest: BTreeMap<String, Version> = BTreeMap::new();
         for (name, bytes) in self.list(FILES).await? {
@@ -51,7 +51,7 @@ impl Shared {
         self.read(&name, bytes_max).await?.ok_or_else(|| gone(name))
     }
 
-    /// An order; none if it was taken out.
+    /// Returns an order; `None` if it was removed.
     pub(in super::super) async fn order(
         &self,
         list: &str,
@@ -61,7 +61,7 @@ impl Shared {
         Ok(self.read(&numbered(&format!("{FILES}/{list}"), number), bytes_max).await?)
     }
 
-    /// The newest report of a partition, with its number.
+    /// Returns the newest report of a partition, with its number.
     pub(in super::super) async fn newest_report<T: DeserializeOwned>(
         &self,
         partition: u16,
@@ -79,7 +79,7 @@ impl Shared {
         Err(gone(folder))
     }
 
-    /// Writes a report, and removes those before.
+    /// Writes a report, and removes older ones.
     pub(in super::super) async fn add_report(
         &self,
         partition: u16,
@@ -89,7 +89,7 @@ impl Shared {
         let folder = format!("{REPORTS}/{partition}");
         let name = numbered(&folder, number);
         match self.create(&name, json(&name, report)?).await {
-            // Another program reports of the same archive at this moment; what is missing is reported the next time.
+            // Another program has just reported for the same archive; anything missing is reported next time.
             Err(ClusterError::Conflict { .. }) => Ok(()),
             created => {
                 created?;

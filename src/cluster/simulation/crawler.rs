@@ -1,5 +1,5 @@
-//! A small web, and a crawler of one partition of it: books, a disk that keeps what was committed, and politeness. All messages
-//! to and from the cluster pass through the code of the cluster alone.
+//! A small web, and a crawler of one partition of it, with books, a disk that keeps what was committed, and politeness.
+//! All messages to and from the cluster pass through the real code of the cluster.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,10 +21,10 @@ use super::world::World;
 use crate::importance::Cash;
 use crate::remote::Time as _;
 
-/// Pages of a batch: few, so that there are many batches.
+/// Number of pages in a batch: few, so that there are many batches.
 const BATCH_PAGES: usize = 3;
 
-/// A page, by its place in the web.
+/// Index of a page in the web.
 pub(super) type PageId = usize;
 
 /// The web.
@@ -64,7 +64,7 @@ impl Web {
         web
     }
 
-    /// All pages that the seeds lead to.
+    /// Returns all pages that the seeds lead to.
     pub(super) fn reachable(&self) -> BTreeSet<PageId> {
         let (mut found, mut open) = (BTreeSet::new(), self.seeds.clone());
         while let Some(page) = open.pop() {
@@ -76,12 +76,12 @@ impl Web {
     }
 }
 
-/// What an archive knows.
+/// The content of an archive.
 #[derive(Clone)]
 pub(super) struct Books {
     partition: Partition,
     pub(super) marks: Marks,
-    /// The epoch of the node that wrote last.
+    /// Epoch of the last node that wrote.
     epoch: u64,
     outbox: BTreeMap<(u16, u64), Bytes>,
     reserve: u64,
@@ -163,7 +163,7 @@ impl Books {
         }
     }
 
-    /// Makes batches of what is for other partitions, or not yet of what is for one of them.
+    /// Makes batches of what is for other partitions, except for `holds_back`.
     fn seal(&mut self, web: &Web, holds_back: Option<u16>) {
         let mut parts: BTreeMap<u16, Vec<(Option<Named>, String, u64)>> = BTreeMap::new();
         let is_due = |page: &PageId, _: &mut u64| holds_back != Some(web.owners[*page]);
@@ -196,21 +196,21 @@ impl Books {
 pub(super) struct Disk {
     pub(super) place: String,
     pub(super) durable: Books,
-    /// What was durable before, for old copies.
+    /// Earlier durable states, for old copies.
     pub(super) before: Vec<Books>,
 }
 
-/// The newest copy of a partition's archive, and how many there were.
+/// The newest copy of a partition's archive, and the number of its copies.
 pub(super) type Copies = BTreeMap<u16, (u64, Books)>;
 
-/// What an observer sees from outside.
+/// What an outside observer sees.
 #[derive(Default)]
 pub(super) struct Board {
     /// The archive whose node began last, by partition.
     pub(super) newest: BTreeMap<u16, Rc<RefCell<Disk>>>,
     /// Copies of archives, if any are made.
     pub(super) copies: Option<Copies>,
-    /// Requests by address: when they arrive, and from which node.
+    /// Requests by address: time of arrival, and node.
     pub(super) arrivals: BTreeMap<IpAddr, Vec<(Duration, u16, u64)>>,
     pub(super) is_verbose: bool,
 }
@@ -231,7 +231,7 @@ pub(super) enum Ended {
     Failed(ClusterError),
 }
 
-/// A run that will begin.
+/// A run to be started.
 pub(super) struct Crawler {
     pub(super) world: Arc<World>,
     pub(super) shared: Shared,
@@ -282,11 +282,11 @@ impl Crawler {
     }
 }
 
-/// A copy that is being made.
+/// A copy in progress.
 struct Copying {
     ends: Instant,
     books: Books,
-    /// How many there were when it began.
+    /// Number of copies when it began.
     before: u64,
     covers: Vec<Commit>,
 }
@@ -299,12 +299,12 @@ struct Run<'a> {
     turns: Turns,
     has_begun: bool,
     announced_at: Option<Instant>,
-    /// Whether it is asked to end.
+    /// Whether the node is asked to end.
     is_asked: bool,
-    /// What is reported to the others when a copy has it.
+    /// Commits that are reported when a copy contains them.
     held: Vec<Commit>,
     copying: Option<Copying>,
-    /// From when this node itself may ask an address.
+    /// When this node itself may ask an address again.
     next: BTreeMap<IpAddr, Instant>,
 }
 
@@ -344,7 +344,7 @@ impl Run<'_> {
         }
     }
 
-    /// Handles the events; an error ends the run.
+    /// Handles the events. An error ends the run.
     fn hear(&mut self) -> Option<ClusterError> {
         while let Some(event) = self.node.event() {
             match event {
@@ -384,7 +384,7 @@ impl Run<'_> {
         }
     }
 
-    /// From now on its archive is the one to continue.
+    /// Records that this node's archive is now the one to continue.
     fn note_begin(&self) {
         let (crawler, number) = (self.crawler, self.crawler.partition.number);
         let mut board = crawler.board.borrow_mut();
@@ -414,7 +414,8 @@ impl Run<'_> {
         }
     }
 
-    /// Makes everything durable, then reports it; there may be no time for the second. What is for one partition may be held back.
+    /// Makes everything durable, then reports it; the node may be killed in between. Batches for one partition may be
+    /// held back.
     async fn checkpoint(&mut self, holds_back: Option<u16>) {
         let (crawler, world) = (self.crawler, &self.crawler.world);
         self.books.seal(&crawler.web, holds_back);
@@ -434,7 +435,7 @@ impl Run<'_> {
         }
     }
 
-    /// Ends a copy whose time has come, or begins one; an error ends the run.
+    /// Completes a copy that is due, or begins one. An error ends the run.
     async fn look_at_copies(&mut self) -> Option<ClusterError> {
         let (crawler, world, number) = (self.crawler, &self.crawler.world, self.crawler.partition.number);
         match self.copying.take() {
@@ -483,7 +484,7 @@ impl Run<'_> {
             while let Some(event) = self.node.event() {
                 match event {
                     Event::Failed(error) => return Ended::Failed(error),
-                    // What arrives now arrives again in the next run.
+                    // What arrives now will arrive again in the next run.
                     Event::Received(..) => {}
                     event => self.take(event),
                 }

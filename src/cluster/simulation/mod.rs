@@ -1,8 +1,10 @@
-//! Clusters under a simulated clock, with a store in memory, on which everything goes wrong that can: nodes are killed, stopped
-//! beyond their lease, cut off in one direction or both, doubled, and begun with old copies; the store refuses, loses requests and
-//! answers, and lets them arrive late. What the nodes do is done by the code of the cluster itself; web, books and disk are small.
+//! Simulated clusters, with a simulated clock and a store in memory, in which everything goes wrong that can: nodes are
+//! killed, paused beyond their lease, cut off in one direction or both, duplicated, and started with old copies; the
+//! store refuses, loses or delays requests and answers. The nodes run the real code of the cluster; web, books and disk
+//! are small models.
 //!
-//! A seed draws all of it. `ARCHIVE_TEST_SEED=N` repeats one and prints what happens, `ARCHIVE_SEEDS=N` tries N seeds.
+//! Everything is drawn from a seed. `ARCHIVE_TEST_SEED=N` repeats one seed and prints what happens; `ARCHIVE_SEEDS=N`
+//! tries N seeds.
 
 mod crawler;
 mod store;
@@ -26,13 +28,13 @@ use super::shared::{Cluster, Shared};
 use super::{ClusterError, Mode, Partition};
 use crate::remote::Time as _;
 
-/// How many seeds are tried, unless `ARCHIVE_SEEDS` says otherwise.
+/// Number of seeds to try, unless `ARCHIVE_SEEDS` is set.
 const SEEDS: u64 = 1000;
 
-/// Everything is over at this time.
+/// Simulated time at which a run fails if it is not over.
 const END_MAX: Duration = Duration::from_secs(7200);
 
-/// A node at work, or one that was.
+/// A running node, or one that has ended.
 struct Machine {
     task: u64,
     number: u16,
@@ -50,20 +52,20 @@ struct Scenario {
     board: Rc<RefCell<Board>>,
     address_delay: Duration,
     per_mille: u64,
-    /// All nodes that were begun and not yet given up.
+    /// All nodes that were started and not yet discarded.
     machines: Vec<Machine>,
-    /// All archives, by partition, in the order in which they were made.
+    /// All archives by partition, in the order of their creation.
     disks: BTreeMap<u16, Vec<Rc<RefCell<Disk>>>>,
     /// Partitions whose newest archive has everything.
     complete: BTreeSet<u16>,
     places: u64,
     audits: Rc<RefCell<u64>>,
-    /// Nodes that have ended because they were asked to, and archives that were lost.
+    /// Number of nodes that ended on request, and of lost archives.
     drains: u64,
     losses: u64,
 }
 
-/// What happened in a run, to compare it with another one.
+/// Result of a run, for comparison with another run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     ended: Duration,
@@ -121,7 +123,7 @@ impl Scenario {
         disk
     }
 
-    /// Begins a node with an archive that no other node has open.
+    /// Starts a node with an archive, after killing nodes that have it open.
     fn begin(&mut self, number: u16, disk: Rc<RefCell<Disk>>) {
         let doubled: Vec<u64> = self
             .machines
@@ -155,13 +157,13 @@ impl Scenario {
         self.machines.retain(|machine| machine.task != task);
     }
 
-    /// The archive to continue.
+    /// Returns the archive to continue.
     fn newest(&self, number: u16) -> Rc<RefCell<Disk>> {
         let newest = self.board.borrow().newest.get(&number).cloned();
         newest.unwrap_or_else(|| Rc::clone(&self.disks[&number][0]))
     }
 
-    /// Begins the cluster, and a task that audits its cash all the time.
+    /// Starts the cluster, and a task that audits its cash all the time.
     fn begin_all(&mut self) {
         let clean: Arc<Mutex<Troubles>> = Arc::default();
         let (shared, partitions) = (self.shared(&clean), self.partition.count);
@@ -188,7 +190,7 @@ impl Scenario {
         }
     }
 
-    /// Something goes wrong.
+    /// Makes something go wrong.
     fn disturb(&mut self) {
         let world = Arc::clone(&self.world);
         let number = 1 + world.below(u64::from(self.partition.count)) as u16;
@@ -239,7 +241,7 @@ impl Scenario {
         }
     }
 
-    /// Begins another node with a copy of an archive that is several checkpoints too old.
+    /// Starts another node with a copy of an archive that is `age` checkpoints old.
     fn double(&mut self, number: u16, disk: &Rc<RefCell<Disk>>, age: usize) {
         let books = {
             let disk = disk.borrow();
@@ -250,7 +252,7 @@ impl Scenario {
         self.begin(number, copy);
     }
 
-    /// A node is killed and its archive lost; another one begins with the last copy, if there is one.
+    /// Kills a node and loses its archive; starts another node with the last copy, if there is one.
     fn lose(&mut self, number: u16, task: u64, disk: &Rc<RefCell<Disk>>) {
         let copy = self.board.borrow().copies.as_ref().and_then(|copies| copies.get(&number).cloned());
         let Some((_, books)) = copy else { return };
@@ -267,7 +269,7 @@ impl Scenario {
         self.begin(number, restored);
     }
 
-    /// Gives up nodes that have ended, and makes sure that they had a reason to.
+    /// Discards nodes that have ended, and checks that they had a reason.
     fn look_after(&mut self) {
         let ended: Vec<usize> =
             (0..self.machines.len()).filter(|at| !self.tasks.is_alive(self.machines[*at].task)).collect();
@@ -291,7 +293,7 @@ impl Scenario {
         }
     }
 
-    /// Nothing more goes wrong; nodes that have ended are begun again until all is done.
+    /// Stops all trouble, and restarts nodes until all is done.
     fn calm(&mut self) -> bool {
         for machine in &self.machines {
             *machine.troubles.lock().unwrap() = Troubles::default();
@@ -311,7 +313,7 @@ impl Scenario {
             for number in 1..=self.partition.count {
                 let is_over = is_done && self.complete.contains(&number);
                 if !is_over && self.machines.iter().all(|machine| machine.number != number) {
-                    // One of the copies is always the one to continue.
+                    // One of the archives is always the one to continue.
                     let (disks, newest) = (&self.disks[&number], self.newest(number));
                     let disk =
                         if trial % 3 == 2 { Rc::clone(&disks[trial / 3 % disks.len()]) } else { newest };
@@ -323,7 +325,7 @@ impl Scenario {
         false
     }
 
-    /// Whether nothing is on its way and everything was fetched.
+    /// Whether nothing is in flight.
     fn is_done(&self) -> bool {
         let marks: Vec<_> = (1..=self.partition.count)
             .map(|number| self.newest(number).borrow().durable.marks.clone())
@@ -334,7 +336,7 @@ impl Scenario {
         (1..=self.partition.count).all(|from| (1..=self.partition.count).all(|to| has_come(from, to)))
     }
 
-    /// What must be true at the end.
+    /// Checks what must be true at the end.
     fn check(&mut self) -> Outcome {
         let (mut cash, mut fetched, mut batches) = (0, BTreeMap::new(), 0);
         let count = self.partition.count;

@@ -1,4 +1,4 @@
-//! An object store, and ways to it on which requests and answers are late, lost and refused.
+//! An object store, and connections to it on which requests and answers are delayed, lost and refused.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,13 +19,13 @@ use tokio::sync::oneshot;
 use super::world::World;
 use crate::remote::Time as _;
 
-/// The store's clock at the beginning, in seconds since 1970.
+/// The store's clock at the start, in seconds since 1970.
 const STORE_TIME: u64 = 1_700_000_000;
 
-/// What arrives late does so within this time: the store's clients give up earlier, and a node that takes a partition over waits longer.
+/// Maximum delay of a request. It exceeds the timeout of the store's clients, and is less than a takeover waits.
 const LATE_MILLIS_MAX: u64 = 9_000;
 
-/// What the store has.
+/// Content of the store.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     objects: BTreeMap<String, (Bytes, Duration)>,
@@ -73,17 +73,17 @@ fn failed(why: &'static str) -> Error {
     Error::Generic { store: "simulated", source: why.into() }
 }
 
-/// What is wrong with a way to the store.
+/// Troubles of a connection to the store.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Troubles {
-    /// Until when no request arrives, and until when no answer does.
+    /// Until when requests are lost, and until when answers are lost.
     pub(super) requests_lost_until: Duration,
     pub(super) answers_lost_until: Duration,
-    /// How many of a thousand requests do not both arrive and get their answer.
+    /// How many requests per thousand are lost, unanswered or refused.
     pub(super) per_mille: u64,
 }
 
-/// A way to the store.
+/// A connection to the store.
 #[derive(Clone)]
 pub(super) struct Link {
     pub(super) world: Arc<World>,
@@ -103,7 +103,7 @@ impl fmt::Display for Link {
     }
 }
 
-/// What happens to a request.
+/// The fate of a request.
 enum Fate {
     /// It arrives after a while, and so does the answer.
     Pass(Duration),
@@ -111,7 +111,7 @@ enum Fate {
     Answer(Error),
     /// It does not arrive, and gets no answer.
     Lost,
-    /// It arrives, and the answer does not.
+    /// It arrives, and the answer is lost.
     AnswerLost(Duration),
 }
 
@@ -144,7 +144,7 @@ impl Link {
         }
     }
 
-    /// Sends a request. It arrives on its own, even if its sender is gone.
+    /// Sends a request. It arrives even if its sender is gone.
     async fn ask<T: Send + 'static>(
         &self,
         name: &str,
@@ -177,7 +177,7 @@ impl Link {
         receiver.await.unwrap()
     }
 
-    /// The objects below a prefix at one moment.
+    /// Returns the objects below a prefix at one moment.
     async fn look(&self, prefix: String) -> Result<BTreeMap<String, ObjectMeta>> {
         self.ask("", false, move |objects, _| {
             let names = objects.objects.range(prefix.clone()..).map(|(name, _)| name);
@@ -246,7 +246,7 @@ impl ObjectStore for Link {
         let (link, prefix) = (self.clone(), format!("{}/", prefix.map_or("", Path::as_ref)));
         let listed = async move {
             let (mut seen, later) = (link.look(prefix.clone()).await?, link.look(prefix).await?);
-            // A folder is read bit by bit: what comes and goes in the meantime is seen, or not.
+            // A folder is listed bit by bit: objects that come or go in the meantime may or may not be seen.
             seen.retain(|name, _| later.contains_key(name) || link.world.below(2) == 0);
             let is_news = |name: &String| !seen.contains_key(name) && link.world.below(2) == 0;
             let news: Vec<_> = later.into_iter().filter(|(name, _)| is_news(name)).collect();

@@ -1,4 +1,4 @@
-//! A clock that stands still until a task waits for it, and the tasks that wait: always in the same order for the same seed.
+//! A clock that advances only when all tasks wait, and the tasks. The same seed always gives the same order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,13 +19,13 @@ type Call = Box<dyn FnOnce() + Send>;
 struct Inner {
     now: Duration,
     random: Rng,
-    /// What happens later, by its time and its number.
+    /// Scheduled calls, by time and number.
     calls: BTreeMap<(Duration, u64), Call>,
     number: u64,
     ready: BTreeSet<u64>,
 }
 
-/// The clock, and what happens later.
+/// The clock and the scheduled calls.
 pub(super) struct World {
     start: Instant,
     inner: Mutex<Inner>,
@@ -49,22 +49,22 @@ impl World {
         self.inner.lock().unwrap()
     }
 
-    /// Since the beginning.
+    /// Time since the start.
     pub(super) fn elapsed(&self) -> Duration {
         self.inner().now
     }
 
-    /// A number below `end`.
+    /// A random number below `end`.
     pub(super) fn below(&self, end: u64) -> u64 {
         self.inner().random.u64(..end.max(1))
     }
 
-    /// A random span between two numbers of milliseconds.
+    /// A random duration between two numbers of milliseconds.
     pub(super) fn span(&self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.below(to - from))
     }
 
-    /// Lets something happen after a while, even if its cause is gone by then.
+    /// Schedules a call, which happens even if its originator is gone by then.
     pub(super) fn after(&self, span: Duration, call: impl FnOnce() + Send + 'static) {
         let mut inner = self.inner();
         let (time, number) = (inner.now + span, inner.number);
@@ -103,7 +103,7 @@ impl Wake for TaskWaker {
 struct Task {
     work: LocalBoxFuture<'static, ()>,
     waker: Waker,
-    /// Until when it is stopped.
+    /// Until when the task is paused.
     stopped: Duration,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Tasks {
     world: Arc<World>,
     tasks: BTreeMap<u64, Task>,
     begun: u64,
-    /// How often a task was resumed: shows whether two runs are the same.
+    /// Number of times that a task was resumed, which shows whether two runs are the same.
     pub(super) steps: u64,
 }
 
@@ -137,14 +137,14 @@ impl Tasks {
         self.tasks.remove(&task);
     }
 
-    /// Lets a task do nothing until some time.
+    /// Pauses a task until a time.
     pub(super) fn stop(&mut self, task: u64, until: Duration) {
         if let Some(task) = self.tasks.get_mut(&task) {
             task.stopped = until;
         }
     }
 
-    /// Lets all tasks run until some time.
+    /// Runs all tasks until a time.
     pub(super) fn run_until(&mut self, end: Duration) {
         loop {
             while let Some(task) = self.pick() {
@@ -162,7 +162,7 @@ impl Tasks {
         }
     }
 
-    /// Any of the tasks that can continue.
+    /// Picks a random task that can continue.
     fn pick(&self) -> Option<u64> {
         let mut inner = self.world.inner();
         let count = inner.ready.len();

@@ -39,7 +39,7 @@ const PLAIN_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of pages that a batch names.
 pub const BATCH_PAGES_MAX: usize = 50_000;
 
-/// Bytes of URLs at which a batch is full. All other data of these pages keeps it far below the limits.
+/// Bytes of URLs at which a batch is full; with all other data of its pages it is still far below the limits.
 const URL_BYTES_FULL: usize = 8 << 20;
 
 /// Maximum bytes of a URL, as in the URL table.

@@ -105,7 +105,7 @@ pub enum ClusterError {
     /// Another node is taking over the partition.
     #[error("another node is taking partition {0} over at this moment; leave the partition to it")]
     Beginning(u16),
-    /// Another node has taken the partition over.
+    /// Another node has taken over the partition.
     #[error(
         "the node '{node}' has taken partition {partition} over (epoch {newest}, this one had {epoch}); nothing more is written here: continue with the archive of that node"
     )]

@@ -25,7 +25,7 @@ pub struct Asked {
     pub mode: Option<Mode>,
     /// Name of the node; by default the name of the machine.
     pub node: Option<String>,
-    /// If given, the partition is taken over only after this epoch.
+    /// If given, the partition is taken over only if this is its newest epoch.
     pub after: Option<u64>,
 }
 

@@ -11,7 +11,7 @@
 //! | `epochs/P/E.drain` | by any program that asks that node to end | the name of the node that is to be next, or nothing; see [`drain`] |
 //! | `status/P/E/N` | repeatedly, by that node | its progress: the highest number counts; see [`Status`] |
 //! | `addresses/P/E/N` | repeatedly, by that node | hashes of the N addresses that it asks, a growing list; see [`Turns`] |
-//! | `files/NAME/N` | once, by any program | version N of a file for all nodes: the newest counts, or all of orders; see [`Publications`] |
+//! | `files/NAME/N` | once, by any program | version N of a file for all nodes; the newest counts (for orders, all); see [`Publications`] |
 //! | `reports/P/N` | repeatedly, by a program that has the archive of P | orders that the archive has carried out: the highest N counts |
 //! | `exchange/TO/FROM/N` | once, by the owner of FROM | links and cash for TO; see [`Batch`] |
 //!

@@ -59,8 +59,8 @@ pub enum Event {
     Rebuilt(BTreeMap<u16, u32>),
     /// Nothing is waiting here, but these partitions have work or were never begun.
     WaitsFor(Vec<u16>),
-    /// Nothing is waiting here, but these partitions had ended and were sent something since; how long they are waited
-    /// for.
+    /// Nothing is waiting here, but these partitions had ended and were sent something since. The duration is how long
+    /// the node waits for them.
     Left(Vec<u16>, Duration),
     /// While this node's marks are as given, nothing is waiting anywhere.
     Quiet(Marks),
@@ -117,8 +117,8 @@ impl Node {
         Ok(node)
     }
 
-    /// Takes over the partition, only if its newest epoch is `after`, if given. The returned worker, which talks to the
-    /// store, has yet to be started.
+    /// Takes over the partition; if `after` is given, only if it is the newest epoch. The returned worker, which talks
+    /// to the store, has yet to be started.
     pub(super) async fn take_over(
         shared: Shared,
         partition: Partition,

@@ -16,10 +16,10 @@ use std::thread;
 
 use crossbeam::channel::{Receiver, TryRecvError, bounded};
 
-/// Returns a slot. All other bytes of a crawl are levels.
+/// Byte that returns a slot. All other bytes of a crawl are levels.
 const BACK: u8 = u8::MAX;
 
-/// Grants a crawl one more request.
+/// Byte that grants a crawl one more request.
 const GRANTED: u8 = 1;
 
 /// Maximum number of slots granted to a crawl and not yet used; it requests them one by one.

@@ -3,8 +3,8 @@
 //! A node writes the addresses that it asks into the store before it asks them, and then waits until every other node
 //! has either seen them or no longer relies on what it saw ([`SEEN_MAX`]). An address that no other node has is asked
 //! freely. All others are asked in turns. Every partition has a turn, even if it does not ask the address, so that
-//! nodes need not agree on who shares it. At any time, different addresses are the turn of different partitions, so
-//! that no node waits with all of its addresses.
+//! nodes need not agree on who shares it. At any time, it is the turn of different partitions at different addresses,
+//! so that no node waits with all of its addresses.
 //!
 //! Turns follow the clock of the store ([`Clock`]), since those of the machines may be wrong. A node that cannot reach
 //! the store waits.
@@ -308,7 +308,7 @@ mod tests {
             all
         };
         assert_eq!(look(&[((1, 1), 8), ((2, 1), 8)], 0, None), [11, 21]);
-        // A new node has one partition, the other one is over.
+        // Partition 1 has a new node, and the node of partition 2 has ended.
         assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 1, Some((2, 1))), [11, 12, 21]);
         assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 11, Some((2, 1))), [11, 12, 21]);
         assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 12, Some((2, 1))), [12]);

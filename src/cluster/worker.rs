@@ -15,8 +15,8 @@ use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, Others};
 use super::{ClusterError, Marks, Partition, Route};
 use crate::remote::within;
 
-/// Interval between two looks at what others have sent, while there is work and while there is none. Without work, it
-/// grows again with the time since something last arrived, as this fraction of it.
+/// Intervals between two looks at what others have sent. With work it is [`POLL_RUNNING`]. Without work it is the time
+/// since something last arrived divided by [`POLL_PART`], but at least [`POLL_IDLE`] and at most [`POLL_RUNNING`].
 const POLL_RUNNING: Duration = Duration::from_secs(2);
 const POLL_IDLE: Duration = Duration::from_millis(250);
 const POLL_PART: u32 = 8;

@@ -1,10 +1,10 @@
 //! Rewrites closed segments: the same records in fewer bytes and fewer files.
 //!
-//! Worth rewriting are closed segments that were not rewritten before, unless their records don't compress, and small
-//! rewritten segments together with new ones of similar size. Thus an hourly refresh leaves few files after a year, and
-//! each capture is rewritten only a few times (as in log-structured merging: O'Neil et al., "The log-structured
-//! merge-tree", 1996). Segments are taken in batches, oldest captures first. A batch needs disk space for its new
-//! segments besides the old ones, and each batch replaces its own predecessors.
+//! Closed segments are rewritten once, unless their records don't compress. Small rewritten segments are rewritten
+//! again together with new ones of similar size. Thus an hourly refresh leaves few files after a year, and each capture
+//! is rewritten only a few times (as in log-structured merging: O'Neil et al., "The log-structured merge-tree", 1996).
+//! Segments are taken in batches, oldest captures first. A batch needs disk space for its new segments in addition to
+//! the old ones, and each batch replaces its own predecessors.
 
 mod beside;
 
@@ -45,7 +45,7 @@ pub struct Options {
     pub threads: usize,
     /// Bytes of memory to use.
     pub memory: usize,
-    /// Bytes on disk that new segments may take besides the old ones.
+    /// Bytes on disk that new segments may take in addition to the old ones.
     pub room: u64,
     /// Also repack segments that were rewritten before.
     pub again: bool,

@@ -110,7 +110,7 @@ pub fn run(
         put_aside(path, progress, &mut repaired)?
     };
     let is_waiting = aside.iter().any(|entry| entry.lost.is_none());
-    // If segments have just been moved, the state refers to them, of course; that is not worth a report.
+    // With moved segments the state is rebuilt in any case; a check would only report that they are missing.
     let state_problem = if is_waiting { None } else { state_problem(path, options)? };
     if let Some(problem) = &state_problem {
         repaired.did("state", format!("{problem}; rebuilt from the segments"));
@@ -244,7 +244,7 @@ fn put_aside(
     let missing = inspection.faults.iter().filter(|fault| fault.kind == FaultKind::Missing);
     let missing = missing.map(|fault| &fault.file).chain(moves.iter().map(|(file, _)| file));
     for (file, info) in missing.filter_map(|file| Some((file, inspection.known_as(file)?))) {
-        // It may be there under another name.
+        // The segment may have been found under another name.
         if list.iter().all(|entry| entry.segment != *file) {
             let (segment, why) = (file.clone(), "is missing".to_owned());
             list.push(PutAside { segment, file: None, captures: info.captures, whole: 0, why, lost: None });

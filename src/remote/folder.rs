@@ -1,7 +1,7 @@
 //! A folder on a disk as an object store.
 //!
 //! The content of the folder is not trusted: no link below it is followed, and only regular files are opened, because a
-//! pipe would block for ever. Written data is synced before it counts, as with a service that acknowledges it.
+//! pipe would block forever. Written data is synced before it counts, as if a service had acknowledged it.
 
 use std::fmt;
 use std::fs;

@@ -2,8 +2,8 @@
 //!
 //! The content of a store is not trusted: answers have a size limit, timeouts end stalled requests, redirects are not
 //! followed, and in a folder only regular files are read, without following links. A reader of an object limits its
-//! length ([`read`]). Objects that must be written only once go through [`create`], which finds out whether it
-//! succeeded when the answer is lost.
+//! length ([`read`]). Objects that must be written only once go through [`create`], which detects its own success if
+//! the answer is lost.
 
 mod folder;
 mod http;

@@ -36,7 +36,7 @@ impl Time for MachineTime {
     }
 }
 
-/// Waits for `work` for at most `span`, and then drops it.
+/// Waits for `work`, but drops it after `span`.
 pub async fn within<T>(time: &dyn Time, span: Duration, work: impl Future<Output = T>) -> Option<T> {
     match select(pin!(work), time.sleep(span)).await {
         Either::Left((done, _)) => Some(done),

@@ -73,7 +73,7 @@ fn failed(why: &'static str) -> Error {
     Error::Generic { store: "simulated", source: why.into() }
 }
 
-/// Troubles of a connection to the store.
+/// Faults of a connection to the store.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Troubles {
     /// Until when requests are lost, and until when answers are lost.

@@ -154,7 +154,7 @@ pub enum CopyError {
     /// The archive is a partition of a cluster that another node owns, or whose owner cannot be determined.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The list of erased URLs failed.
+    /// The list of erased URLs cannot be read.
     #[error(transparent)]
     Erased(#[from] ErasedError),
     /// A stop was requested.

@@ -228,7 +228,7 @@ impl Folder {
         }
     }
 
-    /// Renames the folder to the archive.
+    /// Gives the folder the archive's name, and removes the mark.
     fn finish(self, archive: &Path) -> Result<(), CopyError> {
         fs::rename(&self.path, archive).map_err(CopyError::io(archive))?;
         sync(parent(archive))?;

@@ -35,8 +35,8 @@ const LEFT_OUT: [&str; 7] =
 const LEFT_OUT_OF_STATE: [&str; 6] =
     ["checkpoint.lock", "journal", "reading", "due", search::NAME, search::VERSIONS_NAME];
 
-/// Describes changes in other files, which are held after it: the copy may lack information about what it contains, but
-/// not contain less than it says.
+/// Records changes that were made to other files, which are held after it: a copy may contain changes that this file
+/// lacks, but must not lack changes that it records.
 pub const HELD_FIRST: &str = "orders.json";
 
 /// Extensions of incomplete files.

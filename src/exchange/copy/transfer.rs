@@ -22,8 +22,8 @@ use crate::remote::RemoteError;
 /// Number of threads that read files, compute digests and wait for the store.
 const THREADS: usize = 4;
 
-/// Bytes that are read, sent or received at once. A longer file is sent in parts of this size, or of a larger one if
-/// there would be too many.
+/// Bytes that are read, sent or received at once. A longer file is sent in parts of this size, or of a larger size if
+/// there would be too many parts.
 const PART_BYTES: u64 = 8 << 20;
 const PARTS_MAX: u64 = 10_000;
 

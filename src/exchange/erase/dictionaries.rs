@@ -16,7 +16,7 @@ use memchr::memmem;
 use super::{EraseError, Intent};
 use crate::exchange::export::ExportError;
 
-/// Bytes per fingerprint.
+/// Number of bytes that a fingerprint is computed from.
 const GRAM_BYTES: usize = 20;
 
 /// Number of consecutive fingerprints from which the least is chosen.

@@ -47,7 +47,7 @@ pub use self::intent::{FILE as INTENT_FILE, Intent, interrupted};
 pub use self::plan::{ErasePlan, Order};
 pub use super::exports::Export;
 
-/// Bytes of segments that are rewritten together; their new segments take disk space besides them.
+/// Bytes of segments that are rewritten together; their new segments take additional disk space.
 const BATCH_BYTES: u64 = 512 << 20;
 
 /// Number of captures that are rewritten together.
@@ -126,7 +126,7 @@ pub struct Done {
     pub removed_files: u64,
     /// Recorded exports that were made since the first of the captures.
     pub exports: Vec<Export>,
-    /// Copies of the archive, which hold the erased captures until they are rebuilt.
+    /// Copies of the archive, which hold the erased captures until they are replaced by newer copies.
     pub copies: Vec<Place>,
 }
 

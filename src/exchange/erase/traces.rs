@@ -21,9 +21,9 @@ use crate::watch;
 /// Part of the names of files with bytes that recovery cut off a segment.
 const CUT: &str = ".cut-";
 
-/// Removes the pages from the reports of watches, the run reports and the list of exports. Deletes topics learned from
-/// them, bytes that were cut off segments, and quarantined segments that contain one of the pages or cannot be read to
-/// their end.
+/// Removes the pages from the reports of watches, announcements and run reports and, if their URLs are to be forgotten,
+/// from the decisions and the list of exports. Deletes topics learned from them, bytes that were cut off segments, and
+/// quarantined segments that contain one of the pages or cannot be read to their end.
 pub(super) fn remove(
     archive: &Path,
     intent: &Intent,

@@ -1,7 +1,7 @@
 //! The link graph in the BV format of the WebGraph framework (Boldi and Vigna, "The WebGraph Framework I", WWW 2004).
 //!
 //! Pages are numbered in the order of their URLs, as in the graphs of the Laboratory for Web Algorithmics: neighbouring
-//! pages have similar links, which makes the format compact. `NAME.urls.gz` lists the URLs of the pages, one a line.
+//! pages have similar links, which makes the format compact. `NAME.urls.gz` lists the URLs of the pages, one per line.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! The link graph as a table: the newest links of every page, one a line.
+//! The link graph as a table: the newest links of every page, one per line.
 
 use std::io::{BufRead as _, BufReader, Write};
 

@@ -89,7 +89,7 @@ pub enum ExportError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
     /// The output cannot be written; its name is not known here.

@@ -28,7 +28,7 @@ const RECORDS: &str = "data.warc.gz";
 /// Maximum bytes of memory for the index and the list of pages of a package, if nodes send parts of it.
 pub(super) const LISTS_BYTES_MAX: usize = 4 << 30;
 
-/// Bytes of memory per capture, besides its texts.
+/// Bytes of memory per capture in addition to its texts.
 const LISTED_BYTES: usize = 128;
 
 /// Number of index lines that are compressed together (the format's ZipNum shards).
@@ -104,7 +104,7 @@ impl Room {
 /// print an error if it could not.
 pub(super) struct UntilFailure<W> {
     out: W,
-    /// The position that the writer expects if nothing had failed.
+    /// The position as if nothing had failed, which the writer relies on.
     position: u64,
     has_failed: bool,
 }

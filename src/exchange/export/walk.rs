@@ -1,4 +1,4 @@
-//! The records of selected captures, in stored order.
+//! The records of selected captures, in the order in which they are stored.
 
 use archive_storage::warc::{Record, RecordType};
 use archive_storage::{Location, SegmentId, Store, segment};

@@ -22,7 +22,7 @@ const STATED: [(&str, &str); 2] =
 /// Maximum number of characters kept of a stated digest.
 const STATED_CHARACTERS_MAX: usize = 200;
 
-/// The bytes of a content; the end may be in a file.
+/// Content whose end may be in a file.
 struct Body<'a> {
     beginning: Bytes,
     rest: Option<&'a Spool>,
@@ -197,8 +197,8 @@ impl Digests {
         let stated = main.header.get(STATED[1].0).and_then(|text| text.parse().ok());
         let payload = check(STATED[1], "payload", &|stated| {
             let (head, received) = received(main);
-            // By the words of the standard, the payload has no transfer coding, but most tools hash it with the coding.
-            // The payload digest of a revisit is that of its original.
+            // The standard defines the payload without transfer coding, but most tools hash it with the coding. The
+            // payload digest of a revisit is that of its original.
             Ok(is_revisit
                 || received.has(stated)?
                 || head.is_chunked() && unchunked(&received, true).has(stated)?)
@@ -301,7 +301,7 @@ mod tests {
     }
 
     proptest! {
-        /// A content in a file gives the same result as in memory.
+        /// Content in a file gives the same result as in memory.
         #[test]
         fn a_long_content_is_as_a_short_one(
             is_coded: bool, body in prop_oneof!["[a-z]{0,40}", "1\r\na(\r\n[1-4]\r\n[a-z]{2,4}){0,9}\r\n(0\r\n)?"]

@@ -13,10 +13,10 @@ use super::room::Bytes;
 /// Maximum number of open captures.
 const OPEN_MAX: usize = 16;
 
-/// Bytes that a header field or an identifier takes besides its text.
+/// Bytes that a header field or an identifier takes in addition to its text.
 const FIELD_BYTES: usize = 96;
 
-/// Bytes that a record takes besides its fields and its content.
+/// Bytes that a record takes in addition to its fields and its content.
 const RECORD_BYTES: usize = 1024;
 
 /// The records of a capture.

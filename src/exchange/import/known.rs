@@ -50,7 +50,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Caches at most this many bytes, and additionally the marks of captures.
+    /// Creates a cache of at most `bytes` bytes, plus the marks of captures.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             hasher: RandomState::new(),

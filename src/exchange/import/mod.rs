@@ -36,7 +36,7 @@ pub struct Options {
     pub checkpoint_every: Duration,
     /// Memory limits, which hold whatever the size of the decompressed files.
     pub memory: Memory,
-    /// Whether a request without a response is a capture. In a damaged segment it is the rest of one.
+    /// Whether a request without a response is a capture. In a damaged segment, it is what remains of one.
     pub requests_alone: bool,
 }
 

@@ -33,7 +33,7 @@ const METADATA_FIELDS_MAX: usize = 100_000;
 /// Error of a capture that is a request without a response.
 const REQUEST_ALONE: &str = "the imported file has the request, but no answer to it";
 
-/// Bytes of memory that a link or a metadata field takes besides its text.
+/// Bytes of memory that a link or a metadata field takes in addition to its text.
 const FIELD_BYTES: u64 = 128;
 
 /// Fields of a main record that a stored capture has in its own form, or that refer to records that are not stored.
@@ -102,7 +102,7 @@ pub(super) struct Refused {
     pub(super) why: Why,
 }
 
-/// The reason of a rejection.
+/// The reason for a rejection.
 pub(super) enum Why {
     /// The capture is broken; a message.
     Broken(String),
@@ -404,7 +404,7 @@ fn as_metadata(first: &Record) -> Header {
 }
 
 impl Prepared {
-    /// Bytes that the capture takes besides the records it was made from.
+    /// Bytes that the capture takes in addition to the records it was made from.
     pub(super) fn grown_bytes(&self) -> u64 {
         let links = &self.outcome.facts.links;
         let links: u64 = links.iter().map(|link| link.url.len() as u64 + FIELD_BYTES).sum();

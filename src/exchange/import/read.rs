@@ -19,7 +19,7 @@ use crate::recorder::{Control, Memory};
 /// Maximum bytes on disk of contents that are too long for memory, between reading and storing.
 const SPOOLED_BYTES_MAX: u64 = 4 << 30;
 
-/// Bytes that each item takes besides its text on its way through the threads.
+/// Bytes that each item takes in addition to its text on its way through the threads.
 const ITEM_BYTES: u64 = 1024;
 
 /// An item on its way to the store, where items are handled in the order in which they were read. One slow capture can
@@ -40,7 +40,7 @@ pub(super) enum Item {
     Note(Note),
     /// A record that belongs to no capture.
     LeftOut(RecordType),
-    /// The end of a file, reached or not.
+    /// The reader has left a file.
     FileEnd {
         /// Name of the file.
         name: Arc<str>,

@@ -128,7 +128,7 @@ impl Beside {
         }
     }
 
-    /// Begins no more batches, and hands over a finished one. Waits at most [`END_WAIT`] for a running thread and then
+    /// Begins no more batches, and hands over a finished one. Waits a few seconds for a running thread and then
     /// abandons it: it ends by itself, and nothing that it wrote is used.
     ///
     /// # Errors

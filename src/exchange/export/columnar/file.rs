@@ -1,8 +1,8 @@
 //! A Parquet file of one flat table (<https://github.com/apache/parquet-format>): row groups with one chunk for every
 //! column, each a gzip-compressed data page of plain values, followed by the metadata.
 //!
-//! The crate `parquet` could do this too, but it brings a dozen dependencies and enables other features of shared ones,
-//! while this file has fewer than two hundred lines. The tests check the result with DuckDB.
+//! The crate `parquet` could do this too, but it would bring a dozen dependencies and enable more features of shared
+//! ones, to save about two hundred lines here. The tests check the result with DuckDB.
 
 use std::io::{self, Write};
 

@@ -7,14 +7,14 @@ use tantivy::query::Weight;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
 
-/// Segments with more documents are looked at in parts, if there are processors for these.
+/// Minimum number of documents per part when a segment is split between processors.
 const PART_DOCUMENTS_MIN: u64 = if cfg!(test) { 2 } else { 1 << 17 };
 const PARTS_PER_PROCESSOR: u64 = 2;
 
 /// A page and its score.
 pub(super) type Scored = (UrlId, f32);
 
-/// Every page that a query finds, with its score.
+/// Returns every page that a query finds, with its score.
 pub(super) fn scored(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result<Vec<Scored>> {
     let of_part = |(segment, start, end): Part<'_>| {
         let mut found = Found::new(segment, 0)?;
@@ -28,7 +28,7 @@ pub(super) fn scored(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Resul
     in_parts(searcher, of_part)
 }
 
-/// The same without scores, which costs less.
+/// The same without scores, which is cheaper.
 pub(super) fn pages_with(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result<Vec<UrlId>> {
     let of_part = |(segment, start, end): Part<'_>| {
         let mut documents = from(start, weight.scorer(segment, 1.0)?);
@@ -45,10 +45,10 @@ pub(super) fn pages_with(searcher: &Searcher, weight: &dyn Weight) -> tantivy::R
     Ok(without_notes(in_parts(searcher, of_part)?))
 }
 
-/// A segment, its first document that is looked at, and the one after the last.
+/// A segment, and the first document and the end of a range in it.
 type Part<'a> = (&'a SegmentReader, DocId, DocId);
 
-/// Looks at parts of segments side by side.
+/// Processes parts of segments in parallel.
 fn in_parts<T: Clone + Send>(
     searcher: &Searcher,
     of_part: impl Fn(Part<'_>) -> tantivy::Result<Vec<T>> + Send + Sync,
@@ -77,7 +77,8 @@ fn without_notes(found: Vec<(UrlId, ())>) -> Vec<UrlId> {
     found.into_iter().map(|(page, ())| page).collect()
 }
 
-/// Every page that a query without scores finds. Each segment is looked at as a whole: a query for many terms reads all of them first.
+/// Returns every page that a query without scores finds. Segments are not split: a query for many terms reads all of
+/// them first.
 pub(super) fn pages(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result<Vec<UrlId>> {
     let of_segment = |segment: &SegmentReader| {
         let mut found = Found::new(segment, 0)?;
@@ -90,7 +91,7 @@ pub(super) fn pages(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result
     Ok(segments.collect::<tantivy::Result<Vec<Vec<_>>>>()?.concat())
 }
 
-/// The score of the page that is named by a term; 0 if the query does not find it.
+/// Returns the score of the page identified by a term; 0 if the query does not find it.
 pub(super) fn score(searcher: &Searcher, weight: &dyn Weight, page: &Term) -> tantivy::Result<f32> {
     for segment in searcher.segment_readers() {
         let index = segment.inverted_index(page.field())?;
@@ -109,7 +110,7 @@ pub(super) fn score(searcher: &Searcher, weight: &dyn Weight, page: &Term) -> ta
     Ok(0.0)
 }
 
-/// Documents of a segment that were found, with a note of each. Their pages are read a block at a time.
+/// Documents found in a segment, with a note for each. Their pages are read a block at a time.
 struct Found<'a, T> {
     segment: &'a SegmentReader,
     page: Column<u64>,

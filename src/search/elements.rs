@@ -1,10 +1,11 @@
-//! Elements and attributes of XML documents in the index: which names a document has, the words in those of each name, and short texts
-//! as a whole. Those of attributes of elements of one name, and of elements in others, these with their words, have a position, the number
-//! of the element or of that around it: so what has to be so of one element is looked for as a phrase whose words stand in one place.
+//! Elements and attributes of XML documents in the index: which names a document has, the words in the elements of each
+//! name, and short texts stored whole. Texts of attributes of an element of a given name (`book@year`), and of elements
+//! in others (`book>title`, with their words), have a position: the number of the element, or of the enclosing one. A
+//! conjunction about one element is thus a phrase query whose terms share one position.
 //!
-//! What is found is more than what is asked for, never less: a document that has the words in elements of the name somewhere, and
-//! every document of which too much would have to be said. Names, short texts as a whole and words decide in many documents: which are
-//! known to have these can be asked, too, and the caller reads the others.
+//! A query may find too much, but never too little: it finds a document that has the words anywhere in elements of the
+//! name, and every document that is too large to index in full. Names, short whole texts and words decide for many
+//! documents. A caller can ask which documents are known to match, and reads only the others.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -20,25 +21,25 @@ use super::terms::phrase;
 use super::words::{positions, words};
 use crate::parse::{Elements, WHOLE_BYTES_MAX};
 
-/// Different words in elements that are indexed for one document.
+/// Maximum number of distinct words in elements that are indexed for one document.
 pub const ELEMENT_WORDS_MAX: usize = 50_000;
 
-/// Texts and words that are indexed with their position for one document.
+/// Maximum number of texts and words that are indexed with a position for one document.
 pub const ELEMENT_PLACES_MAX: usize = 200_000;
 
-/// Different texts of elements or attributes of one name that a query tests.
+/// Maximum number of distinct texts of elements or attributes of one name that a query tests.
 pub const VALUES_MAX: usize = 1 << 16;
 
-/// Combinations of texts that one element may have. Of more, nothing is known.
+/// Maximum number of combinations of texts for one element. Beyond it, no document is known to match.
 pub const COMBINATIONS_MAX: usize = 256;
 
-/// In place of a name: a document that is not fully indexed.
+/// In place of a name: the document is not fully indexed.
 const ALL: &str = "*";
 
-/// After a name: there are words in such elements that are not indexed with it.
+/// After a name: elements of this name have words that are not indexed with it.
 const NESTS: char = '/';
 
-/// After a name: there are texts in such places that are not indexed as a whole.
+/// After a name: some texts at this name are not indexed whole.
 const PARTIAL: char = '~';
 
 /// Between a name and a word.
@@ -47,19 +48,19 @@ const HAS: char = '=';
 /// Between a name and a whole text.
 const IS: char = '"';
 
-/// A document in whose text the words of an element may not stand in their order.
+/// The words of an element may not be in order in the text of the document.
 const SCATTERED: &str = "?";
 
-/// Before the name of the root.
+/// Before the name of the root element.
 const ROOT: char = '/';
 
-/// Before the position of a term that has one; no document has it.
+/// Before the position of a term that has one; occurs in no document.
 const AT: char = '\u{1B}';
 
-/// White space in a whole text, and characters that no document has in its place: terms have no space.
+/// White space in a whole text, and the characters that replace it, which occur in no document: terms have no spaces.
 const SPACES: [(char, char); 4] = [(' ', '\u{1F}'), ('\t', '\u{1E}'), ('\n', '\u{1D}'), ('\r', '\u{1C}')];
 
-/// Whether a text in small letters passes; none where small letters do not tell.
+/// Whether a text passes, given in lower case; none if lower case cannot decide.
 type Passes = dyn Fn(&str) -> Option<bool> + Send + Sync;
 
 /// A test of whole texts.
@@ -72,47 +73,48 @@ impl std::fmt::Debug for ValueTest {
     }
 }
 
-/// What documents are looked for by.
+/// A query by elements.
 #[derive(Clone, Debug)]
 pub enum ElementQuery {
     /// All of these.
     All(Vec<ElementQuery>),
     /// Any of these.
     Any(Vec<ElementQuery>),
-    /// An element, or an `@attribute`, of this name; or such an attribute of such an element, as in `book@year`, or an element in
-    /// another, as in `book>title`.
+    /// An element or an `@attribute` of this name; an attribute of such an element, as in `book@year`; or an element
+    /// within another, as in `book>title`.
     Named(String),
-    /// This word in an element, or in an `@attribute`, of this name or of any.
+    /// This word in an element or `@attribute` of this name, or of any name.
     Word(Option<String>, String),
     /// This word in an element, an `@attribute` or a `book>title` of this name, if that is known.
     Own(String, String),
-    /// These words in a row in the text, which has those of all elements, or may have.
+    /// These words in a row in the text of a document. Also finds documents whose text may not have all words of
+    /// elements in order.
     Row(Vec<String>),
     /// An element of this name with words that are not indexed with it.
     Nests(String),
-    /// An element, or an attribute, of this name whose text is this as a whole, in small letters.
+    /// An element or attribute of this name whose whole text is this, in lower case.
     Whole(String, String),
-    /// Such a text for which a test holds, or one of which that is not known. With more than [`VALUES_MAX`] different texts it is not
-    /// known of any.
+    /// A whole text for which a test holds or, unless `is_known`, one for which the test is undecided. With more than
+    /// [`VALUES_MAX`] distinct texts, none is known.
     Values {
-        /// The name.
+        /// The name of the element or attribute.
         of: String,
         /// The test.
         test: ValueTest,
-        /// Whether it is known to hold.
+        /// Whether only texts that are known to pass are meant.
         is_known: bool,
     },
-    /// A text that is not indexed as a whole, in an element or an attribute of this name.
+    /// A text that is not indexed whole, in an element or attribute of this name.
     Partial(String),
-    /// An element for which all of these are known to hold: each is [`ElementQuery::Whole`], [`ElementQuery::Values`] or
-    /// [`ElementQuery::Own`] of `book@year` or `book>title`.
+    /// An element for which all of these are known to hold; each is [`ElementQuery::Whole`], [`ElementQuery::Values`]
+    /// or [`ElementQuery::Own`] of `book@year` or `book>title`.
     Same(Vec<ElementQuery>),
     /// A root of this name.
     Root(String),
 }
 
 impl ElementQuery {
-    /// What has a text as a whole, if the index knows of such texts.
+    /// A test for a whole text; none if the text is not indexed whole.
     #[must_use]
     pub fn whole(name: &str, text: &str) -> Option<Self> {
         let is_indexed = text.len() <= WHOLE_BYTES_MAX && !text.contains(SPACES.map(|(_, sign)| sign));
@@ -120,13 +122,13 @@ impl ElementQuery {
     }
 }
 
-/// Whether a name is that of an element alone, or of an attribute of any.
+/// Whether a name is that of an element alone, or of an attribute on any element.
 fn is_single(name: &str) -> bool {
     name.starts_with('@') || !name.contains(['@', '>'])
 }
 
-/// The terms of a document, as the index takes them; of one whose elements are not known, that it may have any. The root is
-/// the first of the elements, and `text_has_all` as in [`crate::parse::Parsed`].
+/// Returns the terms of a document for the index. If its elements are not known, the term says that it may have any.
+/// The root is the first of the elements; `text_has_all` as in [`crate::parse::Parsed`].
 #[must_use]
 pub fn terms(elements: Option<Vec<Elements>>, text_has_all: bool) -> String {
     let Some(elements) = elements else { return ALL.to_owned() };
@@ -143,7 +145,7 @@ pub fn terms(elements: Option<Vec<Elements>>, text_has_all: bool) -> String {
             let _ = write!(terms, "{name}{sign} ");
         }
         let here = positions(&text);
-        // Words that are too long for the index have a place in texts.
+        // Words too long for the index still take up a position in texts.
         is_in_row &= here.last().is_none_or(|(place, _)| *place + 1 == here.len());
         let mut here: Vec<String> = here.into_iter().map(|(_, word)| word).collect();
         here.sort_unstable();
@@ -164,7 +166,7 @@ pub fn terms(elements: Option<Vec<Elements>>, text_has_all: bool) -> String {
                 let _ = write!(terms, "{name}{IS}{} ", without_space(whole));
             }
         } else {
-            // Positions of a term have to rise.
+            // Positions of a term must be ascending.
             wholes.sort_unstable();
             wholes.dedup();
             places += wholes.len();
@@ -191,13 +193,13 @@ pub fn terms(elements: Option<Vec<Elements>>, text_has_all: bool) -> String {
     terms
 }
 
-/// Takes the terms of a document that have a position, or those that have none.
+/// Tokenizer for the terms of a document that have a position, or for those that have none.
 #[derive(Clone)]
 pub(super) struct Terms {
     pub(super) have_position: bool,
 }
 
-/// Some terms of a document.
+/// The terms of a document of one kind.
 pub(super) struct TermStream<'a> {
     terms: std::str::Split<'a, char>,
     have_position: bool,
@@ -246,7 +248,7 @@ fn without_space(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(sign).collect())
 }
 
-/// The text that was written as this.
+/// Reverses the replacement of spaces.
 fn with_space(text: &str) -> Cow<'_, str> {
     if !text.contains(SPACES.map(|(_, sign)| sign)) {
         return Cow::Borrowed(text);
@@ -255,7 +257,7 @@ fn with_space(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(space).collect())
 }
 
-/// The engine's query for `query` in an index: documents that may match, or only those that are known to.
+/// Returns the engine's query for `query`: documents that may match, or only those known to match.
 pub(super) fn compile(
     query: &ElementQuery,
     are_known: bool,
@@ -312,7 +314,7 @@ impl Compiler<'_> {
             ElementQuery::Word(None, word) => term(&format!("{HAS}{word}")),
             ElementQuery::Word(Some(name), word) => {
                 let itself = term(&format!("{name}{HAS}{word}"));
-                // The text of an element is also in those around it.
+                // The text of an element is also text of the elements around it.
                 let below = vec![term(&format!("{name}{NESTS}")), term(&format!("{HAS}{word}"))];
                 Box::new(BooleanQuery::union(vec![itself, Box::new(BooleanQuery::intersection(below))]))
             }
@@ -324,7 +326,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The terms that say that all of these hold in one place, in each combination of them; none if there are too many.
+    /// Returns the terms for all of these holding at one position, in each combination; none if there are too many.
     fn combinations(&self, parts: &[ElementQuery]) -> tantivy::Result<Vec<Vec<Term>>> {
         let mut all: Vec<Vec<Term>> = vec![Vec::new()];
         for part in parts {
@@ -347,12 +349,12 @@ impl Compiler<'_> {
         Ok(all)
     }
 
-    /// The field that has the texts of a name.
+    /// Returns the field that has the texts of a name.
     fn field(&self, name: &str) -> Field {
         if is_single(name) { self.fields.elements } else { self.fields.places }
     }
 
-    /// The term of a text or word.
+    /// Returns the term of a text or word.
     fn exactly(&self, query: &ElementQuery) -> Option<Term> {
         let (name, text) = match query {
             ElementQuery::Whole(name, text) => (name, format!("{name}{IS}{}", without_space(text))),
@@ -362,8 +364,8 @@ impl Compiler<'_> {
         Some(Term::from_field_text(self.field(name), &text))
     }
 
-    /// The terms of whole texts that pass a test, or of which it is not known whether they do; none if there are too many different
-    /// ones.
+    /// Returns the terms of whole texts that pass a test if `is_known`, or else for which the test is undecided; none
+    /// if there are too many distinct texts.
     fn values(&self, of: &str, test: &ValueTest, is_known: bool) -> tantivy::Result<Option<Vec<Term>>> {
         let first = format!("{of}{IS}");
         let (mut read, mut found) = (0, Vec::new());

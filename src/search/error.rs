@@ -1,4 +1,4 @@
-//! What can go wrong with the index, and what to do then.
+//! Errors of the index, and how to recover from them.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,7 @@ use archive_storage::{StateError, quietly};
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
 
-/// Why the full-text index cannot be used. The index is derived from the archive: it can always be removed and built
-/// anew.
+/// Why the full-text index cannot be used. The index is derived from the archive: it can always be removed and rebuilt.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -22,16 +21,16 @@ pub enum Error {
         "this archive's index has the newest versions only; `archive rebuild --index-versions` makes older ones searchable"
     )]
     NoVersions,
-    /// What pages were at a time cannot be read.
+    /// The past versions of pages cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Another process is writing to it.
+    /// Another process is writing to the index.
     #[error("the full-text index in {} is being written by another process", folder.display())]
     Locked {
         /// The folder.
         folder: PathBuf,
     },
-    /// It was made by another version of this program.
+    /// The index was made by another version of this program.
     #[error(
         "the full-text index in {} was made by another version: `archive repair` rebuilds it",
         folder.display()
@@ -40,7 +39,7 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
-    /// Its state cannot be read: it is damaged.
+    /// The index is damaged.
     #[error(
         "the full-text index in {} is damaged ({what}): `archive repair` rebuilds it",
         folder.display()
@@ -62,7 +61,8 @@ pub enum Error {
     },
 }
 
-/// Does something with the index in `folder`: the engine checks little of what it reads, and panics over some damage.
+/// Runs `work` on the index in `folder`. The engine checks little of what it reads, and panics on some damage; this
+/// becomes [`Error::Damaged`].
 pub(crate) fn guarded<T>(folder: &Path, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     quietly(work).unwrap_or_else(|| {
         Err(Error::Damaged { folder: folder.to_owned(), what: "a file is not what was written".to_owned() })
@@ -70,7 +70,7 @@ pub(crate) fn guarded<T>(folder: &Path, work: impl FnOnce() -> Result<T, Error>)
 }
 
 impl Error {
-    /// What an error of the search engine means when the index in `folder` is opened.
+    /// Converts an error of the search engine while opening the index in `folder`.
     pub(crate) fn opening(folder: &Path, source: TantivyError) -> Self {
         match source {
             TantivyError::SchemaError(_) => Self::OtherVersion { folder: folder.to_owned() },
@@ -78,7 +78,7 @@ impl Error {
         }
     }
 
-    /// What an error of the search engine means for the index in `folder`.
+    /// Converts an error of the search engine for the index in `folder`.
     pub(crate) fn of(folder: &Path, source: TantivyError) -> Self {
         let folder = folder.to_owned();
         match source {

@@ -1,9 +1,9 @@
-//! Which files an index consists of, and the proof that they are what was written.
+//! The files of an index, and the proof that they are what was written.
 //!
-//! The engine guards most files by their own checksum, but not what lists them, and would take one file for another. So
-//! closing an index writes a list of all its files with their checksums. While a writer is at work the list has another
-//! name: then files come and go, but those that are on it and still there have not changed, because the engine writes each
-//! name once.
+//! The engine protects most files by a checksum of their own, but not the file that lists them, and it would not notice
+//! swapped files. Closing an index therefore writes a list of all its files with their checksums. While a writer is at
+//! work, the list has another name: files then come and go, but those that are on the list and still exist are
+//! unchanged, because the engine writes each file name once.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -18,26 +18,26 @@ use xxhash_rust::xxh3::Xxh3;
 use super::error::{Error, guarded};
 use super::reader::Reader;
 
-/// The list: lines of an XXH3-64 in hexadecimal, two spaces and a name.
+/// The list: each line has an XXH3-64 in hexadecimal, two spaces and a file name.
 const LIST: &str = "files.xxh3";
-/// The list while a writer is at work.
+/// Name of the list while a writer is at work.
 const OPEN_LIST: &str = "files.xxh3.open";
-/// The list until it has its place: a program that was killed may have left it.
+/// Name of the list until it is complete; a killed program may have left it behind.
 const NEW_LIST: &str = "files.xxh3.new";
-/// Files that the engine writes over.
+/// Files that the engine overwrites.
 const REWRITTEN: [&str; 2] = ["meta.json", ".managed.json"];
 /// Files that the engine only locks.
 const LOCKS: [&str; 2] = [".tantivy-writer.lock", ".tantivy-meta.lock"];
 
-/// How often a changing index is tried.
+/// Maximum number of attempts to copy an index that keeps changing.
 const TRIALS_MAX: usize = 20;
 
-/// Bytes read at once.
+/// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
 type Files = BTreeMap<String, u64>;
 
-/// Says that the files may change from now on.
+/// Records that files may change from now on.
 pub(super) fn unseal(folder: &Path) -> io::Result<()> {
     match fs::rename(folder.join(LIST), folder.join(OPEN_LIST)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -45,13 +45,13 @@ pub(super) fn unseal(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a writer is at work in a folder, or was killed there: the index may then lag the archive.
+/// Whether a writer is at work in a folder, or was killed there: the index may then lag behind the archive.
 #[must_use]
 pub fn is_unsealed(folder: &Path) -> bool {
     [OPEN_LIST, NEW_LIST].iter().any(|list| folder.join(list).exists())
 }
 
-/// Lists all files as they are, durably. What an earlier list says of files that are written once is not computed again.
+/// Lists all files as they are, durably. Checksums in an earlier list of files that are written only once are reused.
 pub(super) fn seal(folder: &Path) -> io::Result<()> {
     let before = read(&folder.join(OPEN_LIST))?.unwrap_or_default();
     let mut text = String::new();
@@ -67,7 +67,8 @@ pub(super) fn seal(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts the files of a closed index into another folder, which is made: files that are written once are the same on disk.
+/// Puts the files of a closed index into another folder, which is created. Files that are written only once become hard
+/// links if possible.
 pub(super) fn share(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for name in names(from)?.into_iter().chain([LIST.to_owned(), OPEN_LIST.to_owned()]) {
@@ -86,8 +87,8 @@ pub(super) fn share(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts the files of an index as of one commit into another folder, which is created, even during writes; nothing if there
-/// is not an index.
+/// Puts the files of an index, as of one commit, into another folder, which is created, even while the index is written
+/// to. Does nothing if there is no index.
 pub(super) fn snapshot(from: &Path, to: &Path) -> tantivy::Result<()> {
     let (meta, list) = (from.join(REWRITTEN[0]), from.join(LIST));
     let look = || match fs::read(&meta) {
@@ -97,7 +98,7 @@ pub(super) fn snapshot(from: &Path, to: &Path) -> tantivy::Result<()> {
     for _ in 0..TRIALS_MAX {
         let Some(before) = look()? else { return Ok(()) };
         share(from, to)?;
-        // What one commit names is there until the next.
+        // The files that a commit names exist until the next commit.
         if look()?.as_ref() != Some(&before) || fs::read(to.join(REWRITTEN[0]))? != before.0 {
             fs::remove_dir_all(to)?;
             continue;
@@ -107,7 +108,7 @@ pub(super) fn snapshot(from: &Path, to: &Path) -> tantivy::Result<()> {
     Err(io::Error::other("the full-text index keeps changing; try again later").into())
 }
 
-/// Takes files away that the commit does not name, and that may not be whole.
+/// Removes files that the commit does not name and that may be incomplete.
 fn remove_unnamed(folder: &Path) -> tantivy::Result<()> {
     let mut named: HashSet<PathBuf> = REWRITTEN.iter().chain([&OPEN_LIST]).map(PathBuf::from).collect();
     named.extend(Index::open(MmapDirectory::open(folder)?)?.load_metas()?.list_segment_files());
@@ -120,7 +121,8 @@ fn remove_unnamed(folder: &Path) -> tantivy::Result<()> {
     Ok(())
 }
 
-/// What is wrong with the files of the index in `folder` of a state with this identity. It must not be written to meanwhile.
+/// Returns what is wrong with the files of the index in `folder`, which should be of the state with this identity.
+/// Nothing may write to it meanwhile.
 #[must_use]
 pub fn check(folder: &Path, state: u64) -> Vec<String> {
     let mut found = Vec::new();
@@ -150,7 +152,7 @@ pub fn check(folder: &Path, state: u64) -> Vec<String> {
     found
 }
 
-/// The files whose checksums, which they hold themselves, are wrong.
+/// Returns the files whose embedded checksums are wrong.
 fn damaged(folder: &Path) -> tantivy::Result<HashSet<PathBuf>> {
     Index::open(MmapDirectory::open(folder)?)?.validate_checksum()
 }
@@ -177,7 +179,7 @@ fn compare(folder: &Path, files: &Files, is_open: bool, found: &mut Vec<String>)
     }
 }
 
-/// The files of an index, without its list.
+/// Returns the names of the files of an index, without its list.
 fn names(folder: &Path) -> io::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
@@ -203,7 +205,7 @@ fn line(name: &str, sum: u64) -> String {
     format!("{sum:016x}  {name}\n")
 }
 
-/// A list; nothing when there is none.
+/// Reads a list; nothing if there is none.
 fn read(path: &Path) -> io::Result<Option<Files>> {
     let text = match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,16 +1,17 @@
-//! What a person types: the pages that have its words, those first that the words name.
+//! Free-text search: ranks the pages that have the typed words; pages that the words name come first.
 //!
 //! ```text
 //! score = BM25 + 16 c + 4 [c = 1] + 20 l + 8 h + 8 [l exact] + 5 [h exact] + 8 [phrase]
 //! ```
 //!
-//! BM25 (k1 = 1.2, b = 0.75) sums over words and over title, body and URL (half); c is the share of the words that the page has
-//! at all, weighed by how rare they are (inverse document frequency). A label is a text that names something: what a link says
-//! is one of the page that it leads to, a title or heading one of the page itself. A label is worth the share of the words
-//! that it has times the share of itself that they are; l is that of the best link text, h that of the best heading. It is exact
-//! if it has all words and no other. The phrase is all words in a row in the body. The weights were chosen by known-item
-//! searches on five documentation sites (`docs/search.md`). Labels are compared as Ogilvie and Callan compare document representations
-//! ("Combining document representations for known-item search", SIGIR 2003), each for itself.
+//! BM25 (k1 = 1.2, b = 0.75) is summed over words and over title, body and URL (half weight). c is the share of the
+//! words that the page has anywhere, weighted by rarity (inverse document frequency). A label is a text that names
+//! something: a link text is a label of the link's target, a title or heading a label of its own page. A label scores
+//! the weighted share of the words that it has times the share of its own words that these are; l is the best score
+//! among link texts, h that among headings. A label is exact if it has all words and no other. [phrase]: the body has
+//! all words in a row. The weights were chosen by known-item searches on five documentation sites (`docs/search.md`).
+//! Each label is scored by itself, as Ogilvie and Callan do with document representations ("Combining document
+//! representations for known-item search", SIGIR 2003).
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,10 +31,10 @@ use super::schema::{Fields, VERSION};
 use super::view::View;
 use super::words::words;
 
-/// Words of a search; what follows them is left out.
+/// Maximum number of words of a search; further words are ignored.
 pub const FIND_WORDS_MAX: usize = 32;
 
-/// Letters from which on two may be different.
+/// Minimum number of letters of a word in which two may differ.
 const LONG_WORD: usize = 6;
 
 const URL_WEIGHT: f32 = 0.5;
@@ -45,19 +46,19 @@ const EXACT_LINK_WEIGHT: f32 = 8.0;
 const EXACT_HEADING_WEIGHT: f32 = 5.0;
 const PHRASE_WEIGHT: f32 = 8.0;
 
-/// What somebody looks for.
+/// A free-text search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Find {
-    /// Words in the order in which they were typed.
+    /// Words in the order typed.
     pub words: String,
     /// Phrases that a page must have.
     pub phrases: Vec<String>,
-    /// Words and phrases that it must not have.
+    /// Words and phrases that a page must not have.
     pub without: Vec<String>,
 }
 
 impl Find {
-    /// All words that a page should have.
+    /// Returns all words that a page should have.
     pub(super) fn typed(&self) -> Vec<String> {
         let texts = [self.words.as_str()].into_iter().chain(self.phrases.iter().map(String::as_str));
         texts.flat_map(words).take(FIND_WORDS_MAX).collect()
@@ -69,30 +70,30 @@ impl Find {
 pub struct Found {
     /// The page.
     pub page: UrlId,
-    /// How well it fits.
+    /// Score; higher is better.
     pub score: f32,
-    /// Whether it has all words.
+    /// Whether the page has all words.
     pub has_all: bool,
 }
 
-/// A word that is looked for.
+/// A word of the search.
 pub(super) struct Wanted {
     word: String,
-    /// Its share in all words, by rarity.
+    /// Share of all words' rarity; the shares sum to 1.
     share: f32,
-    /// What it weighs in each field of texts.
+    /// BM25 weight in each text field.
     weights: Vec<(Field, Bm25Weight)>,
 }
 
-/// How well labels fit.
+/// How well the labels of a page fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
-    /// Of the best label. It is serialized as its bits.
+    /// Score of the best label. It is serialized as its bits.
     #[serde(serialize_with = "to_bits", deserialize_with = "from_bits")]
     best: f32,
     is_exact: bool,
-    /// The words that any label has, a bit each.
+    /// Bit set of the words that any label has.
     words: u32,
 }
 
@@ -100,15 +101,15 @@ fn to_bits<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error
     number.to_bits().serialize(serializer)
 }
 
-/// A share; foreign bits may not be one.
+/// Reads a share; bits from another machine may not be one.
 fn from_bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
     let share = f32::from_bits(u32::deserialize(deserializer)?);
-    // Rounding may leave a little more than all.
+    // Rounding may yield slightly more than 1.
     if (0.0..=2.0).contains(&share) { Ok(share) } else { Err(D::Error::custom("this is no share")) }
 }
 
 impl Fit {
-    /// Takes what fits better of another text of the same page.
+    /// Merges the fit of another label of the same page.
     pub fn take(&mut self, other: Self) {
         self.best = self.best.max(other.best);
         self.is_exact |= other.is_exact;
@@ -116,7 +117,7 @@ impl Fit {
     }
 }
 
-/// What is known of a page.
+/// Evidence from the index for one page.
 #[derive(Clone, Copy, Debug, Default)]
 struct Evidence {
     bm25: f32,
@@ -125,29 +126,29 @@ struct Evidence {
     links: Fit,
 }
 
-/// The documents of a segment that have one of the words in one of the fields.
+/// Iterates over the documents of a segment that have one word in one field.
 struct Cursor {
     postings: SegmentPostings,
     word: usize,
     weight: Option<(Bm25Weight, FieldNormReader)>,
 }
 
-/// What indexes know of pages that are looked for.
+/// Evidence from indexes for all pages of a search.
 pub struct Evidences {
     wanted: Vec<Wanted>,
     pages: Vec<(UrlId, Evidence)>,
     linked: HashMap<UrlId, Fit>,
     in_a_row: HashSet<UrlId>,
-    /// Pages with all phrases, if there are any.
+    /// Pages with all phrases, if the search has phrases.
     with: Option<HashSet<UrlId>>,
     without: HashSet<UrlId>,
 }
 
 impl Evidences {
-    /// Gives each page the number that it has among those of several indexes, and forgets those that have none.
+    /// Replaces each page's number by its number among several indexes; drops pages that have none.
     ///
     /// # Errors
-    /// What `number` reports.
+    /// Any error of `number`.
     pub fn renumber<E>(
         mut self,
         mut number: impl FnMut(UrlId) -> Result<Option<UrlId>, E>,
@@ -170,18 +171,18 @@ impl Evidences {
         Ok(self)
     }
 
-    /// What links say, by the pages that they lead to.
+    /// Returns the fit of link texts, by the page that they lead to.
     pub fn into_linked(self) -> impl Iterator<Item = (UrlId, Fit)> {
         self.linked.into_iter()
     }
 
-    /// Adds what links of another archive say of a page. Words that were not looked for do not count.
+    /// Adds the fit of another archive's links to a page. Words that are not in the search do not count.
     pub fn add_linked(&mut self, page: UrlId, fit: Fit) {
         let known = u32::MAX.checked_shl(self.wanted.len() as u32).map_or(u32::MAX, |others| !others);
         self.linked.entry(page).or_default().take(Fit { words: fit.words & known, ..fit });
     }
 
-    /// Adds those of another index.
+    /// Adds the evidence of another index.
     pub fn add(&mut self, other: Self) {
         self.pages.extend(other.pages);
         other.linked.into_iter().for_each(|(page, fit)| self.linked.entry(page).or_default().take(fit));
@@ -190,8 +191,8 @@ impl Evidences {
         self.without.extend(other.without);
     }
 
-    /// Every page that has one of the words, as far as it has all phrases and none of what is unwanted; in no order. Pages that
-    /// are known only by what links to them say are among them.
+    /// Returns every page that has one of the words and all phrases and nothing unwanted, in no order. This includes
+    /// pages known only from links to them.
     #[must_use]
     pub fn judge(self) -> Vec<Found> {
         let Self { wanted, mut pages, mut linked, in_a_row, with, without } = self;
@@ -210,7 +211,7 @@ impl Evidences {
 }
 
 impl View<'_> {
-    /// What these indexes know of pages that are looked for.
+    /// Collects the evidence of these indexes for a search.
     ///
     /// # Errors
     /// When an index or a history cannot be read.
@@ -244,8 +245,8 @@ impl View<'_> {
         Ok(Evidences { wanted, pages, linked, in_a_row, with, without })
     }
 
-    /// The most frequent word that looks like one that no page has: one letter is different, or two of a long word. Nothing for a
-    /// word that some page has.
+    /// Returns the most frequent word that resembles one that no page has: one letter differs, or two in a long word.
+    /// Returns nothing for a word that some page has.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -253,7 +254,8 @@ impl View<'_> {
         Ok(self.like(word)?.and_then(most_like))
     }
 
-    /// The words that look like one that no page has, and how often they are there; nothing for a word that some page has.
+    /// Returns the words that resemble one that no page has, with their frequencies; nothing for a word that some page
+    /// has.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -291,7 +293,7 @@ impl View<'_> {
         Ok(self.pages_with(&TextQuery { all, texts })?.into_iter().collect())
     }
 
-    /// What the links of a segment's documents that count say of other pages.
+    /// Reads the texts of links in a segment, only from documents that count, and adds them to their targets.
     fn read_links(
         &self,
         segment: &SegmentReader,
@@ -328,14 +330,14 @@ impl View<'_> {
     }
 }
 
-/// The most frequent one of some words.
+/// Returns the most frequent of some words.
 #[must_use]
 pub fn most_like(frequencies: HashMap<String, u64>) -> Option<String> {
     let best = frequencies.into_iter().max_by(|left, right| left.1.cmp(&right.1).then(right.0.cmp(&left.0)));
     best.map(|(word, _)| word)
 }
 
-/// Each word once, with its share.
+/// Returns each word once, with its share.
 pub(super) fn wanted(
     whole: &dyn Bm25StatisticsProvider,
     alive: u64,
@@ -384,7 +386,7 @@ fn judge(page: UrlId, evidence: Evidence, wanted: &[Wanted], in_a_row: bool) -> 
     Found { page, score, has_all }
 }
 
-/// The words that a set has.
+/// Returns the words of a bit set.
 fn of(set: u32, wanted: &[Wanted]) -> impl Iterator<Item = &Wanted> {
     wanted.iter().enumerate().filter(move |(word, _)| set >> word & 1 == 1).map(|(_, wanted)| wanted)
 }
@@ -401,12 +403,12 @@ fn open(
     Ok(postings.map(|postings| Cursor { postings, word, weight: None }))
 }
 
-/// The first document of any cursor.
+/// Returns the first document of any cursor.
 fn first(cursors: &[Cursor]) -> Option<DocId> {
     cursors.iter().map(|cursor| cursor.postings.doc()).min().filter(|document| *document != TERMINATED)
 }
 
-/// What the documents of a segment say themselves.
+/// Reads the evidence that the documents of a segment have for themselves.
 fn read_pages(
     segment: &SegmentReader,
     fields: Fields,
@@ -426,7 +428,7 @@ fn read_pages(
     let numbers = segment.fast_fields().u64("page")?;
     let versions = segment.fast_fields().column_opt::<u64>(VERSION)?;
     let mut positions = Vec::new();
-    // What has a word in a label has it in its title or text.
+    // A word of a label is also in the title or the body.
     while let Some(document) = first(&texts) {
         let mut evidence = Evidence::default();
         for cursor in texts.iter_mut().filter(|cursor| cursor.postings.doc() == document) {
@@ -449,7 +451,7 @@ fn read_pages(
     Ok(())
 }
 
-/// The words that a document has in its labels, by label; the cursors move past it.
+/// Returns the words that a document has in its labels, sorted by label; moves the cursors past it.
 fn labels_of<'a>(
     cursors: &mut [Cursor],
     document: DocId,
@@ -471,7 +473,7 @@ fn labels_of<'a>(
     positions
 }
 
-/// Hands over each label with a word, by its line, and how well it fits.
+/// Calls `take` with the line and the fit of each label that has a word.
 fn each_label(found: &[(Label, usize)], wanted: &[Wanted], mut take: impl FnMut(u32, Fit)) {
     for label in found.chunk_by(|(left, _), (right, _)| left == right) {
         let Some((Label { line, words: length }, _)) = label.first().copied() else { continue };

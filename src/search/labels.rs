@@ -1,23 +1,23 @@
-//! Labels: short texts that name something, each a line, as words whose positions say to which label they belong.
+//! Labels: short texts that name something, one per line. Each word's position identifies the label that it belongs to.
 //!
-//! All words of a label have one position, `line * 32 + words of the label`: what a search wants to know of a label is which of
-//! its words are asked for, and how many others there are. Their order does not matter.
+//! All words of a label share one position, `line * 32 + words of the label`. A search needs to know which of its words
+//! a label has, and how many words the label has in all, but not their order.
 
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
 
 use super::words;
 
-/// Words of a label that are counted exactly.
+/// Maximum number of words of a label that are counted exactly.
 const WORDS_MAX: usize = (1 << LENGTH_BITS) - 1;
 
 const LENGTH_BITS: u32 = 5;
 
-/// A label as its words have it.
+/// A label, as encoded in the position of its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Label {
-    /// Its line.
+    /// Line of the label.
     pub(crate) line: u32,
-    /// How many words it has; [`WORDS_MAX`] or more.
+    /// Number of words; [`WORDS_MAX`] means that many or more.
     pub(crate) words: u32,
 }
 
@@ -32,7 +32,7 @@ impl Label {
 pub(crate) struct Labels {
     words: TextAnalyzer,
     token: Token,
-    /// All words of a text, one after the other; of each its position and where it ends.
+    /// All words of a text, concatenated; for each, its position and its end.
     text: String,
     ends: Vec<(usize, usize)>,
 }
@@ -47,7 +47,7 @@ impl Default for Labels {
 pub(crate) struct LabelStream<'a> {
     text: &'a str,
     ends: std::slice::Iter<'a, (usize, usize)>,
-    /// Where the next word begins.
+    /// Start of the next word.
     start: usize,
     token: &'a mut Token,
 }

@@ -1,15 +1,15 @@
-//! The full-text index: which pages have which words in their newest version, and, where the archive wants that, in older ones.
+//! The full-text index: the words of each page's newest version and, if the archive wants that, of older versions.
 //!
-//! One [`Writer`] at a time, in the crawl, adds pages and commits them with a watermark; any number of [`Reader`]s, in
-//! any process, see the last commit. The index is derived: it can be removed and rebuilt from the archive, and what a
-//! crash took from it is added again from the watermark on. It holds no texts, only words and where they stand.
+//! At most one [`Writer`], in the crawl, adds pages and commits them with a watermark; any number of [`Reader`]s, in
+//! any process, see the last commit. The index is derived data: it can be removed and rebuilt from the archive. Pages
+//! lost in a crash are added again from the watermark on. The index stores no texts, only words and their positions.
 //!
 //! What a [`TextQuery`] finds:
-//! * `open access`: the words next to one another in this order, in the title, the body or the URL;
-//! * `open acc*`: the same, where the last word only has to begin like this;
+//! * `open access`: these words next to each other, in this order, in the title, the body or the URL;
+//! * `open acc*`: the same, but the last word is a prefix;
 //! * several texts: pages with all of them, or with any.
 //!
-//! Large and small letters and accents on Latin letters make no difference; see [`words`] for what a word is.
+//! Case and accents on Latin letters are ignored; see [`words`] for the definition of a word.
 
 mod collect;
 pub mod elements;
@@ -51,17 +51,17 @@ use std::path::Path;
 
 use archive_storage::UrlId;
 
-/// The folder of the index in an archive's folder. The index names pages by their numbers in the state, so it lies within
-/// the state's folder: a rebuild puts both in place as one.
+/// Folder of the index in an archive's folder. The index names pages by their numbers in the state, so it lies in the
+/// state's folder: a rebuild replaces both in one step.
 pub const FOLDER: &str = "state/fulltext";
 
-/// The name of that folder in the state's folder.
+/// Name of that folder in the state's folder.
 pub const NAME: &str = "fulltext";
 
-/// Makes a copy of the index in `from` without some pages: nothing of them is in its files.
+/// Copies the index in `from` without some pages; no file of the copy has any data of them.
 ///
 /// # Errors
-/// When the index cannot be read or the copy not be written.
+/// When the index cannot be read or the copy cannot be written.
 pub fn copy_without(
     from: &Path,
     to: &Path,
@@ -76,11 +76,11 @@ pub fn copy_without(
     writer.close()
 }
 
-/// Puts the files of the index in `from`, as of one commit, into the folder `to`, even during writes; nothing if there is
-/// no index.
+/// Copies the files of the index in `from`, as of one commit, into the folder `to`, even while the index is written to.
+/// Does nothing if there is no index.
 ///
 /// # Errors
-/// When the index cannot be read or the folder not be written.
+/// When the index cannot be read or the folder cannot be written.
 pub fn snapshot(from: &Path, to: &Path) -> Result<(), Error> {
     error::guarded(from, || files::snapshot(from, to).map_err(|source| Error::of(from, source)))
 }
@@ -88,9 +88,9 @@ pub fn snapshot(from: &Path, to: &Path) -> Result<(), Error> {
 /// What to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextQuery {
-    /// Whether a page needs all of the texts, or only one.
+    /// Whether a page must have all of the texts, or just one.
     pub all: bool,
-    /// Phrases; a last word that ends in `*` is the beginning of one.
+    /// Phrases; a last word that ends in `*` is a prefix.
     pub texts: Vec<String>,
 }
 

@@ -1,20 +1,20 @@
-//! Whether a text says a phrase, by the same words as the index, for texts that are in no index.
+//! Whether a text has a phrase, by the same words as in the index, for texts that are in no index.
 
 use tantivy::tokenizer::TokenStream as _;
 
 use super::terms::ends_in_prefix;
 use super::words::{analyzer, positions};
 
-/// Words in a row; a last word that ends in `*` is the beginning of one.
+/// Words in a row; a last word that ends in `*` is a prefix.
 #[derive(Clone, Debug)]
 pub struct Phrase {
-    /// Each with its distance from the first.
+    /// Each word with its distance from the first.
     words: Vec<(usize, String)>,
     ends_in_prefix: bool,
 }
 
 impl Phrase {
-    /// The words of a text; nothing if it has none.
+    /// Returns the phrase of a text's words; none if the text has no words.
     #[must_use]
     pub fn of(text: &str) -> Option<Self> {
         let mut words = positions(text);
@@ -23,18 +23,18 @@ impl Phrase {
         Some(Self { words, ends_in_prefix: ends_in_prefix(text) })
     }
 
-    /// Whether a text has them.
+    /// Whether a text has the phrase.
     #[must_use]
     pub fn is_in(&self, text: &str) -> bool {
         let (mut analyzer, mut is_found) = (analyzer(), false);
-        // Where the phrase may have begun, and how many of its words came since.
+        // Where the phrase may have begun, and how many of its words have matched since.
         let mut begun: Vec<(usize, usize)> = Vec::new();
         let mut words = analyzer.token_stream(text);
         while !is_found && words.advance() {
             let (place, word) = (words.token().position, words.token().text.as_str());
             begun.push((place, 0));
             begun.retain_mut(|(start, found)| match self.words.get(*found) {
-                // A word that is too long for the index stands between.
+                // A word that is too long for the index is in between.
                 Some((distance, _)) if *start + distance > place => true,
                 Some((distance, wanted)) if *start + distance == place && self.fits(*found, wanted, word) => {
                     *found += 1;

@@ -1,4 +1,4 @@
-//! Reading: what was committed last, also while the crawler writes on in another process.
+//! Reads the last commit, even while the crawler goes on writing in another process.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +20,7 @@ use super::schema::{self, Fields};
 use super::structures::{self, Structures};
 use super::{TextQuery, collect, terms, writer};
 
-/// Times an index is opened that was exchanged for another while it was.
+/// Maximum attempts to open an index that is replaced by another one meanwhile.
 const OPENINGS_MAX: u32 = 8;
 
 /// An index as of one commit.
@@ -40,12 +40,12 @@ impl std::fmt::Debug for Reader {
     }
 }
 
-/// The file that says what was committed to an index, which each commit writes again: its number and times.
+/// Identity of the file that each commit of an index rewrites: its inode number and modification time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commit(u64, i64, i64);
 
 impl Commit {
-    /// That of the index in `folder`, if there is one.
+    /// Returns the commit of the index in `folder`, if there is one.
     #[must_use]
     pub fn of(folder: &Path) -> Option<Self> {
         let meta = std::fs::metadata(folder.join("meta.json")).ok()?;
@@ -53,18 +53,18 @@ impl Commit {
     }
 }
 
-/// Indexes that stay open from search to search, until their next commit: opening one takes as long as what else a search does with it.
+/// Indexes kept open between searches until their next commit: opening one costs as much as the rest of a search.
 #[derive(Debug, Default)]
 pub struct Readers(Mutex<HashMap<PathBuf, (Commit, Reader)>>);
 
 impl Readers {
-    /// The index in `folder` as of its last commit.
+    /// Returns the index in `folder` as of its last commit.
     ///
     /// # Errors
     /// As [`Reader::open`].
     pub fn open(&self, folder: &Path) -> Result<Reader, Error> {
         let open = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A commit while it is opened is then seen by the next search.
+        // Read before the index is opened: the next search then sees any commit made in between.
         let Some(commit) = Commit::of(folder) else {
             open().remove(folder);
             return Reader::open(folder);
@@ -78,7 +78,7 @@ impl Readers {
     }
 }
 
-/// Which folder it is, whatever its name.
+/// Identifies a folder regardless of its name, by device and inode.
 fn identity(folder: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(folder).ok().map(|folder| (folder.dev(), folder.ino()))
 }
@@ -93,7 +93,7 @@ impl Reader {
         loop {
             let before = identity(folder);
             match guarded(folder, || Self::open_unguarded(folder)) {
-                // A rebuild has put another index into its place in the meantime.
+                // A rebuild has put another index in its place in the meantime.
                 Err(_) if openings < OPENINGS_MAX && identity(folder) != before => openings += 1,
                 opened => return opened,
             }
@@ -108,14 +108,15 @@ impl Reader {
             return Err(Error::OtherVersion { folder: folder.to_owned() });
         }
         index.set_tokenizers(schema::tokenizers());
-        // The watermark first: a commit in between then only makes the reader know more than it says.
+        // The watermark comes first: after a commit in between, the reader knows more than its watermark says, never
+        // less.
         let (watermark, state) = writer::watermark(folder, &index)?;
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().map_err(error)?;
         let (_, fields) = Fields::schema(false);
         Ok(Self { folder: folder.to_owned(), index, reader, fields, watermark, state })
     }
 
-    /// Sees what was committed since.
+    /// Moves on to the last commit.
     ///
     /// # Errors
     /// As [`Reader::open`].
@@ -124,13 +125,13 @@ impl Reader {
         self.reader.reload().map_err(|source| Error::of(&self.folder, source))
     }
 
-    /// The watermark of the commit, at least.
+    /// Watermark of the commit; the index reflects at least this much.
     #[must_use]
     pub fn watermark(&self) -> u64 {
         self.watermark
     }
 
-    /// The identity of the state by whose numbers pages are named; none before the first commit.
+    /// Identity of the state whose page numbers the index uses; none before the first commit.
     #[must_use]
     pub fn state(&self) -> Option<u64> {
         self.state
@@ -144,13 +145,14 @@ impl Reader {
         self.reader.searcher()
     }
 
-    /// Pages in the index.
+    /// Number of pages in the index.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.reader.searcher().num_docs()
     }
 
-    /// Every page that `query` finds, in no order, with its BM25 (k1 = 1.2, b = 0.75; title twice, URL half).
+    /// Returns every page that `query` finds, in no order, with its BM25 (k1 = 1.2, b = 0.75; title counts double, URL
+    /// half).
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -158,7 +160,7 @@ impl Reader {
         self.scored(query, &self.searcher())
     }
 
-    /// The same, with BM25 by the numbers of `statistics`.
+    /// The same, with BM25 computed from `statistics`.
     pub(super) fn scored(
         &self,
         query: &TextQuery,
@@ -171,7 +173,7 @@ impl Reader {
         })
     }
 
-    /// The same without BM25, which costs less.
+    /// The same without BM25, which is cheaper.
     pub(super) fn pages_with(&self, query: &TextQuery) -> Result<Vec<UrlId>, Error> {
         let query = terms::compile(query, self.fields);
         self.collected(|searcher| {
@@ -179,7 +181,7 @@ impl Reader {
         })
     }
 
-    /// The BM25 of one page by the numbers of `statistics`; 0 if the query does not find it.
+    /// Returns the BM25 of one page, computed from `statistics`; 0 if the query does not find the page.
     pub(super) fn bm25(
         &self,
         query: &TextQuery,
@@ -194,7 +196,8 @@ impl Reader {
         })
     }
 
-    /// Every document that `query` finds: its page, an older version's number, and BM25 by the numbers of `statistics`.
+    /// Returns every document that `query` finds: page, number of the older version if it is one, and BM25 from
+    /// `statistics`.
     pub(super) fn hits(
         &self,
         query: &TextQuery,
@@ -204,7 +207,7 @@ impl Reader {
         self.collected(|searcher| searcher.search_with_statistics_provider(&query, &EveryHit, statistics))
     }
 
-    /// Every page whose elements may be as `query` wants them, or only those that are known to be, in no order.
+    /// Returns the pages whose elements may match `query` or, with `are_known`, only those known to match, in no order.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -221,7 +224,7 @@ impl Reader {
         })
     }
 
-    /// What XML documents are as a whole.
+    /// Returns the document-level properties of XML documents.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -229,7 +232,7 @@ impl Reader {
         self.collected(Structures::read)
     }
 
-    /// The pages of XML documents with a document type, by rising number.
+    /// Returns the pages of XML documents that have a document type, in ascending order.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -238,7 +241,7 @@ impl Reader {
     }
 }
 
-/// A page, the number of an older version of it, and a score.
+/// Page, number of the older version if it is one, and score.
 pub(super) type Hit = (UrlId, Option<u64>, f32);
 
 /// Collects every document with its score.

@@ -1,4 +1,4 @@
-//! The index's fields. Nothing is stored in it but numbers of pages: texts stay in the archive.
+//! The fields of the index. It stores only numbers of pages; texts stay in the archive.
 
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
@@ -10,43 +10,44 @@ use super::elements::Terms;
 use super::labels::Labels;
 use super::{structures, words};
 
-/// The name under which the index knows our tokenizer. It changes when the words of a text would change, so that an
-/// index of the older kind is refused rather than searched wrongly.
+/// Name of our tokenizer in the index. It changes whenever the words of a text would change, so that an older index is
+/// refused rather than searched wrongly.
 const TOKENIZER: &str = "words-1";
 /// The same for labels.
 const LABEL_TOKENIZER: &str = "labels-1";
-/// The same for elements, whose words are made before.
+/// The same for elements, whose terms are made before indexing.
 const ELEMENT_TOKENIZER: &str = "elements-3";
-/// The same for those of them that have a position.
+/// The same for terms of elements that have a position.
 const PLACE_TOKENIZER: &str = "places-1";
 
-/// The column of an older version's number: see `versions`.
+/// Column for the number of an older version: see `versions`.
 pub(crate) const VERSION: &str = "version";
 
-/// Where a document's parts go.
+/// The fields of a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields {
-    /// The page's number: one document each, but for older versions.
+    /// Number of the page. There is one document per page, except in the index of older versions.
     pub(crate) page: Field,
     pub(crate) title: Field,
     pub(crate) body: Field,
     pub(crate) url: Field,
-    /// What names the page and its parts: its title and headings, a label each.
+    /// Names of the page and its parts: title and headings, one label per line.
     pub(crate) labels: Field,
     /// Elements of an XML document: see `elements`.
     pub(crate) elements: Field,
-    /// What is known of single ones of them.
+    /// Terms of single elements, with positions.
     pub(crate) places: Field,
-    /// What an XML document is as a whole: see `structures`.
+    /// Document-level properties of an XML document: see `structures`.
     pub(crate) structure: Field,
-    /// What its links say, a label each.
+    /// Texts of its links, one label per line.
     pub(crate) links: Field,
-    /// The pages that these links lead to, by the lines of `links`.
+    /// Pages that these links lead to, in the order of the lines of `links`.
     pub(crate) targets: Field,
 }
 
 impl Fields {
-    /// The schema of an index of newest or of older versions, and the fields in it. Positions are kept, since phrases need them.
+    /// Returns the schema of an index of newest or of older versions, and its fields. Positions are kept because
+    /// phrases need them.
     pub(crate) fn schema(of_versions: bool) -> (Schema, Self) {
         let indexing = |tokenizer| {
             let positions = IndexRecordOption::WithFreqsAndPositions;
@@ -79,19 +80,19 @@ impl Fields {
     }
 }
 
-/// Our tokenizer under its name.
+/// Returns our tokenizers by name.
 pub(crate) fn tokenizers() -> TokenizerManager {
     let tokenizers = TokenizerManager::new();
     tokenizers.register(TOKENIZER, words::analyzer());
     tokenizers.register(LABEL_TOKENIZER, Labels::default());
     tokenizers.register(ELEMENT_TOKENIZER, Terms { have_position: false });
     tokenizers.register(PLACE_TOKENIZER, Terms { have_position: true });
-    // The engine looks this one up for fields without text, too, and never uses it.
+    // The engine also looks this one up for fields without text, and never uses it.
     tokenizers.register("default", words::analyzer());
     tokenizers
 }
 
-/// No field is stored, so there is nothing to compress.
+/// Returns the settings: no field is stored, so there is nothing to compress.
 pub(crate) fn settings() -> IndexSettings {
     IndexSettings {
         docstore_compression: tantivy::store::Compressor::None,

@@ -1,4 +1,4 @@
-//! The part of a text that answers a search best.
+//! Finds the part of a text that best answers a search.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,27 +12,27 @@ use super::view::View;
 use super::words::{analyzer, parts_ascii};
 use super::{Error, TextQuery, WORD_BYTES_MAX, terms};
 
-/// Characters of a snippet.
+/// Maximum number of characters of a snippet.
 pub const SNIPPET_CHARACTERS_MAX: usize = 200;
 
-/// ASCII letters and digits that one other character becomes, at most.
+/// Maximum number of ASCII letters and digits that one non-ASCII character is folded to.
 const ASCII_OF_ONE_MAX: usize = 4;
 
-/// The part of a text that answers a search best.
+/// The part of a text that best answers a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snippet {
     /// The part, at most [`SNIPPET_CHARACTERS_MAX`] characters.
     pub text: String,
-    /// Where in it the words searched for stand, in bytes.
+    /// Byte ranges in `text` of the words searched for.
     pub found: Vec<Range<usize>>,
 }
 
-/// Words that are marked in texts, as they are searched for, with what each is worth.
+/// Words to mark in texts, in normalized form, each with its weight.
 #[derive(Clone, Debug)]
 pub struct Marked(Vec<(String, f32)>);
 
 impl View<'_> {
-    /// The words that are marked in texts that `query` finds. The index has no texts: they come from the archive.
+    /// Returns the words to mark in texts that `query` finds. The index has no texts: they come from the archive.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -60,10 +60,11 @@ struct Stretch {
 }
 
 impl Marked {
-    /// The part of a text that answers a search best, the first of several; none when nothing in it does.
+    /// Returns the part of a text that best answers a search, the first if several do; none if it has no marked word.
     ///
-    /// A text is cut into stretches from its beginning, each of as many words as fit. Words that are not marked are looked at only where a
-    /// stretch ends: to look at each takes longer than what else a search does with a text.
+    /// A text is cut into stretches from its beginning, each with as many words as fit. Unmarked words are examined
+    /// only where a stretch ends: examining each of them would cost more than everything else a search does with a
+    /// text.
     #[must_use]
     pub fn snippet(&self, text: &str) -> Option<Snippet> {
         let (mut best, mut stretch, mut words) = (Stretch::default(), Stretch::default(), Words::of(text));
@@ -90,7 +91,7 @@ impl Marked {
         })
     }
 
-    /// Where marked words stand in a text, in their order, each with its worth.
+    /// Returns the ranges of marked words in a text, in order, each with its weight.
     fn places(&self, text: &str) -> Vec<(Range<usize>, f32)> {
         let (lower, mut places) = (text.to_ascii_lowercase(), Vec::new());
         let parts = |byte: Option<&u8>| byte.is_none_or(|byte| !may_be_inside(*byte));
@@ -119,7 +120,7 @@ impl Marked {
         places
     }
 
-    /// The letters of each marked word and its length; none when one of the words is not ASCII.
+    /// Returns the letters of each marked word and its length; none if one of the words is not ASCII.
     fn letters(&self) -> Option<Vec<(u32, usize)>> {
         let letters =
             |word: &String| (word.bytes().fold(0, |letters, byte| letters | letter(byte)), word.len());
@@ -127,13 +128,13 @@ impl Marked {
     }
 }
 
-/// The bit of an ASCII letter, large or small. A digit has that of a letter.
+/// Bit of an ASCII letter, in either case. A digit shares the bit of a letter.
 fn letter(byte: u8) -> u32 {
     1 << (byte & 31)
 }
 
-/// Whether a run may have a word that becomes one with these letters and this length: it has no others in ASCII, and its other
-/// characters can become the rest. Most words with accents are told apart so, without an analyzer.
+/// Whether a run may have a word that is folded to one with these letters and this length: it has no other ASCII
+/// letters, and its other characters can yield the rest. This rules out most words with accents without an analyzer.
 fn may_have(marked: &[(u32, usize)], run: &str) -> bool {
     let may_be = |letters: u32, longest: usize| {
         longest > 0 && marked.iter().any(|(all, length)| letters & !all == 0 && *length <= longest)
@@ -158,12 +159,12 @@ fn better(best: Stretch, other: Stretch) -> Stretch {
     if other.worth > best.worth { other } else { best }
 }
 
-/// Whether a word may have this byte: what is ASCII, but no letter or digit, parts words.
+/// Whether a word may have this byte: ASCII other than letters and digits separates words.
 fn may_be_inside(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii()
 }
 
-/// The first run of bytes that words may have which ends after a place; empty if there is none.
+/// Returns the first run of bytes that words may have that ends after a position; empty if there is none.
 fn run_after(text: &str, at: usize) -> Range<usize> {
     let (before, after) = text.as_bytes().split_at(at.min(text.len()));
     let begins = after.iter().position(|byte| may_be_inside(*byte));
@@ -177,7 +178,7 @@ fn run_after(text: &str, at: usize) -> Range<usize> {
     }
 }
 
-/// Hands out the words of a run, with their places in the text.
+/// Calls `found` for each word of a run, with its range in the text.
 fn each_word(
     analyzer: &mut TextAnalyzer,
     text: &str,
@@ -185,18 +186,18 @@ fn each_word(
     mut found: impl FnMut(Range<usize>, &str),
 ) {
     analyzer.token_stream(text.get(run.clone()).unwrap_or_default()).process(&mut |token| {
-        // A word that is mostly soft hyphens is not marked.
+        // Words made mostly of soft hyphens are not marked.
         if token.offset_to - token.offset_from <= SNIPPET_CHARACTERS_MAX {
             found(run.start + token.offset_from..run.start + token.offset_to, &token.text);
         }
     });
 }
 
-/// The words of a text, which are found where they are asked for.
+/// The words of a text, located on demand.
 struct Words<'t> {
     text: &'t str,
     analyzer: TextAnalyzer,
-    /// The run that was analyzed last, and the words in it.
+    /// The run analyzed last, and the words in it.
     run: Range<usize>,
     places: Vec<Range<usize>>,
 }
@@ -206,7 +207,7 @@ impl<'t> Words<'t> {
         Self { text, analyzer: analyzer(), run: 0..0, places: Vec::new() }
     }
 
-    /// The first word that ends after a place.
+    /// Returns the first word that ends after a position.
     fn ending_after(&mut self, mut at: usize) -> Option<Range<usize>> {
         loop {
             if !self.run.contains(&at) {
@@ -237,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// The same by a look at each word.
+    /// Reference implementation that examines every word.
     fn snippet(marked: &Marked, text: &str) -> Option<Snippet> {
         type Found = Vec<(Range<usize>, f32)>;
         let mut stretches: Vec<(usize, usize, Found)> = vec![(0, 0, Vec::new())];

@@ -1,4 +1,4 @@
-//! How often words occur in indexes: the counts of BM25, reported for one index to those who search others beside it.
+//! Word statistics of indexes for BM25, exchanged between machines that search their indexes as one.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,27 +14,27 @@ use super::schema::Fields;
 use super::view::{Searchers, View};
 use super::{TextQuery, terms};
 
-/// Numbers of an index, or of several, as far as a search needs them.
+/// Statistics of one or more indexes, limited to what a search needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
-    /// With those that were removed and are still there, as the engine counts them.
+    /// Number of documents, including removed ones that are not merged away yet, as the engine counts.
     documents: u64,
-    /// Without.
+    /// Number of documents without removed ones.
     alive: u64,
-    /// Words of all documents, by field.
+    /// Number of words of all documents, by field.
     tokens: BTreeMap<u32, u64>,
-    /// Documents with a word, by field.
+    /// Number of documents with a word, by field and word.
     words: BTreeMap<u32, BTreeMap<String, u64>>,
 }
 
 impl Statistics {
-    /// Documents that were not removed.
+    /// Number of documents that are not removed.
     pub(super) fn alive(&self) -> u64 {
         self.alive
     }
 
-    /// Adds those of another index.
+    /// Adds the statistics of another index.
     pub fn add(&mut self, other: Self) {
         let add = |count: &mut u64, more: u64| *count = count.saturating_add(more);
         add(&mut self.documents, other.documents);
@@ -47,7 +47,7 @@ impl Statistics {
     }
 }
 
-/// Reported numbers may be wrong, and the engine panics if a word is in more documents than there are.
+/// Reported numbers may be wrong, and the engine panics if a word occurs in more documents than there are.
 impl Bm25StatisticsProvider for Statistics {
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
         Ok(self.tokens.get(&field.field_id()).copied().unwrap_or_default())
@@ -64,7 +64,7 @@ impl Bm25StatisticsProvider for Statistics {
     }
 }
 
-/// Indexes that record what they were asked.
+/// Indexes that record which statistics are requested.
 struct Noting {
     of: Searchers,
     noted: Mutex<Statistics>,
@@ -100,7 +100,7 @@ impl Bm25StatisticsProvider for Noting {
 }
 
 impl View<'_> {
-    /// What these indexes have of what some searches count.
+    /// Returns the statistics of these indexes that some searches need.
     ///
     /// # Errors
     /// When an index cannot be read.

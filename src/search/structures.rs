@@ -1,4 +1,5 @@
-//! What XML documents are as a whole, in a column of the index: documents of one kind have one text in it.
+//! Document-level properties of XML documents, in a column of the index: documents with equal properties share one text
+//! in it.
 
 use std::collections::HashMap;
 
@@ -10,10 +11,10 @@ use crate::parse::Structure;
 /// The column's name.
 pub(super) const COLUMN: &str = "structure";
 
-/// Between the parts of a text; no document has it.
+/// Separates the parts of a text; occurs in no document.
 const BETWEEN: char = '\u{1F}';
 
-/// What XML documents are as a whole, by page.
+/// Document-level properties of XML documents, by page.
 #[derive(Debug, Default)]
 pub struct Structures {
     pages: HashMap<UrlId, usize>,
@@ -21,19 +22,19 @@ pub struct Structures {
 }
 
 impl Structures {
-    /// That of a page.
+    /// Returns the properties of a page.
     #[must_use]
     pub fn get(&self, page: UrlId) -> Option<&Structure> {
         self.pages.get(&page).and_then(|index| self.different.get(*index))
     }
 
-    /// Those that differ.
+    /// Returns the distinct properties.
     #[must_use]
     pub fn different(&self) -> &[Structure] {
         &self.different
     }
 
-    /// The pages, each with the place of its own among these.
+    /// Returns the pages, each with the index of its properties in [`Structures::different`].
     pub fn each(&self) -> impl Iterator<Item = (UrlId, usize)> + '_ {
         self.pages.iter().map(|(page, index)| (*page, *index))
     }
@@ -46,7 +47,7 @@ impl Structures {
         self.pages.extend(pages.filter_map(|(page, index)| Some((number(page)?, first + index))));
     }
 
-    /// Reads the column of every part of an index.
+    /// Reads the column of every segment of an index.
     pub(super) fn read(searcher: &Searcher) -> tantivy::Result<Self> {
         let Self { mut pages, mut different } = Self::default();
         let is_wanted = |structure| {
@@ -58,7 +59,7 @@ impl Structures {
     }
 }
 
-/// The pages of documents with a document type, by rising number.
+/// Returns the pages of documents with a document type, in ascending order.
 pub(super) fn with_doctype(searcher: &Searcher) -> tantivy::Result<Vec<UrlId>> {
     let mut pages = Vec::new();
     each_document(searcher, |structure| !structure.doctype.is_empty(), |page, _| pages.push(page))?;
@@ -66,7 +67,7 @@ pub(super) fn with_doctype(searcher: &Searcher) -> tantivy::Result<Vec<UrlId>> {
     Ok(pages)
 }
 
-/// Passes each structure that differs in every part of an index to `is_wanted`, and the pages with a wanted one to `take`, with the
+/// Passes each distinct structure of every segment to `is_wanted`, and the pages with a wanted one to `take`, with the
 /// number of the structure.
 fn each_document(
     searcher: &Searcher,
@@ -97,7 +98,7 @@ fn each_document(
     Ok(())
 }
 
-/// As the column has it.
+/// Encodes a structure for the column.
 pub(super) fn to_text(structure: &Structure) -> String {
     let Structure { root, namespace, doctype, is_well_formed } = structure;
     let is_well_formed = match is_well_formed {

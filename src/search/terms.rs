@@ -1,4 +1,4 @@
-//! From a search to what the engine runs.
+//! Compiles a search into a query of the engine.
 
 use tantivy::Term;
 use tantivy::query::{BooleanQuery, BoostQuery, PhrasePrefixQuery, PhraseQuery, Query, TermQuery};
@@ -8,14 +8,14 @@ use super::TextQuery;
 use super::schema::Fields;
 use super::words::positions;
 
-/// How much more a word weighs in the title than in the body, and how much less in the URL.
+/// Weight of a word in the title and in the URL, relative to the body.
 const TITLE_BOOST: f32 = 2.0;
 const URL_BOOST: f32 = 0.5;
 
-/// Most words of the dictionary that one `word*` stands for.
+/// Maximum number of dictionary words that one `word*` stands for.
 const EXPANSIONS_MAX: u32 = 50_000;
 
-/// The engine's query for `query`; it finds nothing if there is no word to search for.
+/// Returns the engine's query for `query`; it finds nothing if there is no word to search for.
 pub(crate) fn compile(query: &TextQuery, fields: Fields) -> Box<dyn Query> {
     let mut parts: Vec<Box<dyn Query>> = query.texts.iter().map(|text| anywhere(text, fields)).collect();
     match parts.pop() {
@@ -28,7 +28,7 @@ pub(crate) fn compile(query: &TextQuery, fields: Fields) -> Box<dyn Query> {
     }
 }
 
-/// `text` in the title, the body or the URL.
+/// Finds `text` in the title, the body or the URL.
 fn anywhere(text: &str, fields: Fields) -> Box<dyn Query> {
     let words = positions(text);
     let prefix = ends_in_prefix(text);
@@ -40,13 +40,13 @@ fn anywhere(text: &str, fields: Fields) -> Box<dyn Query> {
     Box::new(BooleanQuery::union(parts.collect()))
 }
 
-/// Whether the last word of `text` is the beginning of one.
+/// Whether the last word of `text` is a prefix.
 pub(super) fn ends_in_prefix(text: &str) -> bool {
     let trimmed = text.trim_end();
     trimmed.strip_suffix('*').is_some_and(|rest| rest.ends_with(|c: char| c.is_alphanumeric()))
 }
 
-/// Words in a row, each with its place.
+/// Finds words in a row, each with its position.
 pub(super) fn phrase(
     field: Field,
     words: impl Iterator<Item = (usize, String)>,

@@ -1,8 +1,9 @@
-//! Which versions of pages are searched, and which of them stood at a time.
+//! Which versions of pages are searched, and which of them were current at a given time.
 //!
-//! The index of newest versions has one document a page. Beside it an archive may keep another one, of older versions: a document for
-//! each different content that a page had before, however often it came back. Documents do not record when they were current. A
-//! search as of a time reads that from the histories, so that late captures and access rules count.
+//! The index of newest versions has one document per page. An archive may also keep an index of older versions, with
+//! one document for each distinct content that a page had before, however often it recurred. Documents do not record
+//! when they were current: a search as of a time reads that from the histories, so that late captures and access rules
+//! count.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -17,16 +18,16 @@ use super::error::Error;
 use super::writer::{Options, Writer};
 use crate::access::Access;
 
-/// The folder of the index of older versions in an archive's folder. An archive that has it keeps it up to date.
+/// Folder of the index of older versions in an archive's folder. An archive that has it keeps it up to date.
 pub const VERSIONS_FOLDER: &str = "state/versions";
 
-/// The name of that folder in the state's folder.
+/// Name of that folder in the state's folder.
 pub const VERSIONS_NAME: &str = "versions";
 
-/// Makes an archive, whose owner the caller is, keep its older versions searchable from its next run on, or no more.
+/// Turns the index of older versions on or off, as of the archive's next run. The caller must own the archive.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When the disk fails.
 pub fn keep_versions(archive: &Path, keep: bool) -> Result<(), Error> {
     let folder = archive.join(VERSIONS_FOLDER);
     match folder.is_dir() {
@@ -36,14 +37,14 @@ pub fn keep_versions(archive: &Path, keep: bool) -> Result<(), Error> {
     }
 }
 
-/// Whether a capture has a document that is searched. A page that is a copy of another one has its own text to be found by.
+/// Whether a capture has a document in the index. A page that is a copy of another one is found by its own text.
 #[must_use]
 pub fn is_searched(capture: &Capture) -> bool {
     let is_version = matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical);
     capture.kind == CaptureKind::Resource || is_version && capture.status == 200
 }
 
-/// The newest capture of a page that is searched, among the first `captures` of the archive.
+/// Returns the newest searched capture of a page, among the first `captures` of the archive.
 ///
 /// # Errors
 /// When the history cannot be read.
@@ -56,12 +57,13 @@ pub fn newest_searched(
     state.history(page)?.find(|found| found.as_ref().map_or(true, is_meant)).transpose()
 }
 
-/// A number of what a capture holds: equal content read in the same way has the same.
+/// Returns a hash of a capture's content and type: equal content that is read in the same way has the same number.
 fn version_of(state: &State, capture: &Capture) -> u64 {
     xxh3_64(&[&capture.digest[..], state.mime(capture.mime).as_bytes()].concat())
 }
 
-/// The older versions of a page that an index of the archive's first `captures` does not have, each with a capture that has it.
+/// Returns the older versions of a page that are missing from an index of the archive's first `captures`, each with one
+/// of its captures.
 ///
 /// # Errors
 /// When the history cannot be read.
@@ -86,16 +88,16 @@ pub fn older_versions(state: &State, page: UrlId, captures: u64) -> Result<Vec<(
     Ok(versions)
 }
 
-/// What pages were at a time.
+/// Pages as they were at a given time.
 #[derive(Debug)]
 pub struct PagesAsOf<'a> {
     state: &'a State,
     access: Access,
-    /// The first instant that does not count, in microseconds since 1970.
+    /// First instant that does not count, in microseconds since 1970.
     before: i64,
-    /// The captures that the index of newest versions reflects.
+    /// Number of captures that the index of newest versions reflects.
     captures: u64,
-    /// The versions that stood, and whether they are the newest.
+    /// Cache of the version current then, and whether it is the newest.
     known: RefCell<HashMap<UrlId, Option<(u64, bool)>>>,
 }
 
@@ -105,12 +107,12 @@ impl<'a> PagesAsOf<'a> {
         Self { state, access, before, captures, known: RefCell::default() }
     }
 
-    /// The capture by which a page was known then: the last one before that is searched and may be shown.
+    /// Returns the capture that was current then: the last earlier one that is searched and may be shown.
     ///
     /// # Errors
     /// When the history cannot be read.
     pub fn capture(&self, page: UrlId) -> Result<Option<Capture>, StateError> {
-        // An index may be ahead of what the store has saved.
+        // An index may be ahead of the saved store.
         if page.0 >= self.state.url_count() {
             return Ok(None);
         }
@@ -121,7 +123,8 @@ impl<'a> PagesAsOf<'a> {
         Ok(found.map(|(_, capture)| capture))
     }
 
-    /// The first capture after `standing` and the time that shows that its page is something else or gone; none while nothing does.
+    /// Returns the time of the first capture after `standing` and after the view's time that shows other content or
+    /// that the page is gone; none if there is no such capture.
     ///
     /// # Errors
     /// When the history cannot be read.
@@ -141,7 +144,7 @@ impl<'a> PagesAsOf<'a> {
         Ok(until)
     }
 
-    /// Whether a document counts: that of a page's newest version, or of an older one by its number.
+    /// Whether a document counts: that of the page's newest version, or of an older one by its number.
     pub(super) fn has(&self, page: UrlId, version: Option<u64>) -> Result<bool, StateError> {
         let known = self.known.borrow().get(&page).copied();
         let standing = match known {
@@ -154,7 +157,7 @@ impl<'a> PagesAsOf<'a> {
         };
         Ok(standing.is_some_and(|(standing, is_newest)| match version {
             None => is_newest,
-            // What was there before and came back has a document in each index.
+            // A version that recurred has a document in each index.
             Some(version) => version == standing && !is_newest,
         }))
     }

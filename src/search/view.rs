@@ -1,4 +1,4 @@
-//! What is searched at once: the newest versions, or what stood at a time.
+//! What one search covers: the newest versions, or those current at a given time.
 
 use std::path::Path;
 
@@ -17,14 +17,15 @@ use crate::access::Access;
 
 /// Indexes of an archive that are searched as one, and which of their documents count.
 ///
-/// BM25 counts documents and words of all indexes, whether they stood then or not: for a search as of a time, of all versions.
+/// BM25 statistics cover all documents of all indexes, current at that time or not: a search as of a time counts all
+/// versions.
 pub struct View<'a> {
     readers: Vec<Reader>,
     standing: Option<PagesAsOf<'a>>,
     behind: u64,
-    /// Indexes of other archives that are searched as one with these.
+    /// Indexes of other archives that are searched together with these.
     beside: Vec<Searcher>,
-    /// Statistics of all of them, some of which are on other machines.
+    /// Statistics of all indexes, including those on other machines.
     reported: Option<Statistics>,
 }
 
@@ -34,14 +35,14 @@ impl From<Reader> for View<'_> {
     }
 }
 
-/// An index of an archive, which may be open already.
+/// Returns an index of an archive; reuses it if it is open already.
 fn reader(store: &Store, name: &str, open: Option<&Readers>) -> Result<Reader, Error> {
     let folder = store.path().join(name);
     open.map_or_else(|| Reader::open(&folder), |open| open.open(&folder))
 }
 
 impl<'a> View<'a> {
-    /// The versions that were current in an archive before an instant, as far as `access` shows them.
+    /// Views the versions that were current in an archive before an instant, as far as `access` shows them.
     ///
     /// # Errors
     /// As [`Reader::open`]; [`Error::NoVersions`] when the archive keeps no index of older versions.
@@ -62,7 +63,7 @@ impl<'a> View<'a> {
         Ok(Self { readers, standing: Some(standing), behind, beside: Vec::new(), reported: None })
     }
 
-    /// Of an archive as it was before an instant, or as it is.
+    /// Views an archive as it was before an instant, or as it is now.
     ///
     /// # Errors
     /// As [`View::past`].
@@ -78,7 +79,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Makes parts of one index of several: what one finds counts for as much as it would if all of it were in one.
+    /// Joins views into parts of one index: scores in each are as if all documents were in a single index.
     pub fn join(views: &mut [Self]) {
         let all: Vec<Vec<Searcher>> = views.iter().map(|view| view.searchers().all).collect();
         for (own, view) in views.iter_mut().enumerate() {
@@ -87,24 +88,24 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Adds the numbers of all parts, if others are on other machines.
+    /// Sets the statistics of all parts, if some are on other machines.
     pub fn join_all(&mut self, reported: Statistics) {
         self.reported = Some(reported);
     }
 
-    /// The index of newest versions, if these are what is searched.
+    /// Returns the index of newest versions, if the view is of these.
     #[must_use]
     pub fn newest(&self) -> Option<&Reader> {
         self.readers.first().filter(|_| self.standing.is_none())
     }
 
-    /// What stood then; none for the newest versions.
+    /// Returns the pages as of the view's time; none for the newest versions.
     #[must_use]
     pub fn standing(&self) -> Option<&PagesAsOf<'a>> {
         self.standing.as_ref()
     }
 
-    /// Captures of which the index of older versions does not know yet what they replaced.
+    /// Number of captures that the index of older versions does not reflect yet.
     #[must_use]
     pub fn behind(&self) -> u64 {
         self.behind
@@ -115,12 +116,12 @@ impl<'a> View<'a> {
         Ok(self.standing.as_ref().map_or(Ok(true), |standing| standing.has(page, version))?)
     }
 
-    /// The archive's own indexes.
+    /// Returns the archive's own indexes.
     pub(super) fn searchers(&self) -> Searchers {
         Searchers { all: self.readers.iter().map(Reader::searcher).collect(), reported: None }
     }
 
-    /// Them and those beside.
+    /// Returns the archive's own indexes and those of other archives.
     pub(super) fn whole(&self) -> Searchers {
         let mut whole = self.searchers();
         whole.all.extend(self.beside.iter().cloned());
@@ -128,7 +129,7 @@ impl<'a> View<'a> {
         whole
     }
 
-    /// Does something with the indexes.
+    /// Runs `work` on the indexes, guarded against damage.
     pub(super) fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         guarded(self.folder(), work)
     }
@@ -137,7 +138,7 @@ impl<'a> View<'a> {
         self.readers.first().map_or(Path::new(FOLDER), Reader::folder)
     }
 
-    /// Every page that `query` finds, in no order.
+    /// Returns every page that `query` finds, in no order.
     ///
     /// # Errors
     /// When an index or a history cannot be read.
@@ -148,7 +149,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same, with their BM25, as [`Reader::search`] has it.
+    /// The same, with BM25 as in [`Reader::search`].
     ///
     /// # Errors
     /// As [`View::pages_with`].
@@ -168,7 +169,7 @@ impl<'a> View<'a> {
         Ok(found)
     }
 
-    /// The BM25 of one page; 0 if `query` does not find it.
+    /// Returns the BM25 of one page; 0 if `query` does not find it.
     ///
     /// # Errors
     /// As [`View::search`].
@@ -183,10 +184,10 @@ impl<'a> View<'a> {
     }
 }
 
-/// What the indexes of a view contained when it was opened.
+/// Contents of a view's indexes when it was opened.
 pub(super) struct Searchers {
     pub(super) all: Vec<Searcher>,
-    /// What is counted in their place.
+    /// Statistics that replace those of the indexes.
     reported: Option<Statistics>,
 }
 
@@ -195,7 +196,7 @@ impl Searchers {
         self.all.iter().map(of).sum()
     }
 
-    /// Documents that were not removed.
+    /// Number of documents that are not removed.
     pub(super) fn alive(&self) -> u64 {
         let own = || self.all.iter().map(Searcher::num_docs).sum();
         self.reported.as_ref().map_or_else(own, Statistics::alive)

@@ -1,21 +1,21 @@
-//! How text becomes words, the same for pages and for searches.
+//! Splits text into words, the same for pages and for searches.
 //!
-//! A word is a run of letters and digits of any script, in small letters, without accents on Latin letters, soft hyphens
-//! and combining accents. Scripts that put no space between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) give one
-//! word a character; searches find runs of them because they are searched as phrases.
+//! A word is a run of letters and digits of any script, in lower case, without accents on Latin letters, soft hyphens
+//! and combining accents. In scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) each
+//! character is a word; a search for a run of them is a phrase search.
 
 use tantivy::tokenizer::{AsciiFoldingFilter, TextAnalyzer, Token, TokenStream, Tokenizer};
 
-/// Longest word in bytes. Longer ones are machine-made (hashes, data) and would swell the dictionary: they are left out.
+/// Maximum bytes of a word. Longer ones are machine-made (hashes, data), would bloat the dictionary and are left out.
 pub const WORD_BYTES_MAX: usize = 64;
 
-/// The words of `text`, as they are searched for.
+/// Returns the words of `text`, normalized as for searches.
 #[must_use]
 pub fn words(text: &str) -> Vec<String> {
     positions(text).into_iter().map(|(_, word)| word).collect()
 }
 
-/// The words of `text`, each with its place among them; places of words left out stay empty.
+/// Returns the words of `text` with their positions; words left out still take up a position.
 pub(crate) fn positions(text: &str) -> Vec<(usize, String)> {
     let mut analyzer = analyzer();
     let mut stream = analyzer.token_stream(text);
@@ -24,12 +24,12 @@ pub(crate) fn positions(text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// What the index runs over every text.
+/// Returns the analyzer that the index runs on every text.
 pub(crate) fn analyzer() -> TextAnalyzer {
     TextAnalyzer::builder(Words::default()).filter(AsciiFoldingFilter).build()
 }
 
-/// Splits text into words in small letters.
+/// Splits text into lower-case words.
 #[derive(Clone, Default)]
 pub(crate) struct Words {
     token: Token,
@@ -48,12 +48,12 @@ impl Tokenizer for Words {
 pub(crate) struct WordStream<'a> {
     /// The rest of the text.
     rest: &'a str,
-    /// Of the whole text.
+    /// Bytes of the whole text.
     length: usize,
     token: &'a mut Token,
 }
 
-/// What a character does to words.
+/// Role of a character in splitting text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     /// Part of a word.
@@ -70,7 +70,7 @@ impl WordStream<'_> {
     /// Moves to the first character of the next word; false at the end.
     fn skip_between(&mut self) -> bool {
         let bytes = self.rest.as_bytes();
-        // Most text is ASCII, and this loop is hot: characters are decoded only where they are not.
+        // Most text is ASCII, and this loop is hot: only other characters are decoded.
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             if byte.is_ascii() {
@@ -150,9 +150,9 @@ impl TokenStream for WordStream<'_> {
     }
 }
 
-/// Whether no ASCII word has this character, nor one that becomes ASCII without its accents.
+/// Whether a character occurs in no ASCII word, not even in one that becomes ASCII when accents are removed.
 pub(super) fn parts_ascii(character: char) -> bool {
-    // Greek to the Vedic signs, Han and its neighbours, Hangul: no accent on a Latin letter.
+    // Greek to the Vedic signs; Han and its neighbours; Hangul: none is a Latin letter with an accent.
     matches!(character, '\u{370}'..='\u{1cff}' | '\u{2e80}'..='\u{a71f}' | '\u{ac00}'..='\u{d7ff}')
         || matches!(class(character), Class::Alone | Class::Between)
 }
@@ -160,8 +160,8 @@ pub(super) fn parts_ascii(character: char) -> bool {
 fn class(character: char) -> Class {
     match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' => Class::Inside,
-        // Most of other texts, as the tables of Unicode have it, which take longer: letters of Latin, Greek and Cyrillic;
-        // punctuation.
+        // Most non-ASCII text, without the slower Unicode tables but with their result: letters of Latin, Greek and
+        // Cyrillic; punctuation.
         'À'..='Ö' | 'Ø'..='ö' | 'ø'..='\u{24f}' | '\u{3b1}'..='\u{3c9}' | '\u{410}'..='\u{44f}' => {
             Class::Inside
         }

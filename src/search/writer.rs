@@ -1,8 +1,8 @@
-//! Writing: the crawler's index thread adds pages and commits now and then.
+//! Writing: the crawler's index thread adds pages and commits from time to time.
 //!
-//! Invariants: a commit is atomic, and holds the watermark up to which its pages go; what was added after the last commit
-//! is gone after a crash, and is added again from the watermark on. There is one document a
-//! page, or one for each of its older versions.
+//! Invariants: a commit is atomic and records the watermark up to which it has pages. A crash loses what was added
+//! after the last commit; this is added again from the watermark on. There is one document per page or, in an index of
+//! older versions, one per older version.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -20,31 +20,31 @@ use super::structures;
 use crate::files::{make_folder, refuse_link};
 use crate::parse::Structure;
 
-/// Bytes of a page's text that are searched; what is longer is cut there.
+/// Bytes of a page's text that are indexed; longer texts are cut there.
 pub const TEXT_BYTES_MAX: usize = 512 * 1024;
 
-/// Documents whose merged segment would be larger than this many are not merged any more.
+/// Maximum number of documents of a segment that takes part in a merge.
 const MERGED_DOCUMENTS_MAX: usize = 5_000_000;
 
-/// Bytes that a number, or the length of a text, takes in the engine's queue, at most.
+/// Maximum number of bytes that a number, or the length of a text, takes in the engine's queue.
 const NUMBER_BYTES: usize = 8;
 
-/// How much the writer may use.
+/// Limits and kind of an index to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Memory for the segment being built, in bytes, at least [`Options::MEMORY_BYTES_MIN`]. Larger segments mean fewer
     /// merges.
     pub memory_bytes: usize,
-    /// Texts that wait for the indexing thread, in bytes; [`Writer::add`] waits when there are more.
+    /// Bytes of text that may wait for the indexing thread; [`Writer::add`] waits while there are more.
     pub backlog_bytes: usize,
-    /// The identity of the state by whose numbers pages are named.
+    /// Identity of the state whose page numbers the index uses.
     pub state: u64,
     /// Whether the index is one of older versions.
     pub of_versions: bool,
 }
 
 impl Options {
-    /// What the search engine needs at least.
+    /// Minimum that the search engine needs.
     pub const MEMORY_BYTES_MIN: usize = 16 * 1024 * 1024;
 }
 
@@ -59,28 +59,28 @@ impl Default for Options {
     }
 }
 
-/// A version of a page, as it is searched.
+/// A version of a page, in the form that is indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// The page.
     pub page: UrlId,
-    /// Whether an older version of the page may be in the index and has to go. False saves a look-up.
+    /// Whether an earlier document of the page may be in the index and must be removed. False saves a lookup.
     pub replaces: bool,
-    /// In an index of older versions, the version's number.
+    /// Number of the version, in an index of older versions.
     pub version: Option<u64>,
-    /// The URL; its words are searched too.
+    /// The URL; its words are indexed too.
     pub url: String,
     /// The title; may be empty.
     pub title: String,
     /// The text without markup.
     pub text: String,
-    /// What names its parts, a line each.
+    /// Headings and other names of its parts, one per line.
     pub headings: String,
-    /// Of an XML document, its elements: see [`super::elements::terms`].
+    /// Elements of an XML document: see [`super::elements::terms`].
     pub elements: String,
-    /// Of an XML document, what it is as a whole.
+    /// Document-level properties of an XML document.
     pub structure: Option<Structure>,
-    /// What its links say, and to which pages they lead.
+    /// Texts of its links and the pages that these lead to.
     pub links: Vec<(UrlId, String)>,
 }
 
@@ -96,15 +96,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens the index in `folder` for writing, and makes an empty one where there is none.
+    /// Opens the index in `folder` for writing; creates an empty one if there is none.
     ///
     /// # Errors
-    /// [`Error::Locked`] when another process writes to it; [`Error::OtherVersion`] or [`Error::Damaged`] when it has to
+    /// [`Error::Locked`] when another process writes to it; [`Error::OtherVersion`] or [`Error::Damaged`] when it must
     /// be rebuilt; [`Error::Io`].
     pub fn open(folder: &Path, options: Options) -> Result<Self, Error> {
         let error = |source| Error::opening(folder, source);
         make_folder(folder).map_err(|source| error(source.into()))?;
-        // The engine would follow links; an index has none.
+        // The engine would follow symbolic links; an index has none.
         for entry in std::fs::read_dir(folder).map_err(|source| error(source.into()))? {
             let path = entry.map_err(|source| error(source.into()))?.path();
             refuse_link(&path).map_err(|source| error(source.into()))?;
@@ -127,7 +127,7 @@ impl Writer {
             .num_merge_threads(1)
             .build();
         let writer = index.writer_with_options(options_of_engine).map_err(error)?;
-        // What a killed commit has left would be in the way of the next file of that name.
+        // A killed commit may have left a file whose name the next one needs.
         writer.garbage_collect_files().wait().map_err(error)?;
         let mut policy = LogMergePolicy::default();
         policy.set_max_docs_before_merge(MERGED_DOCUMENTS_MAX);
@@ -143,17 +143,17 @@ impl Writer {
         })
     }
 
-    /// The watermark of the last commit; 0 for a new index.
+    /// Watermark of the last commit; 0 for a new index.
     #[must_use]
     pub fn watermark(&self) -> u64 {
         self.watermark
     }
 
-    /// Adds a version of a page. It is found after the next [`Writer::commit`]. Waits while too much text is waiting
+    /// Adds a version of a page, which is found after the next [`Writer::commit`]. Waits while too much text is queued
     /// for the indexing thread.
     ///
     /// # Errors
-    /// When the indexing thread has failed, mostly because the disk is full; the writer is of no use then.
+    /// When the indexing thread has failed, usually because the disk is full; the writer is unusable from then on.
     pub fn add(&mut self, document: &Document) -> Result<(), Error> {
         if document.replaces {
             self.remove(document.page);
@@ -174,7 +174,7 @@ impl Writer {
             (self.fields.links, &links),
         ];
         let bytes = texts.iter().map(|(_, text)| text.len()).sum::<usize>();
-        // With the numbers of the page and its version.
+        // Including the numbers of the page and its version.
         let numbers = texts.len() + document.links.len() + 2;
         let mut entry = TantivyDocument::with_capacity(bytes + NUMBER_BYTES * numbers);
         texts.iter().for_each(|(field, text)| entry.add_text(*field, text));
@@ -192,18 +192,17 @@ impl Writer {
         added.map(drop).map_err(|source| Error::of(&self.folder, source))
     }
 
-    /// Removes a page, with effect from the next [`Writer::commit`].
+    /// Removes a page as of the next [`Writer::commit`].
     pub fn remove(&mut self, page: UrlId) {
         self.writer.delete_term(Term::from_field_u64(self.fields.page, u64::from(page.0)));
     }
 
-    /// Makes everything added so far durable and findable, together with `watermark`.
+    /// Makes everything added so far durable and searchable, together with `watermark`.
     ///
-    /// Each commit leaves at least one file set that later has to be merged with others: commit once for many thousand
-    /// pages.
+    /// Each commit leaves at least one segment that must be merged later: commit once per many thousand pages.
     ///
     /// # Errors
-    /// When the disk fails; what was committed before stays.
+    /// When the disk fails; earlier commits stay.
     pub fn commit(&mut self, watermark: u64) -> Result<(), Error> {
         let error = |source| Error::of(&self.folder, source);
         let mut commit = self.writer.prepare_commit().map_err(error)?;
@@ -213,10 +212,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes every file that still holds words of removed pages anew, without them. To be called after a commit.
+    /// Rewrites every segment that still has words of removed pages, without them. Call this after a commit.
     ///
     /// # Errors
-    /// When the disk fails; what was committed before stays.
+    /// When the disk fails; earlier commits stay.
     pub fn expunge(&mut self) -> Result<(), Error> {
         let folder = self.folder.clone();
         let error = |source| Error::of(&folder, source);
@@ -230,10 +229,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits for merges to end and closes the index. What was not committed is lost.
+    /// Waits for merges to finish and closes the index. Uncommitted pages are lost.
     ///
     /// # Errors
-    /// When a merge failed; the index stays readable.
+    /// When a merge fails; the index stays readable.
     pub fn close(self) -> Result<(), Error> {
         let Self { folder, writer, .. } = self;
         writer.wait_merging_threads().map_err(|source| Error::of(&folder, source))?;
@@ -241,7 +240,7 @@ impl Writer {
     }
 }
 
-/// The watermark of the last commit of `index`, and the identity of the state that it is of.
+/// Returns the watermark of the last commit of `index`, and the identity of its state.
 pub(crate) fn watermark(folder: &Path, index: &Index) -> Result<(u64, Option<u64>), Error> {
     let metas = index.load_metas().map_err(|source| Error::of(folder, source))?;
     let Some(payload) = metas.payload else { return Ok((0, None)) };
@@ -255,12 +254,12 @@ pub(crate) fn watermark(folder: &Path, index: &Index) -> Result<(u64, Option<u64
     })
 }
 
-/// The first [`TEXT_BYTES_MAX`] bytes of `text`, whole characters.
+/// Returns the first [`TEXT_BYTES_MAX`] bytes of `text`, cut at a character boundary.
 fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text)
 }
 
-/// Bytes of text on their way to the indexing thread. The engine bounds its queue by number of documents only.
+/// Bytes of text on the way to the indexing thread. The engine limits its queue only by number of documents.
 #[derive(Default)]
 struct Backlog {
     bytes: Mutex<usize>,
@@ -268,7 +267,7 @@ struct Backlog {
 }
 
 impl Backlog {
-    /// Waits until `bytes` more fit under `bytes_max`; a text larger than that fits when nothing else waits.
+    /// Waits until `bytes` more fit into `bytes_max`; a larger text fits when nothing else waits.
     fn hold(backlog: &Arc<Self>, bytes: usize, bytes_max: usize) -> Held {
         let waiting = backlog.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let full = |waiting: &mut usize| *waiting > 0 && *waiting + bytes > bytes_max;
@@ -278,7 +277,7 @@ impl Backlog {
     }
 }
 
-/// Gives its bytes back when dropped.
+/// Releases its bytes when dropped.
 struct Held {
     backlog: Arc<Backlog>,
     bytes: usize,
@@ -292,7 +291,7 @@ impl Drop for Held {
     }
 }
 
-/// A document in the engine's queue: the indexing thread takes the entry out, which frees its bytes.
+/// A document in the engine's queue. Its bytes are released when the indexing thread takes the entry out.
 struct Waiting {
     entry: TantivyDocument,
     _held: Held,

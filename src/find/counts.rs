@@ -1,4 +1,4 @@
-//! How many pages that were found are of which site, year, type and language.
+//! Counts the pages found by site, year, type and language.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,10 +12,10 @@ use crate::search::Found;
 
 const DAY_SECONDS: u32 = 86_400;
 
-/// Values of a facet that are counted separately, at most.
+/// Maximum number of values listed per facet.
 const FACET_VALUES_MAX: usize = 10;
 
-/// Pages by what they are.
+/// Number of pages per value, for each facet.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) by: [BTreeMap<String, u64>; 4],
@@ -33,23 +33,23 @@ impl Counts {
         Ok(())
     }
 
-    /// Adds many pages by their columns: what a number stands for is looked up in one page that has it.
+    /// Adds many pages by their columns. The value of a column's number is looked up on one page that has it.
     fn add_sorts(&mut self, rows: &dyn Rows, pages: &[(UrlId, Facts)]) -> Result<(), RowsError> {
         let sorts: [fn(&Facts) -> u32; 4] = [
             |facts| facts.site.0,
-            // Days, of which each is of one year; 0 for none.
+            // Days since 1970 plus 1, as each day is in one year; 0 for none.
             |facts| facts.last_seen.checked_sub(1).map_or(0, |_| facts.last_seen / DAY_SECONDS + 1),
             |facts| facts.kind.map_or(0, |kind| u32::from(kind) + 1),
             |facts| facts.language.into(),
         ];
         for (place, (sort, counts)) in sorts.iter().zip(&mut self.by).enumerate() {
             let mut of_sorts: HashMap<u32, (UrlId, u64)> = HashMap::new();
-            // Neighbours are mostly of one sort.
+            // Neighbouring pages mostly have the same value.
             for same in pages.chunk_by(|(_, left), (_, right)| sort(left) == sort(right)) {
                 let Some((id, facts)) = same.first() else { continue };
                 of_sorts.entry(sort(facts)).or_insert((*id, 0)).1 += same.len() as u64;
             }
-            // Each site has its own name, so only few of them are looked up.
+            // Each site has its own name, so only the sites that can be listed are looked up.
             let least = if place == 0 { nth_largest(&of_sorts, FACET_VALUES_MAX) } else { 0 };
             for (id, count) in of_sorts.into_values().filter(|(_, count)| *count >= least) {
                 let value = rows.page(id)?.map_or(Ok(None), |row| Self::value(place, rows, &row))?;
@@ -61,7 +61,7 @@ impl Counts {
         Ok(())
     }
 
-    /// The value of a page by which it is counted at a place of [`Counts::NAMES`].
+    /// Returns the page's value of the facet at `place` in [`Counts::NAMES`].
     fn value(place: usize, rows: &dyn Rows, row: &PageRow) -> Result<Option<String>, RowsError> {
         let text = |text| Ok(rows.text(row, text)?.map(std::borrow::Cow::into_owned));
         match place {
@@ -83,14 +83,14 @@ impl Counts {
     }
 }
 
-/// The count at place `number`, the largest first; 0 if there are fewer counts.
+/// Returns the `number`-th largest count; 0 if there are fewer counts.
 fn nth_largest(of_sorts: &HashMap<u32, (UrlId, u64)>, number: usize) -> u64 {
     let mut counts: Vec<u64> = of_sorts.values().map(|(_, count)| *count).collect();
     counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
     counts.get(number - 1).copied().unwrap_or(0)
 }
 
-/// Counts all pages that were found and match, and removes the others.
+/// Counts all pages found that match, and removes the others.
 pub(super) fn counted(
     today: &Together<'_>,
     past: Option<&AsOf<'_>>,

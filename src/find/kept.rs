@@ -1,5 +1,5 @@
-//! What is kept from search to search: open indexes, and texts of captures that results have shown lately. What a capture says never
-//! changes, so texts outlive checkpoints.
+//! Cache shared between searches: open indexes, and texts of captures shown in recent results. The content of a capture
+//! never changes, so texts outlive checkpoints.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,13 +9,13 @@ use lru::LruCache;
 use crate::change::{self, VersionError};
 use crate::search::Readers;
 
-/// Bytes of texts that are kept, packed.
+/// Maximum bytes of compressed texts in the cache.
 const BYTES_MAX: usize = 16 << 20;
 
-/// The fastest level packs texts to a third.
+/// zstd's fastest level, which compresses texts to a third.
 const LEVEL: i32 = 1;
 
-/// What is kept of any number of archives.
+/// The cache, for any number of archives.
 #[derive(Debug, Default)]
 pub struct Kept {
     pub(super) indexes: Readers,
@@ -28,14 +28,16 @@ struct Texts {
     bytes: usize,
 }
 
-/// A text that is packed: three times as many have room, and to unpack one takes a tenth of reading it from the archive.
+/// A compressed text: three times as many fit, and decompressing one takes a tenth of the time to read it from the
+/// archive.
 #[derive(Clone, Debug)]
 struct Packed {
     bytes: Arc<[u8]>,
     length: usize,
 }
 
-/// A payload, where it is stored. The state tells archives apart, and an archive before and after a rebuild or an erase.
+/// Location of a stored payload. The state's identity distinguishes archives, and an archive before and after a rebuild
+/// or an erasure.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     state: u64,
@@ -51,7 +53,8 @@ impl Default for Texts {
 }
 
 impl Kept {
-    /// The text of a capture; empty for what has none or takes too long to read, and for a revisit whose original is elsewhere.
+    /// Returns the text of a capture; empty if it has none or takes too long to read, or for a revisit whose original
+    /// is in another archive.
     pub(super) fn text(&self, store: &Store, capture: &Capture) -> Result<String, VersionError> {
         let Some(original) = store.original(capture)? else { return Ok(String::new()) };
         let (state, location) = (store.state().identity(), original.location);
@@ -73,7 +76,7 @@ impl Kept {
 }
 
 impl Packed {
-    /// A text that cannot be packed is not kept.
+    /// Compresses a text; one that cannot be compressed is not cached.
     fn of(text: &str) -> Option<Self> {
         let bytes = zstd::bulk::compress(text.as_bytes(), LEVEL).ok()?;
         Some(Self { bytes: bytes.into(), length: text.len() })
@@ -83,7 +86,7 @@ impl Packed {
         String::from_utf8(zstd::bulk::decompress(&self.bytes, self.length).ok()?).ok()
     }
 
-    /// Bytes in memory, with what finds it.
+    /// Bytes in memory, including those of the cache's own structures.
     fn size(&self) -> usize {
         self.bytes.len() + 2 * (size_of::<Key>() + size_of::<Self>())
     }

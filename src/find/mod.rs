@@ -1,8 +1,9 @@
-//! Searches as in a search box: words in, pages with a piece of their text out.
+//! Searches as in a search box: words in, pages with snippets of their text out.
 //!
-//! [`Typed`] reads what was typed. The index ranks pages by it ([`crate::search::View::find`]); the conditions in it are those of
-//! the query language. Importance reorders the best pages, and pages with the same content are one result. A search as of a time is
-//! one of the versions that stood then. [`said`] reads all versions of a page, and needs no index.
+//! [`Typed`] parses what was typed. The index ranks pages by it ([`crate::search::View::find`]); its conditions are
+//! those of the query language. Importance reorders the best pages, and pages with the same content are merged into one
+//! result. A search as of a time covers the versions current then. [`said`] reads all versions of a page and needs no
+//! index.
 
 mod counts;
 mod kept;
@@ -29,30 +30,30 @@ use crate::query::{
 };
 use crate::search::{self, Evidences, Found, Marked, Snippet, TextQuery, View};
 
-/// Results of one search.
+/// Maximum number of results of one search.
 pub const RESULTS_MAX: usize = 1000;
 
-/// Pages for each result asked for that importance may move.
+/// Pages ranked per requested result; importance reorders only these.
 const RANKED_PER_RESULT: usize = 10;
 
-/// How to search.
+/// Options of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// Results, at most [`RESULTS_MAX`].
+    /// Maximum number of results, at most [`RESULTS_MAX`].
     pub limit: usize,
-    /// How many of these are left out, the best ones: those of earlier pages.
+    /// Number of the best of these to skip: those on earlier pages of results.
     pub skip: usize,
-    /// Whether a page needs all of the words. Otherwise those with more of them come before others.
+    /// Whether a page must have all of the words. Otherwise pages with more of them come first.
     pub all: bool,
-    /// How much importance counts, see [`scored`]; 0 for not at all.
+    /// Weight of importance, see [`scored`]; 0 to ignore it.
     pub importance_weight: f64,
-    /// Whether pages are counted by site, year, type and language: this reads each page that was found.
+    /// Whether to count pages by site, year, type and language. This reads each page found.
     pub facets: bool,
-    /// Only what was captured before counts; none for what is newest.
+    /// Only captures before this time count; none for the newest versions.
     pub before: Option<DateTime<Utc>>,
-    /// What it may take.
+    /// Limits on time and memory.
     pub limits: Limits,
-    /// What is kept from search to search.
+    /// Cache shared between searches.
     pub kept: Option<&'a Kept>,
 }
 
@@ -71,57 +72,57 @@ impl Default for Options<'_> {
     }
 }
 
-/// How much importance counts by default.
+/// Default weight of importance.
 pub const IMPORTANCE_WEIGHT: f64 = 0.05;
 
-/// The score of a page with `text` points for its words and this importance (mean 1):
+/// Returns the score of a page with `text` points for its words and this importance (mean 1):
 ///
 /// ```text
 /// score = text * (1 + weight * ln(1 + importance))
 /// ```
 ///
-/// The logarithm follows Craswell, Robertson, Zaragoza and Taylor, "Relevance weighting for query independent evidence" (SIGIR
-/// 2005, section 4).
+/// The logarithm follows Craswell, Robertson, Zaragoza and Taylor, "Relevance weighting for query independent evidence"
+/// (SIGIR 2005, section 4).
 #[must_use]
 pub fn scored(text: f64, importance: f64, weight: f64) -> f64 {
     text * (1.0 + weight * importance.max(0.0).ln_1p())
 }
 
-/// A page that was found.
+/// A search result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    /// Its URL.
+    /// URL of the page.
     pub url: String,
-    /// URLs of pages with the same content that were found, too.
+    /// URLs of other pages found that have the same content.
     pub also: Vec<String>,
-    /// Its title; empty where it has none.
+    /// Title; empty if the page has none.
     pub title: String,
     /// See [`scored`].
     pub score: f64,
-    /// Its importance, mean 1.
+    /// Importance, mean 1.
     pub importance: f64,
-    /// The part of its text that answers best, if it has a text.
+    /// The part of the page's text that answers best, if it has text.
     pub snippet: Option<Snippet>,
-    /// When its version was captured first.
+    /// Time of the first capture of its version.
     pub time: Option<DateTime<Utc>>,
-    /// In a search as of a time: when a capture first showed that the page has changed or is gone.
+    /// In a search as of a time: when a capture first showed that the page had changed or was gone.
     pub until: Option<DateTime<Utc>>,
-    /// Whether it has all words.
+    /// Whether the page has all words.
     pub has_all: bool,
 }
 
-/// What a search found.
+/// Results of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
-    /// The best first.
+    /// The results, best first.
     pub hits: Vec<Hit>,
-    /// Counts of pages by facet (`site`, `year`, `type`, `language`), the most frequent values first.
+    /// Counts of pages by facet (`site`, `year`, `type`, `language`), most frequent values first.
     pub facets: Vec<(&'static str, Vec<(String, u64)>)>,
-    /// Words that may have been meant instead of those that no page has.
+    /// Words that no page has, each with one that may have been meant.
     pub meant: Vec<(String, String)>,
-    /// In a search as of a time: captures whose replaced versions are not in the index of older versions yet.
+    /// In a search as of a time: number of captures that the index of older versions does not reflect yet.
     pub behind: u64,
-    /// Whether more was found than was asked for.
+    /// Whether there are more results than requested.
     pub more: bool,
 }
 
@@ -162,7 +163,7 @@ impl From<Late> for FindError {
 }
 
 impl FindError {
-    /// Whether its time was over.
+    /// Whether the search ran out of time.
     #[must_use]
     pub fn is_late(&self) -> bool {
         matches!(self, Self::Query(error) if error.is_late())
@@ -179,22 +180,22 @@ impl From<search::Error> for FindError {
     }
 }
 
-/// A page that matches, without what results show of it.
+/// A matching page, before its details for results are read.
 struct Ranked {
     row: PageRow,
-    /// The capture that identifies its version.
+    /// The capture that identifies the page's version.
     capture: Option<Capture>,
     has_all: bool,
     score: f64,
     also: Vec<UrlId>,
 }
 
-/// What is searched.
+/// The archives and indexes of one search.
 struct Search<'a> {
     today: &'a Together<'a>,
-    /// As of the time that is asked for.
+    /// The rows as of the requested time.
     rows: &'a dyn Rows,
-    /// One an archive, each of which knows what all have.
+    /// One per archive; each has the statistics of all.
     views: Vec<View<'a>>,
     past: Option<&'a AsOf<'a>>,
     kept: Option<&'a Kept>,
@@ -203,7 +204,7 @@ struct Search<'a> {
 /// Searches an archive as of its last checkpoint or an earlier time, without pages that `access` hides.
 ///
 /// # Errors
-/// When there is no index, and whatever cannot be read.
+/// When there is no index, or the archive cannot be read.
 pub fn find(
     store: &Store,
     access: Access,
@@ -213,7 +214,7 @@ pub fn find(
     find_in(vec![(store, access)], typed, options)
 }
 
-/// Searches several archives as if they were one.
+/// Searches several archives as one.
 ///
 /// # Errors
 /// As [`find`], and when two of them have captured pages of one site.
@@ -252,18 +253,18 @@ pub fn find_in(
             search.hit(&marked, ranked)
         })
         .collect::<Result<_, _>>()?;
-    // Each of them knows the words of all.
+    // Each view has the words of all archives.
     let meant = search.views.first().map_or(Ok(Vec::new()), |view| meant(view, typed))?;
     let behind = search.views.iter().map(View::behind).sum();
     Ok(Results { hits, facets: counts.facets(), meant, behind, more })
 }
 
-/// What was found, sorted as far as needed: mostly the first few of some hundred thousand.
+/// The pages found, sorted lazily: usually only the first few of some hundred thousand are needed.
 struct BestFirst {
-    /// The worst first; those from `sorted` on are the best of all, in order.
+    /// Worst first; those from `sorted` on are the best of all, in order.
     found: Vec<Found>,
     sorted: usize,
-    /// How many are sorted next.
+    /// Number of pages to sort next.
     next: usize,
 }
 
@@ -292,7 +293,7 @@ impl Iterator for BestFirst {
     }
 }
 
-/// Words that may have been meant.
+/// Returns the words that no page has, each with one that may have been meant.
 fn meant(view: &View<'_>, typed: &Typed) -> Result<Vec<(String, String)>, FindError> {
     let mut meant = Vec::new();
     for word in typed_words(typed) {
@@ -301,13 +302,13 @@ fn meant(view: &View<'_>, typed: &Typed) -> Result<Vec<(String, String)>, FindEr
     Ok(meant)
 }
 
-/// The words that were typed.
+/// Returns the typed words.
 fn typed_words(typed: &Typed) -> impl Iterator<Item = String> {
     let texts = [&typed.find.words].into_iter().chain(&typed.find.phrases);
     texts.flat_map(|text| search::words(text)).take(search::FIND_WORDS_MAX)
 }
 
-/// What is shown of the texts of results.
+/// Returns the query whose words are marked in the texts of results.
 fn shown_by(typed: &Typed) -> TextQuery {
     let mut texts = search::words(&typed.find.words);
     texts.extend(typed.find.phrases.iter().cloned());
@@ -332,7 +333,7 @@ fn without_copies(ranked: Vec<Ranked>) -> Vec<Ranked> {
 }
 
 impl Search<'_> {
-    /// What all indexes know, by the numbers of all rows.
+    /// Collects the evidence of all indexes, by the numbers of all rows.
     fn evidence(&self, typed: &Typed) -> Result<Option<Evidences>, FindError> {
         let mut all: Option<Evidences> = None;
         for (archive, view) in self.views.iter().enumerate() {
@@ -348,7 +349,8 @@ impl Search<'_> {
         Ok(all)
     }
 
-    /// The best pages that match, by the points for their words, as many as importance may reorder; each with its points.
+    /// Returns the best matching pages by the points for their words, as many as importance may reorder, each with its
+    /// points.
     fn ranked(
         &self,
         plan: &Plan,
@@ -380,7 +382,7 @@ impl Search<'_> {
         }
     }
 
-    /// The rows of pages that were found, by their numbers.
+    /// Returns the rows of pages found, by page number.
     fn rows_of(&self, found: &[Found]) -> Result<HashMap<UrlId, PageRow>, FindError> {
         let mut rows = HashMap::new();
         for row in self.today.pages_of(found.iter().map(|found| found.page).collect()) {
@@ -393,7 +395,8 @@ impl Search<'_> {
         Ok(rows)
     }
 
-    /// The captures that identify the versions of pages, in the order of these: those of one archive are read together.
+    /// Returns the captures that identify the versions of pages, in the order of `pages`. Pages of the same archive are
+    /// read together.
     fn captures(&self, pages: &[UrlId]) -> Result<Vec<Option<Capture>>, StateError> {
         let mut captures = vec![None; pages.len()];
         let mut places: Vec<usize> = (0..pages.len()).collect();
@@ -423,13 +426,13 @@ impl Search<'_> {
         store.state().url(own)
     }
 
-    /// What is marked in the texts of results, of each archive.
+    /// Returns the words to mark in the texts of results, per archive.
     fn marked(&self, typed: &Typed) -> Result<Vec<Marked>, FindError> {
         let shown = shown_by(typed);
         Ok(self.views.iter().map(|view| view.marked(&shown)).collect::<Result<_, _>>()?)
     }
 
-    /// A page as results show it.
+    /// Reads a page's details for results.
     fn hit(&self, marked: &[Marked], ranked: Ranked) -> Result<Hit, FindError> {
         let Ranked { row, capture, has_all, score, also } = ranked;
         let (store, archive, _) = self.today.origin(row.id);
@@ -443,7 +446,7 @@ impl Search<'_> {
         };
         let mut snippet = marked.get(archive).and_then(|marked| marked.snippet(&text));
         if let Some(snippet) = &mut snippet {
-            // In one line; what is marked stays where it is.
+            // Puts the snippet on one line; marked ranges stay valid.
             snippet.text = snippet.text.replace('\n', " ");
         }
         let standing = view.and_then(View::standing);

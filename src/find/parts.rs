@@ -1,7 +1,8 @@
-//! A search of several archives, some of them on other machines: the share of each, and the results that they make.
+//! A search of several archives, some on other machines: the share of each archive, and merging the results.
 //!
-//! Four rounds: how often the words occur in each index; what links say of pages whose site another archive has captured, which
-//! is sent to that archive; the best pages of each, by the statistics of all; and what results show of those that are among the best of all.
+//! There are four rounds: word statistics of each index; the fit of link texts for pages whose site another archive has
+//! captured, sent to that archive; the best pages of each archive by the statistics of all; the details of those pages
+//! that are among the best of all.
 
 use std::collections::HashMap;
 
@@ -15,67 +16,67 @@ use crate::access::Access;
 use crate::query::{AsOf, Limits, PageText, Plan, Question, Rows, RowsError, Running};
 use crate::search::{self, Fit, Snippet, Statistics};
 
-/// A search, as it is sent to archives.
+/// A search, as sent to archives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
-    /// What was typed.
+    /// The text typed.
     pub typed: String,
     /// [`Options::limit`].
     pub limit: usize,
     /// [`Options::all`].
     pub all: bool,
-    /// The bits of [`Options::importance_weight`].
+    /// Bits of [`Options::importance_weight`].
     pub importance_weight: u64,
     /// [`Options::facets`].
     pub facets: bool,
-    /// [`Options::before`], microseconds since 1970.
+    /// [`Options::before`] in microseconds since 1970.
     pub before: Option<i64>,
-    /// What an archive of this machine may take: each machine has its own.
+    /// Limits for an archive on this machine; each machine has its own.
     #[serde(skip)]
     pub limits: Limits,
 }
 
-/// Words that look like one, and how often they occur.
+/// Words that resemble a given one, with their frequencies.
 type Like = Vec<(String, u64)>;
 
-/// How often the words of a search occur in an index.
+/// Word statistics of an index for one search.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
     statistics: Statistics,
-    /// For each word that no page has, those that look like it, and how often they occur; none for others.
+    /// For each word that no page has, the words that resemble it, with their frequencies; none for other words.
     like: Vec<(String, Option<Like>)>,
     behind: u64,
 }
 
-/// What links of an archive say of a page of another one.
+/// Fit of one archive's link texts for a page of another archive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Linked {
-    /// The page's site.
+    /// Site of the page.
     pub site: String,
-    /// Its URL.
+    /// URL of the page.
     pub url: String,
-    /// How well they fit.
+    /// How well the links' texts fit.
     pub fit: Fit,
 }
 
-/// A page that may be among the best of all.
+/// A page that may be among the best of all archives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Candidate {
     page: u32,
     url: String,
-    /// The bits of the points for its words.
+    /// Bits of the points for its words.
     text: u32,
-    /// The bits of its score.
+    /// Bits of its score.
     score: u64,
     digest: Option<[u8; 16]>,
     has_all: bool,
 }
 
-/// A result, as it is sent.
+/// The details of a result, as sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shown {
@@ -87,7 +88,7 @@ pub struct Shown {
     until: Option<i64>,
 }
 
-/// The best pages of an archive, and counts of all that fit.
+/// The best pages of an archive, and the facet counts of all matching pages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Best {
@@ -95,7 +96,7 @@ pub struct Best {
     counts: [Vec<(String, u64)>; 4],
 }
 
-/// A page that is among the best of all, by the place of its archive and its number there.
+/// A page among the best of all: the index of its archive, and its number there.
 #[derive(Clone, Debug)]
 pub struct Chosen {
     /// The archive.
@@ -109,7 +110,7 @@ pub struct Chosen {
 }
 
 impl Wanted {
-    /// The same within other limits.
+    /// Returns the same search with other limits.
     #[must_use]
     pub fn within(&self, limits: Limits) -> Self {
         Self { limits, ..self.clone() }
@@ -133,7 +134,7 @@ impl Wanted {
         let before = self.before.map(|micros| DateTime::from_timestamp_micros(micros).ok_or(NO_TIME));
         Ok(Options {
             limit: self.limit.min(RESULTS_MAX),
-            // Which pages come first is only known where all are gathered.
+            // Only the machine that merges the results knows which pages come first.
             skip: 0,
             all: self.all,
             importance_weight: f64::from_bits(self.importance_weight),
@@ -144,7 +145,7 @@ impl Wanted {
         })
     }
 
-    /// Runs a function on an archive's own share.
+    /// Runs `work` on an archive's share of the search.
     fn of<T>(
         &self,
         store: &Store,
@@ -167,7 +168,7 @@ impl Wanted {
         work(&search, &typed, &question.plan, past.as_ref())
     }
 
-    /// How often the words occur in the archive's index.
+    /// Returns the word statistics of the archive's index.
     ///
     /// # Errors
     /// When there is no index, or it cannot be read.
@@ -186,7 +187,7 @@ impl Wanted {
         })
     }
 
-    /// What links say of pages of which the archive has captured nothing, by the statistics of all.
+    /// Returns the fit of link texts for pages whose site the archive has not captured, by the statistics of all.
     ///
     /// # Errors
     /// As [`Wanted::words`].
@@ -213,7 +214,7 @@ impl Wanted {
         })
     }
 
-    /// The best pages of the archive by the statistics of all, and by what links of others say of them.
+    /// Returns the best pages of the archive by the statistics of all and by the links from other archives.
     ///
     /// # Errors
     /// As [`Wanted::words`].
@@ -256,7 +257,7 @@ impl Wanted {
         })
     }
 
-    /// What results show of pages of the archive.
+    /// Returns the details that results show of pages of the archive.
     ///
     /// # Errors
     /// As [`Wanted::words`].
@@ -271,7 +272,7 @@ impl Wanted {
         self.of(store, access, (Some(of_all), kept), |search, typed, _, _| {
             let (mut shown, marked) = (Vec::new(), search.marked(typed)?);
             let pages: Vec<UrlId> = pages.iter().take(RESULTS_MAX).map(|page| UrlId(*page)).collect();
-            // The client names no page that was not there; a crawl may have continued since.
+            // The client names only pages that existed; a crawl may have continued since.
             let row_of = |page: &UrlId| {
                 search.rows.page(*page)?.ok_or_else(|| RowsError::from("a page is not there any more"))
             };
@@ -295,10 +296,10 @@ impl Wanted {
 }
 
 impl Best {
-    /// The same, if it can be what an archive answered to a search with such a limit.
+    /// Returns the same, if an archive may answer this to a search with such a limit.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of what is wrong.
     pub fn checked(self, limit: usize) -> Result<Self, &'static str> {
         let is_finite =
             |one: &Candidate| f32::from_bits(one.text).is_finite() && f64::from_bits(one.score).is_finite();
@@ -310,10 +311,10 @@ impl Best {
 }
 
 impl Shown {
-    /// The same, if it can be what an archive shows.
+    /// Returns the same, if an archive may answer this.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of what is wrong.
     pub fn checked(self) -> Result<Self, &'static str> {
         if [self.time, self.until]
             .into_iter()
@@ -333,10 +334,10 @@ fn has(is_captured: &[bool], site: archive_storage::SiteId) -> bool {
     is_captured.get(site.index()).is_some_and(|is_captured| *is_captured)
 }
 
-/// Results, as they are put together.
+/// Results of all archives while they are merged.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    /// How often the words occur in all archives.
+    /// Word statistics of all archives.
     pub statistics: Statistics,
     results: Results,
     like: Vec<(String, Option<HashMap<String, u64>>)>,
@@ -345,14 +346,14 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// An empty answer to a search.
+    /// Starts with an empty answer to a search.
     #[must_use]
     pub fn new(typed: &Typed) -> Self {
         let like = super::typed_words(typed).map(|word| (word, Some(HashMap::new()))).collect();
         Self { like, ..Self::default() }
     }
 
-    /// Adds an archive's counts of words.
+    /// Adds the word statistics of an archive.
     pub fn add_words(&mut self, words: Words) {
         self.statistics.add(words.statistics);
         self.results.behind = self.results.behind.saturating_add(words.behind);
@@ -363,7 +364,7 @@ impl Gathered {
                     let sum: &mut u64 = all.entry(word).or_default();
                     *sum = sum.saturating_add(count);
                 }),
-                // Some page has it.
+                // Some page has the word.
                 _ => *all = None,
             }
         }
@@ -380,7 +381,7 @@ impl Gathered {
         }
     }
 
-    /// The best pages of all, best first.
+    /// Returns the best pages of all archives, best first.
     pub fn choose(&mut self, limit: usize) -> Vec<Chosen> {
         let text = |candidate: &Candidate| f32::from_bits(candidate.text);
         let mut all = std::mem::take(&mut self.candidates);
@@ -407,7 +408,7 @@ impl Gathered {
         best
     }
 
-    /// Adds a result that was chosen.
+    /// Adds the details of a chosen page.
     pub fn add_shown(&mut self, chosen: Chosen, shown: Shown) {
         let time = |micros: Option<i64>| micros.and_then(DateTime::from_timestamp_micros);
         self.results.hits.push(Hit {
@@ -426,7 +427,7 @@ impl Gathered {
         });
     }
 
-    /// The results.
+    /// Returns the results.
     #[must_use]
     pub fn finish(self) -> Results {
         let meant = self.like.into_iter().filter_map(|(word, like)| Some((word, search::most_like(like?)?)));

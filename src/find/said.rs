@@ -1,7 +1,7 @@
-//! Since when and until when pages said something: their versions are read, as the index has the newest only.
+//! Finds out since when and until when pages had a phrase, by reading their versions: the index has only the newest.
 //!
-//! A version is read once however often it was captured. What a page said between two captures is unknown, so each
-//! period in which a page said it has four times: the last capture before it, the first and last in it, the first after it.
+//! A version is read once, however often it was captured. What a page said between two captures is unknown, so each
+//! period with the phrase has four times: the last capture before it, the first and last in it, the first after it.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -14,50 +14,50 @@ use crate::access::Access;
 use crate::change::{VersionError, is_version, parsed_in_time};
 use crate::search::Phrase;
 
-/// A period in which a page said something.
+/// A period in which a page had the phrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The last capture before that did not say it; none if the page said it from its first capture on.
+    /// Last earlier capture without the phrase; none if the page had it from its first capture on.
     pub not_yet: Option<DateTime<Utc>>,
-    /// The first capture that did.
+    /// First capture with the phrase.
     pub since: DateTime<Utc>,
-    /// The last one.
+    /// Last capture with the phrase.
     pub last: DateTime<Utc>,
-    /// The first capture after that did not say it; none while the page says it.
+    /// First later capture without the phrase; none while the page still has it.
     pub gone: Option<DateTime<Utc>>,
 }
 
 impl Span {
-    /// Whether a time lies in it, as far as is known.
+    /// Whether a time lies in the period, as far as is known.
     #[must_use]
     pub fn has(&self, time: DateTime<Utc>) -> bool {
         self.since <= time && self.gone.is_none_or(|gone| time < gone)
     }
 }
 
-/// When a page said it.
+/// The periods of one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The page.
     pub id: UrlId,
-    /// The periods in which it said it, the oldest first.
+    /// Periods in which the page had the phrase, oldest first.
     pub spans: Vec<Span>,
-    /// Versions that were read.
+    /// Number of versions read.
     pub read: u64,
-    /// Versions that take too long to read, or are in another archive: nothing is concluded from them.
+    /// Number of versions not read because they take too long or are in another archive; they prove nothing.
     pub unread: u64,
 }
 
-/// The pages that were read, and those that were not.
+/// Periods of the pages read, and the number of pages not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// Pages that were read, in the order in which they were given.
+    /// Pages that were read, in the order given.
     pub pages: Vec<Page>,
-    /// Pages for which there was not enough time.
+    /// Number of pages left unread when the time ran out.
     pub left: usize,
 }
 
-/// Reads all versions of pages that `access` shows, on all processors and until `deadline`.
+/// Reads all versions of pages that `access` shows, on all processors, until `deadline`.
 ///
 /// # Errors
 /// When the archive cannot be read.
@@ -74,7 +74,7 @@ pub fn said(
     Ok(Said { left: pages.len() - looked_at.len(), pages: looked_at })
 }
 
-/// A page; none if the time is over before all of it was read.
+/// Reads a page; returns none if the time runs out before it is completely read.
 fn page(
     store: &Store,
     access: &Access,
@@ -90,13 +90,13 @@ fn page(
     for (_, capture) in &captures {
         let original = store.original(capture)?;
         let said = match original.and_then(|it| known.get(&(it.digest, it.mime))) {
-            // A page that is gone says nothing. Other errors show nothing of the page.
+            // A page that is gone says nothing. Other errors reveal nothing about the page.
             _ if matches!(capture.status, 404 | 410) => Some(false),
             _ if !is_version(capture) => continue,
             Some(said) => *said,
             None if Instant::now() >= deadline => return Ok(None),
             None => {
-                // An original may be in another archive.
+                // The original may be in another archive.
                 let parsed = original.map_or(Ok(None), |_| parsed_in_time(store, capture))?;
                 let said = parsed.map(|it| phrase.is_in(&it.title) || phrase.is_in(&it.text));
                 page.read += u64::from(said.is_some());
@@ -114,7 +114,7 @@ fn page(
     Ok(Some(page))
 }
 
-/// Adds whether a page said it at a time to the periods before.
+/// Extends the periods by a capture with or without the phrase.
 fn add(spans: &mut Vec<Span>, before: Option<(bool, DateTime<Utc>)>, (said, time): (bool, DateTime<Utc>)) {
     match (before, said, spans.last_mut()) {
         (Some((true, _)), true, Some(span)) => span.last = time,

@@ -1,4 +1,4 @@
-//! When an archive was captured, for those who choose a time to search it as of.
+//! When an archive's pages were captured, for choosing a time to search it as of.
 
 use archive_storage::{CaptureId, State, StateError, Store};
 use chrono::{DateTime, Utc};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::parts::NO_TIME;
 use crate::search::VERSIONS_FOLDER;
 
-/// Captures that are looked at.
+/// Maximum number of captures sampled.
 const TIMES_MAX: u64 = 200;
 
-/// Times of captures that are evenly spread over all of an archive, the earliest first.
+/// Times of captures spread evenly over all of an archive's captures, earliest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Times {
@@ -20,7 +20,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Those of an archive.
+    /// Samples the captures of an archive.
     ///
     /// # Errors
     /// When its captures cannot be read.
@@ -29,7 +29,7 @@ impl Times {
         let points = TIMES_MAX.min(captures);
         let mut times = Vec::new();
         for point in 0..points {
-            // Imports bring captures that are older than those before them.
+            // Captures are not in order of time: imports append older ones.
             let id = u32::try_from(point * captures / points).unwrap_or(u32::MAX);
             times.push(state.capture(CaptureId(id))?.time);
         }
@@ -37,7 +37,7 @@ impl Times {
         Ok(Self { captures, times })
     }
 
-    /// Those as of which an archive can be searched; none if its index has the newest versions only.
+    /// Samples the times as of which an archive can be searched; none if its index has only the newest versions.
     ///
     /// # Errors
     /// As [`Times::of`].
@@ -46,10 +46,10 @@ impl Times {
         has_versions.then(|| Self::of(store.state())).transpose()
     }
 
-    /// The same, if an archive can have them.
+    /// Returns the same, if an archive can have such times.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// A description of what is wrong.
     pub fn checked(self) -> Result<Self, &'static str> {
         if self.times.len() as u64 > TIMES_MAX.min(self.captures) {
             return Err("there are more times than were asked for");
@@ -58,7 +58,7 @@ impl Times {
         if are_times { Ok(self) } else { Err(NO_TIME) }
     }
 
-    /// Each time, and how many captures it stands for.
+    /// Returns each time, with the number of captures that it represents.
     pub fn each(&self) -> impl Iterator<Item = (DateTime<Utc>, f64)> {
         let each = self.captures as f64 / self.times.len().max(1) as f64;
         self.times.iter().filter_map(move |time| Some((DateTime::from_timestamp_micros(*time)?, each)))

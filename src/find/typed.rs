@@ -1,60 +1,60 @@
-//! What people type into a search box.
+//! Parses what people type into a search box.
 
 use archive_grammar::TEXT_BYTES_MAX;
 
 use crate::query::PageType;
 use crate::search::Find;
 
-/// The sign before unwanted words, besides `-`.
+/// The minus sign, which marks unwanted words just as `-` does.
 pub const MINUS: char = '\u{2212}';
 
-/// A search as it was typed: words, `"phrases"`, `-unwanted`, and `site:`, `type:`, `language:`, `before:`, `after:`.
+/// A parsed search: words, `"phrases"`, `-unwanted`, and `site:`, `type:`, `language:`, `before:`, `after:`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Typed {
-    /// What is looked for in texts.
+    /// Words and phrases to search for.
     pub find: Find,
-    /// What else holds for the pages, as conditions of the query language.
+    /// Further conditions on the pages, in the query language.
     conditions: Vec<String>,
 }
 
-/// Why a search makes no sense.
+/// Why a search is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TypedError {
-    /// Nothing is looked for.
+    /// There is nothing to search for.
     #[error("there is no word to search for; write some of what the page says")]
     NoWords,
-    /// It is too long.
+    /// The search is too long.
     #[error("a search of {0} bytes; at most {TEXT_BYTES_MAX} are read")]
     TooLong(usize),
-    /// A quote has no end.
+    /// A quotation is not closed.
     #[error("column {column}: the quotation that begins here has no end")]
     OpenQuote {
-        /// Where it begins, in characters from 1.
+        /// Where the quotation begins, in characters from 1.
         column: usize,
     },
-    /// Nothing follows a name.
+    /// Nothing follows the colon after a name.
     #[error("column {column}: nothing follows `{name}:`; write it without a space, as in {name}:{example}")]
     NoValue {
-        /// Its place, in characters from 1.
+        /// Where the mistake is, in characters from 1.
         column: usize,
         /// The name.
         name: String,
-        /// What could follow.
+        /// A possible value.
         example: &'static str,
     },
-    /// A type that does not exist.
+    /// There is no such type.
     #[error("column {column}: there is no type `{found}`; the types are {}", types())]
     Type {
-        /// Its place, in characters from 1.
+        /// Where the mistake is, in characters from 1.
         column: usize,
         /// The text there.
         found: String,
     },
-    /// A date that does not exist.
+    /// There is no such date.
     #[error("column {column}: `{found}` is no date; write 2026, 2026-01 or 2026-01-31")]
     Date {
-        /// Its place, in characters from 1.
+        /// Where the mistake is, in characters from 1.
         column: usize,
         /// The text there.
         found: String,
@@ -65,9 +65,9 @@ fn types() -> String {
     PageType::EACH.map(PageType::name).join(", ")
 }
 
-/// A part of what was typed.
+/// One part of the text typed.
 struct Part<'a> {
-    /// Where it begins, in characters from 1.
+    /// Where the part begins, in characters from 1.
     column: usize,
     is_unwanted: bool,
     /// The name before a colon.
@@ -77,16 +77,16 @@ struct Part<'a> {
 }
 
 impl Typed {
-    /// Reads a search.
+    /// Parses a search.
     ///
     /// # Errors
-    /// [`TypedError`], with the place of the mistake.
+    /// [`TypedError`], with the position of the mistake.
     pub fn parse(text: &str) -> Result<Self, TypedError> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(TypedError::TooLong(text.len()));
         }
         let parts = parts(text)?;
-        // With no wanted word, nothing can be unwanted: then `-version` is itself a word to search for.
+        // Without a wanted word nothing can be unwanted: `-version` is then itself a word to search for.
         let is_wanted = |part: &Part<'_>| part.name.is_none() && !part.is_unwanted && has_words(part.text);
         let nothing_is_wanted = !parts.iter().any(is_wanted);
         let mut typed = Self::default();
@@ -111,8 +111,8 @@ impl Typed {
         Ok(typed)
     }
 
-    /// The query that finds the pages among which is searched: what is in the index, but for pages that are gone since. Documents
-    /// that other tools stored without an answer (WARC `resource`) have no status.
+    /// Returns the query for the pages that are searched: those in the index, except pages that are gone since.
+    /// Documents that other tools stored without a response (WARC `resource`) have no status.
     #[must_use]
     pub fn query(&self) -> String {
         let found = ["(status = 200 or (status is empty and captures > 0))".to_owned()];
@@ -124,7 +124,7 @@ fn has_words(text: &str) -> bool {
     !crate::search::words(text).is_empty()
 }
 
-/// Cuts a text at spaces, but not within quotes.
+/// Splits a text at spaces, but not within quotes.
 fn parts(text: &str) -> Result<Vec<Part<'_>>, TypedError> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -149,13 +149,13 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, TypedError> {
     }
 }
 
-/// What may stand before a colon; anything else is a word.
+/// Names allowed before a colon; with any other name, the part is a word.
 const NAMES: [&str; 6] = ["site", "type", "language", "lang", "before", "after"];
 
-/// What a part with a name says, in the query language.
+/// Translates a part with a name into the query language.
 fn condition(name: &str, part: &Part<'_>) -> Result<String, TypedError> {
     let (column, found) = (part.column, part.text.to_owned());
-    // The language has no escape for a quotation mark, and no name has one.
+    // The query language has no escape for a quotation mark, and no site, type, language or date has one.
     let plain = part.text.replace(['"', '\\'], " ");
     if plain.trim().is_empty() {
         let example = match name {
@@ -188,7 +188,7 @@ fn condition(name: &str, part: &Part<'_>) -> Result<String, TypedError> {
     Ok(if part.is_unwanted { format!("not ({condition})") } else { condition })
 }
 
-/// The first and the last day of a year, month or day.
+/// Returns the first and last day of a year, month or day.
 fn span(text: &str) -> Option<(String, String)> {
     use chrono::{Months, NaiveDate};
     let day = |text: &str| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
@@ -219,14 +219,14 @@ mod tests {
             ("\"open access\" -journal", typed("", &["open access"], &["journal"], &[])),
             ("a \u{2212}b", typed("a ", &[], &["b"], &[])),
             ("a -\"b c\" - --d", typed("a - --d ", &[], &["b c"], &[])),
-            // Alone it is a word to search for.
+            // On its own it is a word to search for.
             ("-DHAVE_ISNAN", typed("DHAVE_ISNAN ", &[], &[], &[])),
             ("x site:https://a.test/", typed("x ", &[], &[], &["(site = \"a.test\" or host = \"a.test\")"])),
             ("x -type:PDF", typed("x ", &[], &[], &["not (type = pdf)"])),
             ("x before:2026-02", typed("x ", &[], &[], &["first seen < 2026-02-01"])),
             ("x after:2026-02", typed("x ", &[], &[], &["last seen > 2026-02-28"])),
             ("x after:2025", typed("x ", &[], &[], &["last seen > 2025-12-31"])),
-            // No name: a word with a colon.
+            // Not a known name: a word with a colon.
             ("std::vector note: x", typed("std::vector note: x ", &[], &[], &[])),
         ] {
             assert_eq!(Typed::parse(text).unwrap(), expected, "{text}");

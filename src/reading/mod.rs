@@ -1,13 +1,13 @@
-//! Documents read on threads that can be given up.
+//! Reads documents on threads that can be abandoned.
 //!
-//! Reading takes time and memory in proportion to a document's length ([`crate::parse`]). In case some document finds a way
-//! around that, the thread that reads it is given up after [`TIME_MAX`]: it is left to itself, another one takes its place,
-//! and what was fetched is stored unread. A file records what is being read ([`notes`]), so that a document that ended the
-//! program isn't read again.
+//! Reading takes time and memory in proportion to a document's length ([`crate::parse`]). Should some document escape
+//! that bound, its thread is given up after [`TIME_MAX`]: the thread is left running, another one takes its place, and
+//! the fetched document is stored unread. A file records what is being read ([`notes`]), so that a document that
+//! crashed the program is not read again.
 //!
-//! A [`Crew`] does [`Work`] on such threads. While one works, its job is shared with the thread that watches all of
-//! them; whichever of the two takes the job back first goes on with it. Nothing is handed from thread to thread otherwise,
-//! so that the watch costs next to nothing.
+//! A [`Crew`] does [`Work`] on such threads. While a thread reads, it shares its job with the watch thread; whichever
+//! of the two takes the job back first continues with it. Nothing else is passed between threads, so the watch costs
+//! next to nothing.
 
 mod notes;
 mod page;
@@ -26,31 +26,31 @@ use self::notes::{Note, Notes};
 pub(crate) use self::page::Page;
 use crate::parse::{Limits, Problem, XPATH_STACK_BYTES};
 
-/// How long a document may be read. The largest take some seconds on a slow machine.
+/// Time limit for reading a document. The largest take some seconds on a slow machine.
 const TIME_MAX: Duration = Duration::from_secs(30);
 
-/// A document that is read for longer than this is noted as one that may never end.
+/// A document that takes longer than this is noted as one that may never end.
 const NOTED_AFTER: Duration = Duration::from_secs(1);
 
-/// How often the watch looks at the threads.
+/// How often the watch checks the threads.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Threads that are given up and still at work. With more, nothing is read until one of them ends.
+/// Maximum number of given-up threads still running. Beyond it, nothing is read until one of them ends.
 const GIVEN_UP_MAX: usize = 8;
 
-/// A document by the start of its digest.
+/// Start of a document's digest.
 pub(crate) type Key = [u8; 16];
 
 /// Why a document was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// It takes too long.
+    /// Reading took too long.
     TooLong,
-    /// The program ended while it was read.
+    /// The program ended while the document was being read.
     EndedTheProgram,
-    /// Its reader failed.
+    /// The reader panicked.
     Failed,
-    /// Too many others take too long.
+    /// Too many given-up threads are still running.
     TooMany,
 }
 
@@ -65,10 +65,10 @@ impl From<Unread> for Problem {
     }
 }
 
-/// Does `work`, which reads something, on its own thread; nothing if that takes too long or fails.
+/// Does `work`, which reads something, on its own thread; returns nothing if that takes too long or fails.
 pub(crate) fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, result) = bounded(1);
-    // A reader that was given up finds no one waiting.
+    // Nobody waits for a reader that was given up.
     let thread = thread::Builder::new().name("process-read".to_owned()).stack_size(XPATH_STACK_BYTES);
     let thread = thread.spawn(move || drop(sender.send(work())));
     thread.ok().and_then(|_| result.recv_timeout(TIME_MAX).ok())
@@ -76,26 +76,26 @@ pub(crate) fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 
 /// What the threads of a crew do with each item.
 pub(crate) trait Work: Clone + Send + 'static {
-    /// What comes in.
+    /// What a crew receives.
     type Item: Send + 'static;
-    /// An item with something to read. It is cloned only if its thread is given up.
+    /// An item with something to read. It is cloned only when its thread is given up.
     type Job: Clone + Send + Sync + 'static;
-    /// What reading gave.
+    /// Result of reading.
     type Read;
-    /// What goes out.
+    /// What a crew sends.
     type Done: Send + 'static;
 
-    /// The job of an item, or what goes out at once; nothing if it makes no sense.
+    /// Returns the job of an item, or its final result if there is nothing to read; nothing if the item is invalid.
     fn take(item: Self::Item) -> Option<Result<Self::Job, Self::Done>>;
 
-    /// Reads: the thread may be given up in here, and the job is then done once more by another one.
+    /// Reads. The thread may be given up here; another one then does the job again, unread.
     fn read(&mut self, job: &Self::Job, reader: &Reader) -> Self::Read;
 
-    /// Goes on when all is read.
+    /// Completes a job after reading.
     fn finish(&mut self, job: Self::Job, read: Self::Read) -> Self::Done;
 }
 
-/// What the readers of a program have in common.
+/// State shared by all readers of a program.
 struct Shared {
     notes: Notes,
     limits: Limits,
@@ -110,18 +110,18 @@ impl Shared {
     }
 }
 
-/// Reads documents on the thread that asks for it.
+/// Reads documents on the calling thread.
 pub(crate) struct Reader {
     desk: Arc<Desk>,
-    /// Why nothing is read any more.
+    /// Why nothing is read any more, for the reader that finishes a given-up job.
     unread: Option<Unread>,
 }
 
-/// What is to be seen of a thread that reads.
+/// State of a reading thread that the watch can see.
 struct Desk {
     shared: Arc<Shared>,
     note: Note,
-    /// When it began to read, in milliseconds; 0 while it reads nothing.
+    /// When it began to read, in milliseconds since the start; 0 while it reads nothing.
     since: AtomicU64,
 }
 
@@ -131,7 +131,7 @@ impl Reader {
         Self { desk: Arc::new(desk), unread: None }
     }
 
-    /// Does `work`, which reads a document and nothing else.
+    /// Does `work`, which only reads a document.
     fn read<T>(&self, key: Key, work: impl FnOnce() -> T) -> Result<T, Unread> {
         let Desk { shared, note, since } = &*self.desk;
         if let Some(unread) = self.unread {
@@ -145,7 +145,7 @@ impl Reader {
         }
         note.begin(key);
         since.store(self.desk.now(), Ordering::Release);
-        // The state that a panic leaves is dropped with the document.
+        // State left behind by a panic is dropped with the document.
         let done = quietly(work);
         since.store(0, Ordering::Release);
         note.end(key);
@@ -158,38 +158,38 @@ impl Desk {
         u64::try_from(self.shared.began.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
     }
 
-    /// How long it has been reading.
+    /// How long the thread has been reading.
     fn reading_for(&self) -> Option<Duration> {
         let since = self.since.load(Ordering::Acquire);
         (since > 0).then(|| Duration::from_millis(self.now().saturating_sub(since)))
     }
 }
 
-/// Threads that work until all senders or all receivers are gone. When it is dropped, no document is waited for.
+/// Threads that work until all senders or all receivers are gone. Dropping a crew waits for no document.
 pub(crate) struct Crew<W: Work> {
     team: Arc<Team<W>>,
-    /// Ends the watch when it is dropped.
+    /// Dropping it ends the watch.
     watched: Option<Sender<()>>,
     watch: Option<JoinHandle<()>>,
 }
 
-/// The threads of a crew, as the watch sees them.
+/// The threads of a crew, as seen by the watch.
 struct Team<W: Work> {
     work: W,
     shared: Arc<Shared>,
     posts: Mutex<Vec<Arc<Post<W>>>>,
 }
 
-/// Where a thread works.
+/// One thread of a crew.
 struct Post<W: Work> {
     desk: Arc<Desk>,
-    /// While it reads: what its successor needs.
+    /// What its successor needs, while it reads.
     turn: Mutex<Option<Turn<W>>>,
-    /// Whether it has taken an item that it has not yet finished.
+    /// Whether it has taken an item and not finished it yet.
     is_busy: AtomicBool,
 }
 
-/// A job, where more come from, and where its result goes.
+/// A job, the source of further items, and the destination of its result.
 struct Turn<W: Work> {
     job: Arc<W::Job>,
     items: Receiver<W::Item>,
@@ -203,10 +203,10 @@ impl<W: Work> Post<W> {
 }
 
 impl<W: Work + Sync> Crew<W> {
-    /// Starts threads for the archive in a folder, whose owner the caller is.
+    /// Starts threads for the archive in a folder. The caller must own the archive.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// When a thread cannot be started.
     pub(crate) fn start(
         work: W,
         threads: usize,
@@ -259,7 +259,7 @@ impl<W: Work + Sync> Team<W> {
         Ok(())
     }
 
-    /// Looks who has been reading for long.
+    /// Looks for threads that have been reading for long.
     fn look(&self) {
         let posts = self.posts().clone();
         for post in posts {
@@ -272,11 +272,11 @@ impl<W: Work + Sync> Team<W> {
         }
     }
 
-    /// Leaves a thread to itself, finishes its job unread, and starts another one.
+    /// Abandons a thread, finishes its job unread, and starts another thread.
     fn give_up(&self, post: &Arc<Post<W>>) {
         self.shared.given_up.fetch_add(1, Ordering::Relaxed);
         let Some(Turn { job, items, done }) = post.turn().take() else {
-            // It was just in time.
+            // It finished just in time.
             self.shared.given_up.fetch_sub(1, Ordering::Relaxed);
             return;
         };
@@ -285,14 +285,14 @@ impl<W: Work + Sync> Team<W> {
         let mut work = self.work.clone();
         let reader = Reader { unread: Some(Unread::TooLong), ..Reader::new(&self.shared) };
         let read = work.read(&job, &reader);
-        // If all receivers are gone, the new thread ends too. If it cannot start, there is one thread less.
+        // If all receivers are gone, the new thread ends too. If it cannot start, the crew has one thread less.
         let _ = done.send(work.finish(Arc::unwrap_or_clone(job), read));
         let _ = self.start_thread(items, done);
     }
 }
 
 impl<W: Work> Post<W> {
-    /// One thread: takes items until nobody sends any more, or until it is given up.
+    /// Main loop of a thread: takes items until all senders are gone or the thread is given up.
     fn work(&self, mut work: W, reader: &Reader, mut items: Receiver<W::Item>, mut done: Sender<W::Done>) {
         while let Ok(item) = items.recv() {
             self.is_busy.store(true, Ordering::Release);
@@ -324,10 +324,10 @@ impl<W: Work> Post<W> {
 impl<W: Work> Drop for Crew<W> {
     fn drop(&mut self) {
         self.watched.take();
-        // The watch has nothing more to say.
+        // A panic of the watch no longer matters.
         self.watch.take().map(JoinHandle::join);
         let posts = std::mem::take(&mut *self.team.posts.lock().unwrap_or_else(PoisonError::into_inner));
-        // Who does not read is done soon.
+        // A thread that is not reading finishes soon.
         let is_at_work =
             |post: &Arc<Post<W>>| post.is_busy.load(Ordering::Acquire) && post.desk.reading_for().is_none();
         while posts.iter().any(is_at_work) {
@@ -343,7 +343,7 @@ mod tests {
     const KEY: Key = [1; 16];
     const SOON: Duration = Duration::from_millis(20);
 
-    /// Readers of documents that are senders' ends: one is read until its sender is dropped.
+    /// A document here is a channel: reading it ends when its sender is dropped.
     #[derive(Clone)]
     struct ToTheEnd;
 
@@ -372,7 +372,7 @@ mod tests {
         done: Receiver<(u32, Result<(), Unread>)>,
     }
 
-    /// A crew that gives up soon.
+    /// Starts a crew that gives up soon.
     fn start(threads: usize) -> Started {
         let ((items, receiver), (sender, done)) = (bounded(100), bounded(100));
         let shared = Shared::new(Notes::default(), Limits::default(), SOON);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     impl Started {
-        /// Sends a document; without an end it is read as long as the answer lives.
+        /// Sends a document, which is read until the returned sender is dropped.
         fn send(&self, number: u32) -> Sender<()> {
             let (end, document) = bounded(0);
             self.items.send((number, document)).unwrap();
@@ -426,7 +426,7 @@ mod tests {
         assert_eq!(started.done.recv(), Ok((101, Ok(()))));
     }
 
-    /// Who waits for results sees their end, though a thread that was given up is still at work.
+    /// A receiver of results sees their end even though a given-up thread is still running.
     #[test]
     fn results_end_when_all_senders_are_gone() {
         let Started { crew, items, done } = start(2);
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(reader.read(KEY, || 1), Ok(1));
     }
 
-    /// A process that dies while it reads leaves the same as one that forgets to end.
+    /// A process that dies while reading leaves the same file as one that never notes the end.
     #[test]
     fn what_ended_the_program_is_not_read_again() {
         let folder = tempfile::tempdir().unwrap();
@@ -476,7 +476,7 @@ mod tests {
             let notes = Notes::open(folder.path());
             Reader::new(&Shared::new(notes, Limits::default(), TIME_MAX)).read(KEY, || ())
         };
-        // A killed program was reading some document or other: the document gets further chances.
+        // A killed program happened to be reading some document: the document gets further chances.
         for _ in 1..notes::ENDS_MAX {
             die(false);
         }

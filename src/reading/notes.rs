@@ -1,9 +1,10 @@
-//! What is being read, in the file `state/reading`: whatever it lists when a program begins was being read when the one
-//! before ended.
+//! Records what is being read, in the file `state/reading`. What it lists when a program starts was being read when the
+//! previous program ended.
 //!
-//! An entry has 24 bytes: the start of the document's digest (16), how many programs ended while it was read, counting
-//! the one that reads it (1), whether it had been read for long (1), and zeros. An entry of zeros is free. The file is written
-//! without being synced: a page that is read when the power fails is not at fault. Where it cannot be written nothing is noted.
+//! An entry has 24 bytes: the start of the document's digest (16), the number of programs that ended while reading it,
+//! including the one reading it now (1), whether reading took long (1), and zeros. An entry of zeros is free. The file
+//! is written without syncing: a power failure is not the fault of the page being read. If the file cannot be written,
+//! nothing is noted.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -22,14 +23,14 @@ const ENTRY_BYTES: usize = 24;
 const ENDS_AT: usize = 16;
 const LONG_AT: usize = 17;
 
-/// Documents that are remembered from earlier programs; of more, the first are forgotten.
+/// Maximum number of documents remembered from earlier programs; beyond it, the first ones are forgotten.
 const REMEMBERED_MAX: usize = 1000;
 
-/// Bytes of the file that are read: it has an entry for each remembered document and each thread that reads.
+/// Maximum bytes read from the file, which has one entry per remembered document and per reading thread.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A document of which so many programs have died is not read again. A person who kills a program while it starts, and again, may well
-/// meet the same document each time: it is what is fetched first.
+/// A document that this many programs died of is not read again. Somebody who repeatedly kills a program as it starts
+/// may well hit the same document each time: the one fetched first.
 pub(super) const ENDS_MAX: u8 = 10;
 
 /// The notes of an archive.
@@ -42,7 +43,7 @@ pub(super) struct Notes {
 #[derive(Default)]
 struct Shared {
     file: Option<(File, PathBuf)>,
-    /// What earlier programs left: the place of its entry, and how many have died of it.
+    /// Documents noted by earlier programs: position of the entry, and number of programs that died of it.
     remembered: HashMap<Key, (u64, u8)>,
 }
 
@@ -58,7 +59,7 @@ impl Notes {
             if entry[LONG_AT] > 0 {
                 entry[ENDS_AT] = ENDS_MAX;
             }
-            // One note may stand beside that of the program before.
+            // A document may have a note of this program next to that of an earlier one.
             match entries.iter_mut().find(|known| known[..ENDS_AT] == entry[..ENDS_AT]) {
                 Some(known) => known[ENDS_AT] = known[ENDS_AT].max(entry[ENDS_AT]),
                 None => entries.push(entry),
@@ -74,19 +75,19 @@ impl Notes {
         Self { shared, next_place: AtomicU64::new(entries.len() as u64) }
     }
 
-    /// Whether reading a document has ended a program, so that it must not be read again.
+    /// Whether reading a document has ended so many programs that it must not be read again.
     pub(super) fn has_ended_the_program(&self, key: &Key) -> bool {
         self.shared.remembered.get(key).is_some_and(|(_, ends)| *ends >= ENDS_MAX)
     }
 
-    /// A note for one thread.
+    /// Creates a note for one thread.
     pub(super) fn note(&self) -> Note {
         let place = self.next_place.fetch_add(1, Ordering::Relaxed);
         Note { shared: Arc::clone(&self.shared), place }
     }
 }
 
-/// Makes a new file, which holds what is remembered.
+/// Creates a new file with the remembered entries.
 fn begin(folder: &Path, path: PathBuf, entries: &[u8]) -> io::Result<(File, PathBuf)> {
     files::make_folder(folder)?;
     WholeFile::replace(&path, entries)?;
@@ -94,24 +95,24 @@ fn begin(folder: &Path, path: PathBuf, entries: &[u8]) -> io::Result<(File, Path
 }
 
 impl Drop for Shared {
-    /// A program that ends well leaves no file, unless a document is still being read.
+    /// Removes the file on a clean exit, unless a document is still being read.
     fn drop(&mut self) {
         let Some((_, path)) = &self.file else { return };
         if files::read(path, FILE_BYTES_MAX).is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0)) {
-            // One that stays says nothing.
+            // A file that stays is harmless: it has only free entries.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Where a thread notes what it reads.
+/// The entry where a thread notes what it reads.
 pub(super) struct Note {
     shared: Arc<Shared>,
     place: u64,
 }
 
 impl Note {
-    /// Notes that a document is read.
+    /// Notes that a document is being read.
     pub(super) fn begin(&self, key: Key) {
         let before = self.shared.remembered.get(&key).map_or(0, |(_, ends)| *ends);
         let mut entry = [0; ENTRY_BYTES];
@@ -120,12 +121,12 @@ impl Note {
         self.write(self.place, 0, &entry);
     }
 
-    /// Notes that it takes long.
+    /// Notes that reading takes long.
     pub(super) fn takes_long(&self) {
         self.write(self.place, LONG_AT, &[1]);
     }
 
-    /// Notes that it was read, and ended nothing.
+    /// Notes that the document was read without ending the program.
     pub(super) fn end(&self, key: Key) {
         let before = self.shared.remembered.get(&key).map(|(place, _)| *place);
         for place in [Some(self.place), before].into_iter().flatten() {
@@ -135,7 +136,7 @@ impl Note {
 
     fn write(&self, place: u64, at: usize, bytes: &[u8]) {
         if let Some((file, _)) = &self.shared.file {
-            // A note that cannot be written is one less.
+            // Failing to write a note only loses that note.
             let _ = file.write_all_at(bytes, place * ENTRY_BYTES as u64 + at as u64);
         }
     }

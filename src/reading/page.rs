@@ -1,4 +1,4 @@
-//! A captured page, as it is read.
+//! Reads a captured page.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use url::Url;
 use super::{Key, Reader};
 use crate::parse::{self, DocumentKind, Limits, Parsed, Problem, Source, decode_content};
 
-/// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
+/// Maximum decoded bytes of a payload that are parsed; a longer one is a decompression bomb or not a document.
 const DECODED_BYTES_MAX: usize = 64 << 20;
 
-/// A page and all that its parser wants to know.
+/// A page with everything that its parser needs.
 #[derive(Clone)]
 pub(crate) struct Page {
     pub(crate) url: Url,
     pub(crate) status: u16,
     pub(crate) head: Arc<HttpHead>,
-    /// Without transfer coding.
+    /// The payload, without transfer coding.
     pub(crate) payload: Bytes,
     pub(crate) key: Key,
 }
 
 impl Reader {
-    /// Takes off the content coding and parses. A page that cannot be read says why in its problems.
+    /// Decodes and parses a page. If it cannot be read, its problems say why.
     pub(crate) fn page(&self, page: &Page) -> Parsed {
         let media_type = content_type(&page.head).split([';', ',']).next().unwrap_or_default();
         let kind = DocumentKind::of(&media_type.trim().to_ascii_lowercase(), &page.payload);
@@ -37,13 +37,13 @@ impl Reader {
     }
 }
 
-/// The type that a page is read as: the last that its head names.
+/// Returns the type that a page is read as: the last one that its header names.
 fn content_type(head: &HttpHead) -> &str {
     let named = head.fields.iter().rfind(|(name, _)| name.eq_ignore_ascii_case("Content-Type"));
     named.map_or("", |(_, value)| value)
 }
 
-/// Takes off the content coding and parses, on this thread.
+/// Decodes and parses a page on the calling thread.
 fn read_page(page: &Page, limits: &Limits) -> Parsed {
     let Page { url, status, head, payload, .. } = page;
     let plain = decode_content(payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);

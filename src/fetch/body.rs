@@ -1,7 +1,7 @@
-//! Where the body of a response is kept while it comes: in memory, or in a file once it is too long for that.
+//! Where the body of a response is kept while it is received: in memory, or in a file once it is too long.
 //!
-//! Invariant: all bodies in memory together, from the first byte received to the last one stored, take no more than the
-//! budget and [`KEPT_BYTES_MIN`] for every request under way.
+//! Invariant: all bodies in memory together, from the first byte received until the body is stored, take no more than
+//! the budget plus [`KEPT_BYTES_MIN`] per request in progress.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use archive_storage::backend::{RealDisk, Spool};
 use bytes::{Bytes, BytesMut};
 
-/// A body up to this length stays in memory, in bytes: nearly all do.
+/// A body of up to this many bytes stays in memory; nearly all do.
 const KEPT_BYTES_MIN: usize = 256 * 1024;
 
-/// No single body takes more than this part of the budget.
+/// No single body takes more than this fraction (one eighth) of the budget.
 const BODY_SHARE_MAX: usize = 8;
 
-/// How much memory bodies may take, and where they go instead. Clones share the account.
+/// Memory budget for bodies, and the folder for those that exceed it. Clones share the account.
 #[derive(Debug, Clone)]
 pub struct BodyMemory {
     budget: usize,
@@ -26,30 +26,30 @@ pub struct BodyMemory {
 }
 
 impl BodyMemory {
-    /// An account of `budget` bytes; longer bodies go to files without a name in `folder`.
+    /// Creates an account of `budget` bytes; longer bodies go to unnamed files in `folder`.
     #[must_use]
     pub fn new(budget: usize, folder: PathBuf) -> Self {
         Self { budget, folder, held: Arc::default() }
     }
 
-    /// Bytes of bodies in memory at the moment.
+    /// Bytes of bodies currently in memory.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// An empty hold on this account.
+    /// Returns an empty hold on this account.
     pub(super) fn hold(&self) -> Held {
         Held { held: Arc::clone(&self.held), bytes: 0 }
     }
 
-    /// Whether a body that has come to so many bytes has to leave memory.
+    /// Whether a body with this many bytes in memory must go to a file.
     fn is_too_much(&self, bytes: usize) -> bool {
         bytes > KEPT_BYTES_MIN && (bytes > self.budget / BODY_SHARE_MAX || self.held() > self.budget)
     }
 }
 
-/// Bytes on the account, until dropped.
+/// Bytes charged to the account until dropped.
 #[derive(Debug)]
 pub struct Held {
     held: Arc<AtomicUsize>,
@@ -64,7 +64,7 @@ impl Held {
     }
 }
 
-/// A copy shares what it is a copy of, and has nothing on the account.
+/// A clone belongs to the same account, but has no bytes charged.
 impl Clone for Held {
     fn clone(&self) -> Self {
         Self { held: Arc::clone(&self.held), bytes: 0 }
@@ -77,14 +77,14 @@ impl Drop for Held {
     }
 }
 
-/// A response as received, without interim ones.
+/// A response as received, without interim responses.
 #[derive(Debug, Clone)]
 pub enum Message {
-    /// Head and body in one.
+    /// Head and body in one buffer.
     Whole(Bytes),
-    /// A body that was too long for memory.
+    /// A head, and a body that was too long for memory.
     Spooled {
-        /// The head with its empty line.
+        /// The head, including its empty line.
         head: Bytes,
         /// The body with all codings.
         body: Arc<Spool>,
@@ -103,12 +103,12 @@ impl Message {
     }
 }
 
-/// A response that is being received: the head, and the body or its end.
+/// A response being received: the head, and the body or its tail.
 #[derive(Debug)]
 pub(super) struct Incoming<'m> {
     memory: &'m BodyMemory,
     held: Held,
-    /// Bytes at the start of the buffer that are the head.
+    /// Bytes of the head, at the start of the buffer.
     head_length: usize,
     buffer: BytesMut,
     spool: Option<Spool>,
@@ -119,12 +119,12 @@ impl<'m> Incoming<'m> {
         Self { memory, held: memory.hold(), head_length, buffer, spool: None }
     }
 
-    /// What to read into; only to be appended to.
+    /// Buffer to read into; only to be appended to.
     pub(super) fn buffer(&mut self) -> &mut BytesMut {
         &mut self.buffer
     }
 
-    /// The end of the body: what is not in a file.
+    /// The tail of the body, which is not in a file yet.
     pub(super) fn tail(&self) -> &[u8] {
         &self.buffer[self.head_length..]
     }
@@ -139,8 +139,8 @@ impl<'m> Incoming<'m> {
         self.spooled() + self.tail().len() as u64
     }
 
-    /// Takes note of what was read. Bytes up to `settled` of the tail are those the framing is done with: they may leave
-    /// memory. Gives how many did.
+    /// Accounts for bytes just read, and moves bytes to a file if there are too many. The framing no longer needs the
+    /// first `settled` bytes of the tail: only these may be moved. Returns how many were.
     pub(super) fn settle(&mut self, settled: usize) -> io::Result<usize> {
         self.held.set(self.buffer.capacity());
         let must_leave = self.spool.is_some() || self.memory.is_too_much(self.buffer.len());
@@ -162,7 +162,7 @@ impl<'m> Incoming<'m> {
         Ok(settled)
     }
 
-    /// The message, its body cut at so many bytes.
+    /// Returns the message, its body cut to `body_length` bytes.
     pub(super) fn finish(mut self, body_length: u64) -> io::Result<(Message, Held)> {
         let left = usize::try_from(body_length.saturating_sub(self.spooled())).unwrap_or(usize::MAX);
         self.buffer.truncate(self.head_length.saturating_add(left));

@@ -16,18 +16,18 @@ use tokio_rustls::client::TlsStream;
 
 use super::{ConnectTo, FetchError, Settings, is_public};
 
-/// A server to talk to, already resolved: what was checked is what is connected to.
+/// A server to connect to, already resolved, so that the address that was checked is the one connected to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// Whether to speak TLS.
     pub secure: bool,
-    /// The name or address in the URL, for TLS.
+    /// Name or address in the URL, for TLS.
     pub host: Arc<str>,
-    /// Where to connect.
+    /// Address to connect to.
     pub address: SocketAddr,
 }
 
-/// How connections are made.
+/// Makes connections.
 pub(super) struct Connector {
     pub(super) tls: TlsConnector,
     pub(super) redirections: Vec<ConnectTo>,
@@ -54,10 +54,10 @@ impl Connector {
         }
     }
 
-    /// The address that requests for `host:port` go to.
+    /// Returns the address that requests for `host:port` go to.
     ///
-    /// A redirection that a person gave is trusted; an address from the name service or from the URL itself has to be
-    /// public unless private ones are allowed.
+    /// A redirection configured by the user is trusted; an address from DNS or from the URL itself must be public
+    /// unless private ones are allowed.
     pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, FetchError> {
         let redirected = self.redirections.iter().find_map(|rule| rule.apply(host, port));
         let trusted = redirected.is_some() || self.allow_private;
@@ -65,11 +65,11 @@ impl Connector {
         let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
         let found = timeout(self.timeout, tokio::net::lookup_host((name, port))).await;
         let addresses: Vec<SocketAddr> = match found {
-            // An IPv4 address in IPv6's clothes is the same server, and gets the same delay.
+            // An IPv4-mapped IPv6 address is the same server, and shares its crawl delay.
             Ok(Ok(found)) => found.map(|at| SocketAddr::new(at.ip().to_canonical(), at.port())).collect(),
             Ok(Err(_)) | Err(_) => return Err(FetchError::Unresolved),
         };
-        // IPv4 first: an address of the older protocol is reachable from every machine.
+        // IPv4 first: every machine can reach an IPv4 address.
         let usable = |v4: bool| {
             addresses
                 .iter()
@@ -89,7 +89,7 @@ impl Connector {
             .await
             .map_err(within)?
             .map_err(|error| FetchError::Connect(error.kind()))?;
-        // Requests are one small write each; waiting for more would only delay them.
+        // Each request is one small write; waiting for more data would only delay it.
         stream.set_nodelay(true).map_err(|error| FetchError::Connect(error.kind()))?;
         if !endpoint.secure {
             return Ok(Connection::Plain(stream));
@@ -105,7 +105,7 @@ impl Connector {
     }
 }
 
-/// Why there is no secure connection, in words that are the same at every attempt.
+/// Why there is no secure connection, in words that do not vary between attempts.
 fn refusal(error: &io::Error) -> FetchError {
     use rustls::{CertificateError as Fault, Error};
     let of_tls = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
@@ -143,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// The protocols of the connection, as the field `WARC-Protocol` names them.
+    /// Protocols of the connection, as named in the field `WARC-Protocol`.
     pub(super) fn protocols(&self) -> Vec<String> {
         let mut names = vec!["http/1.1".to_owned()];
         if let Self::Secure(stream) = self {
@@ -173,7 +173,7 @@ mod tests {
         {
             assert!(matches!(resolve(host, false), Err(FetchError::PrivateAddress(_))), "{host}");
         }
-        // An address in two forms is one server.
+        // An address in two notations is one server.
         assert_eq!(resolve("[::ffff:127.0.0.1]", true), resolve("127.0.0.1", true));
     }
 }

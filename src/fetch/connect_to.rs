@@ -1,10 +1,10 @@
-//! `--connect-to HOST:PORT:ADDR:PORT`: talk to another server than the URL names, as curl has it.
+//! `--connect-to HOST:PORT:ADDR:PORT`, as in curl: connect to a different server than the URL names.
 
 use std::str::FromStr;
 
 /// One redirection of connections: requests for `host:port` go to `address:target_port` instead.
 ///
-/// An empty host or port (or `*`) on the left matches any; on the right it keeps what the URL says.
+/// An empty part (or `*`) on the left matches anything; on the right it keeps the value of the URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectTo {
     host: Option<String>,
@@ -17,7 +17,7 @@ pub struct ConnectTo {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectToError {
-    /// Not four parts.
+    /// The value does not have four parts.
     #[error(
         "'{0}' does not have the form HOST:PORT:ADDR:PORT (any part may be empty; IPv6 addresses in brackets)"
     )]
@@ -28,7 +28,7 @@ pub enum ConnectToError {
 }
 
 impl ConnectTo {
-    /// Where a connection to `host:port` goes, or nothing when this redirection does not apply.
+    /// Returns where a connection to `host:port` goes; none if this redirection does not apply.
     #[must_use]
     pub fn apply(&self, host: &str, port: u16) -> Option<(String, u16)> {
         let host_fits = self.host.as_deref().is_none_or(|h| h.eq_ignore_ascii_case(host));

@@ -1,4 +1,4 @@
-//! One request and its response, kept byte for byte.
+//! A request and its response, kept byte for byte.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,39 +15,39 @@ use super::framing::{Chunks, Framing, Head, HeadState, Progress, read_head};
 use super::service::Limits;
 use archive_storage::segment::Truncated;
 
-/// Room asked for before each read, when the length of the body is not known.
+/// Bytes of buffer reserved before each read when the length of the body is unknown.
 const READ_BYTES: usize = 16 * 1024;
 
-/// Room asked for at once, when the length is known.
+/// Maximum bytes of buffer reserved before a read when the length is known.
 const READ_BYTES_MAX: usize = 256 * 1024;
 
-/// More interim (1xx) responses than this before the real one are a trick.
+/// Maximum number of interim (1xx) responses; more than this before the final one are an attack.
 const INTERIM_RESPONSES_MAX: usize = 8;
 
-/// What was sent and what came back.
+/// A request and its response.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     /// The request as sent.
     pub request: Bytes,
-    /// The response as received: head and body with all codings. Interim (1xx) responses are left out.
+    /// The response as received: head and body with all codings, without interim (1xx) responses.
     pub http: Message,
-    /// Its place in memory; to be dropped with it.
+    /// The memory that the body occupies; drop it together with the body.
     pub held: Held,
     /// The status code.
     pub status: u16,
-    /// Why the body is not whole, if it is not.
+    /// Why the body is incomplete, if it is.
     pub truncated: Option<Truncated>,
-    /// Who answered.
+    /// Address of the server.
     pub address: IpAddr,
-    /// What `WARC-Protocol` is to say.
+    /// Values of the field `WARC-Protocol`.
     pub protocols: Vec<String>,
     /// When the request was sent.
     pub started: DateTime<Utc>,
-    /// From the request to the last byte.
+    /// Time from the request to the last byte.
     pub elapsed: Duration,
 }
 
-/// A response, and whether the connection can be used again.
+/// A response, and whether the connection can be reused.
 pub(super) struct Received {
     pub(super) http: Message,
     pub(super) held: Held,
@@ -58,7 +58,7 @@ pub(super) struct Received {
 
 /// Why there is no response.
 pub(super) enum Failed {
-    /// The server closed the connection before its first byte: usual when an idle connection was reused.
+    /// The server closed the connection before the first byte, as is usual for a reused idle connection.
     Closed,
     Error(FetchError),
 }
@@ -81,7 +81,7 @@ pub(super) async fn exchange(
     let mut incoming = Incoming::new(memory, head.length, buffer);
     let received = receive_body(connection, &mut incoming, &head, limits, deadline).await;
     let (body_bytes, truncated) = received.map_err(|error| on_disk(&error))?;
-    // Bytes after the end of the message belong to no response; a connection that sends them is not used again.
+    // Bytes after the end of the message belong to no response; a connection that sends any is not reused.
     let reusable = truncated.is_none() && head.keep_alive && incoming.body_length() == body_bytes;
     let (http, held) = incoming.finish(body_bytes).map_err(|error| on_disk(&error))?;
     Ok(Received { http, held, head, truncated, reusable })
@@ -126,7 +126,7 @@ async fn receive_head(
     }
 }
 
-/// Reads until the body is whole or something cuts it; gives its length and the cut.
+/// Reads until the body is complete or is cut; returns its length and the reason for the cut.
 async fn receive_body(
     connection: &mut Connection,
     incoming: &mut Incoming<'_>,

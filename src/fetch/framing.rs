@@ -1,25 +1,25 @@
-//! Where a response ends: the message framing of RFC 9112 section 6, made tolerant of what servers really send.
+//! Where a response ends: the message framing of RFC 9112, section 6, tolerant of what servers really send.
 
 use httparse::{EMPTY_HEADER, ParserConfig, Status};
 
-/// More header fields than this make a head unreadable.
+/// Maximum number of header fields; a head with more is unreadable.
 const FIELDS_MAX: usize = 512;
 
-/// A chunk-size line longer than this (with its extensions) is not a chunk-size line.
+/// Maximum bytes of a chunk-size line, including its extensions.
 const CHUNK_LINE_BYTES_MAX: usize = 4096;
 
-/// What a response head says about itself.
+/// Facts from a response head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Bytes up to and with the empty line.
+    /// Bytes of the head, including the empty line.
     pub(super) length: usize,
     pub(super) status: u16,
     pub(super) framing: Framing,
-    /// Whether the connection can serve another request after this one.
+    /// Whether the connection can serve another request after this response.
     pub(super) keep_alive: bool,
 }
 
-/// How the end of the body is known.
+/// How the end of the body is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     Length(u64),
@@ -27,7 +27,7 @@ pub(super) enum Framing {
     UntilClose,
 }
 
-/// What can be said of the bytes received so far.
+/// State of the head, given the bytes received so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum HeadState {
     Whole(Head),
@@ -91,10 +91,10 @@ fn has_token(value: &[u8], token: &str) -> bool {
     value.split(|&b| b == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
 }
 
-/// Follows a chunked body as it arrives, without copying it.
+/// Parses a chunked body as it arrives, without copying it.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    /// Bytes of the body already followed.
+    /// Number of bytes of the body parsed so far.
     position: usize,
     state: ChunkState,
 }
@@ -103,24 +103,24 @@ pub(super) struct Chunks {
 enum ChunkState {
     #[default]
     SizeLine,
-    /// Data bytes of the chunk still to come, then its line end.
+    /// Data bytes left in the chunk; then its line end follows.
     Data(u64),
     DataEnd,
     Trailer,
 }
 
-/// How far a chunked body has come.
+/// Progress through a chunked body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     More,
     /// The body ends at this byte.
     End(usize),
-    /// What came is not chunked coding.
+    /// The bytes are not in the chunked coding.
     Broken,
 }
 
 impl Chunks {
-    /// Goes on in `body`, which holds all that has arrived since the head.
+    /// Continues in `body`: all bytes received since the head, except forgotten ones.
     pub(super) fn advance(&mut self, body: &[u8]) -> Progress {
         loop {
             match self.state {
@@ -155,12 +155,12 @@ impl Chunks {
         }
     }
 
-    /// Bytes of the body that were followed, and are not needed any more.
+    /// Number of leading bytes of the body that have been parsed and are no longer needed.
     pub(super) fn position(&self) -> usize {
         self.position
     }
 
-    /// Says that so many bytes in front, at most [`Chunks::position`], will be missing from now on.
+    /// Adjusts the position for `bytes` leading bytes, at most [`Chunks::position`], that the caller has removed.
     pub(super) fn forget(&mut self, bytes: usize) {
         self.position = self.position.saturating_sub(bytes);
     }
@@ -172,7 +172,7 @@ impl Chunks {
         Some(rest[..end].trim_ascii())
     }
 
-    /// The state after a line, or nothing: at the end, or where the line makes no sense.
+    /// Returns the state after a line; nothing at the end, or if the line is invalid.
     fn after_line(&self, line: &[u8]) -> Option<ChunkState> {
         match self.state {
             ChunkState::DataEnd => line.is_empty().then_some(ChunkState::SizeLine),

@@ -1,11 +1,11 @@
-//! Which addresses a crawler may talk to: a page on the open web must not lead it into the network it runs in.
+//! Which addresses the crawler may connect to: a page on the open web must not lead it into its own network.
 //!
-//! The check is made on the address itself, after resolution, so that a name that resolves to a private address is
-//! caught as well as a literal one.
+//! The check is made on the address after resolution, so it catches a name that resolves to a private address as well
+//! as a literal one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether `address` is globally reachable, by the special-purpose registries of RFC 6890 and its updates.
+/// Whether `address` is globally reachable according to the special-purpose registries of RFC 6890 and its updates.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {
@@ -32,15 +32,15 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
-        // IPv4-mapped (RFC 4291), and IPv4 behind the translators of networks without IPv4 (RFC 6052): what is reached is the
-        // IPv4 address.
+        // IPv4-mapped (RFC 4291), and IPv4 reached through NAT64 translators (RFC 6052): the IPv4 address is what is
+        // connected to.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             is_public_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
         }
         [0x2001, 0..0x200, ..] // protocol assignments, Teredo
         | [0x2001, 0xdb8, ..] | [0x3fff, 0..0x1000, ..] // documentation
         | [0x2002, ..] => false, // 6to4: would reach any IPv4 address
-        // Nothing else is global unicast (RFC 4291, section 2.4), other forms that hold an IPv4 address included.
+        // Nothing else is global unicast (RFC 4291, section 2.4), including other notations that embed an IPv4 address.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
@@ -88,7 +88,7 @@ mod tests {
             "::ffff:127.0.0.1",
             "::ffff:10.0.0.1",
             "ff02::1",
-            // Reserved, and what is no global unicast.
+            // Reserved, or not global unicast.
             "100::1",
             "100:0:0:1::1",
             "1fff::1",
@@ -100,8 +100,8 @@ mod tests {
             "2001:1ff::1",
             "3fff::1",
             "3fff:fff::1",
-            // 127.0.0.1 and 10.0.0.1 in other forms: compatible, translated, NAT64 of the well-known and of local prefixes, 6to4,
-            // Teredo.
+            // 127.0.0.1 and 10.0.0.1 in other notations: compatible, translated, NAT64 with the well-known and local
+            // prefixes, 6to4, Teredo.
             "::127.0.0.1",
             "::ffff:0:127.0.0.1",
             "::ffff:0:10.0.0.1",

@@ -1,4 +1,4 @@
-//! Connections that are kept open between two requests.
+//! Connections kept open between requests.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use tokio::time::Instant;
 
 use super::Endpoint;
 
-/// Idle connections kept open to one server.
+/// Maximum number of idle connections to one server.
 const PER_ENDPOINT_MAX: usize = 32;
 
-/// Servers to which idle connections are kept open: each costs a file handle.
+/// Maximum number of servers with idle connections: each connection costs a file handle.
 const ENDPOINTS_MAX: usize = 256;
 
-/// An idle connection older than this is closed rather than reused: most servers have dropped it by then.
+/// An idle connection older than this is closed rather than reused: most servers have closed it by then.
 const AGE_MAX: Duration = Duration::from_secs(15);
 
-/// Idle connections, and since when they are idle.
+/// Idle connections, each with the time since when it has been idle.
 pub(super) struct Idle<C>(HashMap<Endpoint, Vec<(Instant, C)>>);
 
 impl<C> Default for Idle<C> {
@@ -26,7 +26,7 @@ impl<C> Default for Idle<C> {
 }
 
 impl<C> Idle<C> {
-    /// A connection to a server, the one used last.
+    /// Takes the most recently used connection to a server.
     pub(super) fn take(&mut self, endpoint: &Endpoint) -> Option<C> {
         let connections = self.0.get_mut(endpoint)?;
         let found = connections.pop().filter(|(since, _)| since.elapsed() < AGE_MAX);

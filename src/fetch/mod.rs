@@ -1,9 +1,9 @@
-//! HTTP, robots, DNS, address guard: from a URL to the bytes as they came over the wire.
+//! HTTP, robots.txt, DNS and the address guard: from a URL to the bytes received over the wire.
 //!
-//! One thread holds all sockets. An [`Exchange`] reads a response into one buffer, and that buffer, untouched, is what
-//! the archive stores: heads, transfer coding and content coding are never rebuilt. Redirects are not followed here:
-//! each answer is its own capture.
-//! A body that is too long for memory goes to a file while it comes ([`BodyMemory`]).
+//! One thread holds all sockets. An [`Exchange`] reads a response into one buffer, and the archive stores that buffer
+//! unchanged: heads, transfer coding and content coding are never rebuilt. Redirects are not followed here: each
+//! response is a capture of its own. A body that is too long for memory goes to a file while it is received
+//! ([`BodyMemory`]).
 
 mod body;
 mod connect;

@@ -1,33 +1,33 @@
-//! The request as it goes over the wire, and as it is archived.
+//! The request as sent over the wire, and as archived.
 
 use bytes::Bytes;
 use url::{Position, Url};
 
-/// What to ask a server for.
+/// A request to a server.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The URL, without fragment.
     pub url: Url,
-    /// The validator of the stored version, so that the server may answer 304 (RFC 9110 section 13.1.2).
+    /// Validator of the stored version; the server may answer 304 (RFC 9110, section 13.1.2).
     pub if_none_match: Option<String>,
-    /// The date of the stored version (RFC 9110 section 13.1.3).
+    /// Date of the stored version (RFC 9110, section 13.1.3).
     pub if_modified_since: Option<String>,
-    /// Longest body as received, if that is less than [`super::Limits::body_bytes`].
+    /// Maximum bytes of the body as received, if less than [`super::Limits::body_bytes`].
     pub body_bytes_max: Option<u64>,
-    /// Fields of a form that is sent by POST, encoded (`application/x-www-form-urlencoded`).
+    /// Encoded fields of a form to send by POST (`application/x-www-form-urlencoded`).
     pub form: Option<Box<str>>,
 }
 
 impl Request {
-    /// An unconditional request.
+    /// Creates an unconditional request.
     #[must_use]
     pub fn new(url: Url) -> Self {
         Self { url, if_none_match: None, if_modified_since: None, body_bytes_max: None, form: None }
     }
 
-    /// The bytes to send.
+    /// Returns the bytes to send.
     ///
-    /// No content coding is asked for: a compressed body would hide from the store what two versions have in common.
+    /// It requests no content coding: compression would hide from the store what two versions have in common.
     pub(super) fn to_bytes(&self, user_agent: &str) -> Bytes {
         let mut out = Vec::with_capacity(256);
         let target = &self.url[Position::BeforePath..Position::AfterQuery];

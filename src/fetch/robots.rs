@@ -1,22 +1,22 @@
-//! robots.txt: what a site asks robots to leave alone (RFC 9309), read and matched without any I/O.
+//! Parses and matches robots.txt (RFC 9309), without any I/O.
 //!
-//! A file is read for one robot, and only the rules that count for it are kept. Any bytes give an answer; reading takes time
-//! linear in the file, matching linear in the rules and the path, also for patterns full of `*`. Where the RFC is silent,
-//! the behaviour is that of Google's parser, which most files were tried against: misspelt names, a missing colon, `Allow` of
-//! an index page that allows its directory.
+//! A file is parsed for one robot, and only the rules that apply to it are kept. Any bytes are valid input. Parsing
+//! takes time linear in the file, matching linear in the rules and the path, even for patterns full of `*`. Where the
+//! RFC is silent, the behaviour follows Google's parser, against which most files were tested: misspelt names, a
+//! missing colon, and `Allow` of an index page that also allows its directory.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use url::Url;
 
-/// How much of a file is read, in bytes: the least that RFC 9309, section 2.5, demands.
+/// Maximum bytes of a file that are parsed: the minimum that RFC 9309, section 2.5, requires.
 pub const ROBOTS_BYTES_MAX: usize = 500 * 1024;
 
-/// Sitemaps that one file may name.
+/// Maximum number of sitemaps taken from one file.
 const SITEMAPS_MAX: usize = 1_000;
 
-/// A delay longer than this is taken for this; a day between two pages means "stay away", which has its own rule.
+/// A longer delay is cut to this. A day between two pages means "stay away", for which there are rules.
 const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The rules of one host for one robot.
@@ -28,22 +28,22 @@ pub struct Robots {
     sitemaps: Vec<String>,
 }
 
-/// What counts for a whole host, when its file can't be had.
+/// State of the host's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Whole {
-    /// The rules say.
+    /// The rules decide.
     #[default]
     Ruled,
     /// There is no file: everything is allowed.
     Absent(u16),
-    /// The server doesn't answer: nothing is allowed.
+    /// The file cannot be fetched: nothing is allowed.
     Unreachable(u16),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     allows: bool,
-    /// The number of its line, from 1.
+    /// Line number, from 1.
     line: u32,
     pattern: Pattern,
 }
@@ -51,7 +51,7 @@ struct Rule {
 /// Whether a URL may be fetched, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict<'r> {
-    /// Whether it may be.
+    /// Whether it may be fetched.
     pub allowed: bool,
     /// The reason.
     pub ground: Ground<'r>,
@@ -63,28 +63,28 @@ pub struct Verdict<'r> {
 pub enum Ground<'r> {
     /// A rule of the file.
     Rule {
-        /// The number of its line, from 1.
+        /// Line number, from 1.
         line: u32,
-        /// Its pattern as written.
+        /// The pattern as written.
         pattern: &'r str,
     },
     /// No rule matches.
     NoRule,
     /// robots.txt itself may always be fetched.
     RobotsFile,
-    /// The host has no robots.txt; the status of its answer.
+    /// The host has no robots.txt; status of the response.
     Absent(u16),
-    /// The host's robots.txt couldn't be had; the status of its answer, or 0 when there was none.
+    /// The host's robots.txt could not be fetched; status of the response, or 0 if there was none.
     Unreachable(u16),
 }
 
 impl Robots {
-    /// The rules that follow from an answer to a request for robots.txt (RFC 9309, section 2.3.1), for the robot with this
-    /// product token. Status 0 means that there was no answer.
+    /// Returns the rules for the robot with this product token that follow from the response to a request for
+    /// robots.txt (RFC 9309, section 2.3.1). Status 0 means that there was no response.
     ///
-    /// Success gives the file's rules, a client error allows everything, a server error or no answer nothing; so does 429,
-    /// which asks for less rather than saying that there is no file. Redirects are the caller's to follow (at least five);
-    /// one that is left counts as absence.
+    /// Success gives the rules of the file. A client error allows everything; a server error or no response allows
+    /// nothing. So does 429, which asks for fewer requests rather than saying that there is no file. The caller follows
+    /// redirects (at least five); a remaining redirect counts as absence.
     #[must_use]
     pub fn from_answer(status: u16, body: &[u8], robot: &str) -> Self {
         match status {
@@ -95,12 +95,12 @@ impl Robots {
         }
     }
 
-    /// Reads a file for the robot with this product token, as `archive`: compared without regard to case.
+    /// Parses a file for the robot with this product token, such as `archive`, which is compared case-insensitively.
     #[must_use]
     pub fn parse(body: &[u8], robot: &str) -> Self {
         let text = decode(&body[..body.len().min(ROBOTS_BYTES_MAX)]);
         let mut reader = Reader::new(robot);
-        // A return alone ends a line too (RFC 9309, section 2.2: EOL).
+        // A carriage return alone ends a line too (RFC 9309, section 2.2: EOL).
         for (index, line) in
             text.split('\n').flat_map(|line| line.trim_end_matches('\r').split('\r')).enumerate()
         {
@@ -128,7 +128,7 @@ impl Robots {
             Whole::Ruled => {}
         }
         let path = normal_path(if path.is_empty() { "/" } else { path });
-        // The longest pattern decides, and among equals one that allows (section 2.2.2).
+        // The longest matching pattern wins; between equals, one that allows (section 2.2.2).
         let matching = self.rules.iter().filter(|rule| rule.matches(&path));
         match matching.max_by_key(|rule| (rule.pattern.length(), rule.allows)) {
             Some(rule) => {
@@ -138,28 +138,28 @@ impl Robots {
         }
     }
 
-    /// The time that the host wants between two requests of this robot (`Crawl-delay`, or by `Request-rate`).
+    /// Minimum time that the host wants between two requests of this robot (`Crawl-delay`, or from `Request-rate`).
     #[must_use]
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay
     }
 
-    /// The sitemaps that the file names, as written: to be resolved against its URL.
+    /// Sitemaps named in the file, as written: to be resolved against the file's URL.
     #[must_use]
     pub fn sitemaps(&self) -> &[String] {
         &self.sitemaps
     }
 
-    /// Forgets the sitemaps, which are not rules.
+    /// Drops the sitemaps, which are not rules.
     #[must_use]
     pub fn without_sitemaps(self) -> Self {
         Self { sitemaps: Vec::new(), ..self }
     }
 
-    /// Bytes of memory, about.
+    /// Approximate bytes of memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        /// What an allocator adds to a text.
+        /// Overhead of the allocator per text.
         const ALLOCATION_BYTES: usize = 16;
         let of_rule = |rule: &Rule| {
             let normal = rule.pattern.normal.as_ref().map_or(0, |normal| normal.len() + ALLOCATION_BYTES);
@@ -169,7 +169,7 @@ impl Robots {
         size_of::<Self>() + self.rules.iter().map(of_rule).sum::<usize>() + sitemaps.sum::<usize>()
     }
 
-    /// The number of rules that count for the robot.
+    /// Number of rules that apply to the robot.
     #[must_use]
     pub fn rule_count(&self) -> usize {
         self.rules.len()
@@ -182,11 +182,11 @@ impl Rule {
     }
 }
 
-/// A path with `*` for anything and `$` for the end (RFC 9309, section 2.2.3).
+/// A path pattern: `*` matches anything, `$` the end (RFC 9309, section 2.2.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern {
     written: Box<str>,
-    /// The normal form, when it isn't what was written. Without the `$`.
+    /// Normal form without the `$`, if it differs from what was written.
     normal: Option<Box<str>>,
     is_anchored: bool,
 }
@@ -206,18 +206,19 @@ impl Pattern {
         self.normal.as_deref().unwrap_or(&self.written)
     }
 
-    /// Octets, by which the most specific rule is found.
+    /// Length in octets; the longest matching rule is the most specific.
     fn length(&self) -> usize {
         self.text().len() + usize::from(self.is_anchored)
     }
 
-    /// Whether the pattern matches a path in normal form. Each literal between two `*` is searched for once, from where the
-    /// one before ended: the earliest place leaves most to those that follow, so there is nothing to try again.
+    /// Whether the pattern matches a path in normal form. Each literal between two `*` is searched for once, from the
+    /// end of the previous one: the earliest match leaves most to the literals that follow, so no backtracking is
+    /// needed.
     fn matches(&self, path: &str) -> bool {
         matches_literals(self.text(), path, self.is_anchored)
     }
 
-    /// Whether this names the index page of a directory, and the path is that directory.
+    /// Whether the pattern names the index page of a directory and the path is that directory.
     fn matches_directory(&self, path: &str) -> bool {
         let text = self.text();
         let Some(slash) = text.rfind('/') else { return false };
@@ -242,13 +243,13 @@ fn matches_literals(pattern: &str, path: &str, is_anchored: bool) -> bool {
     }
 }
 
-/// A path as patterns are compared with: what stands for anything or the end in a pattern is escaped in a path.
+/// Normalises a path for comparison with patterns; `*` and `$` in it are escaped.
 fn normal_path(path: &str) -> Cow<'_, str> {
     normalise(path, |byte| matches!(byte, b'*' | b'$'))
 }
 
-/// Escapes in upper case, none for unreserved characters, all for what isn't ASCII or is to be escaped (RFC 9309,
-/// section 2.2.2).
+/// Writes escapes in upper case, decodes those of unreserved characters, and escapes non-ASCII bytes and those selected
+/// by `is_escaped` (RFC 9309, section 2.2.2).
 fn normalise(text: &str, is_escaped: impl Fn(u8) -> bool) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     if !bytes.iter().any(|&byte| byte == b'%' || !byte.is_ascii() || is_escaped(byte)) {
@@ -286,7 +287,7 @@ fn push_escape(text: &mut String, byte: u8) {
     text.push(char::from(DIGITS[usize::from(byte & 15)]));
 }
 
-/// The file is to be UTF-8 (section 2.3); some are UTF-16, and say so by their mark.
+/// The file should be UTF-8 (section 2.3); some files are UTF-16, which their byte order mark shows.
 fn decode(body: &[u8]) -> Cow<'_, str> {
     match encoding_rs::Encoding::for_bom(body) {
         Some((encoding, mark_bytes)) => encoding.decode_without_bom_handling(&body[mark_bytes..]).0,
@@ -294,21 +295,21 @@ fn decode(body: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Reads a file line by line.
+/// Parses a file line by line.
 struct Reader<'n> {
     robot: &'n str,
     own: Group,
     any: Group,
-    /// Whether a group names the robot, even if it has no rules.
+    /// Whether a group names the robot, even if the group has no rules.
     is_named: bool,
     in_own: bool,
     in_any: bool,
-    /// Whether the lines before named robots: then one more name joins them.
+    /// Whether the previous lines named robots: another name then joins them.
     is_naming: bool,
     sitemaps: Vec<String>,
 }
 
-/// The rules of all groups for one name, put together.
+/// The rules of all groups for one name, merged.
 #[derive(Default)]
 struct Group {
     rules: Vec<Rule>,
@@ -375,7 +376,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Sets the delay of the robots named so far. This is not a rule, so more names may follow (section 2.2.4).
+    /// Sets the delay of the robots named last. This is not a rule, so more names may follow (section 2.2.4).
     fn delay(&mut self, delay: Option<Duration>) {
         for (applies, group) in [(self.in_own, &mut self.own), (self.in_any, &mut self.any)] {
             if applies {
@@ -426,7 +427,7 @@ impl Field {
     }
 }
 
-/// The name and value of a line. Without a colon, two words are taken for them.
+/// Splits a line into name and value. Without a colon, a line of two words is split at the space.
 fn split_record(line: &str) -> Option<(&str, &str)> {
     if let Some((name, value)) = line.split_once(':') {
         return Some((name.trim(), value.trim()));
@@ -441,7 +442,7 @@ fn parse_delay(value: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().map(|delay| delay.min(DELAY_MAX))
 }
 
-/// `1/5` is a request in five seconds, `30/1m` thirty in a minute. A time of day after it is ignored.
+/// `1/5` is one request in five seconds, `30/1m` thirty in a minute. A time of day after it is ignored.
 fn parse_rate(value: &str) -> Option<Duration> {
     let (requests, time) = value.split_whitespace().next()?.split_once('/')?;
     let requests: f64 = requests.parse().ok()?;

@@ -1,4 +1,4 @@
-//! The thread that holds all sockets, and what goes in and comes out of it.
+//! The thread that holds all sockets, its jobs and their results.
 
 use std::cell::RefCell;
 use std::io;
@@ -18,20 +18,20 @@ use super::exchange::{Exchange, Failed, exchange};
 use super::idle::Idle;
 use super::{BodyMemory, ConnectTo, Endpoint, FetchError, Request};
 
-/// What a response may cost.
+/// Limits on the time and size of a response.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// From the start of an attempt to a connection, TLS included in a second such span.
+    /// Timeout for connecting; TLS has another timeout of the same length.
     pub connect: Duration,
-    /// From the request to a whole head.
+    /// Timeout from the request to a complete head.
     pub head: Duration,
-    /// Between two arrivals of body bytes.
+    /// Timeout between two reads of body bytes.
     pub idle: Duration,
-    /// For the whole exchange.
+    /// Timeout for the whole exchange.
     pub total: Duration,
-    /// Longest head.
+    /// Maximum bytes of a head.
     pub head_bytes: usize,
-    /// Longest body as received; what is longer is cut and marked so.
+    /// Maximum bytes of a body as received; a longer body is cut and marked as such.
     pub body_bytes: u64,
 }
 
@@ -48,25 +48,26 @@ impl Default for Limits {
     }
 }
 
-/// How the fetcher behaves.
+/// Settings of the fetcher.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// What the crawler calls itself.
+    /// `User-Agent` of the crawler.
     pub user_agent: String,
     /// Redirections of connections.
     pub connect_to: Vec<ConnectTo>,
-    /// Whether addresses that are not public may be talked to.
+    /// Whether connections to addresses that are not public are allowed.
     pub allow_private: bool,
-    /// Certificates of authorities that are trusted beside the usual ones.
+    /// Certificates of authorities to trust in addition to the usual ones.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// What a response may cost.
+    /// Limits of a response.
     pub limits: Limits,
-    /// What time it is: the time of every capture.
+    /// The clock that gives the time of every capture.
     pub clock: Clock,
 }
 
 impl Settings {
-    /// Where a request to `host:port` goes, if the host is at this address: a redirection may be of one port alone.
+    /// Returns where a request to `host:port` goes if the host has this address: a redirection may apply to one port
+    /// only.
     #[must_use]
     pub fn target(&self, host: &str, port: u16, address: IpAddr) -> SocketAddr {
         match self.connect_to.iter().find_map(|rule| rule.apply(host, port)) {
@@ -76,35 +77,35 @@ impl Settings {
     }
 }
 
-/// What the fetcher is to do.
+/// A task for the fetcher.
 #[derive(Debug)]
 pub enum Task {
-    /// Find the address of a host.
+    /// Resolve the address of a host.
     Resolve {
-        /// The name or address in the URL.
+        /// Name or address in the URL.
         host: String,
-        /// The port in the URL, or its scheme's.
+        /// Port in the URL, or the default of its scheme.
         port: u16,
     },
-    /// Ask an endpoint for a URL.
+    /// Request a URL from an endpoint.
     Fetch {
-        /// Whom to ask.
+        /// Server to connect to.
         endpoint: Endpoint,
-        /// What to ask for.
+        /// Request to send.
         request: Request,
     },
 }
 
-/// A task with the caller's own mark on it.
+/// A task with a tag of the caller.
 #[derive(Debug)]
 pub struct Job<T> {
     /// What to do.
     pub task: Task,
-    /// Comes back with the answer.
+    /// Returned with the answer.
     pub tag: T,
 }
 
-/// The outcome of a job.
+/// Result of a job.
 #[derive(Debug)]
 pub enum Answer {
     /// The host's address.
@@ -113,12 +114,12 @@ pub enum Answer {
     Fetched(Result<Box<Exchange>, FetchError>),
 }
 
-/// The fetching thread takes no more jobs.
+/// The fetching thread accepts no more jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the fetching thread has ended")]
 pub struct FetcherEnded;
 
-/// The handle of the fetching thread. Dropping it ends the thread after the jobs under way.
+/// Handle of the fetching thread. Dropping it ends the thread after the jobs in progress.
 #[derive(Debug)]
 pub struct Fetcher<T> {
     jobs: mpsc::UnboundedSender<Job<T>>,
@@ -127,11 +128,11 @@ pub struct Fetcher<T> {
 impl<T: Send + 'static> Fetcher<T> {
     /// Starts the thread; every answer goes to `answers`.
     ///
-    /// The caller bounds the number of jobs under way, and `answers` must have room for all of them: the thread never
-    /// waits for a place, since that would stop every other exchange.
+    /// The caller limits the number of jobs in progress, and `answers` must have room for all of them: the thread never
+    /// waits for room, since that would stop every other exchange.
     ///
     /// # Errors
-    /// When the operating system gives no thread or no event queue.
+    /// When the operating system cannot create the thread or its event queue.
     pub fn start(settings: Settings, memory: BodyMemory, answers: Sender<(T, Answer)>) -> io::Result<Self> {
         let (jobs, mut queue) = mpsc::unbounded_channel::<Job<T>>();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -144,7 +145,7 @@ impl<T: Send + 'static> Fetcher<T> {
                     let answers = answers.clone();
                     tokio::task::spawn_local(async move {
                         let answer = client.run(task).await;
-                        // The receiver is gone only when the crawl is over, and then no one needs this answer.
+                        // The receiver is gone only when the crawl is over; nobody needs this answer then.
                         drop(answers.send((tag, answer)));
                     });
                 }
@@ -153,7 +154,7 @@ impl<T: Send + 'static> Fetcher<T> {
         Ok(Self { jobs })
     }
 
-    /// Hands a job to the thread.
+    /// Passes a job to the thread.
     ///
     /// # Errors
     /// When the thread has ended.
@@ -216,7 +217,7 @@ impl Client {
                     }
                     return Ok(exchange);
                 }
-                // A server may close an idle connection at any time: that says nothing about this request.
+                // A server may close an idle connection at any time, which says nothing about this request.
                 Err(Failed::Closed) if is_reused => {}
                 Err(Failed::Closed) => return Err(FetchError::NoHead),
                 Err(Failed::Error(error)) => return Err(error),

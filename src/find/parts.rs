@@ -116,7 +116,7 @@ impl Wanted {
         Self { limits, ..self.clone() }
     }
 
-    /// The search for typed words.
+    /// Builds the search for a typed text.
     #[must_use]
     pub fn new(typed: &str, options: Options<'_>) -> Self {
         Self {

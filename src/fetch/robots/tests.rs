@@ -88,7 +88,7 @@ fn what_lies_beyond_the_limit_is_not_read() {
     assert!(allowed(&file(ROBOTS_BYTES_MAX - rule.len() + 1), "/"));
 }
 
-/// The rule and URL that take a backtracking matcher minutes.
+/// A rule and URL on which a backtracking matcher takes minutes.
 #[test]
 fn patterns_full_of_stars_take_no_time() {
     let pattern = format!("/{}x", "*a".repeat(300));
@@ -98,7 +98,7 @@ fn patterns_full_of_stars_take_no_time() {
     assert!(!allowed(&file, &format!("{path}x")));
 }
 
-/// What a pattern means, without any cleverness: tries every length for every `*`.
+/// Reference implementation: tries every length for every `*`.
 fn matches_by_trying(pattern: &[u8], path: &[u8], is_anchored: bool) -> bool {
     match pattern.split_first() {
         None => !is_anchored || path.is_empty(),

@@ -1,7 +1,7 @@
-//! Bytes to text: which encoding a document is in.
+//! Decodes bytes to text: which encoding a document has.
 //!
-//! The order is that of the HTML standard ("determining the character encoding"), which XML follows in effect: byte order
-//! mark, then the transport's word, then what the first bytes declare, then a guess.
+//! The order is that of the HTML standard ("determining the character encoding"), which XML follows in effect: byte
+//! order mark, then the transport's label, then a declaration in the first bytes, then a guess.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,19 @@ use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252
 
 use super::html::{Attribute, Markup};
 
-/// How far a declaration may stand from the beginning, in bytes (HTML standard, "prescan a byte stream").
+/// Bytes at the beginning in which a declaration may stand (HTML standard, "prescan a byte stream").
 pub(crate) const PRESCAN_BYTES: usize = 1024;
 
-/// How much of an undeclared document the guess looks at, in bytes. The guess runs at some 40 MB/s.
+/// Bytes of an undeclared document that the guess examines. The guess runs at about 40 MB/s.
 pub(crate) const GUESS_BYTES: usize = 32 * 1024;
 
-/// The encoding of a document, and the bytes of its byte order mark.
+/// The encoding of a document, and the length of its byte order mark.
 pub(crate) struct Charset<'a> {
     pub(crate) encoding: &'static Encoding,
     pub(crate) mark_bytes: usize,
-    /// Whether nothing declares it.
+    /// Whether no declaration was found.
     pub(crate) is_guess: bool,
-    /// The text, when finding the encoding has shown that the body is one in UTF-8.
+    /// The text, if finding the encoding has shown that the body is valid UTF-8.
     text: Option<&'a str>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn detect<'a>(body: &'a [u8], label: Option<&str>, is_xml: bool) -> C
     }
 }
 
-/// The text of a body, and whether bytes were not of the encoding.
+/// Returns the text of a body, and whether some bytes were invalid in the encoding.
 pub(crate) fn decode<'a>(body: &'a [u8], charset: &Charset<'a>) -> (Cow<'a, str>, bool) {
     if let Some(text) = charset.text {
         return (Cow::Borrowed(text), false);
@@ -63,7 +63,7 @@ fn for_label(label: &str) -> Option<&'static Encoding> {
         .filter(|&found| found != REPLACEMENT)
 }
 
-/// A declaration that could be read byte by byte can't be in UTF-16.
+/// A declaration that can be read byte by byte cannot be in UTF-16.
 fn ascii_compatible(encoding: &'static Encoding) -> &'static Encoding {
     if encoding == UTF_16BE || encoding == UTF_16LE { UTF_8 } else { encoding }
 }
@@ -72,7 +72,7 @@ fn declared_by_meta(encoding: &'static Encoding) -> &'static Encoding {
     if encoding == X_USER_DEFINED { WINDOWS_1252 } else { ascii_compatible(encoding) }
 }
 
-/// `<?x` in UTF-16 (XML 1.0, appendix F; HTML standard, prescan, step 2), or `<h`, `<!`.
+/// Recognises `<?x` in UTF-16 (XML 1.0, appendix F; HTML standard, prescan, step 2), and `<h` and `<!`.
 fn utf_16_by_pattern(head: &[u8]) -> Option<&'static Encoding> {
     match head {
         [b'<', 0, b'?' | b'!' | b'h' | b'H', 0, ..] => Some(UTF_16LE),
@@ -81,7 +81,7 @@ fn utf_16_by_pattern(head: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// The `encoding` of `<?xml … ?>`.
+/// Returns the `encoding` of `<?xml … ?>`.
 fn xml_declaration(head: &[u8]) -> Option<&str> {
     let declaration = head.trim_ascii_start().strip_prefix(b"<?xml")?;
     let end = memchr::memchr(b'>', declaration)?;
@@ -93,7 +93,7 @@ fn xml_declaration(head: &[u8]) -> Option<&str> {
     std::str::from_utf8(&value[..end]).ok()
 }
 
-/// The encoding that a `meta` element in the first bytes declares: `charset`, or `content` beside
+/// Returns the encoding that a `meta` element in the first bytes declares: `charset`, or `content` with
 /// `http-equiv=content-type`. Comments are skipped.
 fn meta_charset(head: &[u8]) -> Option<String> {
     let head = String::from_utf8_lossy(head);
@@ -119,7 +119,7 @@ fn charset_of_meta<'a>(attributes: &[Attribute<'a>]) -> Option<&'a str> {
     charset_parameter(value("content").filter(|_| is_content_type)?)
 }
 
-/// The value of `charset=` in a `Content-Type`.
+/// Returns the value of `charset=` in a `Content-Type`.
 pub(crate) fn charset_parameter(content_type: &str) -> Option<&str> {
     let mut rest = content_type;
     loop {
@@ -137,15 +137,15 @@ pub(crate) fn charset_parameter(content_type: &str) -> Option<&str> {
     }
 }
 
-/// The guess for a document that declares nothing: UTF-8 when it is that, else by the bytes around the first that isn't
-/// ASCII.
+/// Guesses the encoding of a document that declares none: UTF-8 if the body is valid UTF-8, else from the bytes around
+/// the first non-ASCII byte.
 fn guess(body: &[u8]) -> Charset<'_> {
-    /// Context that the detector gets before the first byte that says something.
+    /// Bytes of context for the detector before the first non-ASCII byte.
     const CONTEXT_BYTES: usize = 1024;
     let found = |encoding, text| Charset { encoding, mark_bytes: 0, is_guess: true, text };
     match std::str::from_utf8(body) {
         Ok(text) => return found(UTF_8, Some(text)),
-        // A cut document may end inside a character.
+        // A truncated document may end inside a character.
         Err(error) if error.error_len().is_none() => return found(UTF_8, None),
         Err(_) => {}
     }

@@ -1,58 +1,58 @@
-//! HTTP codings: what a body is once content codings and chunks are taken off.
+//! Removes HTTP content codings and chunks from a body.
 //!
-//! Nothing here trusts a byte: output is bounded at every stage of a chain, a broken stream gives what could be decoded,
-//! and reported with the problems. The stored record keeps the bytes as received; this is for reading them.
+//! Input is not trusted: output is bounded at every stage of a chain; a broken stream yields what could be decoded,
+//! together with the problem. The stored record keeps the bytes as received; this is only for reading them.
 
 use std::borrow::Cow;
 use std::io::Read;
 
-/// Codings applied one after the other in one `Content-Encoding`; more are taken for an attack.
+/// Maximum number of codings in one `Content-Encoding`; more are treated as an attack.
 pub const CODINGS_MAX: usize = 4;
 
-/// The largest window a zstd body may ask for, as a power of two: 8 MiB (RFC 9659).
+/// Maximum window of a zstd body, as a power of two: 8 MiB (RFC 9659).
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
-/// A body with codings taken off.
+/// A body without codings.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Decoded<'a> {
-    /// The bytes, borrowed when nothing had to be done.
+    /// The bytes; borrowed if nothing had to be decoded.
     pub body: Cow<'a, [u8]>,
-    /// What went wrong, when something did. The body then holds what came before.
+    /// What went wrong, if anything. The body then has what was decoded before.
     pub problem: Option<CodingProblem>,
 }
 
-/// Why a body isn't whole.
+/// Why a body is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodingProblem {
-    /// More bytes came out than the limit allows.
+    /// The decoded body exceeds the limit.
     #[error("more than {limit} bytes when decoded")]
     TooLarge {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// The compressed stream is broken or cut.
+    /// The compressed stream is broken or truncated.
     #[error("broken {coding} stream")]
     Broken {
         /// The coding's name.
         coding: &'static str,
     },
-    /// The body is not what the header says; it is given as it is.
+    /// The body is not in the declared coding; it is returned as is.
     #[error("not in the declared coding {coding}")]
     NotCoded {
         /// The coding's name.
         coding: &'static str,
     },
-    /// A coding that nobody knows; the body is given as it is.
+    /// Unknown coding; the body is returned as is.
     #[error("unknown content coding {0:?}")]
     Unknown(String),
-    /// Too many codings one after the other.
+    /// Too many codings in a chain.
     #[error("more than {CODINGS_MAX} content codings")]
     TooMany,
-    /// Chunks that don't follow RFC 9112, section 7.1.
+    /// Chunks that violate RFC 9112, section 7.1.
     #[error("broken chunk at byte {offset}")]
     BrokenChunk {
-        /// Where in the body the chunk begins.
+        /// Offset of the chunk in the body.
         offset: usize,
     },
 }
@@ -76,9 +76,9 @@ impl Coding {
     }
 }
 
-/// Takes the content codings off a body (RFC 9110, section 8.4), at most `limit` bytes out of every one.
+/// Removes the content codings of a body (RFC 9110, section 8.4); each yields at most `limit` bytes.
 ///
-/// `content_encoding` is the value of the header field, or of several joined by commas; empty for none.
+/// `content_encoding` is the value of the header field, or several values joined by commas; empty for none.
 #[must_use]
 pub fn decode_content<'a>(body: &'a [u8], content_encoding: &str, limit: usize) -> Decoded<'a> {
     let mut codings = Vec::new();
@@ -139,12 +139,12 @@ fn decode_one(body: &[u8], coding: Coding, limit: usize) -> (Vec<u8>, Option<Cod
     }
 }
 
-/// A zstd frame or a skippable frame (RFC 8878, section 3.1).
+/// Whether a body begins with a zstd frame or a skippable frame (RFC 8878, section 3.1).
 fn is_zstd(body: &[u8]) -> bool {
     matches!(body, [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..])
 }
 
-/// `deflate` means the zlib format (RFC 9110, section 8.4.1.2), yet some servers send a bare deflate stream.
+/// `deflate` means the zlib format (RFC 9110, section 8.4.1.2), but some servers send a raw deflate stream.
 fn decode_deflate(body: &[u8], limit: usize) -> (Vec<u8>, Option<CodingProblem>) {
     let is_zlib = match body {
         [first, second, ..] => {
@@ -172,7 +172,7 @@ fn read_all(
     length: usize,
     limit: usize,
 ) -> (Vec<u8>, Option<CodingProblem>) {
-    /// What text usually shrinks to; only a first guess at the size of the output.
+    /// Usual compression ratio of text; only a first guess at the size of the output.
     const USUAL_RATIO: usize = 4;
     let mut bytes = Vec::with_capacity(length.saturating_mul(USUAL_RATIO).min(limit));
     let mut bounded = reader.take(limit as u64 + 1);
@@ -185,10 +185,10 @@ fn read_all(
     (bytes, problem)
 }
 
-/// Takes the chunks off a body with `Transfer-Encoding: chunked` (RFC 9112, section 7.1).
+/// Removes the chunks of a body with `Transfer-Encoding: chunked` (RFC 9112, section 7.1).
 ///
-/// A body that doesn't begin with a chunk is given as it is: some archives hold bodies that were put together already
-/// under heads that still say `chunked`.
+/// A body that does not begin with a chunk is returned as is: some archives have de-chunked bodies under heads that
+/// still say `chunked`.
 #[must_use]
 pub fn dechunk(body: &[u8]) -> Decoded<'_> {
     if parse_chunk_size(body).is_none() {
@@ -230,9 +230,9 @@ pub fn dechunk(body: &[u8]) -> Decoded<'_> {
     }
 }
 
-/// The size of a chunk and the length of the line that gives it.
+/// Returns the size of a chunk and the length of its size line.
 fn parse_chunk_size(text: &[u8]) -> Option<(usize, usize)> {
-    /// Enough for any size that fits memory, and extensions.
+    /// Enough for any size that fits in memory, plus extensions.
     const LINE_BYTES_MAX: usize = 4096;
     /// Hexadecimal digits of a size below 2^60.
     const DIGITS_MAX: usize = 15;

@@ -1,8 +1,8 @@
-//! The URLs of style sheets: `url(…)`, `@import "…"`, and the strings of `src("…")`, `image("…")`, `image-set("…")` and
-//! Internet Explorer's `AlphaImageLoader(src="…")`.
+//! Extracts the URLs of style sheets: `url(…)`, `@import "…"`, and the strings of `src("…")`, `image("…")`,
+//! `image-set("…")` and Internet Explorer's `AlphaImageLoader(src="…")`.
 //!
-//! One pass over the bytes by the tokens that matter (CSS Syntax Level 3, sections 4.3.1 to 4.3.6): comments, strings,
-//! at-keywords, functions. Everything else is skipped, so broken style sheets give what can be found in them.
+//! Makes one pass over the bytes, looking only at comments, strings, at-keywords and functions (CSS Syntax Level 3,
+//! sections 4.3.1 to 4.3.6). Everything else is skipped, so broken style sheets yield whatever can be found in them.
 
 use std::borrow::Cow;
 
@@ -13,22 +13,22 @@ pub(crate) fn urls(css: &str, mut found: impl FnMut(&str, LinkKind)) {
     references(css, |written, kind| found(&unescape(written), kind));
 }
 
-/// Calls `found` with every URL as it is written: a part of `css`.
+/// Calls `found` with every URL as written, as a slice of `css`.
 pub(crate) fn references<'a>(css: &'a str, mut found: impl FnMut(&'a str, LinkKind)) {
     let mut scanner = Scanner { css, at: 0, context: Context::Plain, brackets: 0 };
     scanner.run(&mut found);
 }
 
-/// What a string means where it stands.
+/// Meaning of a string in the current context.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Context {
-    /// Nothing.
+    /// No meaning.
     Plain,
     /// The URL of an import.
     Import,
-    /// The name of a namespace, which is not a link.
+    /// The URL of a namespace, which is not a link.
     Namespace,
-    /// An image of a function such as `image-set()` that began at this depth of brackets.
+    /// An image in a function such as `image-set()` that began at this bracket depth.
     ImageSet(u32),
 }
 
@@ -52,7 +52,7 @@ impl<'a> Scanner<'a> {
                             found(text, LinkKind::StyleImport);
                             self.context = Context::Plain;
                         }
-                        // Deeper brackets hold the type of an image.
+                        // A string in deeper brackets is the type of an image.
                         Context::ImageSet(depth) if depth == self.brackets => {
                             found(text, LinkKind::StyleResource);
                         }
@@ -82,7 +82,7 @@ impl<'a> Scanner<'a> {
         self.at = memchr::memmem::find(rest, b"*/").map_or(self.css.len(), |end| self.at + 2 + end + 2);
     }
 
-    /// The inside of a string that begins here. A line break ends a bad one.
+    /// Returns the contents of the string that begins here. A line break ends an unclosed string.
     fn string(&mut self, quote: u8) -> &'a str {
         let css = self.css;
         let bytes = css.as_bytes();
@@ -114,7 +114,7 @@ impl<'a> Scanner<'a> {
         self.at += 1;
     }
 
-    /// An opening bracket: of a `url(`, of an `image-set(`, or of anything else.
+    /// Handles an opening bracket: of `url(`, of `image-set(`, or of anything else.
     fn open(&mut self, found: &mut impl FnMut(&'a str, LinkKind)) {
         let before = &self.css.as_bytes()[..self.at];
         let ends_with = |name: &[u8]| {
@@ -143,7 +143,7 @@ impl<'a> Scanner<'a> {
         self.at += 1;
     }
 
-    /// The inside of `url(`, quoted or not.
+    /// Reads the inside of `url(`, quoted or not.
     fn url(&mut self, found: &mut impl FnMut(&'a str, LinkKind)) {
         let bytes = self.css.as_bytes();
         while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
@@ -184,7 +184,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The bytes that begin something.
+/// Bytes at which a token of interest may begin.
 const MEANS_SOMETHING: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = b"/\"'@();{}\\";
@@ -196,10 +196,10 @@ const MEANS_SOMETHING: [bool; 256] = {
     table
 };
 
-/// The longest escape by number, in digits.
+/// Maximum number of digits of a numeric escape.
 const HEX_DIGITS_MAX: usize = 6;
 
-/// The length of the escape that a text begins with: the space that ends a number belongs to it.
+/// Returns the length of the escape at the start of a text, including the space that ends a number.
 fn escape_length(text: &[u8]) -> usize {
     let digits = text[1..].iter().take(HEX_DIGITS_MAX).take_while(|byte| byte.is_ascii_hexdigit()).count();
     if digits == 0 {
@@ -209,7 +209,7 @@ fn escape_length(text: &[u8]) -> usize {
     }
 }
 
-/// Resolves escapes: `\` and one to six hexadecimal digits with one space after, or `\` and the character itself.
+/// Resolves escapes: `\` followed by one to six hexadecimal digits and an optional space, or by the character itself.
 pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);

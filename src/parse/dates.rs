@@ -1,12 +1,12 @@
-//! Dates as HTTP fields, feeds, sitemaps and lists have them.
+//! Parses dates in HTTP fields, feeds, sitemaps and lists.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 
-/// Bytes of a date.
+/// Maximum bytes of a date.
 const DATE_BYTES_MAX: usize = 64;
 
-/// A date in one of the three forms of HTTP (RFC 9110, section 5.6.7), or in that of RFC 822. The day of the week is not looked
-/// at; years of two digits are those from 1969 to 2068.
+/// Parses a date in one of the three forms of HTTP (RFC 9110, section 5.6.7), or in that of RFC 822. The day of the
+/// week is ignored; two-digit years are those from 1969 to 2068.
 #[must_use]
 pub fn http_date(text: &str) -> Option<DateTime<Utc>> {
     let text = text.trim();
@@ -20,10 +20,11 @@ pub fn http_date(text: &str) -> Option<DateTime<Utc>> {
         .or_else(|| parsed(after_day, "%b %e %H:%M:%S %Y"))
 }
 
-/// Seconds since 1970 of a date in one of the forms of the W3C note on date and time formats (a profile of ISO 8601:
-/// `2026`, `2026-11`, `2026-11-21`, with a time, with or without a zone) or of RFC 822 (`Sat, 21 Nov 2026 05:17:00 GMT`).
+/// Parses a date in a form of the W3C note on date and time formats (a profile of ISO 8601: `2026`, `2026-11`,
+/// `2026-11-21`, with or without a time and a zone) or of RFC 822 (`Sat, 21 Nov 2026 05:17:00 GMT`). Returns seconds
+/// since 1970.
 ///
-/// What has no zone is taken for UTC, what has no day for the first. None for anything else.
+/// Without a zone UTC is assumed, without a month or day the first. Returns none for anything else.
 #[must_use]
 pub fn parse_date(text: &str) -> Option<i64> {
     let text = text.trim();
@@ -59,7 +60,7 @@ fn w3c(text: &str) -> Option<i64> {
         .map(|time| time.timestamp())
 }
 
-/// RFC 822 as feeds write it: the day of the week may be missing or wrong, so it is ignored.
+/// Parses RFC 822 dates as feeds write them: the day of the week may be missing or wrong, so it is ignored.
 fn rfc_822(text: &str) -> Option<DateTime<Utc>> {
     let bare = match text.split_once(',') {
         Some((day, rest)) if day.len() <= 9 => rest.trim(),

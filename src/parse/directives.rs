@@ -1,15 +1,15 @@
-//! What a page asks of robots: `meta name=robots` and `X-Robots-Tag`.
+//! Directives of a page to robots: `meta name=robots` and `X-Robots-Tag`.
 
 use std::ops::BitOr;
 
 /// The directives for one page. All are false by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RobotsDirectives {
-    /// Not to be found by searching.
+    /// Searches must not find the page.
     pub noindex: bool,
-    /// Links not to be followed.
+    /// The page's links must not be followed.
     pub nofollow: bool,
-    /// No copy to be shown.
+    /// No copy of the page may be shown.
     pub noarchive: bool,
 }
 
@@ -26,7 +26,7 @@ impl BitOr for RobotsDirectives {
 }
 
 impl RobotsDirectives {
-    /// Reads a list of directives: `noindex, nofollow`. Unknown ones say nothing.
+    /// Parses a list of directives such as `noindex, nofollow`. Unknown ones are ignored.
     #[must_use]
     pub fn parse(list: &str) -> Self {
         let mut directives = Self::default();
@@ -39,7 +39,8 @@ impl RobotsDirectives {
         directives
     }
 
-    /// Reads a value of `X-Robots-Tag`, which may begin with the robot it is for: `otherbot: noindex`.
+    /// Parses a value of `X-Robots-Tag`, which may begin with the name of a robot that it applies to: `otherbot:
+    /// noindex`.
     #[must_use]
     pub fn parse_header(value: &str, robot: &str) -> Self {
         match value.split_once(':') {
@@ -55,7 +56,7 @@ impl RobotsDirectives {
     }
 }
 
-/// A name before a colon that is not a directive with a value, as `unavailable_after: …` is.
+/// Whether the text before a colon is a robot's name, not a directive with a value such as `unavailable_after: …`.
 fn is_robot_name(name: &str) -> bool {
     const WITH_VALUE: [&str; 4] =
         ["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];

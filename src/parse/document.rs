@@ -1,4 +1,4 @@
-//! A document by its kind: which reader takes it, and what is worked out from its text.
+//! Reads a document according to its kind, and derives further data from its text.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,11 @@ use super::{
     DocumentKind, Limits, Parsed, Problem, Source, css, decode_content, json, language, signature, xml,
 };
 
-/// A document that is being read.
+/// A document being read.
 pub(super) struct Document<'s> {
     pub(super) source: &'s Source<'s>,
     pub(super) limits: &'s Limits,
-    /// Whether nothing but the text is asked for.
+    /// Whether only the text is wanted.
     pub(super) is_text_alone: bool,
     pub(super) media_type: &'s str,
     pub(super) charset_label: Option<&'s str>,
@@ -43,7 +43,7 @@ impl Document<'_> {
         charset
     }
 
-    /// The text of a body, with a word about bytes that were none.
+    /// Returns the text of a body; reports bytes that are invalid in the encoding.
     fn decode<'b>(&mut self, body: &'b [u8]) -> (Cow<'b, str>, &'static Encoding) {
         let charset = self.charset(body);
         let (text, had_errors) = charset::decode(body, &charset);
@@ -107,13 +107,13 @@ impl Document<'_> {
         }
     }
 
-    /// A sitemap may come as a `.gz` file, which is not a content coding.
+    /// A sitemap may be a `.gz` file, which is not a content coding.
     fn read_compressed_sitemap(&mut self, body: &[u8]) {
         self.parsed.signature = signature::of_bytes(body);
         if !body.starts_with(&[0x1F, 0x8B]) {
             return;
         }
-        // Most such files are archives, of which the beginning is enough to see that they are not a sitemap.
+        // Most such files are archives; their beginning is enough to see that they are not a sitemap.
         let beginning = decode_content(body, "gzip", xml::sitemap::SEEN_BYTES).body;
         let kind = DocumentKind::of("", &beginning);
         if !xml::sitemap::may_be_one(kind, &beginning) {
@@ -130,7 +130,7 @@ impl Document<'_> {
         xml::read(&text, encoding, self);
     }
 
-    /// Sets the text, and what is worked out from it.
+    /// Sets the text, and the data derived from it.
     pub(super) fn set_text(&mut self, mut text: String, mut marks: Marks) {
         if !self.is_text_alone {
             let signatures = signature::of_text(&self.parsed.title, &text, &marks.surroundings);

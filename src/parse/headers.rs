@@ -1,4 +1,4 @@
-//! The fields of an HTTP head that say something about the document: its type, language, links and directives.
+//! Reads the fields of an HTTP head that concern the document: type, language, links and directives.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use super::html::kind_of_relation;
 use super::outlinks::Outlinks;
 use super::{LinkKind, RobotsDirectives, charset, refresh};
 
-/// What a head says.
+/// Facts from an HTTP head.
 #[derive(Debug, Default)]
 pub(crate) struct HeadFacts {
-    /// The media type in lower case, without parameters.
+    /// Media type in lower case, without parameters.
     pub(crate) media_type: String,
-    /// The `charset` of the media type.
+    /// `charset` parameter of the media type.
     pub(crate) charset: Option<String>,
     pub(crate) language: Option<String>,
     pub(crate) robots: RobotsDirectives,
     pub(crate) canonical: Option<String>,
 }
 
-/// Reads the fields of a head; its links go to `outlinks`.
+/// Reads the fields of a head; adds its links to `outlinks`.
 pub(crate) fn read(
     fields: &[(&str, &[u8])],
     content_type: Option<&str>,
@@ -64,7 +64,7 @@ pub(crate) fn read(
     facts
 }
 
-/// Field values are UTF-8 by habit and Latin-1 by tradition.
+/// Field values are usually UTF-8, and Latin-1 by tradition.
 fn text_of(value: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),
@@ -79,12 +79,12 @@ impl HeadFacts {
         self.charset = charset::charset_parameter(content_type).map(str::to_owned);
     }
 
-    /// A `Link` field (RFC 8288, section 3): `<x>; rel="next", <y>; rel=canonical`.
+    /// Reads a `Link` field (RFC 8288, section 3): `<x>; rel="next", <y>; rel=canonical`.
     fn links(&mut self, value: &str, outlinks: &mut Outlinks) {
         let mut rest = value;
         while let Some((target, parameters, next)) = split_link(rest) {
             rest = next;
-            // A link about something else than this document says nothing here.
+            // A link with an `anchor` is about another resource than this document and is ignored.
             let rel = parameter(parameters, "rel").filter(|_| parameter(parameters, "anchor").is_none());
             let kind = rel.and_then(|rel| kind_of_relation(rel, parameter(parameters, "type")));
             let Some(kind) = kind else { continue };
@@ -96,7 +96,7 @@ impl HeadFacts {
     }
 }
 
-/// The next target, its parameters, and what follows.
+/// Splits off the next link: its target, its parameters, and the rest.
 pub(crate) fn split_link(text: &str) -> Option<(&str, &str, &str)> {
     let start = text.find('<')? + 1;
     let end = start + text[start..].find('>')?;
@@ -113,7 +113,7 @@ pub(crate) fn split_link(text: &str) -> Option<(&str, &str, &str)> {
     Some((&text[start..end], parameters, next))
 }
 
-/// The value of a parameter, without its quotes.
+/// Returns the value of a parameter, without quotes.
 pub(crate) fn parameter<'a>(parameters: &'a str, name: &str) -> Option<&'a str> {
     parameters.split(';').find_map(|parameter| {
         let (found, value) = parameter.split_once('=')?;

@@ -1,13 +1,13 @@
-//! The URLs in documents of JSON that are made of links: web application manifests, JSON-LD, JSON Feed.
+//! Extracts the URLs of JSON documents that consist of links: web application manifests, JSON-LD, JSON Feed.
 
 use serde_json::Value;
 
 use super::LinkKind;
 
-/// Longer documents are not parsed, in bytes: a tree of JSON takes up to sixteen times as much.
+/// Maximum bytes of a document; longer ones are not parsed, as a JSON tree takes up to sixteen times as much memory.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Calls `found` with every URL of a document, by the name under which it stands.
+/// Calls `found` with every URL of a document; its kind follows from the field's name.
 pub(crate) fn urls(json: &str, mut found: impl FnMut(&str, LinkKind)) {
     if json.len() > BYTES_MAX {
         return;
@@ -21,7 +21,7 @@ pub(crate) fn urls(json: &str, mut found: impl FnMut(&str, LinkKind)) {
                     found(text, kind);
                 }
             }
-            // The first is read first.
+            // Reversed, so that the first value is read first.
             Value::Array(values) => open.extend(values.iter().rev().map(|value| (kind, value))),
             Value::Object(fields) => {
                 open.extend(fields.iter().rev().map(|(name, value)| (kind_of_name(name), value)));
@@ -31,7 +31,7 @@ pub(crate) fn urls(json: &str, mut found: impl FnMut(&str, LinkKind)) {
     }
 }
 
-/// Whether a document is one of those that are made of links.
+/// Whether a document is one of those that consist of links.
 pub(crate) fn is_made_of_links(media_type: &str, json: &str) -> bool {
     let has = |mark: &str| memchr::memmem::find(json.as_bytes(), mark.as_bytes()).is_some();
     matches!(media_type, "application/manifest+json" | "application/ld+json" | "application/feed+json")

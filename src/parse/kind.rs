@@ -1,8 +1,8 @@
-//! What a body is: by what the server says, and by its first bytes where the server says nothing of use.
+//! Determines what a body is: from the media type, and from its first bytes if the type is of no use.
 
-/// The kind of a document.
+/// Kind of a document.
 ///
-/// The codes are stored in page states: they are never reused.
+/// Codes are stored in page states and never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -12,13 +12,13 @@ pub enum DocumentKind {
     Other = 0,
     /// HTML and XHTML.
     Html = 1,
-    /// XML that is none of the kinds below.
+    /// XML of none of the kinds below.
     Xml = 2,
     /// RSS and Atom.
     Feed = 3,
-    /// A sitemap or an index of sitemaps, in XML or as a list of URLs.
+    /// A sitemap or a sitemap index, in XML or as a list of URLs.
     Sitemap = 4,
-    /// An answer of an OAI-PMH repository.
+    /// A response of an OAI-PMH repository.
     OaiPmh = 5,
     /// A style sheet.
     Css = 6,
@@ -30,7 +30,7 @@ pub enum DocumentKind {
     Image = 9,
     /// Sound.
     Audio = 10,
-    /// Film.
+    /// A video.
     Video = 11,
     /// A script.
     Script = 12,
@@ -68,66 +68,66 @@ const KINDS: [(DocumentKind, &str); 17] = {
     ]
 };
 
-/// How much of a body the sniffing looks at, in bytes.
+/// Bytes of a body that are sniffed.
 const SNIFFED_BYTES: usize = 1024;
 
 impl DocumentKind {
-    /// Every kind, by code.
+    /// Returns every kind, by code.
     pub fn all() -> impl Iterator<Item = Self> {
         KINDS.iter().map(|&(kind, _)| kind)
     }
 
-    /// The stable number that files hold.
+    /// Returns the stable number for use in files.
     #[must_use]
     pub fn code(self) -> u8 {
         self as u8
     }
 
-    /// The kind with this code; [`Self::Other`] when a newer version has written it.
+    /// Returns the kind with this code; [`Self::Other`] if a newer version wrote it.
     #[must_use]
     pub fn from_code(code: u8) -> Self {
         Self::all().find(|kind| kind.code() == code).unwrap_or_default()
     }
 
-    /// The kind of that name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::all().find(|kind| kind.name() == name)
     }
 
-    /// The name, as queries and reports have it.
+    /// Name of the kind in queries and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         KINDS[usize::from(self.code())].1
     }
 
-    /// Whether the document is XML in the sense of the project: not XHTML.
+    /// Whether the document is XML in the sense of this project: XHTML is not.
     #[must_use]
     pub fn is_xml(self) -> bool {
         matches!(self, Self::Xml | Self::Feed | Self::Sitemap | Self::OaiPmh)
     }
 
-    /// Whether such documents have text to search in.
+    /// Whether such documents have text to search.
     #[must_use]
     pub fn has_text(self) -> bool {
         matches!(self, Self::Html | Self::Xml | Self::Feed | Self::OaiPmh | Self::Text)
     }
 
-    /// Whether it can be asked for by its elements: XML but for sitemaps, which only list URLs.
+    /// Whether elements of such documents can be queried: XML except sitemaps, which only list URLs.
     #[must_use]
     pub fn has_elements(self) -> bool {
         matches!(self, Self::Xml | Self::Feed | Self::OaiPmh)
     }
 
-    /// Whether anything is read of such a document but its first bytes.
+    /// Whether more than the first bytes of such a document are read.
     #[must_use]
     pub(crate) fn is_parsed(self) -> bool {
         self.is_xml() || matches!(self, Self::Html | Self::Css | Self::Text | Self::Json | Self::Archive)
     }
 
-    /// The kind of a body with this media type (without parameters, in lower case; empty when unknown).
+    /// Returns the kind of a body with this media type (without parameters, in lower case; empty if unknown).
     ///
-    /// XML is not divided further here: its root element does that.
+    /// XML is not subdivided here; its root element decides that later.
     #[must_use]
     pub fn of(media_type: &str, body: &[u8]) -> Self {
         match media_type {
@@ -135,7 +135,7 @@ impl DocumentKind {
             "text/css" => Self::Css,
             "application/pdf" | "application/x-pdf" => Self::Pdf,
             "application/json" | "text/json" => Self::Json,
-            // Servers give these to whatever they don't know.
+            // Servers use these for anything that they do not know.
             ""
             | "text/plain"
             | "application/octet-stream"
@@ -189,12 +189,12 @@ fn is_office_name(name: &str) -> bool {
     BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// Whether a media type is that of document type definitions, which are read as XML is, and are no documents.
+/// Whether a media type is that of document type definitions, which are read like XML but are not documents.
 pub(crate) fn is_definition(media_type: &str) -> bool {
     media_type == "application/xml-dtd"
 }
 
-/// Feeds and sitemaps are often served as HTML; nothing else that begins with an XML declaration is taken from it.
+/// Feeds and sitemaps are often served as HTML; any other body with an XML declaration remains HTML.
 fn html_or_xml(body: &[u8]) -> DocumentKind {
     let head = beginning(body);
     if !head.starts_with(b"<?xml") && !head.starts_with(b"<rss") && !head.starts_with(b"<feed") {
@@ -211,7 +211,7 @@ fn beginning(body: &[u8]) -> &[u8] {
     body[..body.len().min(SNIFFED_BYTES)].trim_ascii_start()
 }
 
-/// The kind by the first bytes (WHATWG MIME Sniffing, sections 6 and 7, as far as it matters here).
+/// Determines the kind from the first bytes (WHATWG MIME Sniffing, sections 6 and 7, as far as they matter here).
 fn sniff(body: &[u8], said_to_be_text: bool) -> DocumentKind {
     let head = beginning(body);
     for (signature, kind) in SIGNATURES {
@@ -244,7 +244,7 @@ fn html_or_xml_declared(head: &[u8]) -> DocumentKind {
     if memchr::memmem::find(head, b"<html").is_some() { DocumentKind::Html } else { DocumentKind::Xml }
 }
 
-/// What files of a kind begin with.
+/// First bytes of files, by kind.
 const SIGNATURES: &[(&[u8], DocumentKind)] = &[
     (b"%PDF-", DocumentKind::Pdf),
     (b"\x89PNG\r\n\x1A\n", DocumentKind::Image),

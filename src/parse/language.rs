@@ -1,20 +1,21 @@
-//! The language of a text that doesn't say which it is.
+//! Guesses the language of a text that does not declare one.
 
 use whatlang::Lang;
 
-/// How much of the text the guess looks at, in bytes. The comparison with seventy languages costs some 100 µs, as much as
-/// all else that is read of a page; most pages that don't say their language are English, which is seen in 1 µs.
+/// Bytes of a sample. Comparing it with seventy languages takes about 100 µs, as long as all other reading of a page.
+/// Most pages without a declared language are English, which is recognised in 1 µs.
 const SAMPLE_BYTES: usize = 600;
 
-/// Where English is looked for, in eighths of the text: a page of a manual is half code, which is no language.
+/// Where samples for English are taken, in eighths of the text: half of a manual's page is code, which is in no
+/// language.
 const PLACES: [usize; 3] = [4, 1, 7];
 
-/// Less text than this says nothing, in bytes.
+/// Minimum bytes of a text; less is not enough for a guess.
 const SAMPLE_BYTES_MIN: usize = 64;
 
-/// The language of a text, as a tag of two letters where there is one; none when the guess isn't sure.
+/// Guesses the language of a text, as a two-letter tag if there is one; returns none if the guess is uncertain.
 ///
-/// The sample is from the middle: a page begins and ends with names and menus.
+/// The sample is taken from the middle: a page begins and ends with names and menus.
 pub(crate) fn guess(text: &str) -> Option<String> {
     if text.len() < SAMPLE_BYTES_MIN {
         return None;
@@ -32,15 +33,15 @@ pub(crate) fn guess(text: &str) -> Option<String> {
     found.is_reliable().then(|| tag_of(found.lang()).to_owned())
 }
 
-/// A piece of a text, from some eighths of what lies before its last such piece.
+/// Returns a sample of a text that starts at `eighths` eighths of the range of possible starts.
 fn sample(text: &str, eighths: usize) -> &str {
     let start = text.floor_char_boundary(text.len().saturating_sub(SAMPLE_BYTES) / 8 * eighths);
     let end = text.floor_char_boundary((start + SAMPLE_BYTES).min(text.len()));
     &text[start..end]
 }
 
-/// Whether a text without letters beyond ASCII is a program or a table of numbers: more than one in eight of its characters
-/// is a digit or mark. Sentences have one in twenty.
+/// Whether a text without non-ASCII letters is a program or a table of numbers: more than one in eight of its
+/// characters is a digit or punctuation mark. In sentences it is one in twenty.
 fn is_code(sample: &str) -> bool {
     let (mut all, mut marks) = (0, 0);
     for symbol in sample.chars().filter(|symbol| !symbol.is_whitespace()) {
@@ -50,29 +51,30 @@ fn is_code(sample: &str) -> bool {
     marks * 8 > all
 }
 
-/// What samples of a text have of English. Half of them may be code; a quotation in one of them is not enough.
+/// Evidence that samples of a text are English. Half of the samples may be code; a quotation in one of them is not
+/// enough.
 #[derive(Default)]
 struct English {
     words: u32,
-    /// Words among the commonest of English.
+    /// Number of words that are among the most common English words.
     common: u32,
-    /// Which of these, as bits.
+    /// Bit set of the common words found.
     found: u32,
 }
 
 impl English {
-    /// The commonest words of English, the article first.
+    /// The most common English words, the article first.
     const COMMON: [&str; 24] = [
         "the", "of", "and", "to", "is", "that", "this", "with", "from", "are", "be", "by", "it", "which",
         "will", "for", "if", "not", "or", "an", "when", "has", "can", "other",
     ];
 
-    /// Counts the words of a text; none when it has letters beyond ASCII.
+    /// Counts the words of a text; returns none if it has non-ASCII letters.
     fn of(text: &str) -> Option<Self> {
         let mut english = Self::default();
         let places = if text.len() > SAMPLE_BYTES * PLACES.len() { &PLACES[..] } else { &PLACES[..1] };
         for sample in places.iter().map(|&place| sample(text, place)) {
-            // Quotation marks and dashes are no letters.
+            // Quotation marks and dashes are not letters.
             let is_foreign = |symbol: char| !symbol.is_ascii() && symbol.is_alphabetic();
             if !sample.is_ascii() && sample.contains(is_foreign) {
                 return None;
@@ -85,7 +87,7 @@ impl English {
         Some(english)
     }
 
-    /// For each first letter, the words above that begin with it, as bits.
+    /// For each first letter, the bit set of the common words that begin with it.
     const BY_LETTER: [u32; 26] = {
         let mut table = [0; 26];
         let mut place = 0;
@@ -111,8 +113,9 @@ impl English {
         }
     }
 
-    /// Whether at least one word in twelve is among the commonest, five different ones, the article among them: no other
-    /// language has so many. A manual, with names of functions and types, has fewer of them than a text.
+    /// Whether at least one word in twelve is among the most common, with five different ones and the article among
+    /// them; no other language reaches this. A manual, with its names of functions and types, has fewer common words
+    /// than prose.
     fn is_beyond_doubt(&self) -> bool {
         self.has_article() && self.found.count_ones() >= 5 && self.common * 12 >= self.words
     }
@@ -127,7 +130,7 @@ impl English {
     }
 }
 
-/// ISO 639-1 codes, which is what `lang` attributes hold; languages without one keep their ISO 639-3 code.
+/// Returns the ISO 639-1 code, as used in `lang` attributes; a language without one keeps its ISO 639-3 code.
 fn tag_of(language: Lang) -> &'static str {
     let code = language.code();
     TAGS.iter().find(|(long, _)| *long == code).map_or(code, |(_, short)| short)

@@ -1,102 +1,102 @@
-//! Links: where they point, and in what role.
+//! Links: targets and roles.
 
-/// A link found in a document or its HTTP head.
+/// A link in a document or its HTTP head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The canonical absolute URL, `http` or `https`.
+    /// Canonical absolute URL, `http` or `https`.
     pub url: String,
     /// [`archive_storage::address::url_hash`] of the URL.
     pub hash: u64,
-    /// The role in which the document links.
+    /// Role of the link in the document.
     pub kind: LinkKind,
-    /// Whether every link to this URL in the document carries `rel=nofollow`.
+    /// Whether every link to this URL in the document has `rel=nofollow`.
     pub nofollow: bool,
-    /// Whether every link to this URL is in a page's template: navigation, header, footer, aside.
+    /// Whether every link to this URL is in the page's template: navigation, header, footer or aside.
     pub template: bool,
 }
 
-/// The role of a link, with everything the crawler derives from it.
+/// Role of a link; the crawler's treatment of the link follows from it.
 ///
-/// The codes are stored in the link log: they are never reused.
+/// Codes are stored in the link log and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum LinkKind {
-    /// A link a person follows.
+    /// A link for a person to follow.
     Anchor = 1,
-    /// A part of an image map.
+    /// An area of an image map.
     Area = 2,
-    /// A frame of a frame set.
+    /// A frame of a frameset.
     Frame = 3,
-    /// A document inside the document.
+    /// A document embedded in the document.
     InlineFrame = 4,
     /// An HTTP redirect.
     Redirect = 5,
-    /// A redirect by the document or its head after some seconds.
+    /// A delayed redirect, in the document or its head.
     Refresh = 6,
-    /// The address a document prefers for itself.
+    /// The URL that a document prefers for itself.
     Canonical = 7,
-    /// The same in another language or form, as a feed for example.
+    /// The same content in another language or form, for example as a feed.
     Alternate = 8,
-    /// A document next to this one: `next`, `prev`, `help`, `license` and so on.
+    /// A document related to this one: `next`, `prev`, `help`, `license` and so on.
     Related = 9,
-    /// An XLink that a person follows.
+    /// An XLink for a person to follow.
     XLink = 10,
-    /// An XLink whose target shows inside the document.
+    /// An XLink whose target is shown inside the document.
     XLinkEmbed = 11,
-    /// A document that XInclude puts into this one.
+    /// A document that XInclude includes in this one.
     XInclude = 12,
     /// An item of a feed.
     FeedEntry = 13,
-    /// Another page of a feed or list, as OAI-PMH's resumption.
+    /// Another page of a feed or list, such as an OAI-PMH resumption.
     FeedPage = 14,
     /// A page in a sitemap.
     SitemapEntry = 15,
-    /// A sitemap in an index of sitemaps or in robots.txt.
+    /// A sitemap, in a sitemap index or in robots.txt.
     Sitemap = 16,
-    /// A link in a document whose kind has no better name for it, as Dublin Core identifiers.
+    /// A link in a document whose kind has no better name for it, such as a Dublin Core identifier.
     Reference = 17,
-    /// Where a form leads that only asks.
+    /// The target of a form that only queries.
     Form = 18,
-    /// Where a script leads by a literal.
+    /// A script's navigation to a literal URL.
     ScriptTarget = 19,
     /// A style sheet of an HTML document.
     Stylesheet = 32,
-    /// A style sheet or transformation that an XML processing instruction names.
+    /// A style sheet or transformation named by an XML processing instruction.
     XmlStylesheet = 33,
-    /// A style sheet that another one imports.
+    /// A style sheet imported by another one.
     StyleImport = 34,
-    /// An image or font that a style sheet names.
+    /// An image or font in a style sheet.
     StyleResource = 35,
     /// A script.
     Script = 36,
     /// An image.
     Image = 37,
-    /// An image in one of several sizes.
+    /// An image that is available in several sizes.
     ImageSource = 38,
-    /// An image that a script is to load.
+    /// An image that a script loads later.
     LazyImage = 39,
-    /// Sound, film, subtitles or the still image of a film.
+    /// Audio, video, subtitles or the still image of a video.
     Media = 40,
     /// An embedded object.
     Embed = 41,
     /// The icon of a site or document.
     Icon = 42,
-    /// What a browser is asked to load at once.
+    /// A resource that the browser should load at once.
     Preload = 43,
-    /// A web application's manifest.
+    /// The manifest of a web application.
     WebManifest = 44,
-    /// What a feed entry encloses.
+    /// An enclosure of a feed entry.
     Enclosure = 45,
     /// A document type definition.
     Dtd = 64,
-    /// An entity outside the document.
+    /// An external entity.
     ExternalEntity = 65,
     /// A schema.
     Schema = 66,
-    /// robots.txt or DNS, which come before a page can be fetched.
+    /// robots.txt or DNS, which are needed before a page can be fetched.
     Prerequisite = 67,
-    /// A guess: what a document mentions without saying that it is a link.
+    /// A guess: something that a document mentions without marking it as a link.
     Speculative = 96,
 }
 
@@ -146,42 +146,42 @@ const KINDS: [(LinkKind, char, &str); 38] = {
 };
 
 impl LinkKind {
-    /// Every kind, by code.
+    /// Returns every kind, by code.
     pub fn all() -> impl Iterator<Item = Self> {
         KINDS.iter().map(|&(kind, ..)| kind)
     }
 
-    /// The stable number that files hold.
+    /// Returns the stable number for use in files.
     #[must_use]
     pub fn code(self) -> u8 {
         self as u8
     }
 
-    /// The kind with this code; none when a newer version has written it.
+    /// Returns the kind with this code; none if a newer version wrote it.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::all().find(|kind| kind.code() == code)
     }
 
-    /// The letter of Heritrix's hop paths: L link, E embed, R redirect, M sitemap, P prerequisite, X guess.
+    /// Letter in Heritrix's hop paths: L link, E embed, R redirect, M sitemap, P prerequisite, X guess.
     #[must_use]
     pub fn hop(self) -> char {
         self.row().1
     }
 
-    /// Where such a link stands, in the manner of XPath, as `outlink` lines of metadata records have it.
+    /// Where such a link occurs, in XPath style, as in `outlink` lines of metadata records.
     #[must_use]
     pub fn context(self) -> &'static str {
         self.row().2
     }
 
-    /// Whether the page isn't whole without the target: it is captured with the page.
+    /// Whether the page is incomplete without the target, which is therefore captured with the page.
     #[must_use]
     pub fn is_requisite(self) -> bool {
         matches!(self.hop(), 'E' | 'P') && self != Self::Enclosure && self != Self::Prerequisite
     }
 
-    /// Whether importance flows along the link: it leads to a document, not to a part of this page.
+    /// Whether importance flows along the link: its target is a document, not a part of this page.
     #[must_use]
     pub fn carries_cash(self) -> bool {
         (self as u8) < Self::Stylesheet as u8
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(LinkKind::from_code(0), None);
     }
 
-    /// Metadata records name kinds by their contexts, as words between spaces.
+    /// Metadata records name kinds by their contexts, as words separated by spaces.
     #[test]
     fn contexts_distinguish_kinds() {
         let mut contexts: Vec<_> = LinkKind::all().map(LinkKind::context).collect();

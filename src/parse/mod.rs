@@ -1,8 +1,8 @@
-//! HTML, XML, feeds, sitemaps and style sheets to links, text and metadata.
+//! Parses HTML, XML, feeds, sitemaps and style sheets into links, text and metadata.
 //!
-//! [`parse`] takes a body with its codings taken off ([`decode_content`], [`dechunk`]) and gives everything the crawler
-//! wants to know of it. Invariants: any bytes give an answer, in time linear in their number and in memory bounded by
-//! [`Limits`]; [`Parsed::problems`] lists what had to be cut or repaired; links are canonical and unique.
+//! [`parse`] takes a body without codings ([`decode_content`], [`dechunk`]) and returns everything that the crawler
+//! needs to know about it. Invariants: any bytes are valid input; time is linear in their number, memory is bounded by
+//! [`Limits`]; [`Parsed::problems`] lists what was cut or repaired; links are canonical and unique.
 //!
 //! | module | what it reads |
 //! |---|---|
@@ -57,38 +57,38 @@ pub use self::xml::{
 /// A fetched document.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    /// The URL it was fetched from.
+    /// URL that the document was fetched from.
     pub url: &'a Url,
-    /// The HTTP status.
+    /// HTTP status.
     pub status: u16,
-    /// The value of `Content-Type`; when none is given, the one among the headers counts.
+    /// Value of `Content-Type`; if there is none, that among the headers counts.
     pub content_type: Option<&'a str>,
-    /// Names and values of the HTTP head.
+    /// Names and values of the header fields.
     pub headers: &'a [(&'a str, &'a [u8])],
-    /// The body with content and transfer codings taken off.
+    /// The body, without content and transfer codings.
     pub body: &'a [u8],
 }
 
-/// What parsing may cost, and for whom directives are read.
+/// Limits of parsing, and the robot whose directives count.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of a body that are parsed; the rest is ignored.
+    /// Maximum bytes of a body that are parsed; the rest is ignored.
     pub body_bytes_max: usize,
-    /// Bytes of [`Parsed::text`].
+    /// Maximum bytes of [`Parsed::text`].
     pub text_bytes_max: usize,
-    /// Links of a page.
+    /// Maximum number of links of a page.
     pub links_max: usize,
-    /// Links of a sitemap. The protocol allows 50 000.
+    /// Maximum number of links of a sitemap. The protocol allows 50 000.
     pub sitemap_links_max: usize,
-    /// Bytes of a URL.
+    /// Maximum bytes of a URL.
     pub url_bytes_max: usize,
-    /// Nodes of an XML tree.
+    /// Maximum number of nodes of an XML tree.
     pub xml_nodes_max: u32,
-    /// Elements inside one another in an XML tree. (libxml2's own limit is 256.)
+    /// Maximum depth of an XML tree. (libxml2's own limit is 256.)
     pub xml_depth_max: usize,
-    /// Bytes that the entities of an XML document may expand to.
+    /// Maximum bytes of an XML document's expanded entities.
     pub xml_entity_bytes_max: usize,
-    /// The name that `meta` elements and `X-Robots-Tag` may single out, in lower case.
+    /// Name of the robot in `meta` elements and `X-Robots-Tag`, in lower case.
     pub robot: String,
 }
 
@@ -108,50 +108,51 @@ impl Default for Limits {
     }
 }
 
-/// What a document says.
+/// Result of parsing a document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
-    /// What it is.
+    /// Kind of the document.
     pub kind: DocumentKind,
-    /// The name of its encoding; none for what isn't text.
+    /// Name of the encoding; none for documents that are not text.
     pub encoding: Option<&'static str>,
-    /// Its title, in one line; empty when it has none.
+    /// Title, on one line; empty if there is none.
     pub title: String,
-    /// Its visible text: a line for each block.
+    /// Visible text, with one line per block.
     pub text: String,
-    /// The parts of the text that are not its own (menus, footers, advertisements), in the order of their ends.
+    /// Parts of the text that are not the page's own (menus, footers, advertisements), in the order of their ends.
     pub surroundings: Vec<Range<usize>>,
-    /// What names its parts: headings, captions, terms of lists, in their order; each at most a line of the text.
+    /// Names of the page's parts: headings, captions and terms of lists, in order; each is at most one line of the
+    /// text.
     pub headings: Vec<Range<usize>>,
-    /// Where it links, each URL once, in the order of the document.
+    /// Links, each URL once, in document order.
     pub links: Vec<Link>,
-    /// What its links say, in their order; each a part of the text.
+    /// Texts of links, in order; each is a part of the text.
     pub link_texts: Vec<LinkText>,
-    /// What it asks of robots.
+    /// Directives to robots.
     pub robots: RobotsDirectives,
-    /// The URL it prefers for itself.
+    /// URL that the document prefers for itself.
     pub canonical: Option<String>,
-    /// Its language, as a tag in lower case (`de-at`): declared, or else guessed.
+    /// Language, as a lower-case tag (`de-at`): declared, or else guessed.
     pub language: Option<String>,
-    /// Equal when nothing has changed but what changes at every fetch.
+    /// Hash that stays equal unless something changes beyond what varies with every fetch.
     pub signature: u64,
-    /// Differs in few bits when the text is nearly the same; see [`is_near`]. 0 for what has no text.
+    /// Similarity hash: differs in few bits if the text is nearly the same; see [`is_near`]. 0 without text.
     pub similarity: u64,
-    /// The dated items of a feed, sitemap or list.
+    /// Dated items of a feed, sitemap or list.
     pub entries: Vec<DatedItem>,
-    /// Whether the text has all words of the elements of an XML document, in their order.
+    /// Whether the text has all words of an XML document's elements, in order.
     pub text_has_all: bool,
-    /// The elements of an XML document by name; none of other documents, and of those with too many.
+    /// Elements of an XML document by name; none for other documents, and for XML documents with too many.
     pub elements: Option<Vec<Elements>>,
-    /// What an XML document, XHTML too, is as a whole.
+    /// Document-level properties of an XML document, including XHTML.
     pub structure: Option<Structure>,
     /// What was cut, repaired or not understood.
     pub problems: Vec<Problem>,
 }
 
 impl Parsed {
-    /// The lines of its own text, which its signature is made of: without menus, footers and advertisements, unless there
-    /// is next to nothing else.
+    /// Returns the lines of the page's own text, from which the signature is computed: without menus, footers and
+    /// advertisements, unless there is hardly any other text.
     #[must_use]
     pub fn own_lines(&self) -> Vec<&str> {
         signature::own_parts(&self.text, &self.surroundings)
@@ -163,83 +164,83 @@ impl Parsed {
     }
 }
 
-/// What a link says.
+/// The text of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkText {
-    /// The place of its URL in [`Parsed::links`].
+    /// Index of its URL in [`Parsed::links`].
     pub link: u32,
-    /// The place of its text in [`Parsed::text`].
+    /// Range of its text in [`Parsed::text`].
     pub range: Range<usize>,
 }
 
 /// A dated item of a feed, sitemap or list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatedItem {
-    /// The place of its URL in [`Parsed::links`].
+    /// Index of its URL in [`Parsed::links`].
     pub link: u32,
-    /// When it was last changed, in seconds since 1970.
+    /// Time of the last change, in seconds since 1970.
     pub modified: i64,
 }
 
-/// Why a parse isn't the whole story. The capture keeps the reason; parsing continues.
+/// Why a parse is incomplete. The reason is stored with the capture; parsing continues.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Links beyond the limit.
+    /// There are more links than the limit.
     #[error("{dropped} links beyond the limit")]
     TooManyLinks {
-        /// How many were dropped.
+        /// Number of links dropped.
         dropped: usize,
     },
-    /// URLs that are too long.
+    /// Some URLs are too long.
     #[error("{dropped} URLs too long")]
     LongUrls {
-        /// How many were dropped.
+        /// Number of URLs dropped.
         dropped: usize,
     },
-    /// The body is longer than the part that was parsed.
+    /// The body is longer than the part parsed.
     #[error("body cut at {at} bytes")]
     BodyCut {
-        /// Where.
+        /// Bytes parsed.
         at: usize,
     },
-    /// The text is longer than what is kept.
+    /// The text is longer than the part kept.
     #[error("text cut at {at} bytes")]
     TextCut {
-        /// Where.
+        /// Bytes kept.
         at: usize,
     },
-    /// Bytes that its encoding doesn't have.
+    /// Some bytes are invalid in the encoding.
     #[error("not all bytes are {encoding}")]
     Encoding {
-        /// The encoding's name.
+        /// Name of the encoding.
         encoding: &'static str,
     },
-    /// The document is not well-formed XML; what could be read was.
+    /// The document is not well-formed XML; what could be read was read.
     #[error("XML: {0}")]
     Xml(String),
-    /// The document goes beyond a limit on XML and was not read as such.
+    /// The document exceeds a limit on XML and was not read as XML.
     #[error("XML: too {0}")]
     XmlLimit(&'static str),
-    /// A sitemap in a compressed file that can't be read.
+    /// A compressed file could not be fully decoded.
     #[error(transparent)]
     Coding(#[from] CodingProblem),
-    /// Nothing was read at all.
+    /// Nothing was read.
     #[error("not read: {0}")]
     NotRead(&'static str),
 }
 
-/// What a problem says of an XML document as such.
+/// Consequence of a problem for the well-formedness of an XML document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// It is not well-formed.
     Broken,
-    /// It was not read as a whole.
+    /// It was not completely read.
     Unread,
 }
 
 impl Fault {
-    /// By the sentence that stands for a problem in a capture's records.
+    /// Derives the fault from a problem's text in a capture's records.
     fn of(problem: &str) -> Option<Self> {
         let begins = |with: &[&str]| with.iter().any(|with| problem.starts_with(with));
         match () {
@@ -250,22 +251,22 @@ impl Fault {
     }
 }
 
-/// Reads a document. Never fails: see [`Parsed::problems`].
+/// Parses a document. Never fails: see [`Parsed::problems`].
 ///
-/// Links are read from documents with a status of success; from redirects only where they lead to; from errors none, for
-/// an error page's links are the site's, not the page's.
+/// Links are read from documents with a success status; from redirects only the target; from errors none, as the links
+/// of an error page are the site's, not the page's.
 #[must_use]
 pub fn parse(source: &Source<'_>, limits: &Limits) -> Parsed {
     parse_for(source, limits, false)
 }
 
-/// The text of a document as [`parse`] finds it, without links and what is worked out from a text.
+/// Returns the text of a document as [`parse`] does, without links and data derived from the text.
 #[must_use]
 pub fn text(source: &Source<'_>, limits: &Limits) -> String {
     parse_for(source, limits, true).text
 }
 
-/// The same of what is read in one pass, as most documents are; none of XML and of what is packed.
+/// The same, but only for documents read in one pass, as most are; returns none for XML and compressed files.
 #[must_use]
 pub fn text_in_one_pass(source: &Source<'_>, limits: &Limits) -> Option<String> {
     let (fields, mut links) = (source.headers, Outlinks::without_links());
@@ -312,12 +313,12 @@ fn parse_for(source: &Source<'_>, limits: &Limits, is_text_alone: bool) -> Parse
     parsed
 }
 
-/// What is known of a document that cannot be read.
+/// Returns the result for a document that cannot be read.
 pub(crate) fn unread(kind: DocumentKind, body: &[u8], problem: Problem) -> Parsed {
     Parsed { kind, signature: signature::of_bytes(body), problems: vec![problem], ..Parsed::default() }
 }
 
-/// Hands the tree of an XML document to `read`; gives nothing when there is none, not even of a repaired document.
+/// Passes the tree of an XML document to `read`; returns none if there is no tree, even after repair.
 pub fn with_xml_tree<T>(
     body: &[u8],
     content_type: Option<&str>,
@@ -329,7 +330,7 @@ pub fn with_xml_tree<T>(
     xml::with_tree(text.trim_start(), limits, |tree, _, _| read(tree)).ok()
 }
 
-/// Hands the tree of an XML document to `read`, if it can be asked for by its elements ([`DocumentKind::has_elements`]).
+/// Passes the tree of an XML document to `read` if its elements can be queried ([`DocumentKind::has_elements`]).
 pub fn with_elements<T>(
     body: &[u8],
     content_type: Option<&str>,
@@ -342,7 +343,8 @@ pub fn with_elements<T>(
     xml::with_tree(text.trim_start(), limits, read).ok().flatten()
 }
 
-/// What an XML document is as a whole, by its text and the `problems` that are stored with it; none of anything else.
+/// Returns the document-level properties of an XML document, from its text and the `problems` stored with it; none for
+/// other documents.
 pub fn structure(
     body: &[u8],
     content_type: Option<&str>,
@@ -352,7 +354,7 @@ pub fn structure(
     xml_text(body, content_type).and_then(|(text, _)| xml::structure(&text, problems, limits))
 }
 
-/// What is wrong with an XML document; none of anything else. `fetch` gives the external parts of its definition.
+/// Validates an XML document; returns none for other documents. `fetch` reads the external parts of its definition.
 pub fn validate(
     body: &[u8],
     content_type: Option<&str>,
@@ -363,12 +365,13 @@ pub fn validate(
     Some(xml::validate(&text, had_errors, limits, fetch))
 }
 
-/// What an XPath expression gives of an XML document that is well-formed; none of anything else.
+/// Evaluates an XPath expression on a well-formed XML document; returns none for other documents.
 ///
-/// It takes a stack of [`XPATH_STACK_BYTES`], and its time is not bounded by the document's length: the caller has to limit it.
+/// It needs a stack of [`XPATH_STACK_BYTES`]. Its time is not bounded by the document's length: the caller must limit
+/// it.
 ///
 /// # Errors
-/// When the expression is wrong, when there is no such document, and when one of both goes beyond the limits.
+/// When the expression is invalid, the document is not well-formed, or either exceeds the limits.
 pub fn xpath(
     body: &[u8],
     content_type: Option<&str>,
@@ -382,14 +385,14 @@ pub fn xpath(
     Some(xml::xpath(text.trim_start(), expression, limits))
 }
 
-/// The text of an external part of a definition.
+/// Returns the text of an external part of a definition.
 #[must_use]
 pub fn external_text(body: &[u8], content_type: Option<&str>) -> String {
     let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
     charset::decode(body, &charset).0.into_owned()
 }
 
-/// The text of an XML document, and whether not all bytes were text; none of anything else.
+/// Returns the text of an XML document, and whether some bytes were invalid; none for other documents.
 fn xml_text<'b>(body: &'b [u8], content_type: Option<&str>) -> Option<(Cow<'b, str>, bool)> {
     let media_type = content_type.and_then(|value| value.split([';', ',']).next()).unwrap_or_default();
     let media_type = media_type.trim().to_ascii_lowercase();

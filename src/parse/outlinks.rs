@@ -1,8 +1,9 @@
 //! Collects the links of one document: resolved, canonical, each URL once.
 //!
-//! The first occurrence decides a link's place and kind; a kind that carries cash wins over one that doesn't, so a page
-//! that is linked to and also embedded counts as linked to. Pictures, styles and other parts that are linked to as well stay parts:
-//! without them the document isn't whole, whatever becomes of its links. Memory is bounded by [`Limits`].
+//! The first occurrence determines a link's index and kind. A kind that carries cash overrides one that does not, so a
+//! page that is both linked and embedded counts as linked. But images, styles and other subresources that are also
+//! linked stay requisites: the document is incomplete without them, whatever happens to its links. Memory is bounded by
+//! [`Limits`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -42,13 +43,13 @@ type ByHash<V> = HashMap<u64, V, HashedAlready>;
 /// The links found so far.
 pub(crate) struct Outlinks {
     resolver: Resolver,
-    /// What references as written have become: the link's place, or none when they lead nowhere. By their hash alone.
+    /// For each reference as written, the index of its link, or none if it leads nowhere. Keyed by hash only.
     seen: ByHash<Option<u32>>,
-    /// Distinguishes references against one base from the same against another.
+    /// Distinguishes equal references against different bases.
     salt: u64,
     places: ByHash<u32>,
     links: Vec<Link>,
-    /// Whether what is added is in the page's template.
+    /// Whether the links being added are in the page's template.
     in_template: bool,
     buffer: String,
     links_max: usize,
@@ -59,7 +60,7 @@ pub(crate) struct Outlinks {
 
 impl Outlinks {
     pub(crate) fn new(base: &Url, encoding: &'static Encoding, limits: &Limits) -> Self {
-        /// Links that are expected: a usual page has some more.
+        /// Expected number of links: a typical page has a few more.
         const EXPECTED: usize = 64;
         let expected = limits.links_max.min(EXPECTED);
         Self {
@@ -77,19 +78,19 @@ impl Outlinks {
         }
     }
 
-    /// The number of links so far.
+    /// Number of links so far.
     pub(crate) fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// A collector that takes nothing: for text that is read for its words alone.
+    /// Returns a collector that takes no links, for reading only the words of a text.
     pub(crate) fn without_links() -> Self {
         let base = Url::parse("about:blank").expect("a constant that parses");
         Self::new(&base, encoding_rs::UTF_8, &Limits { links_max: 0, url_bytes_max: 0, ..Limits::default() })
     }
 
-    /// Starts again with another base, itself resolved against the one before, and these references. The first `kept`
-    /// links stay.
+    /// Starts again with another base, which is resolved against the current one, and these references. The first
+    /// `kept` links stay.
     pub(crate) fn rebase_all(
         &mut self,
         base: &str,
@@ -112,18 +113,18 @@ impl Outlinks {
         }
     }
 
-    /// Sets another base for the references to come.
+    /// Sets another base for the following references.
     pub(crate) fn set_base(&mut self, base: Url, encoding: &'static Encoding) {
         self.salt = url_hash(base.as_str());
         self.resolver = Resolver::new(base, encoding);
     }
 
-    /// The base that references are resolved against.
+    /// Base that references are resolved against.
     pub(crate) fn base(&self) -> &Url {
         self.resolver.base()
     }
 
-    /// Adds a reference, and gives the place of its link when it has one.
+    /// Adds a reference; returns the index of its link if there is one.
     pub(crate) fn add(&mut self, reference: &str, kind: LinkKind, nofollow: bool) -> Option<u32> {
         let written = url_hash(reference) ^ self.salt;
         if let Some(&place) = self.seen.get(&written) {
@@ -140,7 +141,7 @@ impl Outlinks {
     }
 
     fn add_new(&mut self, reference: &str, kind: LinkKind, nofollow: bool) -> Option<u32> {
-        // A reference may shrink when it is made canonical, but not that much.
+        // A reference may shrink when canonicalised, but not that much.
         if reference.len() > 4 * self.url_bytes_max {
             self.dropped_long += usize::from(!reference.trim_start().starts_with("data:"));
             return None;
@@ -198,7 +199,7 @@ impl Outlinks {
         }
     }
 
-    /// Says whether the following references are in the page's template.
+    /// Sets whether the following references are in the page's template.
     pub(crate) fn set_template(&mut self, in_template: bool) {
         self.in_template = in_template;
     }
@@ -208,7 +209,7 @@ impl Outlinks {
         self.links_max = self.links_max.max(links_max);
     }
 
-    /// A hash of where people are led from here, for documents without a text.
+    /// Hash of the page's outgoing document links, for documents without text.
     pub(crate) fn signature(&self) -> u64 {
         let mut hash = Xxh3Default::new();
         for link in self.links.iter().filter(|link| link.kind.carries_cash()) {
@@ -217,12 +218,12 @@ impl Outlinks {
         hash.digest()
     }
 
-    /// The canonical URL of a reference, without adding it.
+    /// Returns the canonical URL of a reference without adding it.
     pub(crate) fn resolve(&mut self, reference: &str) -> Option<String> {
         self.resolver.resolve(reference, &mut self.buffer).then(|| self.buffer.clone())
     }
 
-    /// The links in the order they were found; what limits cut off goes to `problems`.
+    /// Returns the links in the order found; reports those dropped at a limit in `problems`.
     pub(crate) fn finish(self, problems: &mut Vec<Problem>) -> Vec<Link> {
         if self.dropped_count > 0 {
             problems.push(Problem::TooManyLinks { dropped: self.dropped_count });
@@ -279,7 +280,7 @@ mod tests {
         assert!(problems.is_empty());
     }
 
-    /// Visits keep signatures, so they must mean the same to every process.
+    /// Visits store signatures, so they must not vary between processes.
     #[test]
     fn a_signature_depends_on_the_links_alone() {
         let mut links = outlinks(&Limits::default());

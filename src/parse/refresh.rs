@@ -1,7 +1,7 @@
-//! `Refresh`, in the head of a message or in a `meta` element.
+//! Parses `Refresh`, in an HTTP head or in a `meta` element.
 
-/// The URL that a refresh leads to (HTML standard, section 4.2.5.3, "shared declarative refresh steps"); none when it
-/// just loads the document again.
+/// Returns the URL of a refresh (HTML standard, section 4.2.5.3, "shared declarative refresh steps"); none if it only
+/// reloads the document.
 pub(crate) fn target(content: &str) -> Option<&str> {
     let rest = content.trim_start();
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -25,7 +25,7 @@ pub(crate) fn target(content: &str) -> Option<&str> {
     Some(url.trim()).filter(|url| !url.is_empty())
 }
 
-/// Cuts `url =` off.
+/// Removes `url =`.
 fn without_prefix(text: &str) -> Option<&str> {
     let after = text.get(..3).filter(|name| name.eq_ignore_ascii_case("url")).map(|_| &text[3..])?;
     Some(after.trim_start().strip_prefix('=')?.trim_start())

@@ -1,8 +1,8 @@
-//! References to canonical absolute URLs.
+//! Resolves references to canonical absolute URLs.
 //!
-//! Most references of a page are paths or URLs that need nothing done to them. These take a fast way that only looks at
-//! their bytes; the others are parsed, joined and made canonical. Invariant: where the fast way gives an answer, it is
-//! the one the slow way gives (a property test holds both against each other).
+//! Most references of a page are paths or URLs that need no changes. These take a fast path that only inspects their
+//! bytes; the others are parsed, joined and canonicalised. Invariant: whenever the fast path gives a result, it equals
+//! that of the slow path (a property test compares the two).
 
 use std::borrow::Cow;
 
@@ -10,13 +10,14 @@ use archive_storage::address::{canonical, canonical_query_is_clean};
 use encoding_rs::{Encoding, UTF_8};
 use url::Url;
 
-/// Makes canonical URLs of the references of one document.
+/// Turns the references of one document into canonical URLs.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolver {
     base: Url,
-    /// The encoding of the document, which a query takes over (WHATWG URL, "percent-encode after encoding").
+    /// Encoding of the document, which also applies to queries (WHATWG URL, "percent-encode after encoding").
     encoding: &'static Encoding,
-    /// `https://host:port` and `https://host:port/directory/` when both are canonical; else the slow way is taken.
+    /// The base's URL, if it is `http` or `https` and canonical; its prefixes `https://host:port` and
+    /// `https://host:port/directory/` serve the fast path.
     base_text: Option<String>,
     scheme_end: usize,
     origin_end: usize,
@@ -24,7 +25,7 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver against a base URL, for a document in some encoding.
+    /// Creates a resolver against a base URL, for a document in this encoding.
     pub(crate) fn new(base: Url, encoding: &'static Encoding) -> Self {
         let mut resolver = Self {
             base_text: None,
@@ -38,23 +39,24 @@ impl Resolver {
         resolver
     }
 
-    /// The same in a document of some encoding.
+    /// Returns the same resolver for a document in another encoding.
     pub(crate) fn in_encoding(self, encoding: &'static Encoding) -> Self {
         Self { encoding: encoding.output_encoding(), ..self }
     }
 
-    /// The same against another base, unless that is none.
+    /// Returns the same resolver against another base, unless this is invalid.
     pub(crate) fn rebased(&self, reference: &str) -> Option<Self> {
         Some(Self::new(absolute(&self.base, self.encoding, reference)?, self.encoding))
     }
 
-    /// Appends what a reference names, with its fragment and not canonical, and says whether there is anything.
+    /// Appends the URL that a reference names, with its fragment and not canonicalised; returns whether there is one.
     pub(crate) fn resolve_whole(&self, reference: &str, output: &mut String) -> bool {
         let (bare, fragment) = match memchr::memchr(b'#', reference.as_bytes()) {
             Some(at) => reference.split_at(at),
             None => (reference, ""),
         };
-        // What the rules of the canonical form leave alone, the parser does, too; so the fast way serves here.
+        // What the rules of the canonical form leave unchanged, so does the parser; the fast path can thus be used
+        // here.
         if !bare.is_empty()
             && fragment.bytes().skip(1).all(|byte| is(byte, PATH | QUERY))
             && self.resolve_fast(bare, output)
@@ -67,12 +69,12 @@ impl Resolver {
         url.is_some()
     }
 
-    /// The base that references are resolved against.
+    /// Base that references are resolved against.
     pub(crate) fn base(&self) -> &Url {
         &self.base
     }
 
-    /// Works out the prefixes that the fast way puts before a path.
+    /// Computes the prefixes that the fast path puts before a path.
     fn prepare(&mut self) {
         let text = canonical(&self.base);
         let unchanged = text == self.base[..url::Position::AfterQuery];
@@ -88,10 +90,10 @@ impl Resolver {
         self.base_text = Some(text);
     }
 
-    /// Writes the canonical URL of a reference to `output` and says whether there is one.
+    /// Writes the canonical URL of a reference to `output`; returns whether there is one.
     ///
     /// There is none for an empty reference or a mere fragment (the document itself), for schemes other than `http` and
-    /// `https`, and for what isn't a URL.
+    /// `https`, and for references that are no URLs.
     pub(crate) fn resolve(&self, reference: &str, output: &mut String) -> bool {
         let reference = trimmed(reference);
         let without_fragment = match memchr::memchr(b'#', reference.as_bytes()) {
@@ -105,7 +107,7 @@ impl Resolver {
         self.resolve_fast(without_fragment, output) || self.resolve_slowly(reference, output)
     }
 
-    /// The slow way, which takes any reference.
+    /// The slow path, which handles any reference.
     pub(crate) fn resolve_slowly(&self, reference: &str, output: &mut String) -> bool {
         output.clear();
         let Some(url) = absolute(&self.base, self.encoding, reference) else { return false };
@@ -113,7 +115,7 @@ impl Resolver {
         true
     }
 
-    /// The fast way. Gives up (false) on anything it isn't sure of.
+    /// The fast path. Returns false for anything that it cannot handle with certainty.
     pub(crate) fn resolve_fast(&self, reference: &str, output: &mut String) -> bool {
         let bytes = reference.as_bytes();
         match bytes {
@@ -135,7 +137,7 @@ impl Resolver {
         }
     }
 
-    /// A path beside or below the document: `b.html`, `../c/`.
+    /// Resolves a path next to or below the document: `b.html`, `../c/`.
     fn resolve_relative(&self, mut reference: &str, output: &mut String) -> bool {
         let (Some(base), true) = (&self.base_text, self.directory_end > 0) else { return false };
         let mut directory = &base[..self.directory_end];
@@ -152,7 +154,8 @@ impl Resolver {
     }
 }
 
-/// What a reference names, with its fragment; none unless that is `http` or `https`. `encoding` is one that can be written.
+/// Returns the URL that a reference names, with its fragment; none unless it is `http` or `https`. `encoding` must be
+/// an output encoding.
 fn absolute(base: &Url, encoding: &'static Encoding, reference: &str) -> Option<Url> {
     let encode = encoder(encoding);
     let mut options = Url::options().base_url(Some(base));
@@ -164,7 +167,8 @@ fn absolute(base: &Url, encoding: &'static Encoding, reference: &str) -> Option<
         .then_some(url)
 }
 
-/// WHATWG URL, "special authority ignore slashes state": `///host` is `//host`, which the crate `url` doesn't know.
+/// Reduces `///host` to `//host` (WHATWG URL, "special authority ignore slashes state"), which the crate `url` does not
+/// do.
 fn with_two_slashes(reference: &str) -> Cow<'_, str> {
     let is_slash = |c: char| c == '/' || c == '\\';
     let trimmed = reference.trim_start_matches(|c: char| c <= ' ');
@@ -176,7 +180,7 @@ fn encoder(encoding: &'static Encoding) -> impl for<'a> Fn(&'a str) -> Cow<'a, [
     move |text| encoding.encode(text).0
 }
 
-/// Without the space and control characters around it. (WHATWG URL, basic parser, step 1.)
+/// Strips leading and trailing spaces and control characters (WHATWG URL, basic parser, step 1).
 fn trimmed(reference: &str) -> &str {
     let bytes = reference.as_bytes();
     if bytes.first().is_none_or(|&byte| byte > b' ') && bytes.last().is_none_or(|&byte| byte > b' ') {
@@ -185,7 +189,7 @@ fn trimmed(reference: &str) -> &str {
     reference.trim_matches(|c: char| c <= ' ')
 }
 
-/// Appends the pieces, and a slash for an empty path. Always true, to end a chain of conditions.
+/// Appends the pieces, and a slash for an empty path. Always returns true, to end a chain of conditions.
 fn put(output: &mut String, pieces: [&str; 3], slash: bool) -> bool {
     for piece in pieces {
         output.push_str(piece);
@@ -204,14 +208,15 @@ fn needs_slash(after_scheme: &str) -> bool {
     !after_scheme.contains('/')
 }
 
-/// A lower-case host name that the URL parser leaves alone, without a port, and a plain path.
+/// Whether a text is a lower-case host name that the URL parser leaves unchanged, without a port, and a plain path.
 fn is_plain_authority_and_path(text: &str) -> bool {
     let end = memchr::memchr2(b'/', b'?', text.as_bytes()).unwrap_or(text.len());
     let (host, path) = text.split_at(end);
     is_plain_host(host) && !path.starts_with('?') && (path.is_empty() || is_plain_path_and_query(path))
 }
 
-/// Lower-case letters, digits, dots and single hyphens; the last label begins with a letter, so it is not an address.
+/// Whether a host has only lower-case letters, digits, dots and single hyphens, with a last label that begins with a
+/// letter, so that it is not an IP address.
 fn is_plain_host(host: &str) -> bool {
     let bytes = host.as_bytes();
     let characters = bytes.iter().all(|&byte| is(byte, HOST));
@@ -224,7 +229,8 @@ fn is_plain_host(host: &str) -> bool {
         && last_label.last() != Some(&b'-')
 }
 
-/// A path, and perhaps a query, of characters that neither the parser nor a rule of the canonical form touches.
+/// Whether a path, perhaps with a query, has only characters that neither the parser nor a canonicalisation rule
+/// changes.
 fn is_plain_path_and_query(text: &str) -> bool {
     let (path, query) = match memchr::memchr(b'?', text.as_bytes()) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -243,7 +249,7 @@ const PATH: u8 = 1;
 const QUERY: u8 = 2;
 const HOST: u8 = 4;
 
-/// Which bytes are plain in which part. `%`, `;` and brackets are missing: there rules may apply.
+/// Flags the bytes that are plain in each part. `%`, `;` and brackets are absent where rules may apply to them.
 const PLAIN: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

@@ -181,7 +181,7 @@ const CONTENT_TYPES: [&str; 8] = [
     "",
 ];
 
-/// Pieces that documents are made of, put together at random: they reach further than random bytes.
+/// Fragments of documents, concatenated at random: they reach more code than random bytes.
 const PIECES: [&str; 46] = [
     "<a href=",
     "<a href='/x?a=1&amp;b=2#c'>",

@@ -1,4 +1,4 @@
-//! What the attributes of a start tag say: links first of all.
+//! Reads the attributes of a start tag: above all, links.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::element::Element;
 use super::table::{Form, kind_of_relation, role, role_of_property};
 use super::{Attribute, Reader, srcset};
 
-/// The value of an attribute, as written.
+/// Returns the value of an attribute, as written.
 pub(crate) fn value<'a>(attributes: &[Attribute<'a>], name: &str) -> Option<&'a str> {
     attributes.iter().find(|found| found.is(name)).map(|found| found.value)
 }
@@ -44,7 +44,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Adds the links that a value holds.
+    /// Adds the links of an attribute's value.
     fn references(&mut self, value: &'a str, form: Form, kind: LinkKind) {
         match form {
             Form::Url => {
@@ -70,14 +70,14 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Adds the link that one attribute holds.
+    /// Adds the link of one attribute.
     fn one(&mut self, attributes: &[Attribute<'a>], name: &str, kind: LinkKind) {
         if let Some(reference) = value(attributes, name) {
             self.link(self.decode(reference), kind, false);
         }
     }
 
-    /// An `a` of HTML or SVG, or an element of MathML that leads somewhere.
+    /// Reads an `a` of HTML or SVG, or an element of MathML that links.
     pub(super) fn anchor(&mut self, attributes: &[Attribute<'a>]) {
         let href = value(attributes, "href").or_else(|| value(attributes, "xlink:href"));
         let Some(href) = href else { return };
@@ -87,9 +87,9 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// An `object` or `applet`: its parts are named against its `codebase`.
+    /// Reads an `object` or `applet`, whose parts are resolved against its `codebase`.
     fn object(&mut self, attributes: &[Attribute<'a>]) {
-        /// It is read again for every part.
+        /// The codebase is parsed again for every part.
         const CODEBASE_BYTES_MAX: usize = 2048;
         let codebase = value(attributes, "codebase").map(|codebase| self.decode(codebase));
         let codebase = codebase.and_then(|codebase| self.outlinks.base().join(codebase.trim()).ok());
@@ -97,7 +97,7 @@ impl<'a> Reader<'a, '_> {
         for found in attributes {
             let separator = match found.name.to_ascii_lowercase().as_str() {
                 "data" | "classid" | "code" => '\0',
-                // Of applets between commas, of objects between spaces.
+                // Applets separate archives by commas, objects by spaces.
                 "archive" if found.value.contains(',') => ',',
                 "archive" => ' ',
                 _ => continue,
@@ -113,7 +113,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// A `param` of an object that is a reference, by its type or by a name that players have for it.
+    /// Reads a `param` of an object that is a reference, according to its type or to a name that players use for one.
     fn parameter(&mut self, attributes: &[Attribute<'a>]) {
         const NAMES: [&str; 8] = ["movie", "src", "url", "filename", "file", "data", "image", "href"];
         let named =
@@ -126,7 +126,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Where a form leads that only asks.
+    /// Reads the target of a form that only queries.
     fn form(&mut self, attributes: &[Attribute<'a>]) {
         let asks = value(attributes, "method").is_none_or(|method| method.trim().eq_ignore_ascii_case("get"));
         if asks {
@@ -149,7 +149,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// The document in a frame's attribute.
+    /// Reads the document in a frame's attribute.
     fn inline_frame(&mut self, attributes: &[Attribute<'a>]) {
         if let Some(html) = value(attributes, "srcdoc") {
             let html = self.decode(html);
@@ -204,17 +204,17 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// Whether a list of words holds this one.
+/// Whether a list of words contains this one.
 fn has_word(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|found| found.eq_ignore_ascii_case(word))
 }
 
-/// Whether an attribute is there with this value, in any case.
+/// Whether an attribute has this value, ignoring case.
 fn has_value(attributes: &[Attribute<'_>], name: &str, wanted: &str) -> bool {
     value(attributes, name).is_some_and(|found| found.trim().eq_ignore_ascii_case(wanted))
 }
 
-/// Whether a value that may be anything looks like a reference: it has a dot or slash, and nothing that no URL has.
+/// Whether an arbitrary value looks like a reference: it has a dot or slash, and no characters that URLs do not have.
 pub(crate) fn looks_like_reference(value: &str) -> bool {
     let value = value.trim();
     value.contains(['/', '.'])

@@ -1,6 +1,6 @@
-//! The elements that mean something to links, text or change.
+//! The HTML elements that matter for links, text or change detection.
 
-/// An HTML element, as far as it matters here.
+/// An HTML element, with only the distinctions needed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
     Anchor,
@@ -17,7 +17,7 @@ pub(crate) enum Element {
     Form,
     Frame,
     Header,
-    /// What names the part of the document that follows: a heading, a caption, a term of a list.
+    /// Names the following part of the document: a heading, a caption, a term of a list.
     Heading,
     Html,
     InlineFrame,
@@ -47,19 +47,19 @@ pub(crate) enum Element {
     Title,
     Track,
     Video,
-    /// Begins a new line of text, and nothing more.
+    /// Begins a new line of text; has no other effect.
     Block,
-    /// Parts words, and nothing more.
+    /// Separates words; has no other effect.
     Space,
-    /// Neither.
+    /// None of the above.
     Inline,
 }
 
-/// The longest name in the table, in bytes.
+/// Maximum bytes of the names in the table.
 const NAME_BYTES_MAX: usize = 14;
 
 impl Element {
-    /// The element of this name, in any case.
+    /// Returns the element with this name, ignoring case.
     pub(crate) fn of(name: &str) -> Self {
         let name = name.as_bytes();
         if name.len() > NAME_BYTES_MAX {
@@ -124,7 +124,7 @@ impl Element {
         }
     }
 
-    /// Whether text before and after its tags is on different lines.
+    /// Whether the texts before and after its tags are on different lines.
     pub(crate) fn breaks_line(self) -> bool {
         matches!(
             self,
@@ -155,7 +155,7 @@ impl Element {
         )
     }
 
-    /// Whether text before and after its tags belongs to different words.
+    /// Whether the texts before and after its tags are different words.
     pub(crate) fn parts_words(self) -> bool {
         matches!(
             self,

@@ -1,13 +1,13 @@
-//! The tokens of markup: texts, tags with their attributes, and raw texts.
+//! Tokenizes markup into texts, tags with their attributes, and raw texts.
 //!
-//! The tokenizer of the HTML standard (section 13.2.5) as far as a reader of links and words needs it: comments,
-//! declarations and processing instructions give no token, and a tag that is cut at the end gives none either. Which
-//! elements hold raw text is not known here: the caller asks for it after such a start tag. It borrows everything, and
-//! finds every boundary with a search for a byte.
+//! Implements the tokenizer of the HTML standard (section 13.2.5) as far as reading links and words needs it: comments,
+//! declarations and processing instructions yield no token, nor does a truncated tag at the end. The tokenizer does not
+//! know which elements hold raw text: the caller asks for it after the start tag of such an element. All tokens are
+//! borrowed, and every boundary is found by a byte search.
 
 use super::element::Element;
 
-/// One attribute as written: entities are not decoded. Without a value it has the empty one at the end of its name.
+/// An attribute as written, with entities not decoded. If it has no value, `value` is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attribute<'a> {
     pub(crate) name: &'a str,
@@ -24,30 +24,30 @@ impl Attribute<'_> {
 /// A start or end tag.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Tag<'a, 'm> {
-    /// All of it, from `<` to `>`.
+    /// The complete tag, from `<` to `>`.
     pub(crate) whole: &'a str,
     /// The name as written.
     pub(crate) name: &'a str,
     pub(crate) is_end: bool,
-    /// Whether it ends in `/>`, which closes elements of SVG and MathML only.
+    /// Whether the tag ends in `/>`, which closes only elements of SVG and MathML.
     pub(crate) is_self_closing: bool,
     pub(crate) attributes: &'m [Attribute<'a>],
 }
 
-/// What a document is made of.
+/// A token of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Token<'a, 'm> {
-    /// Text in which entities stand for characters.
+    /// Text with entities.
     Text(&'a str),
-    /// Text in which they don't.
+    /// Text without entities.
     PlainText(&'a str),
-    /// The inside of a conditional comment: markup for Internet Explorer up to version 9.
+    /// Contents of a conditional comment: markup for Internet Explorer up to version 9.
     Conditional(&'a str),
     /// A start or end tag.
     Tag(Tag<'a, 'm>),
 }
 
-/// Reads tokens out of pieces of markup, using its memory for one piece after the other.
+/// Reads tokens from one piece of markup after another, reusing its memory.
 #[derive(Debug)]
 pub(crate) struct Markup<'a> {
     text: &'a str,
@@ -61,19 +61,19 @@ impl<'a> Markup<'a> {
         Self { text: "", at: 0, has_cdata: false, attributes: Vec::new() }
     }
 
-    /// Begins with another piece.
+    /// Starts with another piece.
     pub(crate) fn start(&mut self, text: &'a str) {
         self.text = text;
         self.at = 0;
         self.has_cdata = false;
     }
 
-    /// Says whether CDATA sections are text from here on: they are in SVG and MathML only, and comments elsewhere.
+    /// Sets whether CDATA sections are text from here on, as they are in SVG and MathML; elsewhere they are comments.
     pub(crate) fn allow_cdata(&mut self, is_allowed: bool) {
         self.has_cdata = is_allowed;
     }
 
-    /// The next tag; none at the end, or when the last tag is cut.
+    /// Returns the next tag; none at the end, or if the last tag is truncated.
     pub(crate) fn next_tag(&mut self) -> Option<Tag<'a, '_>> {
         self.skip_text()?;
         while !self.is_at_tag() {
@@ -83,7 +83,7 @@ impl<'a> Markup<'a> {
         self.tag()
     }
 
-    /// The next text or tag; none at the end, or when the last tag is cut.
+    /// Returns the next text or tag; none at the end, or if the last tag is truncated.
     #[inline]
     pub(crate) fn next_token(&mut self) -> Option<Token<'a, '_>> {
         loop {
@@ -109,7 +109,7 @@ impl<'a> Markup<'a> {
         }
     }
 
-    /// The raw text that follows the start tag of an element which holds one; none for others.
+    /// Returns the raw text after the start tag of an element that holds raw text; none for other elements.
     pub(crate) fn raw_text_of(&mut self, element: Element) -> Option<&'a str> {
         Some(match element {
             Element::Script => self.script(),
@@ -126,8 +126,8 @@ impl<'a> Markup<'a> {
         })
     }
 
-    /// The raw text up to the end tag of an element, whose name is given in lower case; up to the end of the document
-    /// when it has none. (HTML standard, sections 13.2.5.9 to 13.2.5.14.)
+    /// Returns the raw text up to the end tag of an element, whose name is given in lower case, or up to the end of the
+    /// document if there is no end tag. (HTML standard, sections 13.2.5.9 to 13.2.5.14.)
     pub(crate) fn raw_text(&mut self, name: &str) -> &'a str {
         let start = self.at;
         while let Some(found) = memchr::memchr(b'<', &self.text.as_bytes()[self.at..]) {
@@ -140,7 +140,7 @@ impl<'a> Markup<'a> {
         self.plain_text(start)
     }
 
-    /// The text of a script, in which `<!-- <script>` hides one end tag. (Sections 13.2.5.15 to 13.2.5.31.)
+    /// Returns the text of a script, in which `<!-- <script>` hides one end tag. (Sections 13.2.5.15 to 13.2.5.31.)
     pub(crate) fn script(&mut self) -> &'a str {
         #[derive(PartialEq)]
         enum Escape {
@@ -163,7 +163,7 @@ impl<'a> Markup<'a> {
                 escape = if is_end { Escape::Comment } else { Escape::None };
             } else if escape == Escape::None && rest.starts_with(b"<!--") {
                 escape = Escape::Comment;
-                // The dashes may be those of the end: `<!-->`.
+                // The dashes may belong to the end: `<!-->`.
                 self.at += 1;
             } else if escape == Escape::Comment && is_tag(rest, NAME) {
                 escape = Escape::ScriptInComment;
@@ -173,7 +173,7 @@ impl<'a> Markup<'a> {
         self.plain_text(start)
     }
 
-    /// Everything up to the end.
+    /// Returns everything up to the end.
     pub(crate) fn rest_of_text(&mut self) -> &'a str {
         self.plain_text(self.at)
     }
@@ -188,7 +188,7 @@ impl<'a> Markup<'a> {
         &self.text.as_bytes()[self.at..]
     }
 
-    /// Moves to the `<` of a tag, comment or declaration, or to the end and says so.
+    /// Moves to the `<` of a tag, comment or declaration; or moves to the end and returns none.
     #[inline]
     fn skip_text(&mut self) -> Option<()> {
         while let Some(found) = memchr::memchr(b'<', self.rest()) {
@@ -212,7 +212,7 @@ impl<'a> Markup<'a> {
         rest.get(name).is_some_and(u8::is_ascii_alphabetic)
     }
 
-    /// The inside of a CDATA section; its end may be that of the document.
+    /// Returns the contents of a CDATA section, which may extend to the end of the document.
     fn cdata_section(&mut self) -> &'a str {
         let start = self.at + CDATA.len();
         let inside = &self.text[start..];
@@ -226,7 +226,7 @@ impl<'a> Markup<'a> {
         Some(())
     }
 
-    /// A comment, a document type or another declaration.
+    /// Skips a comment, a document type or another declaration.
     fn skip_declaration(&mut self) -> Option<()> {
         let Some(inside) = self.rest().strip_prefix(b"<!--") else { return self.skip_past(b'>') };
         let length = comment_length(inside)?;
@@ -263,7 +263,7 @@ impl<'a> Markup<'a> {
         Some(Tag { whole, name, is_end, is_self_closing, attributes: &self.attributes })
     }
 
-    /// Reads the attribute that begins at `start`, and gives where it ends.
+    /// Reads the attribute that begins at `start`; returns its end.
     fn attribute(&mut self, start: usize) -> Option<usize> {
         let text = self.text;
         let bytes = text.as_bytes();
@@ -304,10 +304,10 @@ impl<'a> Markup<'a> {
     }
 }
 
-/// How a CDATA section begins.
+/// Start of a CDATA section.
 const CDATA: &[u8] = b"<![CDATA[";
 
-/// The markup in a conditional comment: `<!--[if IE]> … <![endif]-->`.
+/// Returns the markup in a conditional comment: `<!--[if IE]> … <![endif]-->`.
 fn condition(comment: &str) -> Option<&str> {
     let inside = comment.strip_prefix("<!--[if")?;
     let start = inside.find("]>")? + 2;
@@ -320,14 +320,14 @@ fn is_end_tag(text: &[u8], name: &str) -> bool {
     text.get(1) == Some(&b'/') && is_tag(&text[1..], name)
 }
 
-/// Whether this name, given in lower case, follows the first byte as that of a tag.
+/// Whether this tag name, given in lower case, follows the first byte.
 fn is_tag(text: &[u8], name: &str) -> bool {
     text.get(1..=name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()))
         && text.get(name.len() + 1).is_some_and(|&byte| ends_name(byte))
 }
 
-/// Names end at ASCII bytes, so they end at a boundary of characters; a name of one character that isn't ASCII needs to
-/// be moved there.
+/// Moves to the next character boundary. Names end before an ASCII byte and thus at a boundary, except names of a
+/// single non-ASCII character.
 fn boundary(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at += 1;
@@ -343,7 +343,7 @@ fn ends_name(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'/' | b'>')
 }
 
-/// The length of a comment from after `<!--` past its end: `-->`, `--!>`, or at once `>` or `->`.
+/// Returns the length of a comment after `<!--`, including its end: `-->`, `--!>`, or immediately `>` or `->`.
 fn comment_length(inside: &[u8]) -> Option<usize> {
     if inside.starts_with(b">") {
         return Some(1);
@@ -354,7 +354,7 @@ fn comment_length(inside: &[u8]) -> Option<usize> {
     memchr::memmem::find_iter(inside, b"--").find_map(|at| match inside.get(at + 2..) {
         Some([b'>', ..]) => Some(at + 3),
         Some([b'!', b'>', ..]) => Some(at + 4),
-        // `--->`: the end begins one byte further on, and the search for `--` would step over it.
+        // `--->`: the end begins one byte later, where the search for `--` would skip it.
         Some([b'-', b'>', ..]) => Some(at + 4),
         Some([b'-', b'!', b'>', ..]) => Some(at + 5),
         _ => None,
@@ -365,7 +365,7 @@ fn comment_length(inside: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Tags as `name attribute=value|…`, end tags with a slash before.
+    /// Returns tags as `name[attribute=value|…]`, end tags with a slash in front.
     fn tags(text: &str) -> Vec<String> {
         let mut markup = Markup::new();
         markup.start(text);
@@ -429,7 +429,7 @@ mod tests {
         }
     }
 
-    /// Texts in quotes, tags by their names; CDATA sections are allowed.
+    /// Returns texts in quotes and tags by name; CDATA sections are allowed.
     fn tokens(text: &str) -> String {
         let mut markup = Markup::new();
         markup.start(text);

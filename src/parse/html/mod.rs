@@ -1,8 +1,8 @@
-//! HTML to links, text and metadata.
+//! Parses HTML into links, text and metadata.
 //!
-//! One pass over the tokens of [`Markup`]. No tree is built, so deep nesting costs nothing, and with the whole document in
-//! memory everything is borrowed from it. Scripts, style sheets and titles are separated from the rest as a browser does; a test
-//! holds the texts against those that `lol_html` finds.
+//! Makes one pass over the tokens of [`Markup`]. No tree is built, so deep nesting costs nothing; everything is
+//! borrowed from the document in memory. Scripts, style sheets and titles are separated from the rest as in a browser;
+//! a test compares the texts with those of `lol_html`.
 
 mod attributes;
 mod element;
@@ -28,29 +28,29 @@ pub(crate) use self::text::{Marks, TextBuilder};
 use super::outlinks::Outlinks;
 use super::{LinkKind, RobotsDirectives, css, json};
 
-/// A title's length, in bytes; what is longer is cut.
+/// Maximum bytes of a title; longer ones are cut.
 pub(crate) const TITLE_BYTES_MAX: usize = 1024;
 
-/// What an HTML document says.
+/// Facts from an HTML document.
 pub(crate) struct HtmlFacts {
     pub(crate) title: String,
     pub(crate) text: String,
-    /// Parts of the text.
+    /// Marked parts of the text.
     pub(crate) marks: Marks,
     pub(crate) robots: RobotsDirectives,
     pub(crate) canonical: Option<String>,
     pub(crate) language: Option<String>,
 }
 
-/// By which rules a document is written.
+/// Syntax rules of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
     Html,
-    /// XHTML that is served as XML: any element may end with its start tag.
+    /// XHTML served as XML: any element may be self-closing.
     Xml,
 }
 
-/// Reads an HTML document. Links go to `outlinks`, whose base is the document's URL.
+/// Reads an HTML document. Adds links to `outlinks`, whose base is the document's URL.
 pub(crate) fn read(
     html: &str,
     encoding: &'static Encoding,
@@ -64,7 +64,7 @@ pub(crate) fn read(
     reader.finish()
 }
 
-/// The text of an HTML document, as [`read`] finds it.
+/// Returns the text of an HTML document, as [`read`] finds it.
 pub(crate) fn text(html: &str, syntax: Syntax) -> String {
     let mut outlinks = Outlinks::without_links();
     let mut reader = Reader::new(html, encoding_rs::UTF_8, "", &mut outlinks);
@@ -73,7 +73,7 @@ pub(crate) fn text(html: &str, syntax: Syntax) -> String {
     reader.text.finish().0
 }
 
-/// Reads the links of one element of XHTML or SVG, whose attributes have their entities resolved.
+/// Reads the links of one XHTML or SVG element, given attributes with entities resolved.
 pub(crate) fn read_element(name: &str, attributes: &[Attribute<'_>], outlinks: &mut Outlinks) {
     let mut reader = Reader::new("", encoding_rs::UTF_8, "", outlinks);
     reader.base_may_come = false;
@@ -81,39 +81,39 @@ pub(crate) fn read_element(name: &str, attributes: &[Attribute<'_>], outlinks: &
     reader.attributes(Element::of(name), attributes);
 }
 
-/// Reads the document from its first to its last byte.
+/// Reads a document from start to end.
 struct Reader<'a, 'o> {
     encoding: &'static Encoding,
     robot: &'a str,
     outlinks: &'o mut Outlinks,
     text: TextBuilder,
     namespaces: Namespaces,
-    /// Elements open that hold the page's own content, whose headers are its own too.
+    /// Number of open elements for the page's own content, whose headers are its own too.
     articles_open: u32,
     title: Option<String>,
     title_of_card: Option<String>,
     robots: RobotsDirectives,
     canonical: Option<String>,
     language: Option<String>,
-    /// References before the body, for which a base may still come.
+    /// References before the body, as long as a `base` element may still follow.
     early: Vec<(Cow<'a, str>, LinkKind, bool)>,
     base_may_come: bool,
-    /// Links of the HTTP head, which no base changes.
+    /// Number of links in the HTTP head, which no base changes.
     links_of_head: usize,
     syntax: Syntax,
-    /// Whether nothing but the text is asked for.
+    /// Whether only the text is wanted.
     is_text_alone: bool,
     /// Whether entities in attributes are resolved already.
     is_decoded: bool,
-    /// Whether the script that begins is one of data.
+    /// Whether the script that begins here is data.
     script_is_data: bool,
-    /// Documents in attributes of documents around this one.
+    /// Nesting depth of documents in attributes.
     depth: usize,
 }
 
 impl<'a, 'o> Reader<'a, 'o> {
     fn new(html: &'a str, encoding: &'static Encoding, robot: &'a str, outlinks: &'o mut Outlinks) -> Self {
-        /// What share of a usual page is text.
+        /// Text is usually one part in this many of a page.
         const TEXT_SHARE: usize = 4;
         Self {
             encoding,
@@ -205,7 +205,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
-    /// Reads the raw text of an element that holds one.
+    /// Reads the raw text of an element that holds it.
     fn raw_text(&mut self, element: Element, markup: &mut Markup<'a>) {
         let Some(text) = markup.raw_text_of(element) else { return };
         match element {
@@ -219,7 +219,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
-    /// The first title counts, if there is anything in it.
+    /// Takes the first title that is not empty.
     fn take_title(&mut self, text: &str) {
         if self.title.is_none() && !text.is_empty() {
             // Entities and spaces may shrink, but not that much.
@@ -228,7 +228,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
-    /// What a script says without being run.
+    /// Reads what a script reveals without being run.
     fn script(&mut self, text: &str) {
         if std::mem::take(&mut self.script_is_data) {
             json::urls(text, |url, kind| {
@@ -241,9 +241,9 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
-    /// A document in an attribute of this one: its links count, its text doesn't.
+    /// Reads a document in an attribute of this one: its links count, its text does not.
     fn inside(&mut self, html: &str) {
-        /// Documents inside one another; deeper ones are ignored.
+        /// Maximum nesting of documents; deeper ones are ignored.
         const DEPTH_MAX: usize = 4;
         if self.depth < DEPTH_MAX {
             let mut reader = Reader::new(html, self.encoding, self.robot, self.outlinks);
@@ -261,7 +261,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
-    /// Markup for other browsers, as those without scripts or frames: its links count, its text doesn't.
+    /// Reads markup for other browsers, such as those without scripts or frames: its links count, its text does not.
     fn fallback(&mut self, piece: &'a str) {
         let mut markup = Markup::new();
         markup.start(piece);
@@ -272,9 +272,9 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
-    /// Adds a link, or keeps it until the base is known.
+    /// Adds a link; also keeps it until the base is known.
     fn link(&mut self, reference: Cow<'a, str>, kind: LinkKind, nofollow: bool) -> Option<u32> {
-        /// More links than this before the body begins, and there is no proper head.
+        /// With this many links before the body, the document has no proper head.
         const EARLY_MAX: usize = 256;
         let place = self.outlinks.add(&reference, kind, nofollow);
         if self.base_may_come {
@@ -291,7 +291,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         self.early = Vec::new();
     }
 
-    /// A `base` element counts for the whole document; those after the first don't count at all.
+    /// Applies a `base` element, which counts for the whole document; only the first one counts.
     fn rebase(&mut self, reference: &str) {
         if !self.base_may_come {
             return;
@@ -301,7 +301,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         self.base_is_settled();
     }
 
-    /// The value of an attribute, in which `&copy=` is not an entity. Borrowed when there is none in it.
+    /// Decodes the value of an attribute, in which `&copy=` is not an entity. Borrowed if it has no entity.
     fn decode<'v>(&self, value: &'v str) -> Cow<'v, str> {
         if self.is_decoded || memchr::memchr(b'&', value.as_bytes()).is_none() {
             Cow::Borrowed(value)
@@ -324,7 +324,7 @@ impl<'a, 'o> Reader<'a, 'o> {
     }
 }
 
-/// The text of a text node. Borrowed when there is no entity in it.
+/// Decodes the text of a text node. Borrowed if it has no entity.
 pub(crate) fn decode_entities(text: &str) -> Cow<'_, str> {
     if memchr::memchr(b'&', text.as_bytes()).is_none() {
         Cow::Borrowed(text)
@@ -333,7 +333,7 @@ pub(crate) fn decode_entities(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text of a piece of HTML, without its links.
+/// Returns the text of a piece of HTML, without its links.
 pub(crate) fn fragment_text(html: &str) -> Cow<'_, str> {
     if memchr::memchr2(b'<', b'&', html.as_bytes()).is_none() {
         return Cow::Borrowed(html);
@@ -352,7 +352,7 @@ pub(crate) fn links_inside(html: &str, outlinks: &mut Outlinks) {
     }
 }
 
-/// Words parted by single spaces, cut at a number of bytes.
+/// Joins words by single spaces, cut to a number of bytes.
 pub(crate) fn one_line(text: &str, bytes_max: usize) -> String {
     let mut line = String::with_capacity(text.len().min(bytes_max));
     for word in text.split_whitespace() {
@@ -368,7 +368,7 @@ pub(crate) fn one_line(text: &str, bytes_max: usize) -> String {
     line
 }
 
-/// The region that a start tag opens, when it opens one.
+/// Returns the region that a start tag opens, if any.
 fn region_of(element: Element, tag: &Tag<'_, '_>) -> Option<Role> {
     match element {
         Element::Template => Some(Role::Hidden),
@@ -391,7 +391,7 @@ fn region_of(element: Element, tag: &Tag<'_, '_>) -> Option<Role> {
     }
 }
 
-/// Whether a class or id is one of an advertisement or of a question about cookies.
+/// Whether a class or id is that of an advertisement or a cookie notice.
 fn names_an_advertisement(names: &str) -> bool {
     const WORDS: [&str; 14] = [
         "ad",

@@ -1,13 +1,13 @@
-//! Which elements belong to SVG or MathML, as far as it matters to the tokenizer.
+//! Tracks which elements belong to SVG or MathML, as far as the tokenizer needs it.
 //!
-//! In these a `title` or `style` holds markup like any other element, and CDATA sections are text. The rules are those of
-//! the HTML standard's tree construction (section 13.2.6.5, "any other start tag in foreign content"), without a tree:
-//! only the elements at which the namespace changes are remembered.
+//! In these, `title` and `style` hold markup like any other element, and CDATA sections are text. The rules are those
+//! of the HTML standard's tree construction (section 13.2.6.5, "any other start tag in foreign content"), but without a
+//! tree: only the elements at which the namespace changes are recorded.
 
 use super::element::Element;
 use super::markup::Tag;
 
-/// Changes of the namespace inside one another; deeper ones are ignored.
+/// Maximum nesting of namespace changes; deeper ones are ignored.
 const OPEN_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,20 +17,20 @@ enum Namespace {
     MathMl,
 }
 
-/// The namespaces open at a place of a document.
+/// Open namespaces at the current position of a document.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
-    /// Those inside the document's own, which is HTML's.
+    /// Namespaces inside the outermost one, which is HTML.
     open: Vec<Namespace>,
 }
 
 impl Namespaces {
-    /// Whether the place belongs to SVG or MathML.
+    /// Whether the position belongs to SVG or MathML.
     pub(crate) fn is_foreign(&self) -> bool {
         self.current() != Namespace::Html
     }
 
-    /// Whether the place belongs to MathML.
+    /// Whether the position belongs to MathML.
     pub(super) fn is_math(&self) -> bool {
         self.current() == Namespace::MathMl
     }
@@ -45,7 +45,7 @@ impl Namespaces {
         }
     }
 
-    /// Takes a tag into account.
+    /// Updates the namespaces for a tag.
     pub(crate) fn meet(&mut self, element: Element, tag: &Tag<'_, '_>) {
         match element {
             Element::Svg if !tag.is_end && !tag.is_self_closing => self.enter(Namespace::Svg),
@@ -57,7 +57,7 @@ impl Namespaces {
         }
     }
 
-    /// A start tag in SVG or MathML: it may be one of HTML, or open a place for HTML.
+    /// Handles a start tag in SVG or MathML: it may be an HTML tag, or an integration point for HTML.
     fn meet_inside(&mut self, tag: &Tag<'_, '_>) {
         let has = |name: &str| tag.attributes.iter().any(|found| found.is(name));
         let is_font = tag.name.eq_ignore_ascii_case("font") && (has("color") || has("face") || has("size"));
@@ -68,7 +68,7 @@ impl Namespaces {
         }
     }
 
-    /// Whether an element is an integration point: it contains HTML.
+    /// Whether an element is an integration point, which contains HTML.
     fn opens_html(&self, tag: &Tag<'_, '_>) -> bool {
         let is_html_encoding = |value: &str| {
             value.eq_ignore_ascii_case("text/html") || value.eq_ignore_ascii_case("application/xhtml+xml")

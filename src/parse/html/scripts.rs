@@ -1,5 +1,6 @@
-//! Where a script leads by a literal, as scripts of static pages do: `location = "x"`, `location.href = "x"`,
-//! `location.replace("x")`, `window.open("x")`. Nothing is run, and what is put together from parts is not a literal.
+//! Finds literal URLs to which a script navigates, as in scripts of static pages: `location = "x"`, `location.href =
+//! "x"`, `location.replace("x")`, `window.open("x")`. Scripts are not run, and concatenated strings do not count as
+//! literals.
 
 /// Calls `found` with every such literal.
 pub(super) fn targets<'a>(script: &'a str, mut found: impl FnMut(&'a str)) {
@@ -16,7 +17,7 @@ pub(super) fn targets<'a>(script: &'a str, mut found: impl FnMut(&'a str)) {
     }
 }
 
-/// The string that a text begins with, when nothing is added to it.
+/// Returns the string at the start of a text, if nothing is appended to it.
 fn literal(text: &str) -> Option<&str> {
     let text = text.trim_start();
     let quote = text.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;

@@ -1,4 +1,4 @@
-//! Image candidates: the `srcset` attribute.
+//! Image candidates in the `srcset` attribute.
 
 /// Calls `found` with the URL of every candidate (HTML standard, section 4.8.4.2.2, "parse a srcset attribute").
 pub(crate) fn candidates<'a>(srcset: &'a str, mut found: impl FnMut(&'a str)) {
@@ -17,7 +17,7 @@ pub(crate) fn candidates<'a>(srcset: &'a str, mut found: impl FnMut(&'a str)) {
     }
 }
 
-/// Skips past the comma that ends the descriptors; commas in brackets belong to them.
+/// Skips past the comma that ends the descriptors; commas in parentheses do not count.
 fn skip_descriptors(text: &str) -> &str {
     let mut in_brackets = false;
     for (at, byte) in text.bytes().enumerate() {

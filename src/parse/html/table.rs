@@ -1,30 +1,30 @@
-//! The attributes that hold references, on which elements, and in what role: HTML with what earlier versions had, SVG,
-//! MathML, and the names that scripts which load pictures late look for.
+//! The attributes that hold references, by element, and the role of these: current and earlier HTML, SVG, MathML, and
+//! the attributes that lazy-loading scripts look for.
 //!
 //! Elements with more than one relevant attribute are in `attributes`.
 
 use super::super::LinkKind;
 use super::element::Element;
 
-/// How the value of an attribute holds references.
+/// How an attribute's value holds references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As one.
+    /// A single one.
     Url,
-    /// As several between spaces.
+    /// Several, separated by spaces.
     Words,
-    /// As image candidates.
+    /// Image candidates.
     Candidates,
-    /// As declarations of a style sheet.
+    /// Declarations of a style sheet.
     Style,
-    /// As one, unless it is something else: the attribute is no standard's.
+    /// A single one, or something else: the attribute is in no standard.
     Guess,
 }
 
-/// The longest name in the table, in bytes.
+/// Maximum bytes of the names in the table.
 const NAME_BYTES_MAX: usize = 21;
 
-/// The form and role of the references that an attribute of an element holds, in any case; none when it holds none.
+/// Returns the form and role of references in an attribute of an element, ignoring case; none if it holds none.
 pub(crate) fn role(element: Element, attribute: &str) -> Option<(Form, LinkKind)> {
     use Element as E;
     use LinkKind as K;
@@ -93,7 +93,8 @@ pub(crate) fn role(element: Element, attribute: &str) -> Option<(Form, LinkKind)
     Some((Form::Url, kind))
 }
 
-/// The role of what a `meta` element names by its `property`, `name` or `itemprop`; none when it is not a reference.
+/// Returns the role of the reference in a `meta` element, by its `property`, `name` or `itemprop`; none if it holds no
+/// reference.
 pub(crate) fn role_of_property(name: &str) -> Option<LinkKind> {
     const IMAGES: [&str; 17] = [
         "og:image",
@@ -152,8 +153,8 @@ pub(crate) fn role_of_property(name: &str) -> Option<LinkKind> {
     }
 }
 
-/// The kind of link that a `rel` makes, for `link` elements and `Link` header fields; none when it points to nothing that
-/// can be captured.
+/// Returns the kind of link for a `rel` of a `link` element or `Link` header field; none if its target cannot be
+/// captured.
 pub(crate) fn kind_of_relation(rel: &str, media_type: Option<&str>) -> Option<LinkKind> {
     let mut best = None;
     for word in rel.split_ascii_whitespace() {
@@ -162,7 +163,7 @@ pub(crate) fn kind_of_relation(rel: &str, media_type: Option<&str>) -> Option<Li
             Some(kind) => kind,
             None => continue,
         };
-        // A word that says more wins over `alternate` or an unknown one beside it.
+        // A more specific word overrides `alternate` or an unknown one.
         best = match best {
             None | Some(LinkKind::Speculative | LinkKind::Alternate) => Some(kind),
             kept => kept,
@@ -171,7 +172,7 @@ pub(crate) fn kind_of_relation(rel: &str, media_type: Option<&str>) -> Option<Li
     best
 }
 
-/// HTML standard, section 4.6.7; the registry of relations of the IANA; and what was in use before.
+/// From the HTML standard, section 4.6.7; IANA's registry of link relations; and earlier usage.
 fn kind_of_word(word: &str, media_type: Option<&str>) -> Option<LinkKind> {
     Some(match word {
         "stylesheet" | "stylesheet/less" => LinkKind::Stylesheet,

@@ -167,7 +167,7 @@ fn surroundings_are_marked() {
     assert_eq!(marked, ["site", "copy"]);
 }
 
-/// Every text that isn't markup, raw ones in brackets, as our tokenizer finds them.
+/// Returns all text of a document as found by our tokenizer, raw texts in brackets.
 fn texts(html: &str) -> String {
     let mut found = String::new();
     let (mut markup, mut namespaces) = (Markup::new(), Namespaces::default());

@@ -1,29 +1,29 @@
-//! The visible text of a document, line by line, and which parts of it are not its own.
+//! The visible text of a document, line by line, and the parts of it that are not its own.
 //!
-//! A line is what a reader sees as one: block elements end it. White space is one space. Regions (navigation, footers,
-//! advertisements) are marked so that the signature can leave them out; hidden ones are taken out of the text. A region
-//! counts only once its end tag has come: an element that is never closed swallows nothing.
+//! A line is what a reader sees as one: block elements end it. White space becomes a single space. Regions (navigation,
+//! footers, advertisements) are marked so that the signature can leave them out; hidden ones are removed from the text.
+//! A region counts only once its end tag is found: an element that is never closed swallows nothing.
 
 use std::ops::Range;
 
 use super::element::Element;
 use crate::parse::LinkText;
 
-/// Headings that are kept of a document, and link texts, each.
+/// Maximum number of headings of a document, and of link texts.
 const LABELS_MAX: usize = 10_000;
 
-/// Bytes of a heading or link text; what is longer names nothing.
+/// Maximum bytes of a heading or link text; longer ones are not names.
 const LABEL_BYTES_MAX: usize = 256;
 
-/// Regions open at once; deeper ones are ignored.
+/// Maximum number of open regions; deeper ones are ignored.
 const REGIONS_OPEN_MAX: usize = 16;
 
-/// What becomes of a region's text.
+/// Treatment of a region's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Nobody sees it.
+    /// Not visible: removed from the text.
     Hidden,
-    /// It is on many pages or changes by itself: it stays in the text, and out of the signature.
+    /// On many pages, or changing without editing: stays in the text, but not in the signature.
     Surrounding,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Role {
 struct Region {
     element: Element,
     role: Role,
-    /// Elements of the same name open inside.
+    /// Number of open elements of the same name inside.
     depth: u32,
     start: usize,
 }
@@ -43,32 +43,32 @@ enum Gap {
     Line,
 }
 
-/// Puts the text together.
+/// Assembles the text.
 #[derive(Debug)]
 pub(crate) struct TextBuilder {
     text: String,
     gap: Gap,
     open: Vec<Region>,
     marks: Marks,
-    /// Where the heading begins whose line has not ended.
+    /// Start of a heading whose line has not ended yet.
     heading: Option<usize>,
-    /// The link whose element is open, and where its text begins.
+    /// The link whose element is open, and the start of its text.
     link: Option<(u32, usize)>,
 }
 
-/// Parts of a document's text.
+/// Marked parts of a document's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
-    /// What is not the page's own, in the order of the ends.
+    /// Parts that are not the page's own, in the order of their ends.
     pub(crate) surroundings: Vec<Range<usize>>,
-    /// What names the document's parts.
+    /// Names of the document's parts.
     pub(crate) headings: Vec<Range<usize>>,
-    /// What its links say.
+    /// Texts of its links.
     pub(crate) link_texts: Vec<LinkText>,
 }
 
 impl Marks {
-    /// Forgets what lies after a place.
+    /// Drops everything that ends after `at`.
     pub(crate) fn cut(&mut self, at: usize) {
         for ranges in [&mut self.surroundings, &mut self.headings] {
             ranges.truncate(ranges.partition_point(|range| range.end <= at));
@@ -89,7 +89,7 @@ impl TextBuilder {
         }
     }
 
-    /// Begins a new line before the next word.
+    /// Starts a new line before the next word.
     pub(crate) fn end_line(&mut self) {
         self.gap = Gap::Line;
         if let Some(start) = self.heading.take_if(|start| *start < self.text.len())
@@ -100,23 +100,23 @@ impl TextBuilder {
         }
     }
 
-    /// Begins a heading, which ends with its line.
+    /// Starts a heading, which ends with its line.
     pub(crate) fn begin_heading(&mut self) {
         self.heading = Some(self.text.len());
     }
 
-    /// Ends a heading that has nothing in it.
+    /// Ends a heading without content.
     pub(crate) fn end_heading(&mut self) {
         self.heading = None;
     }
 
-    /// Begins the text of a link by its place in [`crate::parse::Parsed::links`].
+    /// Starts the text of the link at this index of [`crate::parse::Parsed::links`].
     pub(crate) fn begin_link(&mut self, link: u32) {
         self.end_link();
         self.link = Some((link, self.text.len()));
     }
 
-    /// Ends the text of the link that is open.
+    /// Ends the text of the open link.
     pub(crate) fn end_link(&mut self) {
         if let Some((link, start)) = self.link.take()
             && let Some(range) = self.label(start)
@@ -126,20 +126,20 @@ impl TextBuilder {
         }
     }
 
-    /// Forgets links that stand at other places now.
+    /// Drops the texts of links, whose indexes have changed.
     pub(crate) fn forget_links(&mut self) {
         self.marks.link_texts.clear();
         self.link = None;
     }
 
-    /// What has been added since a place, if it names something.
+    /// Returns the text added since `start`, if it is a name.
     fn label(&self, start: usize) -> Option<Range<usize>> {
         let start = start + usize::from(matches!(self.text.as_bytes().get(start), Some(b' ' | b'\n')));
         let range = start..self.text.len();
         (!range.is_empty() && range.len() <= LABEL_BYTES_MAX).then_some(range)
     }
 
-    /// Parts the next word from the last.
+    /// Separates the next word from the last.
     pub(crate) fn end_word(&mut self) {
         self.gap = self.gap.max(Gap::Space);
     }
@@ -172,7 +172,7 @@ impl TextBuilder {
         self.gap = Gap::None;
     }
 
-    /// Whether a region is open in which end tags of this element matter.
+    /// Whether any region is open, so that end tags matter.
     pub(crate) fn has_open_regions(&self) -> bool {
         !self.open.is_empty()
     }
@@ -184,15 +184,15 @@ impl TextBuilder {
         }
     }
 
-    /// Counts a start tag inside regions. To be called before [`Self::open`].
+    /// Counts a start tag inside regions. Call this before [`Self::open`].
     pub(crate) fn enter(&mut self, element: Element) {
         for region in &mut self.open {
             region.depth += u32::from(region.element == element);
         }
     }
 
-    /// Counts an end tag. It belongs to the innermost region of its element: either to an element inside, or it closes
-    /// the region and those left open in it. Regions further out have counted its start tag too.
+    /// Counts an end tag. It belongs to the innermost region of its element: it closes either an element inside, or the
+    /// region and those still open in it. Outer regions have counted its start tag too.
     pub(crate) fn leave(&mut self, element: Element) {
         let Some(innermost) = self.open.iter().rposition(|region| region.element == element) else { return };
         for outer in self.open[..innermost].iter_mut().filter(|outer| outer.element == element) {
@@ -219,15 +219,15 @@ impl TextBuilder {
         }
     }
 
-    /// The text, and its parts.
+    /// Returns the text and its marked parts.
     pub(crate) fn finish(mut self) -> (String, Marks) {
         self.end_line();
         (self.text, self.marks)
     }
 }
 
-/// The length of the white space character that a text begins with; 0 when it begins with none. The space that doesn't
-/// break counts as one: pages are laid out with it.
+/// Returns the length of the white-space character at the start of a text; 0 if there is none. The no-break space
+/// counts as white space, as pages are laid out with it.
 fn space_length(text: &[u8]) -> usize {
     match text {
         [b' ' | b'\n' | b'\t' | b'\r' | 0x0C, ..] => 1,
@@ -236,9 +236,9 @@ fn space_length(text: &[u8]) -> usize {
     }
 }
 
-/// The length of a run of words parted by single spaces, without a space at its end.
+/// Returns the length of a run of words separated by single spaces, without a trailing space.
 fn run_length(text: &[u8]) -> usize {
-    // Everything but white space, control characters and the first byte of the unbreaking space.
+    // Everything but white space, control characters and the first byte of the no-break space.
     let is_plain = |byte: u8| byte > b' ' && byte != 0xC2;
     let mut at = 0;
     while at < text.len() {

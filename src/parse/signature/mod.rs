@@ -1,13 +1,13 @@
 //! Whether a page has changed, and whether two pages are nearly the same.
 //!
-//! The signature is a hash of a page's own text in a normal form. Left out is what changes without anybody having written
-//! something: navigation, the site's header and footer, asides, buttons, advertisements and questions about cookies (a site's
-//! menu changes on all its pages at once, and says nothing about any of them), dates and times, session tokens, and the numbers in short lines
-//! (counters, prices of the day, "3 comments"). A page of which nothing is left, as a front page made of links, is judged
-//! by all its text; without any text, by its links.
+//! The signature is a hash of a page's own text in normal form. It leaves out everything that changes without anybody
+//! editing it: navigation, the site's header and footer, asides, buttons, advertisements and cookie notices (a site's
+//! menu changes on all its pages at once, and says nothing about any of them), dates and times, session tokens, and the
+//! numbers in short lines (counters, prices of the day, "3 comments"). If hardly anything is left of a page, such as a
+//! front page made of links, the signature covers all its text; without any text, its links.
 //!
-//! The similarity is the simhash (Charikar, STOC 2002; Manku, Jain, Das Sarma, WWW 2007) of three words in a row of the
-//! same normal form: near-duplicates differ in at most [`NEAR_BITS_MAX`] of 64 bits.
+//! The similarity is the simhash (Charikar, STOC 2002; Manku, Jain, Das Sarma, WWW 2007) of word trigrams of the same
+//! normal form: near-duplicates differ in at most [`NEAR_BITS_MAX`] of 64 bits.
 
 mod simhash;
 mod word;
@@ -20,26 +20,26 @@ use self::simhash::Simhash;
 pub use self::simhash::{NEAR_BITS_MAX, is_near};
 use self::word::Class;
 
-/// A line of at most this many words is short: its numbers don't count.
+/// Maximum number of words of a short line; numbers in it are ignored.
 const SHORT_LINE_WORDS_MAX: usize = 8;
 
-/// Own text of at least this many bytes is enough to judge a page by.
+/// Minimum bytes of a page's own text; with less, all its text is signed.
 const OWN_BYTES_MIN: usize = 64;
 
 /// The two signatures of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signatures {
-    /// None when nothing is left to sign.
+    /// None if nothing is left to sign.
     pub(crate) exact: Option<u64>,
     pub(crate) near: u64,
 }
 
-/// The signature of bytes that are not text.
+/// Returns the signature of bytes that are not text.
 pub(crate) fn of_bytes(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// The signatures of a text of lines, without the ranges that are not its own (in the order of their ends).
+/// Returns the signatures of a text, without the ranges that are not its own (in the order of their ends).
 pub(crate) fn of_text(title: &str, text: &str, surroundings: &[Range<usize>]) -> Signatures {
     let mut signer = Signer::new();
     signer.line(title);
@@ -54,7 +54,7 @@ pub(crate) fn of_text(title: &str, text: &str, surroundings: &[Range<usize>]) ->
     signer.finish()
 }
 
-/// The parts of a text that its signature is made of.
+/// Returns the parts of a text that its signature covers.
 pub(crate) fn own_parts(text: &str, surroundings: &[Range<usize>]) -> Vec<Range<usize>> {
     let own = complement(text.len(), surroundings);
     let bytes: usize =
@@ -62,7 +62,7 @@ pub(crate) fn own_parts(text: &str, surroundings: &[Range<usize>]) -> Vec<Range<
     if bytes < OWN_BYTES_MIN && !surroundings.is_empty() { complement(text.len(), &[]) } else { own }
 }
 
-/// What is left of `0..length` without these ranges, which may lie inside one another.
+/// Returns the rest of `0..length` without these ranges, which may be nested.
 fn complement(length: usize, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut sorted: Vec<_> = ranges.iter().filter(|range| range.end <= length).cloned().collect();
     sorted.sort_by_key(|range| range.start);
@@ -81,12 +81,12 @@ fn complement(length: usize, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
 struct Signer {
     hash: Xxh3Default,
     near: Simhash,
-    /// The words of the line at hand.
+    /// Words of the current line.
     words: Vec<Word>,
     own_bytes: usize,
 }
 
-/// A word of a line, by its place.
+/// Range and class of a word in a line.
 #[derive(Clone, Copy)]
 struct Word {
     start: usize,
@@ -108,8 +108,7 @@ impl Signer {
         self.line(&text[start..]);
     }
 
-    /// Signs a line, with or without the break at its end. Most lines are in normal form already, and then they are hashed
-    /// as they are.
+    /// Signs a line, with or without its line break. Most lines are in normal form already and are hashed as they are.
     fn line(&mut self, line: &str) {
         let bytes = line.as_bytes();
         if !self.split(bytes) {
@@ -127,7 +126,7 @@ impl Signer {
         }
     }
 
-    /// Signs a line word by word, leaving out what doesn't count.
+    /// Signs a line word by word, skipping words that do not count.
     fn line_in_pieces(&mut self, line: &[u8]) {
         let mut is_first = true;
         for index in 0..self.words.len() {
@@ -149,7 +148,7 @@ impl Signer {
         }
     }
 
-    /// Whether a word is one that nobody has written: by what it is, and by the words beside it.
+    /// Whether a word changes without anybody editing it, judged by its class and by its neighbours.
     fn changes_by_itself(&self, index: usize) -> bool {
         let is_short = self.words.len() <= SHORT_LINE_WORDS_MAX;
         let class =
@@ -169,8 +168,8 @@ impl Signer {
         }
     }
 
-    /// Finds the words of a line, and says whether it is in normal form: every word counts, and they are parted by single
-    /// spaces.
+    /// Finds the words of a line; returns whether the line is in normal form: every word counts, and single spaces
+    /// separate the words.
     fn split(&mut self, line: &[u8]) -> bool {
         self.words.clear();
         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -184,7 +183,7 @@ impl Signer {
                 at += 1;
             }
             if at == start {
-                // Space at the beginning or end, or twice.
+                // Leading, trailing or repeated space.
                 is_normal = false;
             } else {
                 let class = Class::of(&line[start..at], has_digit);

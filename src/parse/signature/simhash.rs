@@ -1,19 +1,20 @@
-//! The similarity of texts: one bit for each bit of the hashes of their words in threes.
+//! Similarity hash of a text: each bit is the majority of that bit among the hashes of the text's word trigrams.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Signatures of near-duplicates differ in at most this many bits (Manku et al., section 4).
+/// Maximum number of bits in which signatures of near-duplicates differ (Manku et al., section 4).
 pub const NEAR_BITS_MAX: u32 = 3;
 
-/// Whether two similarities are those of near-duplicates. What has no text is near to nothing.
+/// Whether two similarity hashes are those of near-duplicates. A page without text is near to no page.
 #[must_use]
 pub fn is_near(one: u64, other: u64) -> bool {
     one != 0 && other != 0 && (one ^ other).count_ones() <= NEAR_BITS_MAX
 }
 
-/// Sums up hashes bit by bit: a bit of the result says whether more of them have it than not.
+/// Sums up hashes bit by bit: a bit of the result is set if it is set in more than half of them.
 ///
-/// Eight counters of a byte lie in one word, so one addition counts eight bits; they are emptied before they can overflow.
+/// Each word of `lanes` has eight one-byte counters, so one addition counts eight bits; the counters are emptied before
+/// they overflow.
 pub(super) struct Simhash {
     lanes: [u64; 8],
     pending: u32,
@@ -23,7 +24,7 @@ pub(super) struct Simhash {
     words: u32,
 }
 
-/// The bits of a byte, each in its own byte.
+/// Spreads the bits of a byte over the bytes of a word.
 const SPREAD: [u64; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -43,8 +44,8 @@ impl Simhash {
         Self { lanes: [0; 8], pending: 0, counts: [0; 64], total: 0, last: [0; 2], words: 0 }
     }
 
-    /// Adds a word, and with it the row of three that it ends. The first two words stand for rows of their own, so that the
-    /// shortest text has a similarity.
+    /// Adds a word, and with it the trigram that it ends. The first two words count as trigrams of their own, so that
+    /// even the shortest text has a similarity.
     #[inline]
     pub(super) fn word(&mut self, word: &[u8]) {
         let hash = hash_of_word(word);
@@ -82,15 +83,16 @@ impl Simhash {
         }
         let bits = self.counts.iter().enumerate();
         let hash = bits.fold(0, |hash, (bit, &count)| hash | (u64::from(count > self.total / 2) << bit));
-        // 0 means no text.
+        // 0 is reserved for documents without text.
         hash.max(1)
     }
 }
 
-/// Odd constants with bits set at random: the fractional parts of the square roots of 2, 3 and 5.
+/// Odd constants with random bits: the fractional parts of the square roots of 2, 3 and 5.
 const FACTORS: [u64; 3] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b];
 
-/// A hash that is quick on short words, of which a text is made: the first and last bytes, which overlap, and the length.
+/// Hashes a word; fast for short words, which make up most of a text: mixes the first and last bytes, which may
+/// overlap, and the length.
 #[inline]
 fn hash_of_word(word: &[u8]) -> u64 {
     let (first, last) = if let (Some(first), Some(last), ..=16) =
@@ -111,7 +113,7 @@ fn hash_of_word(word: &[u8]) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-/// A hash of three words in their order, all of whose bits depend on all of theirs.
+/// Hashes three words in order; every bit of the result depends on all of their bits.
 #[inline]
 fn hash_of_row(first: u64, second: u64, third: u64) -> u64 {
     let mut mixed = first.wrapping_mul(FACTORS[1]) ^ second.wrapping_mul(FACTORS[2]).rotate_left(21) ^ third;

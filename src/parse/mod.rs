@@ -222,7 +222,7 @@ pub enum Problem {
     /// The document exceeds a limit on XML and was not read as XML.
     #[error("XML: too {0}")]
     XmlLimit(&'static str),
-    /// A compressed file could not be fully decoded.
+    /// The body could not be completely decoded.
     #[error(transparent)]
     Coding(#[from] CodingProblem),
     /// Nothing was read.

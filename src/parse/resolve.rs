@@ -93,7 +93,7 @@ impl Resolver {
     /// Writes the canonical URL of a reference to `output`; returns whether there is one.
     ///
     /// There is none for an empty reference or a mere fragment (the document itself), for schemes other than `http` and
-    /// `https`, and for references that are no URLs.
+    /// `https`, and for references that are not URLs.
     pub(crate) fn resolve(&self, reference: &str, output: &mut String) -> bool {
         let reference = trimmed(reference);
         let without_fragment = match memchr::memchr(b'#', reference.as_bytes()) {

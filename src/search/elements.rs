@@ -94,14 +94,14 @@ pub enum ElementQuery {
     Nests(String),
     /// An element or attribute of this name whose whole text is this, in lower case.
     Whole(String, String),
-    /// A whole text for which a test holds or, unless `is_known`, one for which the test is undecided. With more than
-    /// [`VALUES_MAX`] distinct texts, none is known.
+    /// A whole text for which a test is known to hold or, without `is_known`, one for which it is undecided. With more
+    /// than [`VALUES_MAX`] distinct texts, it is undecided for all.
     Values {
         /// The name of the element or attribute.
         of: String,
         /// The test.
         test: ValueTest,
-        /// Whether only texts that are known to pass are meant.
+        /// Whether the test must be known to hold; otherwise it must be undecided.
         is_known: bool,
     },
     /// A text that is not indexed whole, in an element or attribute of this name.

@@ -1,6 +1,6 @@
-//! Finds literal URLs to which a script navigates, as in scripts of static pages: `location = "x"`, `location.href =
-//! "x"`, `location.replace("x")`, `window.open("x")`. Scripts are not run, and concatenated strings do not count as
-//! literals.
+//! Finds literal URLs to which a script navigates, as in scripts of static pages: `location = "x"`,
+//! `location.href = "x"`, `location.replace("x")`, `window.open("x")`. Scripts are not run, and concatenated strings do
+//! not count as literals.
 
 /// Calls `found` with every such literal.
 pub(super) fn targets<'a>(script: &'a str, mut found: impl FnMut(&'a str)) {

@@ -39,7 +39,7 @@ impl RobotsDirectives {
         directives
     }
 
-    /// Parses a value of `X-Robots-Tag`, which may begin with the name of the robot that it is for: `otherbot: noindex`.
+    /// Parses a value of `X-Robots-Tag`, which may begin with the robot that it is for: `otherbot: noindex`.
     #[must_use]
     pub fn parse_header(value: &str, robot: &str) -> Self {
         match value.split_once(':') {

@@ -1,4 +1,4 @@
-//! The bases that `xml:base` sets (XML Base), for every node of a tree.
+//! Bases set by `xml:base` (XML Base), for every node of a tree.
 
 use encoding_rs::Encoding;
 use roxmltree::{Document, Node};
@@ -8,26 +8,26 @@ use super::super::LinkKind;
 use super::super::outlinks::Outlinks;
 use super::walk::XML;
 
-/// Bases of a document; more are ignored.
+/// Maximum number of bases of a document; more are ignored.
 const BASES_MAX: usize = 10_000;
 
-/// Bytes that a chain of bases may grow to; a longer one is ignored.
+/// Maximum bytes of a base; longer ones are ignored.
 const BASE_BYTES_MAX: usize = 2048;
 
-/// The bases of a document, and the collector that its links go to.
+/// The bases of a document, and the collector of its links.
 pub(super) struct Bases<'o> {
     outlinks: &'o mut Outlinks,
     encoding: &'static Encoding,
-    /// The document's own and those of its elements.
+    /// The document's own base and those of its elements.
     urls: Vec<Url>,
-    /// Which of them counts for each node; empty when all have the document's own.
+    /// Index of each node's base; empty if all nodes have the document's own.
     of_node: Vec<u16>,
-    /// The one that the collector has.
+    /// Index of the collector's current base.
     now: u16,
 }
 
 impl<'o> Bases<'o> {
-    /// Finds the bases of a document: in one pass, so that a link costs no walk up the tree.
+    /// Finds the bases of a document in one pass, so that no link requires walking up the tree.
     pub(super) fn of(
         document: &Document<'_>,
         encoding: &'static Encoding,
@@ -60,7 +60,7 @@ impl<'o> Bases<'o> {
         self.of_node.get(node.id().get_usize()).copied().unwrap_or(0)
     }
 
-    /// The collector, with the base that counts for a node.
+    /// Returns the collector, set to the base of a node.
     pub(super) fn at(&mut self, node: Node<'_, '_>) -> &mut Outlinks {
         let base = self.place_of(node);
         if base != self.now {

@@ -1,7 +1,8 @@
-//! The document type declaration: what lies outside the document, and its entities.
+//! The document type declaration: its external parts and its entities.
 //!
-//! Nothing outside is ever loaded from here: external subsets and entities are given as links, which the crawler fetches
-//! (or refuses to) like any other. The declaration is read here alone: the parser is given the document without it.
+//! Nothing external is ever loaded from here: external subsets and entities are reported as links, which the crawler
+//! fetches (or refuses to fetch) like any other. Only this module reads the declaration: the parser receives the
+//! document without it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,24 +10,24 @@ use std::ops::Range;
 /// A document type declaration and its internal subset.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Doctype<'a> {
-    /// What it says the root's name is.
+    /// Declared name of the root element.
     pub(super) name: &'a str,
-    /// The public identifier of the external subset.
+    /// Public identifier of the external subset.
     pub(super) public: Option<&'a str>,
     /// The internal subset, between its brackets.
     pub(super) subset: &'a str,
-    /// The system identifier of the external subset.
+    /// System identifier of the external subset.
     pub(super) system: Option<&'a str>,
-    /// System identifiers of external entities, parsed and parameter ones.
+    /// System identifiers of external entities, both parsed and parameter entities.
     pub(super) external: Vec<&'a str>,
-    /// System identifiers of unparsed entities, as images.
+    /// System identifiers of unparsed entities, such as images.
     pub(super) unparsed: Vec<&'a str>,
-    /// General entities: the value of an internal one as written, none for one that lies outside. The first declaration
-    /// of a name counts.
+    /// General entities: the value of an internal one as written, none for an external one. The first declaration of a
+    /// name takes precedence.
     pub(super) entities: HashMap<&'a str, Option<&'a str>>,
-    /// Where the declaration stands; empty when there is none.
+    /// Range of the declaration in the text; empty if there is none.
     pub(super) range: Range<usize>,
-    /// Whether it breaks the rules. What could be read of it counts.
+    /// Whether the declaration violates the syntax. What could be read of it counts.
     pub(super) is_broken: bool,
 }
 
@@ -45,7 +46,7 @@ impl<'a> Doctype<'a> {
         doctype
     }
 
-    /// Production 28.
+    /// Reads production 28.
     fn read(&mut self, reader: &mut Reader<'a>) -> Option<()> {
         reader.some_space()?;
         self.name = reader.name()?;
@@ -64,7 +65,7 @@ impl<'a> Doctype<'a> {
         reader.eat(">").then_some(())
     }
 
-    /// Production 28b.
+    /// Reads production 28b.
     fn subset(&mut self, reader: &mut Reader<'a>) -> Option<()> {
         loop {
             reader.space();
@@ -90,7 +91,7 @@ impl<'a> Doctype<'a> {
         }
     }
 
-    /// Productions 70 to 76.
+    /// Reads productions 70 to 76.
     fn entity(&mut self, reader: &mut Reader<'a>) -> Option<()> {
         reader.some_space()?;
         let is_parameter = reader.eat("%");
@@ -120,7 +121,7 @@ impl<'a> Doctype<'a> {
 
 const START: &str = "<!DOCTYPE";
 
-/// Where `<!DOCTYPE` begins: after nothing but space, comments and instructions.
+/// Returns the offset of `<!DOCTYPE`, which only space, comments and processing instructions may precede.
 fn find_declaration(text: &str) -> Option<usize> {
     let mut reader = Reader { text, at: 0 };
     loop {
@@ -138,7 +139,7 @@ fn find_declaration(text: &str) -> Option<usize> {
     }
 }
 
-/// Where a declaration that breaks the rules is taken to end: after its subset, if there is one, else at the first `>`.
+/// Returns the assumed end of a malformed declaration: after its subset if there is one, else at the first `>`.
 fn end_of_broken(text: &str, start: usize) -> usize {
     let rest = &text.as_bytes()[start..];
     let end = match memchr::memchr2(b'[', b'>', rest) {
@@ -162,7 +163,7 @@ impl<'a> Reader<'a> {
         &self.text[self.at..]
     }
 
-    /// Skips space; whether there was any.
+    /// Skips space; returns whether there was any.
     pub(super) fn space(&mut self) -> bool {
         let rest = self.rest();
         let length = rest.len() - rest.trim_start_matches(is_space).len();
@@ -180,7 +181,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// What stands before a mark, which is skipped too.
+    /// Returns the text before a mark, and skips both.
     pub(super) fn past(&mut self, mark: &str) -> Option<&'a str> {
         let rest = self.rest();
         let length = memchr::memmem::find(rest.as_bytes(), mark.as_bytes())?;
@@ -205,7 +206,7 @@ impl<'a> Reader<'a> {
         Some(&rest[1..=end])
     }
 
-    /// `SYSTEM "x"` or `PUBLIC "p" "x"`: gives `p` and `x`.
+    /// Reads `SYSTEM "x"` or `PUBLIC "p" "x"`; returns `p` and `x`.
     pub(super) fn external_id(&mut self) -> Option<(Option<&'a str>, &'a str)> {
         let public = if self.eat("PUBLIC") {
             self.some_space()?;
@@ -219,7 +220,7 @@ impl<'a> Reader<'a> {
         Some((public, self.quoted()?))
     }
 
-    /// To after the `>` of a declaration, outside of quotes.
+    /// Skips past the `>` of a declaration, ignoring any inside quotes.
     pub(super) fn past_declaration(&mut self) -> Option<()> {
         loop {
             let rest = self.rest();

@@ -1,4 +1,4 @@
-//! Which elements and attributes an XML tree has, and their texts by name.
+//! Collects the elements and attributes of an XML tree, with their texts, by name.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,30 +7,31 @@ use roxmltree::{Document, Node};
 
 use super::walk::{Step, walk};
 
-/// Different names in one document: see [`Elements::name`].
+/// Maximum number of distinct names in a document: see [`Elements::name`].
 pub const ELEMENT_NAMES_MAX: usize = 8192;
 
-/// Bytes of a text that is kept as a whole.
+/// Maximum bytes of a text that is kept whole.
 pub const WHOLE_BYTES_MAX: usize = 64;
 
-/// Bytes of the text of an element that has marked parts, if their words are its own, too.
+/// Maximum bytes of an element's text for which the words of marked-up parts count as the element's own.
 const MARKED_BYTES_MAX: usize = 256;
 
-/// The elements of one name, or the attributes of one name, of a document.
+/// The elements, or the attributes, of one name in a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elements {
-    /// The name without prefix; that of an attribute begins with `@`. Once more there are the attributes of elements of one name, as
-    /// `book@year`, and the elements that stand in those of one name, as `book>title`.
+    /// The name without prefix; an attribute's begins with `@`. Attributes of elements of one name are listed again as
+    /// `book@year`, and children of elements of one name as `book>title`.
     pub name: String,
-    /// Their own texts, a line each, with those of marked parts; nothing of those that are here once more. A title has marked parts if
-    /// there are elements in it, but none in these.
+    /// The elements' own texts, one per line, including those of marked-up parts; empty for names that are listed
+    /// again. An element such as a title has marked-up parts if it has children, but no grandchildren.
     pub text: String,
-    /// Whether elements stand inside of one whose text is not in `text`.
+    /// Whether some elements have children whose texts are not in `text`.
     pub nest: bool,
-    /// Their texts as conditions compare them, in small letters, but for those of more than [`WHOLE_BYTES_MAX`] and those of `nest`, and,
-    /// of elements in others, those in the midst of a text; each with the number of its element among all, of an element in another that of the other.
+    /// Texts in the form that conditions compare, in lower case. Left out are texts longer than [`WHOLE_BYTES_MAX`],
+    /// those of elements whose children's texts are not in `text`, and those of `book>title` if the parent also has
+    /// text of its own. Each has the number of its element among all elements, or of the parent for `book>title`.
     pub wholes: Vec<(u32, String)>,
-    /// Whether a text is not in `wholes`.
+    /// Whether some text is missing from `wholes`.
     pub is_partial: bool,
 }
 
@@ -43,7 +44,7 @@ impl Elements {
     }
 }
 
-/// A text with one space between its words; none of one that is long.
+/// Joins the words of a text by single spaces; returns none for a long text.
 fn joined(text: &str) -> Option<String> {
     let mut joined = String::new();
     for word in text.split_whitespace() {
@@ -56,7 +57,7 @@ fn joined(text: &str) -> Option<String> {
     Some(joined)
 }
 
-/// A text in small letters; none of one that is long then.
+/// Returns a text in lower case; none if it is too long in lower case.
 fn short(text: &str) -> Option<Cow<'_, str>> {
     if text.len() > SHRINKS * WHOLE_BYTES_MAX {
         return None;
@@ -66,18 +67,18 @@ fn short(text: &str) -> Option<Cow<'_, str>> {
     (small.len() <= WHOLE_BYTES_MAX).then_some(small)
 }
 
-/// How many times shorter a text may be in small letters: the sign of kelvin becomes a `k`.
+/// How many times shorter a text may become in lower case: the kelvin sign becomes a `k`.
 const SHRINKS: usize = 3;
 
-/// A name of an element, of an attribute, or of one of both in an element.
+/// Name of an element, of an attribute, or of an attribute or child in an element of some name.
 type Place<'a> = (Option<&'a str>, Option<(char, &'a str)>);
 
-/// The elements of a document by name, while they are gathered.
+/// The elements of a document by name, while they are being collected.
 #[derive(Default)]
 struct Gathered<'a> {
     all: Vec<Elements>,
     places: HashMap<Place<'a>, usize>,
-    /// The names and numbers of the elements around the next one, and whether they have text between their elements.
+    /// Enclosing elements: name, number, and whether there is text between their children.
     around: Vec<(&'a str, u32, bool)>,
     count: u32,
     text_bytes: usize,
@@ -141,7 +142,7 @@ fn add_text(node: Node<'_, '_>, to: &mut String) {
     }
 }
 
-/// Adds the whole text of an element that has marked parts, if it is short; says whether it did.
+/// Adds the whole text of an element with marked-up parts if it is short; returns whether it did.
 fn add_marked(node: Node<'_, '_>, to: &mut String) -> bool {
     let before = to.len();
     for child in node.children() {
@@ -161,8 +162,8 @@ fn add_marked(node: Node<'_, '_>, to: &mut String) -> bool {
     true
 }
 
-/// The elements of a tree by name; none when they have more text than `text_bytes_max`, or more names than
-/// [`ELEMENT_NAMES_MAX`].
+/// Returns the elements of a tree by name; none if they have more than `text_bytes_max` bytes of text, or more than
+/// [`ELEMENT_NAMES_MAX`] names.
 pub(super) fn elements(tree: &Document<'_>, text_bytes_max: usize) -> Option<Vec<Elements>> {
     let mut gathered = Gathered::default();
     let mut is_within = true;
@@ -249,7 +250,7 @@ mod tests {
         assert!(of(&format!("<a>{}</a>", "x".repeat(19))).is_some());
         assert!(of(&format!("<a>{}</a>", "x".repeat(20))).is_none());
         let names = |count: usize| (1..count).map(|name| format!("<n x{name}=''/>")).collect::<String>();
-        // An attribute has a name, and one with that of its element.
+        // An attribute has two names: its own, and one with the name of its element.
         let names_max = ELEMENT_NAMES_MAX / 2;
         assert!(of(&format!("<n>{}</n>", names(names_max))).is_some());
         assert!(of(&format!("<n>{}</n>", names(names_max + 1))).is_none());

@@ -1,7 +1,7 @@
-//! A document with its entities expanded and its document type declaration removed.
+//! Expands the entities of a document and removes its document type declaration.
 //!
-//! That is done here and not by the parser, so that the parser is given nothing that grows: what entities expand to is
-//! counted as it is written down, up to [`Limits::xml_entity_bytes_max`].
+//! This is done before parsing, so that the parser is never given input that grows: the bytes that entities expand to
+//! are counted as they are written, up to [`Limits::xml_entity_bytes_max`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,24 +11,25 @@ use super::doctype::Doctype;
 use super::pieces::{Piece, Pieces};
 use super::repair::{character, is_predefined};
 
-/// Entities inside one another; one that is deeper is taken to contain itself.
+/// Maximum nesting of entities; a deeper one is assumed to contain itself.
 const DEPTH_MAX: usize = 16;
 
-/// Bytes of a name that anybody declares.
+/// Maximum bytes of an entity's name.
 const NAME_BYTES_MAX: usize = 256;
 
-/// A document without its declaration.
+/// A document without its document type declaration.
 pub(super) struct Plain<'t> {
     pub(super) text: Cow<'t, str>,
-    /// What was wrong with the declaration or its entities.
+    /// The first mistake in the declaration or its entities.
     pub(super) problem: Option<&'static str>,
 }
 
 impl<'t> Plain<'t> {
-    /// Takes the declaration off a document. References to entities outside stand for nothing; those that are not declared stay.
+    /// Removes the declaration of a document and expands its entities. References to external entities expand to
+    /// nothing; references to undeclared entities remain.
     ///
     /// # Errors
-    /// What there is too much of, as in "too …".
+    /// The limit that was exceeded, to be read after "too".
     pub(super) fn of(text: &'t str, doctype: &Doctype<'_>, limits: &Limits) -> Result<Self, &'static str> {
         if doctype.range.is_empty() {
             return Ok(Self { text: Cow::Borrowed(text), problem: None });
@@ -41,7 +42,7 @@ impl<'t> Plain<'t> {
             problem: doctype.is_broken.then_some("the document type declaration is broken"),
         };
         writer.text.push_str(before);
-        // Lines keep their numbers, which errors name.
+        // Line breaks are kept so that line numbers in errors stay right.
         let lines = memchr::memchr_iter(b'\n', text[doctype.range.clone()].as_bytes());
         writer.text.extend(lines.map(|_| '\n'));
         if doctype.entities.is_empty() {
@@ -53,14 +54,14 @@ impl<'t> Plain<'t> {
     }
 }
 
-/// Where text stands (XML 1.0, section 4.4).
+/// Context of text (XML 1.0, section 4.4).
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     /// Between tags.
     Content,
     /// In a tag.
     Tag,
-    /// In the value of an attribute, where an entity has brought it.
+    /// In an attribute value, inserted by an entity.
     Value,
 }
 
@@ -72,7 +73,7 @@ struct Writer<'d> {
 }
 
 impl Writer<'_> {
-    /// Writes tags and the text between them. `depth` is the number of entities around it.
+    /// Writes tags and the text between them. `depth` is the number of enclosing entities.
     fn content(&mut self, text: &str, depth: usize) -> Result<(), &'static str> {
         for piece in Pieces::of(text) {
             match piece {
@@ -105,7 +106,7 @@ impl Writer<'_> {
             } else {
                 let is_character = rest.starts_with("&#") && reference_name(&rest[1..]).is_some();
                 if !is_character {
-                    // What follows may not make a reference of it.
+                    // The following text must not turn it into a reference.
                     self.problem.get_or_insert("a bare '&'");
                 }
                 self.text.push_str(if is_character { "&" } else { "&amp;" });
@@ -116,9 +117,9 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes what an entity stands for.
+    /// Writes the replacement of an entity.
     fn include(&mut self, value: &str, place: Place, depth: usize) -> Result<(), &'static str> {
-        /// The length of an escaped byte, at most.
+        /// Maximum bytes of an escaped byte.
         const ESCAPED_BYTES: usize = 6;
         if depth >= DEPTH_MAX {
             return Err("deep entities");
@@ -139,7 +140,7 @@ impl Writer<'_> {
         self.content(&value, depth + 1)
     }
 
-    /// Writes text in which there is no reference. What an entity brings into an attribute is text, whatever it looks like.
+    /// Writes text without references. Inside an attribute value, text from an entity is data and is escaped.
     fn push(&mut self, text: &str, place: Place) {
         if place != Place::Value || memchr::memchr3(b'<', b'"', b'\'', text.as_bytes()).is_none() {
             self.text.push_str(text);
@@ -156,8 +157,8 @@ impl Writer<'_> {
     }
 }
 
-/// The name in the reference that a text begins with; none for a character reference and a bare `&`. Its first character is not
-/// looked at.
+/// Returns the name in the reference at the start of a text; none for a character reference or a bare `&`. The first
+/// character is not checked.
 fn reference_name(text: &str) -> Option<&str> {
     let inside = &text.as_bytes()[1..];
     let end = memchr::memchr(b';', &inside[..inside.len().min(NAME_BYTES_MAX)])?;
@@ -166,8 +167,8 @@ fn reference_name(text: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
-/// The replacement text of an entity: its value with character references resolved, as they are where it is declared (section
-/// 4.4.5). A carriage return stays a reference, for otherwise it would be the end of a line.
+/// Returns the replacement text of an entity: its value with character references resolved, as at its declaration
+/// (section 4.4.5). A carriage return stays a reference, since otherwise it would be read as a line break.
 pub(super) fn replacement(value: &str) -> Cow<'_, str> {
     if !value.contains("&#") {
         return Cow::Borrowed(value);
@@ -188,7 +189,7 @@ pub(super) fn replacement(value: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Whether everything that begins in a text ends in it.
+/// Whether everything that begins in a text also ends in it.
 fn is_balanced(text: &str) -> bool {
     let mut open: usize = 0;
     for piece in Pieces::of(text) {

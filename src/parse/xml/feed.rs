@@ -1,7 +1,7 @@
 //! RSS 0.9x, 1.0, 2.0 and Atom.
 //!
-//! Elements are known by their local names: feeds are careless about namespaces, and no two of these vocabularies mean
-//! different things by one name.
+//! Elements are recognised by their local names: feeds are careless about namespaces, and no name means different
+//! things in two of these vocabularies.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use super::bases::Bases;
 use super::generic;
 use super::walk::{RDF, child, children, text_of};
 
-/// What a feed says of itself and its items.
+/// Facts from a feed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FeedFacts {
     pub(super) title: String,
@@ -51,8 +51,8 @@ pub(super) fn read(
     reader.facts
 }
 
-/// Whether what an element holds is written in base64: Atom 0.3 says so (section 3.1.2), Atom 1.0 means it by a media type that
-/// is neither text nor XML (RFC 4287, section 4.1.3.3).
+/// Whether the content of an element is in base64: Atom 0.3 declares it (section 3.1.2); Atom 1.0 implies it by a media
+/// type that is neither text nor XML (RFC 4287, section 4.1.3.3).
 fn is_base64(node: Node<'_, '_>) -> bool {
     let is_binary = |kind: &str| kind.contains('/') && !kind.starts_with("text/") && !kind.ends_with("xml");
     match node.attribute("mode") {
@@ -61,7 +61,7 @@ fn is_base64(node: Node<'_, '_>) -> bool {
     }
 }
 
-/// The text of a title, summary or content; nothing when it is not a text.
+/// Returns the text of a title, summary or content; empty if it is not text.
 fn content_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
     let text = text_of(node);
     if !is_base64(node) {
@@ -72,7 +72,7 @@ fn content_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
     decoded.unwrap_or_default().into()
 }
 
-/// What a reader sees of a title, summary or content, which may hold markup as elements or escaped.
+/// Returns the visible text of a title, summary or content, which may hold markup as elements or escaped.
 pub(super) fn visible(node: Node<'_, '_>) -> String {
     let text = content_of(node);
     match node.attribute("type") {
@@ -98,11 +98,11 @@ impl Reader<'_> {
                 self.rss_item(item);
             }
         }
-        // A feed that has moved says so in its own document.
+        // A feed that has moved announces it in its own document.
         for moved in children(root, "redirect").filter_map(|redirect| child(redirect, "newLocation")) {
             self.add(moved, &text_of(moved), LinkKind::Redirect);
         }
-        // RSS 0.90 and 1.0 have the items beside the channel.
+        // RSS 0.90 and 1.0 have the items next to the channel.
         for item in children(root, "item") {
             self.rss_item(item);
         }
@@ -122,7 +122,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The site of an RSS channel, or an Atom link inside of one.
+    /// Reads the site of an RSS channel, or an Atom link inside the channel.
     fn channel_link(&mut self, link: Node<'_, '_>) {
         match link.attribute("href") {
             Some(href) => self.feed_link(link, href),
@@ -132,11 +132,11 @@ impl Reader<'_> {
         }
     }
 
-    /// An Atom link of the feed itself.
+    /// Reads an Atom link of the feed itself.
     fn feed_link(&mut self, link: Node<'_, '_>, href: &str) {
         let kind = match link.attribute("rel").unwrap_or("alternate") {
             "hub" | "search" | "edit" => return,
-            // Where the feed wants to be read: mostly here, but not always.
+            // The preferred URL of the feed: usually this one, but not always.
             "self" => LinkKind::Alternate,
             "next" | "previous" | "prev" | "first" | "last" | "next-archive" | "prev-archive" | "current" => {
                 LinkKind::FeedPage
@@ -170,14 +170,14 @@ impl Reader<'_> {
         self.item_text(item, &["title", "encoded", "description", "summary"]);
     }
 
-    /// Enclosures, Media RSS, and what podcasts have.
+    /// Reads enclosures, Media RSS, and podcast elements.
     fn item_media(&mut self, item: Node<'_, '_>) {
         for media in item.descendants().filter(Node::is_element) {
             let (attribute, kind) = match media.tag_name().name() {
                 "enclosure" | "content" => ("url", LinkKind::Enclosure),
                 "thumbnail" => ("url", LinkKind::Image),
                 "player" | "transcript" | "chapters" | "subTitle" => ("url", LinkKind::Related),
-                // Of podcasts; RSS's own image holds elements.
+                // From podcasts; RSS's own `image` has child elements.
                 "image" => ("href", LinkKind::Image),
                 _ => continue,
             };
@@ -199,7 +199,7 @@ impl Reader<'_> {
                 self.add(icon, &text_of(icon), LinkKind::Icon);
             }
         }
-        // Some writers of Atom took RSS's name for entries.
+        // Some Atom feeds use RSS's name for entries.
         for entry in children(feed, "entry").chain(children(feed, "item")) {
             self.atom_entry(entry);
         }
@@ -233,7 +233,7 @@ impl Reader<'_> {
         self.item_text(entry, &["title", "content", "summary"]);
     }
 
-    /// The feed's own title and what it says of itself.
+    /// Reads the title and description of the feed.
     fn about(&mut self, node: Node<'_, '_>, description: &'static str) {
         self.mentioned(node);
         if self.facts.title.is_empty() {
@@ -242,7 +242,7 @@ impl Reader<'_> {
         self.item_text(node, &[description]);
     }
 
-    /// What a feed or item links to besides: in its texts, and to people, comments and documentation.
+    /// Reads further links of a feed or item: those in its texts, and those to people, comments and documentation.
     fn mentioned(&mut self, node: Node<'_, '_>) {
         for found in node.children().filter(Node::is_element) {
             match found.tag_name().name() {
@@ -257,7 +257,7 @@ impl Reader<'_> {
                         self.add(page, &text_of(page), LinkKind::Related);
                     }
                 }
-                // What a planet took an entry from: the metadata of another feed.
+                // The source of an entry in an aggregated feed: metadata of another feed.
                 "source" if found.first_element_child().is_some() => {
                     for link in children(found, "link") {
                         if let Some(href) = link.attribute("href") {
@@ -276,7 +276,7 @@ impl Reader<'_> {
                         self.add(link, &text_of(link), LinkKind::Related);
                     }
                 }
-                // The taxonomy that a category is of may be a page, or a mere name.
+                // The taxonomy of a category may be a page, or just a name.
                 "category" => {
                     let taxonomy = found.attribute("domain").or_else(|| found.attribute("scheme"));
                     if let Some(taxonomy) = taxonomy.filter(|taxonomy| taxonomy.contains("://")) {
@@ -293,7 +293,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The links of a text, whether it is marked up as XML or as escaped HTML.
+    /// Adds the links of a text, whether it is marked up as XML or as escaped HTML.
     fn links(&mut self, node: Node<'_, '_>) {
         if is_base64(node) {
             return links_inside(&content_of(node), self.bases.at(node));
@@ -307,7 +307,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds the texts of these children, which may hold markup.
+    /// Adds the texts of children with these names, which may hold markup.
     fn item_text(&mut self, node: Node<'_, '_>, names: &[&'static str]) {
         for name in names {
             if let Some(found) = child(node, name) {

@@ -1,4 +1,4 @@
-//! Links of any XML document: XLink, XInclude, style sheets, schemas, and the attributes of well-known vocabularies.
+//! Links of any XML document: XLink, XInclude, style sheets, schemas, and attributes of well-known vocabularies.
 
 use encoding_rs::Encoding;
 use roxmltree::{Attribute, Document, Node};
@@ -9,7 +9,7 @@ use super::super::{LinkKind, css};
 use super::bases::Bases;
 use super::walk::{RDF, SVG, XHTML, XINCLUDE, XLINK, XSD, XSI, XSL, is_code, pseudo_attribute, url_in};
 
-/// Reads the links of a tree, with `xml:base` applied.
+/// Reads the links of a tree, applying `xml:base`.
 pub(super) fn read(document: &Document<'_>, encoding: &'static Encoding, outlinks: &mut Outlinks) {
     let mut bases = Bases::of(document, encoding, outlinks);
     for node in document.descendants() {
@@ -21,7 +21,7 @@ pub(super) fn read(document: &Document<'_>, encoding: &'static Encoding, outlink
     }
 }
 
-/// Reads the links of an element, without those inside it.
+/// Reads the links of an element, but not of its descendants.
 pub(super) fn element(node: Node<'_, '_>, outlinks: &mut Outlinks) {
     let namespace = node.tag_name().namespace();
     if matches!(namespace, Some(XHTML | SVG)) {
@@ -50,7 +50,7 @@ pub(super) fn element(node: Node<'_, '_>, outlinks: &mut Outlinks) {
     }
 }
 
-/// An element of XHTML or SVG: what it links to is as in an HTML document.
+/// Reads the links of an XHTML or SVG element as in an HTML document.
 fn element_of_html(node: Node<'_, '_>, outlinks: &mut Outlinks) {
     let attributes: Vec<html::Attribute<'_>> = node
         .attributes()
@@ -73,7 +73,7 @@ fn element_of_html(node: Node<'_, '_>, outlinks: &mut Outlinks) {
     }
 }
 
-/// XLink 1.1: simple links and the locators of extended ones.
+/// Reads XLink 1.1: simple links and the locators of extended ones.
 fn xlink(node: Node<'_, '_>, href: &str, outlinks: &mut Outlinks) {
     let kind = match (node.attribute((XLINK, "type")), node.attribute((XLINK, "show"))) {
         (Some("none" | "title" | "resource" | "arc"), _) => return,
@@ -83,7 +83,7 @@ fn xlink(node: Node<'_, '_>, href: &str, outlinks: &mut Outlinks) {
     outlinks.add(href, kind, false);
 }
 
-/// XML Schema, part 1, section 2.6.3: pairs of a namespace and the place of its schema.
+/// Reads schema locations, which are pairs of a namespace and a URL (XML Schema, part 1, section 2.6.3).
 fn schema_location(attribute: Attribute<'_, '_>, outlinks: &mut Outlinks) {
     let skipped = match attribute.name() {
         "schemaLocation" => 1,
@@ -95,7 +95,7 @@ fn schema_location(attribute: Attribute<'_, '_>, outlinks: &mut Outlinks) {
     }
 }
 
-/// The link of a processing instruction.
+/// Reads the link of a processing instruction.
 pub(super) fn instruction(target: &str, value: &str, outlinks: &mut Outlinks) {
     let kind = match target {
         "xml-stylesheet" => LinkKind::XmlStylesheet,
@@ -107,7 +107,8 @@ pub(super) fn instruction(target: &str, value: &str, outlinks: &mut Outlinks) {
     }
 }
 
-/// The kind of link that an attribute without a namespace holds, if it holds one. XHTML and SVG are read as HTML is.
+/// Returns the kind of link in an attribute without a namespace; none if it holds no link. XHTML and SVG are read like
+/// HTML.
 pub(super) fn kind_of_attribute(namespace: Option<&str>, name: &str, attribute: &str) -> Option<LinkKind> {
     match (namespace, name, attribute) {
         (Some(XINCLUDE), "include", "href") => Some(LinkKind::XInclude),
@@ -117,13 +118,13 @@ pub(super) fn kind_of_attribute(namespace: Option<&str>, name: &str, attribute: 
             Some(LinkKind::Schema)
         }
         (Some(XSL | XSD), ..) => None,
-        // DocBook 4, TEI, OPML, DocBook's and TEI's images.
+        // DocBook 4, TEI, OPML, and images of DocBook and TEI.
         (_, "ulink" | "link", "url") => Some(LinkKind::Anchor),
         (_, "ref" | "ptr", "target") => Some(LinkKind::Anchor),
         (_, "outline", "xmlUrl" | "htmlUrl" | "url") => Some(LinkKind::Anchor),
         (_, "imagedata" | "graphic" | "inlinegraphic", "fileref" | "url") => Some(LinkKind::Image),
         (_, "image" | "img", "href" | "src") => Some(LinkKind::Image),
-        // DITA, OPF, NCX and whatever else calls a reference by its name.
+        // DITA, OPF, NCX and any other vocabulary with `href` attributes.
         (_, _, "href") => Some(LinkKind::Reference),
         // NCX, SMIL, browserconfig.xml.
         (_, _, "src") => Some(LinkKind::Embed),
@@ -131,7 +132,7 @@ pub(super) fn kind_of_attribute(namespace: Option<&str>, name: &str, attribute: 
     }
 }
 
-/// Whether elements of this name hold a URL, where they hold nothing but one: Dublin Core, MODS, KML, XSPF, OpenSearch.
+/// Whether elements with this name hold a URL if it is their only content: Dublin Core, MODS, KML, XSPF, OpenSearch.
 pub(super) fn names_a_url(name: &str) -> bool {
     const NAMES: [&str; 16] = [
         "identifier",

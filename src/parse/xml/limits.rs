@@ -1,34 +1,34 @@
-//! What parsing a document would cost, and whether that is too much.
+//! Estimates the cost of parsing a document, to decide whether it is too high.
 //!
-//! Of what the parser does, three things grow faster than the document: it compares every attribute of an element with
-//! those before it, copies the namespaces in scope for every element that declares one, and looks prefixes up one by one
-//! among them. The limits on each keep the whole linear. They are counted on the pieces of the document: it has no document type
-//! declaration any more, and without one the pieces are what the parser sees.
+//! Three of the parser's operations grow faster than the document: it compares every attribute of an element with those
+//! before it, copies the namespaces in scope for every element that declares one, and searches them linearly for
+//! prefixes. The limits keep the total linear. Costs are counted on the pieces of the document, which no longer has a
+//! document type declaration; without one, the pieces are what the parser sees.
 
 use super::super::Limits;
 use super::pieces::{Piece, Pieces};
 
-/// Attributes of an element.
+/// Maximum number of attributes of an element.
 const ATTRIBUTES_MAX: usize = 256;
 
-/// Bytes of a namespace's name: it is compared with others, and signed, for every element and attribute in it.
+/// Maximum bytes of a namespace name, which is compared with others and signed for every element and attribute in it.
 const NAMESPACE_BYTES_MAX: usize = 512;
 
-/// Namespace declarations in scope at once.
+/// Maximum number of namespace declarations in scope.
 const NAMESPACES_MAX: usize = 256;
 
-/// Copies of namespaces in scope, of two bytes each.
+/// Maximum number of copies of namespaces in scope; each takes two bytes.
 const COPIES_MAX: usize = 8_000_000;
 
-/// Comparisons with namespaces in scope; some tenths of a second.
+/// Maximum number of comparisons with namespaces in scope; these take some tenths of a second.
 const LOOKUPS_MAX: usize = 200_000_000;
 
-/// Signs `=` in a document: the parser makes room for as many attributes, of 72 bytes each, before it begins.
+/// Maximum number of `=` in a document: before parsing, the parser reserves 72 bytes for each, as for an attribute.
 const EQUALS_SIGNS_MAX: usize = 2_000_000;
 
-/// Whether a document without a document type stays within the limits; else what there is too much of, as in "too …".
+/// Whether a document without a document type is within the limits; if not, what was exceeded, to be read after "too".
 pub(super) fn check(text: &str, limits: &Limits) -> Result<(), &'static str> {
-    // Room for nodes is made in the same way; an element has two tags.
+    // The parser also reserves memory for nodes in advance; an element has two tags.
     if count(b'<', text) / 2 > limits.xml_nodes_max as usize {
         return Err(MANY_NODES);
     }
@@ -55,14 +55,14 @@ pub(super) fn check(text: &str, limits: &Limits) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// More nodes than are wanted.
+/// There are too many nodes.
 pub(super) const MANY_NODES: &str = "many nodes";
 
 fn count(byte: u8, text: &str) -> usize {
     memchr::memchr_iter(byte, text.as_bytes()).count()
 }
 
-/// How many attributes an element has, and how many of them declare a namespace.
+/// Returns the number of attributes of an element, and how many of them declare a namespace.
 fn count_attributes<'a>(
     attributes: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Result<(usize, usize), &'static str> {
@@ -82,10 +82,10 @@ fn count_attributes<'a>(
     Ok((count, namespaces))
 }
 
-/// The namespaces in scope, and what they have cost so far.
+/// Namespaces in scope, and the cost so far.
 #[derive(Default)]
 struct Scope {
-    /// How many each open element declares.
+    /// Number of declarations of each open element.
     open: Vec<usize>,
     count: usize,
     copies: usize,

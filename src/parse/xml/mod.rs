@@ -1,9 +1,10 @@
-//! XML to links, text and metadata.
+//! Parses XML into links, text and metadata.
 //!
-//! Nothing that grows faster than its length reaches the parser: entities are expanded within a budget ([`entities`]),
-//! the document type is taken off ([`doctype`]), and what parsing would cost is counted before it is done ([`limits`]).
-//! What isn't well-formed is repaired as far as it goes ([`repair`]); of what is beyond the limits, tags and texts are read one
-//! by one ([`pieces`], [`tolerant`]). Nothing outside of the document is loaded, only named.
+//! Input whose cost grows faster than its length never reaches the parser: entities are expanded within a budget
+//! ([`entities`]), the document type is removed ([`doctype`]), and the cost of parsing is estimated in advance
+//! ([`limits`]). A document that is not well-formed is repaired as far as possible ([`repair`]); in one that exceeds
+//! the limits, tags and texts are read one by one ([`pieces`], [`tolerant`]). External resources are never loaded, only
+//! listed as links.
 
 mod bases;
 mod doctype;
@@ -43,7 +44,7 @@ use super::html::{Marks, Syntax, TITLE_BYTES_MAX, one_line};
 use super::outlinks::Outlinks;
 use super::{Document, DocumentKind, Fault, Limits, LinkKind, Problem};
 
-/// Namespaces by the prefixes that people know them by.
+/// Namespaces by their customary prefixes.
 pub const NAMESPACES: [(&str, &str); 16] = [
     ("atom", "http://www.w3.org/2005/Atom"),
     ("content", "http://purl.org/rss/1.0/modules/content/"),
@@ -63,7 +64,7 @@ pub const NAMESPACES: [(&str, &str); 16] = [
     ("xml", "http://www.w3.org/XML/1998/namespace"),
 ];
 
-/// What is wrong with a document that is read without the space before its declaration.
+/// Problem of a document that was read without the white space before its declaration.
 const LATE_DECLARATION: &str = "the XML declaration does not stand at the beginning";
 
 /// Reads an XML document.
@@ -88,14 +89,14 @@ pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Docum
     document.parsed.structure = structure.map(|structure| Structure { is_well_formed, ..structure });
 }
 
-/// The structure of an XML document by its text, and whether the parser found it well-formed.
+/// Returns the structure of an XML document from its text and the problems stored with it.
 pub(super) fn structure(text: &str, problems: &[String], limits: &Limits) -> Option<Structure> {
     let text = text.trim_start();
     let structure = structure::structure(text, &Doctype::of(text), limits)?;
     Some(Structure { is_well_formed: well_formed(problems.iter().cloned()), ..structure })
 }
 
-/// Whether a document was well-formed, by the problems that reading it had; none when not all of it was read.
+/// Whether a document was well-formed, judging by the problems of reading it; none if it was not completely read.
 fn well_formed(problems: impl Iterator<Item = String>) -> Option<bool> {
     let mut is_whole = true;
     for problem in problems {
@@ -108,7 +109,7 @@ fn well_formed(problems: impl Iterator<Item = String>) -> Option<bool> {
     is_whole.then_some(true)
 }
 
-/// Hands the tree of a document, or of as much of it as is sound, to `read`, with its text and what was wrong with it.
+/// Passes the tree of a document, or of its sound part, to `read`, with the text of the tree and the problem found.
 ///
 /// # Errors
 /// Why there is no tree.
@@ -138,7 +139,7 @@ pub(super) fn with_tree<T>(
     Err(problem)
 }
 
-/// What is quoted of a document in a message, in bytes.
+/// Maximum bytes of an error message in a problem.
 const PROBLEM_BYTES_MAX: usize = 200;
 
 fn read_doctype(doctype: &Doctype<'_>, document: &mut Document<'_>) {
@@ -153,7 +154,7 @@ fn read_doctype(doctype: &Doctype<'_>, document: &mut Document<'_>) {
     }
 }
 
-/// Parses what is within the limits: the only place where anything reaches the parser.
+/// Parses a text that is within the limits. Input reaches the parser only here.
 fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Result<Tree<'t>, Error>, Problem> {
     limits::check(text, limits).map_err(Problem::XmlLimit)?;
     let options =
@@ -164,7 +165,7 @@ fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Result<Tree<'t>, Error>, 
     }
 }
 
-/// Reads the style sheets that an XHTML document names before its root, where the HTML reader sees nothing.
+/// Reads the style sheets that an XHTML document names before its root, which the HTML reader does not see.
 pub(super) fn read_prolog(text: &str, outlinks: &mut Outlinks) {
     for piece in Pieces::of(text).take_while(|piece| !matches!(piece, Piece::Start(_))) {
         let Piece::Opaque(written) = piece else { continue };
@@ -175,7 +176,7 @@ pub(super) fn read_prolog(text: &str, outlinks: &mut Outlinks) {
     }
 }
 
-/// Where in the text an error is, in bytes. Positions count characters; an unexpected end has none.
+/// Returns the byte offset of an error in the text. Positions count characters; an unexpected end has no position.
 fn offset_of(text: &str, position: TextPos, error: &Error) -> usize {
     if matches!(error, Error::UnexpectedEndOfStream | Error::UnclosedRootNode) {
         return text.len();
@@ -187,18 +188,18 @@ fn offset_of(text: &str, position: TextPos, error: &Error) -> usize {
         None => 0,
     };
     let line = &text[line_start..];
-    // One tag more, so that the faulty one is what is cut off.
+    // Includes one more character, so that the faulty tag is the last one and is cut off.
     line.char_indices().nth(column + 1).map_or(text.len(), |(at, _)| line_start + at)
 }
 
 fn is_html(root: Node<'_, '_>, text: &str) -> bool {
     matches!(root.tag_name().namespace(), Some(XHTML) | None)
-        // With a prefix it is none to a reader of HTML.
+        // With a prefix it is not HTML to the HTML reader.
         && text[root.range().start + 1..].starts_with("html")
         && root.tag_name().name() == "html"
 }
 
-/// Whether a tree is of a document that can be asked for by its elements.
+/// Whether the elements of a tree's document can be queried.
 pub(super) fn has_elements(tree: &Tree<'_>, text: &str) -> bool {
     let root = tree.root_element();
     !is_html(root, text) && !sitemap::is_root(root)

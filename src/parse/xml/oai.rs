@@ -1,4 +1,4 @@
-//! Answers of repositories that speak OAI-PMH 2.0: the records, and where the list continues.
+//! Responses of OAI-PMH 2.0 repositories: the records, and the continuation of the list.
 
 use roxmltree::{Document, Node};
 
@@ -6,12 +6,12 @@ use super::super::outlinks::Outlinks;
 use super::super::{DatedItem, LinkKind, parse_date};
 use super::walk::{child, text_of, url_in};
 
-/// Whether a root element is that of an answer.
+/// Whether a root element is that of an OAI-PMH response.
 pub(super) fn is_root(root: Node<'_, '_>) -> bool {
     root.tag_name().name() == "OAI-PMH"
 }
 
-/// Reads an answer, and gives the dates of those records that name a URL.
+/// Reads a response; returns the dates of the records that contain a URL.
 pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<DatedItem> {
     let mut entries = Vec::new();
     for node in document.root_element().children().flat_map(|list| list.children()) {
@@ -24,7 +24,7 @@ pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Date
     entries
 }
 
-/// A record: its identifiers that are URLs, of which the first is dated.
+/// Reads a record: adds the identifiers that are URLs, and returns the first one with its date.
 fn read_record(record: Node<'_, '_>, outlinks: &mut Outlinks) -> Option<DatedItem> {
     let header = child(record, "header")?;
     let mut first = None;
@@ -40,7 +40,7 @@ fn read_record(record: Node<'_, '_>, outlinks: &mut Outlinks) -> Option<DatedIte
     Some(DatedItem { link: first?, modified })
 }
 
-/// The list continues at the requested URL, with the token in place of all other arguments (section 3.5).
+/// Adds the continuation of the list: the requested URL, with the token in place of all other arguments (section 3.5).
 fn resume(token: Node<'_, '_>, outlinks: &mut Outlinks) {
     let text = text_of(token);
     let Some(verb) = token.parent_element().map(|list| list.tag_name().name()) else { return };

@@ -1,19 +1,19 @@
-//! An XML document cut into texts, tags and what is neither, in one pass that asks for no well-formedness.
+//! Splits an XML document into texts, tags and everything else, in one pass that does not require well-formedness.
 //!
-//! The pieces put together are the document. No tag holds a `<` (XML 1.0, productions 10 and 40), so whatever is wrong in
-//! one, as a quote without its end, is over before the next. On a well-formed document the pieces are those that a parser
-//! sees; in any other, those up to the first fault are, where a parser stops.
+//! Concatenated, the pieces are the document. No tag contains a `<` (XML 1.0, productions 10 and 40), so a mistake in a
+//! tag, such as an unclosed quote, does not extend to the next one. In a well-formed document the pieces are those that
+//! a parser sees; in any other, this holds up to the first mistake, where a parser stops.
 
 /// A part of a document, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// Text outside of tags.
+    /// Text outside tags.
     Text(&'a str),
     /// A CDATA section.
     Cdata(&'a str),
-    /// A comment, instruction or declaration.
+    /// A comment, processing instruction or declaration.
     Opaque(&'a str),
-    /// A start tag, or that of an empty element.
+    /// A start tag or an empty-element tag.
     Start(Tag<'a>),
     /// An end tag.
     End(&'a str),
@@ -22,23 +22,23 @@ pub(super) enum Piece<'a> {
 /// A start tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag<'a> {
-    /// From `<` to `>`, which is missing in a broken one.
+    /// From `<` to `>`, which is missing in a broken tag.
     pub(super) written: &'a str,
 }
 
 impl<'a> Tag<'a> {
-    /// The name, with its prefix.
+    /// Returns the name with its prefix.
     pub(super) fn name(self) -> &'a str {
         let inside = self.inside();
         &inside[..inside.find(is_space).unwrap_or(inside.len())]
     }
 
-    /// Whether the element ends with the tag.
+    /// Whether it is an empty-element tag.
     pub(super) fn is_empty(self) -> bool {
         self.written.ends_with("/>")
     }
 
-    /// Names and values of the well-formed attributes.
+    /// Returns names and values of the well-formed attributes.
     pub(super) fn attributes(self) -> Attributes<'a> {
         Attributes { rest: &self.inside()[self.name().len()..] }
     }
@@ -114,12 +114,12 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// The length up to the end of a mark, or of the whole text without one.
+/// Returns the length up to the end of a mark, or of the whole text if there is none.
 fn length_to(text: &str, mark: &str) -> usize {
     memchr::memmem::find(text.as_bytes(), mark.as_bytes()).map_or(text.len(), |at| at + mark.len())
 }
 
-/// The length up to the first `>` outside of quotes; of the whole text when there is none.
+/// Returns the length up to the first `>` outside quotes, or of the whole text if there is none.
 fn tag_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;

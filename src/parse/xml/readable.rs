@@ -1,4 +1,4 @@
-//! Feeds, sitemaps and other XML as people read them: as text, cut where it is long.
+//! Feeds, sitemaps and other XML in a form for people to read: as text, with long parts cut.
 
 use roxmltree::Node;
 use serde::Serialize;
@@ -8,50 +8,50 @@ use super::super::{DocumentKind, Limits, charset};
 use super::walk::{child, children, text_of};
 use super::{feed, is_html, sitemap, with_tree};
 
-/// Bytes of a document that is shown.
+/// Maximum bytes of a document that is shown.
 const BYTES_MAX: usize = 16 << 20;
 
-/// Items of a feed, and URLs of a sitemap, that are shown.
+/// Maximum number of feed items, or of sitemap URLs, that are shown.
 const ROWS_MAX: usize = 1000;
 
-/// Elements of a tree that are shown, how deep, and attributes of one.
+/// Maximum number and depth of a tree's elements, and maximum number of an element's attributes, that are shown.
 const ELEMENTS_MAX: usize = 3000;
 const DEPTH_MAX: usize = 32;
 const ATTRIBUTES_MAX: usize = 20;
 
-/// Bytes of a text that is shown.
+/// Maximum bytes of a text that is shown.
 const TEXT_BYTES_MAX: usize = 1000;
 
-/// What an XML document holds.
+/// Contents of an XML document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Readable {
     /// RSS and Atom.
     Feed {
-        /// Its title.
+        /// Title of the feed.
         title: String,
-        /// What it says of itself.
+        /// Description of the feed.
         about: String,
-        /// The first of its items.
+        /// The first items.
         items: Vec<Item>,
-        /// How many it has.
+        /// Number of all items.
         count: usize,
     },
-    /// A sitemap or an index of sitemaps.
+    /// A sitemap or a sitemap index.
     Sitemap {
-        /// The first of its URLs.
+        /// The first URLs.
         urls: Vec<Place>,
-        /// How many it has.
+        /// Number of all URLs.
         count: usize,
     },
     /// Other XML.
     Tree {
         /// The root element.
         root: Element,
-        /// Elements that are shown.
+        /// Number of elements shown.
         shown: usize,
-        /// How many there are.
+        /// Number of all elements.
         count: usize,
     },
 }
@@ -59,56 +59,56 @@ pub enum Readable {
 /// An item of a feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Item {
-    /// Its title.
+    /// Title of the item.
     pub title: String,
-    /// Where it leads, as it is written.
+    /// Link of the item, as written.
     pub link: String,
-    /// When it is of, as it is written.
+    /// Date of the item, as written.
     pub date: String,
-    /// What it says.
+    /// Text of the item.
     pub text: String,
 }
 
-/// A URL of a sitemap, as it is written, like its other fields.
+/// A URL of a sitemap; all fields are as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The URL.
     pub url: String,
-    /// When it was changed.
+    /// Time of the last change.
     pub modified: String,
-    /// How often it changes.
+    /// Change frequency.
     pub changes: String,
-    /// How much it matters.
+    /// Priority of the URL.
     pub priority: String,
 }
 
 /// An element.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Element {
-    /// Its local name.
+    /// Local name.
     pub name: String,
-    /// Names and values.
+    /// Names and values of the attributes.
     pub attributes: Vec<(String, String)>,
-    /// Its own text.
+    /// Text directly in the element.
     pub text: String,
-    /// The elements in it that are shown.
+    /// Child elements that are shown.
     pub children: Vec<Element>,
-    /// Elements and attributes in it that are not.
+    /// Number of child elements and attributes that are not shown.
     pub left_out: usize,
 }
 
-/// Why a document cannot be shown so.
+/// Why a document cannot be shown in this form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// It is something else.
+    /// It is not XML.
     NotXml,
     /// It is too long, or reading it takes too long.
     TooLong,
 }
 
 impl Unreadable {
-    /// The reason as a sentence.
+    /// Returns the reason as a sentence.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
@@ -118,10 +118,10 @@ impl Unreadable {
     }
 }
 
-/// What a document holds, if it is a feed, a sitemap or other XML.
+/// Returns the contents of a document if it is a feed, a sitemap or other XML.
 ///
 /// # Errors
-/// When it is none, or too long.
+/// When the document is not XML, or is too long.
 pub fn readable(body: &[u8], content_type: Option<&str>) -> Result<Readable, Unreadable> {
     if body.len() > BYTES_MAX {
         return Err(Unreadable::TooLong);
@@ -163,7 +163,7 @@ fn short(text: &str) -> String {
     one_line(text, TEXT_BYTES_MAX)
 }
 
-/// The text of the first child that has one of these names and says anything.
+/// Returns the text of the first child that has one of these names and is not empty.
 fn said(node: Node<'_, '_>, names: &[&'static str]) -> String {
     let texts = names.iter().filter_map(|name| child(node, name)).map(|found| short(&feed::visible(found)));
     texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
@@ -172,7 +172,7 @@ fn said(node: Node<'_, '_>, names: &[&'static str]) -> String {
 fn feed_of(root: Node<'_, '_>) -> Readable {
     let channel = child(root, "channel").unwrap_or(root);
     let items = || {
-        // RSS 0.90 and 1.0 have the items beside the channel.
+        // RSS 0.90 and 1.0 have the items next to the channel.
         let outside = (channel != root).then(|| children(root, "item")).into_iter().flatten();
         children(channel, "item").chain(children(channel, "entry")).chain(outside)
     };
@@ -205,7 +205,7 @@ fn sitemap_of(root: Node<'_, '_>) -> Readable {
     };
     let place = |entry: Node<'_, '_>| {
         let text = |name| child(entry, name).map(|found| short(&text_of(found))).unwrap_or_default();
-        // Some put the URL right into the entry.
+        // Some sitemaps put the URL directly into the entry.
         let url = child(entry, "loc").map_or_else(|| entry.text().unwrap_or_default().into(), text_of);
         Place {
             url: short(&url),
@@ -217,7 +217,7 @@ fn sitemap_of(root: Node<'_, '_>) -> Readable {
     Readable::Sitemap { urls: entries().take(ROWS_MAX).map(place).collect(), count: entries().count() }
 }
 
-/// An element with those in it, as long as there is room. Depth is limited, so it may call itself.
+/// Returns an element with its descendants, as long as there is room. Recursion is safe because the depth is limited.
 fn element(node: Node<'_, '_>, depth: usize, room: &mut usize) -> Element {
     *room = room.saturating_sub(1);
     let attributes = node.attributes().map(|found| (short(found.name()), short(found.value())));

@@ -1,15 +1,16 @@
-//! Makes documents parse that nearly do: stray ampersands, entities of a DTD that isn't at hand, and a missing end.
+//! Repairs documents that almost parse: stray ampersands, entities of a DTD that is not available, and a missing end.
 //!
-//! Feeds and sitemaps are written by programs that paste text, so a bare `&` in a URL is the most common fault of all.
+//! Programs that generate feeds and sitemaps often paste text, so a bare `&` in a URL is the most common mistake.
 
 use std::fmt::Write as _;
 
 use super::pieces::{Piece, Pieces};
 
-/// The text with every reference to an entity made one that can be resolved, and without characters that XML forbids.
+/// Returns the text with every entity reference resolvable, and without characters that XML forbids.
 ///
-/// Names that HTML knows become their characters: its table holds those of XHTML, MathML and the ISO sets that DocBook and
-/// TEI documents refer to. Other names stand for text that isn't here, and become nothing; a bare `&` becomes `&amp;`.
+/// Names known in HTML become their characters: its table includes those of XHTML, MathML and the ISO sets that DocBook
+/// and TEI documents refer to. Other names stand for text that is not available and are removed; a bare `&` becomes
+/// `&amp;`.
 pub(super) fn with_sound_references(text: &str) -> String {
     let mut sound = String::with_capacity(text.len() + text.len() / 16);
     for piece in Pieces::of(text) {
@@ -33,7 +34,7 @@ fn push_sound(sound: &mut String, text: &str) {
     push_allowed(sound, rest);
 }
 
-/// What stands for the reference (or the bare `&`) that a text begins with, and how much of the text that is.
+/// Returns the replacement for the reference (or bare `&`) at the start of a text, and the length of what it replaces.
 fn sound_reference(rest: &str) -> (String, usize) {
     const NAME_BYTES_MAX: usize = 64;
     let bare = ("&amp;".to_owned(), 1);
@@ -61,12 +62,12 @@ fn sound_reference(rest: &str) -> (String, usize) {
     (characters, whole)
 }
 
-/// Whether XML itself declares an entity (section 4.6).
+/// Whether an entity is predefined in XML (section 4.6).
 pub(super) fn is_predefined(name: &str) -> bool {
     matches!(name, "amp" | "lt" | "gt" | "quot" | "apos")
 }
 
-/// The character of a reference `&#…;`, if XML has it.
+/// Returns the character of a reference `&#…;`, if XML allows it.
 pub(super) fn character(reference: &str) -> Option<char> {
     let number = reference.strip_prefix("&#")?.strip_suffix(';')?;
     let code = match number.strip_prefix('x') {
@@ -76,7 +77,7 @@ pub(super) fn character(reference: &str) -> Option<char> {
     code.ok().and_then(char::from_u32).filter(|&c| is_allowed(c))
 }
 
-/// XML 1.0, production 2.
+/// Whether a character is allowed in XML (XML 1.0, production 2).
 fn is_allowed(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
@@ -90,10 +91,10 @@ fn push_allowed(sound: &mut String, text: &str) {
     }
 }
 
-/// The text up to the last tag before an error, with what is open there closed. None when nothing is.
+/// Returns the text up to the last tag before an error, with its open elements closed; none if no element is open.
 pub(super) fn up_to(text: &str, error_at: usize) -> Option<String> {
     let mut end = text.floor_char_boundary(error_at.min(text.len()));
-    // The tag at the error may be the one that is wrong.
+    // The tag at the error may be the wrong one.
     let last_tag = text[..end].rfind('<')?;
     let is_cut = end == text.len() && text[last_tag..].contains('>');
     end = if is_cut { end } else { last_tag };

@@ -1,4 +1,4 @@
-//! Sitemaps and their indexes (sitemaps.org, protocol 0.9), in XML or as a list of URLs.
+//! Sitemaps and sitemap indexes (sitemaps.org, protocol 0.9), in XML or as a list of URLs.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use super::super::outlinks::Outlinks;
 use super::super::{DatedItem, DocumentKind, LinkKind, parse_date};
 use super::walk::{child, children, is_url, text_of};
 
-/// Whether a root element is that of a sitemap or an index.
+/// Whether a root element is that of a sitemap or a sitemap index.
 pub(super) fn is_root(root: Node<'_, '_>) -> bool {
     matches!(root.tag_name().name(), "urlset" | "sitemapindex")
 }
 
-/// Reads a sitemap or an index, and gives the dates of its entries.
+/// Reads a sitemap or a sitemap index; returns the dates of its entries.
 pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<DatedItem> {
     let mut entries = Vec::new();
     for entry in document.root_element().children().filter(Node::is_element) {
@@ -33,12 +33,12 @@ pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Date
     entries
 }
 
-/// Some sitemaps put the URL right into the entry, without a `loc` around it.
+/// Some sitemaps put the URL directly into the entry, without a `loc`.
 fn bare_location<'a>(entry: Node<'a, '_>) -> Cow<'a, str> {
     entry.text().map(str::trim).filter(|text| is_url(text)).unwrap_or_default().into()
 }
 
-/// Images, videos and other languages of a page.
+/// Reads the images, videos and other languages of a page.
 fn read_extensions(entry: Node<'_, '_>, outlinks: &mut Outlinks) {
     for image in children(entry, "image") {
         if let Some(loc) = child(image, "loc") {
@@ -59,7 +59,7 @@ fn read_extensions(entry: Node<'_, '_>, outlinks: &mut Outlinks) {
     }
 }
 
-/// Whether a text is a list of URLs: every line that isn't empty holds one.
+/// Whether a text is a list of URLs: every non-empty line is one.
 pub(in super::super) fn is_list(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
     lines.peek().is_some() && lines.all(is_url)
@@ -72,10 +72,10 @@ pub(in super::super) fn read_list(text: &str, outlinks: &mut Outlinks) {
     }
 }
 
-/// How far from the beginning of a document it can be seen that it is a sitemap, in bytes.
+/// Bytes at the beginning of a document that show whether it is a sitemap.
 pub(in super::super) const SEEN_BYTES: usize = 4096;
 
-/// Whether the beginning of a document looks like that of a sitemap. Its last line may be cut.
+/// Whether the beginning of a document looks like that of a sitemap. Its last line may be incomplete.
 pub(in super::super) fn may_be_one(kind: DocumentKind, beginning: &[u8]) -> bool {
     let text = String::from_utf8_lossy(beginning);
     match kind {
@@ -85,7 +85,7 @@ pub(in super::super) fn may_be_one(kind: DocumentKind, beginning: &[u8]) -> bool
     }
 }
 
-/// Whether a text seems to be a sitemap or an index.
+/// Whether a text looks like a sitemap or a sitemap index.
 fn looks_like_one(text: &str) -> bool {
     let head = &text[..text.floor_char_boundary(SEEN_BYTES.min(text.len()))];
     head.contains("urlset") || head.contains("sitemapindex")

@@ -1,4 +1,4 @@
-//! What an XML document is as a whole: its root, and its document type.
+//! Document-level properties of an XML document: its root and document type.
 
 use super::super::Limits;
 use super::super::html::decode_entities;
@@ -6,23 +6,23 @@ use super::doctype::Doctype;
 use super::entities::Plain;
 use super::pieces::{Piece, Pieces};
 
-/// Bytes of a name, namespace or identifier that are kept.
+/// Maximum bytes kept of a name, namespace or identifier.
 const BYTES_MAX: usize = 512;
 
-/// What an XML document is as a whole.
+/// Document-level properties of an XML document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Structure {
-    /// The name of the root element, without its prefix.
+    /// Name of the root element, without prefix.
     pub root: String,
-    /// The namespace of the root element; empty when it is in none.
+    /// Namespace of the root element; empty if it has none.
     pub namespace: String,
-    /// The name of the document type, and after a space its public identifier; empty without a document type.
+    /// Name of the document type and, after a space, its public identifier; empty without a document type.
     pub doctype: String,
-    /// Whether it was well-formed when it was read; none when it was not read as a whole.
+    /// Whether the document was well-formed when it was read; none if it was not completely read.
     pub is_well_formed: Option<bool>,
 }
 
-/// The structure of a document, from its text up to the first tag; none if it has no tag.
+/// Returns the structure of a document, from its text up to the first tag; none if it has no tag.
 pub(super) fn structure(text: &str, doctype: &Doctype<'_>, limits: &Limits) -> Option<Structure> {
     let body = &text[doctype.range.end..];
     let mut before = 0;
@@ -33,7 +33,7 @@ pub(super) fn structure(text: &str, doctype: &Doctype<'_>, limits: &Limits) -> O
             None
         }
     })?;
-    // A namespace may be written as an entity.
+    // The namespace may be written as an entity.
     let head = &text[..doctype.range.end + before + tag.written.len()];
     let plain = Plain::of(head, doctype, limits).ok()?;
     let tag = Pieces::of(&plain.text).find_map(|piece| match piece {

@@ -282,7 +282,7 @@ const PIECES: [&str; 34] = [
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(20_000))]
 
-    /// What the limits count is what the parser makes of a document.
+    /// The limits count the same attributes as the parser.
     #[test]
     fn pieces_are_what_the_parser_sees(
         pieces in proptest::collection::vec(proptest::sample::select(PIECES.as_slice()), 0..12)

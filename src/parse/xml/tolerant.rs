@@ -1,4 +1,4 @@
-//! What can be read of a document of which there is no tree: its tags and texts one by one, in one pass.
+//! Reads what can be read of a document without a tree: its tags and texts one by one, in one pass.
 
 use super::super::html::{Marks, TITLE_BYTES_MAX, TextBuilder, decode_entities, one_line};
 use super::super::{Document, DocumentKind, LinkKind, signature};
@@ -78,7 +78,7 @@ fn attributes(tag: Tag<'_>, document: &mut Document<'_>) {
     }
 }
 
-/// A name without its prefix.
+/// Returns a name without its prefix.
 fn local(name: &str) -> &str {
     name.rsplit(':').next().unwrap_or(name)
 }

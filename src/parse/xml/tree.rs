@@ -1,8 +1,8 @@
 //! Text and signature of an XML tree.
 //!
-//! The signature is that of the infoset without what carries no meaning: white space around text, comments, processing
-//! instructions, the order of attributes, prefixes; and without the elements that say when the document was made rather
-//! than what it says (`lastBuildDate`, `responseDate`).
+//! The signature covers the infoset except parts without meaning: white space around text, comments, processing
+//! instructions, the order of attributes, and prefixes. It also leaves out elements that record when the document was
+//! generated (`lastBuildDate`, `responseDate`).
 
 use roxmltree::{Document, Node};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::super::html::TextBuilder;
 use super::walk::{Step, is_code, walk};
 
-/// Elements that change at every fetch, with the element around them.
+/// Elements that change at every fetch, each after its parent.
 const VOLATILE: [(&str, &str); 7] = [
     ("channel", "lastBuildDate"),
     ("channel", "pubDate"),
@@ -21,10 +21,10 @@ const VOLATILE: [(&str, &str); 7] = [
     ("RDF", "date"),
 ];
 
-/// Attributes that change at every fetch, with their element.
+/// Attributes that change at every fetch, each after its element.
 const VOLATILE_ATTRIBUTES: [(&str, &str); 1] = [("resumptionToken", "expirationDate")];
 
-/// The signature of a tree.
+/// Returns the signature of a tree.
 pub(super) fn signature(document: &Document<'_>) -> u64 {
     let mut signer = Signer { hash: Xxh3Default::new(), buffer: String::with_capacity(2 * FLUSH_BYTES) };
     walk(document.root(), |step| match step {
@@ -60,7 +60,7 @@ fn is_volatile(node: Node<'_, '_>) -> bool {
     })
 }
 
-/// What is gathered before it is hashed, in bytes.
+/// Bytes collected before they are hashed.
 const FLUSH_BYTES: usize = 8192;
 
 struct Signer {
@@ -105,11 +105,11 @@ impl Signer {
     }
 }
 
-/// The text of a tree: a line for each element, but for those that stand within text. And whether it has all words of all elements,
-/// in their order: words end where elements do, and no text is code.
+/// Returns the text of a tree, with one line per element, except elements within text; and whether the text has all
+/// words of all elements, in order: words end where elements do, and no text is code.
 pub(super) fn text(document: &Document<'_>) -> (String, bool) {
     let mut builder = TextBuilder::with_capacity(document.input_text().len() / 2);
-    // Whether a word may go on where the next text begins.
+    // Whether a word may continue in the next text.
     let (mut is_inside, mut has_all) = (false, true);
     let is_between = |c: Option<char>| c.is_none_or(|c| c.is_whitespace() || c.is_ascii_punctuation());
     walk(document.root(), |step| {
@@ -130,7 +130,7 @@ pub(super) fn text(document: &Document<'_>) -> (String, bool) {
     (builder.finish().0, has_all)
 }
 
-/// Whether text stands right before or after an element.
+/// Whether there is text directly before or after an element.
 fn is_within_text(node: Node<'_, '_>) -> bool {
     let has_words = |sibling: Option<Node<'_, '_>>| {
         sibling

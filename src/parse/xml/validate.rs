@@ -1,4 +1,4 @@
-//! Mistakes of an XML document: where it is not well-formed, and where it is not as its definition declares.
+//! Mistakes of an XML document: where it is not well-formed, and where it does not conform to its definition.
 
 use roxmltree::Error;
 
@@ -8,46 +8,46 @@ use super::dtd::{self, Dtd, Fetch};
 use super::entities::Plain;
 use super::{PROBLEM_BYTES_MAX, offset_of, one_line, parse};
 
-/// A mistake of an XML document. Places are those of the document once its entities are expanded.
+/// A mistake in an XML document. Positions refer to the document after its entities are expanded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// The character in it, from 1.
+    /// Character in the line, from 1.
     pub column: usize,
-    /// Whether the document is not even well-formed.
+    /// Whether the mistake makes the document not well-formed.
     pub is_broken: bool,
-    /// What is wrong.
+    /// Description of the mistake.
     pub what: String,
 }
 
-/// What is wrong with an XML document.
+/// Result of validating an XML document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validation {
-    /// Its mistakes in order, up to the limit.
+    /// Mistakes in order, up to the limit.
     pub mistakes: Vec<Mistake>,
-    /// External parts of its definition that were missing: then only its well-formedness was checked.
+    /// External parts of the definition that were missing; if any are, only well-formedness was checked.
     pub missing: Vec<String>,
-    /// Whether it was checked against a definition.
+    /// Whether the document was checked against a definition.
     pub is_checked: bool,
 }
 
-/// Whether an XML document is as its document type declares.
+/// Whether an XML document conforms to its document type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
-    /// It is.
+    /// It conforms.
     Valid,
-    /// It is not, or it is not even well-formed.
+    /// It does not conform, or is not even well-formed.
     Invalid,
-    /// It has no mistakes that are known, and either declares nothing, or declarations were not to be had.
+    /// It has no known mistakes, but declares nothing or some declarations could not be fetched.
     Unknown,
 }
 
 impl Validity {
-    /// All of them.
+    /// All values.
     pub const EACH: [Self; 3] = [Self::Valid, Self::Invalid, Self::Unknown];
 
-    /// Its name in queries and answers.
+    /// Name in queries and answers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Validity {
 }
 
 impl Validation {
-    /// What follows for the document as a whole.
+    /// Returns the validity of the document.
     #[must_use]
     pub fn validity(&self) -> Validity {
         match (self.mistakes.is_empty(), self.is_checked) {
@@ -70,7 +70,7 @@ impl Validation {
     }
 
     fn add(&mut self, text: &str, is_broken: bool, found: impl IntoIterator<Item = (usize, String)>) {
-        // They come in the order of their places.
+        // The mistakes are in order of their offsets.
         let (mut line, mut start, mut counted) = (1, 0, 0);
         for (at, what) in found {
             let at = text.floor_char_boundary(at);
@@ -85,7 +85,7 @@ impl Validation {
     }
 }
 
-/// Checks a document; `had_errors` says whether not all of its bytes were text.
+/// Validates a document; `had_errors` is whether some of its bytes were invalid.
 pub(crate) fn validate(text: &str, had_errors: bool, limits: &Limits, fetch: &mut Fetch<'_>) -> Validation {
     let mut result = Validation::default();
     if had_errors {
@@ -116,7 +116,7 @@ pub(crate) fn validate(text: &str, had_errors: bool, limits: &Limits, fetch: &mu
     }
     match parse(&plain.text, limits) {
         Ok(Ok(_)) => {}
-        // It may be declared in a part that was not read.
+        // The entity may be declared in a part that was not read.
         Ok(Err(Error::UnknownEntityReference(..))) if !result.missing.is_empty() => return result,
         Ok(Err(error)) => {
             let at = match error {

@@ -1,4 +1,4 @@
-//! Going through a tree without recursion, and what elements have in common.
+//! Traverses a tree without recursion; helpers for elements.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,8 @@ pub(super) enum Step<'a, 'i> {
     Leave(Node<'a, 'i>),
 }
 
-/// Visits every node of a tree twice, before and after its children. `Enter` may answer false to leave the children out.
+/// Visits every node of a tree twice, before and after its children. On `Enter`, `visit` may return false to skip the
+/// children.
 pub(super) fn walk<'a, 'i>(root: Node<'a, 'i>, mut visit: impl FnMut(Step<'a, 'i>) -> bool) {
     let mut node = root;
     loop {
@@ -47,7 +48,7 @@ pub(super) fn walk<'a, 'i>(root: Node<'a, 'i>, mut visit: impl FnMut(Step<'a, 'i
     }
 }
 
-/// All text inside an element, in one line. Borrowed where the element holds nothing but a plain text.
+/// Returns all text inside an element, on one line. Borrowed if the element holds only a single plain text.
 pub(super) fn text_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
     let only = node.first_child().filter(|child| child.next_sibling().is_none() && child.is_text());
     if let Some(text) = only.and_then(|child| child.text()) {
@@ -72,13 +73,13 @@ pub(super) fn text_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
     Cow::Owned(builder.finish().0)
 }
 
-/// Whether an element holds a script or style sheet, which nobody reads.
+/// Whether an element holds a script or style sheet, which is not text for readers.
 pub(super) fn is_code(node: Node<'_, '_>) -> bool {
     let name = node.tag_name();
     matches!(name.name(), "script" | "style") && matches!(name.namespace(), Some(XHTML | SVG))
 }
 
-/// The text of an element that holds nothing else, when it is a URL.
+/// Returns the text of an element that holds nothing else, if it is a URL.
 pub(super) fn url_in<'a>(node: Node<'a, '_>) -> Option<&'a str> {
     let only = node.first_child().filter(|child| child.is_text() && child.next_sibling().is_none())?;
     let text = only.text()?.trim();
@@ -91,17 +92,18 @@ pub(super) fn is_url(text: &str) -> bool {
     after.is_some_and(|after| !after.is_empty()) && !text.contains(char::is_whitespace)
 }
 
-/// The children of this name, in whatever namespace.
+/// Returns the children with this name, in any namespace.
 pub(super) fn children<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> impl Iterator<Item = Node<'a, 'i>> {
     node.children().filter(move |child| child.is_element() && child.tag_name().name() == name)
 }
 
-/// The first child of this name, in whatever namespace.
+/// Returns the first child with this name, in any namespace.
 pub(super) fn child<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> Option<Node<'a, 'i>> {
     children(node, name).next()
 }
 
-/// A pseudo-attribute of a processing instruction, as in `xml-stylesheet` (W3C, Associating Style Sheets with XML).
+/// Returns a pseudo-attribute of a processing instruction such as `xml-stylesheet` (W3C, Associating Style Sheets with
+/// XML).
 pub(super) fn pseudo_attribute<'a>(instruction: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = instruction;
     loop {

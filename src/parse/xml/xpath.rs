@@ -1,8 +1,9 @@
-//! XPath 1.0 over the tree of an XML document, by the crate `xpath-eval`.
+//! XPath 1.0 over the tree of an XML document, with the crate `xpath-eval`.
 //!
-//! The engine has no limits of its own, but all that it sees of a document it asks of a [`Place`], and these count. Who
-//! has asked for too much is unwound, and the answer is an error. What the engine does without asking, such as comparing
-//! two sets of texts, is not counted: the caller needs a limit of time, and a stack of [`XPATH_STACK_BYTES`].
+//! The engine has no limits of its own, but it accesses a document only through [`Place`], which counts the accesses.
+//! An evaluation that exceeds a limit is unwound and ends in an error. Work of the engine without such accesses, such
+//! as comparing two sets of strings, is not counted: the caller needs a time limit, and a stack of
+//! [`XPATH_STACK_BYTES`].
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
@@ -19,67 +20,67 @@ use super::dtd::Dtd;
 use super::walk::XML;
 use super::{NAMESPACES, with_tree};
 
-/// Bytes of an expression. It is read and followed by recursion, as deep as it is long.
+/// Maximum bytes of an expression. Parsing and evaluation recurse as deep as it is long.
 pub const XPATH_BYTES_MAX: usize = 4096;
 
-/// The stack that takes the deepest expression, in a debug build too.
+/// Bytes of stack that suffice for the deepest expression, even in a debug build.
 pub const XPATH_STACK_BYTES: usize = 64 << 20;
 
-/// Nodes that an expression may look at in a document; 16 bytes of memory each, should it keep them all.
+/// Maximum number of nodes that an expression may visit; 16 bytes of memory each, should the engine keep them all.
 const NODES_LOOKED_AT_MAX: u64 = 20_000_000;
 
-/// Bytes of texts that it may put together.
+/// Maximum bytes of strings that the evaluation may build.
 const TEXTS_BYTES_MAX: usize = 512 << 20;
 
-/// Nodes of a document that are listed.
+/// Maximum number of nodes listed.
 const FOUND_MAX: usize = 10_000;
 
-/// Bytes of their texts and fragments, beyond which no further one is listed.
+/// Bytes of listed texts and fragments after which no further node is listed.
 const FOUND_BYTES_MAX: usize = 64 << 20;
 
-/// Why an expression has no answer.
+/// Why an expression has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum XPathError {
-    /// The expression is wrong, whatever the document is.
+    /// The expression is invalid, whatever the document.
     #[error("{0}")]
     Mistake(String),
     /// The document declares no such prefix.
     #[error("the prefix {0} is neither declared in the document nor well known")]
     Prefix(String),
-    /// There is no well-formed document.
+    /// The document is not well-formed.
     #[error("the document cannot be asked: {0}")]
     Document(Problem),
-    /// A limit was reached.
+    /// A limit was exceeded.
     #[error("the expression takes too {0}")]
     TooMuch(&'static str),
 }
 
-/// What an expression gives of a document.
+/// Result of an expression on a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selected {
-    /// The nodes in the order of the document, or the one value.
+    /// The nodes in document order, or a single value.
     pub found: Vec<Found>,
-    /// Nodes that were found but are not listed, because there are too many.
+    /// Number of nodes found but not listed, because there are too many.
     pub left: usize,
 }
 
-/// A node that was found, or a value that was computed.
+/// A selected node or a computed value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// `element`, `attribute`, `text`, `comment`, `instruction`, `namespace`, `document`; or `string`, `number`, `boolean`.
+    /// `element`, `attribute`, `text`, `comment`, `instruction`, `namespace`, `document`, `string`, `number`, `boolean`.
     pub kind: &'static str,
-    /// Its name, with its prefix.
+    /// Name with prefix.
     pub name: String,
-    /// Its line, from 1, once entities are expanded; 0 of a value.
+    /// Line from 1, after entities are expanded; 0 for a value.
     pub line: usize,
-    /// Its text, or the value.
+    /// Text of the node, or the value.
     pub text: String,
-    /// An element as it is written in the document.
+    /// Source text of an element.
     pub xml: Option<String>,
 }
 
-/// What `expression` gives of a document.
+/// Evaluates `expression` on a document.
 pub(crate) fn xpath(text: &str, expression: &str, limits: &Limits) -> Result<Selected, XPathError> {
     let mistake = |what: String| XPathError::Mistake(what);
     if expression.len() > XPATH_BYTES_MAX {
@@ -98,10 +99,10 @@ pub(crate) fn xpath(text: &str, expression: &str, limits: &Limits) -> Result<Sel
     .map_err(XPathError::Document)?
 }
 
-/// A tree, and what it has cost so far.
+/// A tree, and the cost of the evaluation so far.
 struct View<'a> {
     tree: &'a Tree<'a>,
-    /// Attributes that are declared to be IDs, after their elements.
+    /// Attributes that are declared as IDs, each after its element.
     ids: HashSet<(&'a str, &'a str)>,
     looked_at: Cell<u64>,
     text_bytes: Cell<usize>,
@@ -124,7 +125,7 @@ impl<'a> View<'a> {
         self.check();
     }
 
-    /// Ends the evaluation from within when it costs too much.
+    /// Aborts the evaluation if it costs too much.
     fn check(&self) {
         if self.too_much().is_some() {
             resume_unwind(Box::new(()));
@@ -157,7 +158,7 @@ impl<'a> View<'a> {
         selected.ok_or_else(failed)?.map_err(|error| XPathError::Mistake(error.to_string()))
     }
 
-    /// The namespace of a prefix: as the first element that declares it says, or as people know it.
+    /// Returns the namespace of a prefix: that of the first element that declares it, or else the well-known one.
     fn namespace(&self, prefix: &str) -> Option<String> {
         let declared = self.tree.descendants().find_map(|node| {
             let known = node.namespaces().find(|namespace| namespace.name() == Some(prefix));
@@ -207,17 +208,17 @@ impl<'a> View<'a> {
     }
 }
 
-/// A node as XPath sees it.
+/// A node in the XPath data model.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     view: &'a View<'a>,
     id: NodeId,
-    /// 0 is the node itself; then follow its namespaces, of which the first is always that of `xml`, and from [`ATTRIBUTES`]
-    /// its attributes.
+    /// 0 is the node itself; then its namespaces follow, the first of which is always that of `xml`, and from
+    /// [`ATTRIBUTES`] on its attributes.
     part: u32,
 }
 
-/// Where the numbers of attributes begin.
+/// First number of an attribute.
 const ATTRIBUTES: u32 = 1 << 31;
 
 impl PartialEq for Place<'_> {
@@ -230,7 +231,7 @@ impl Eq for Place<'_> {}
 
 impl<'a> Place<'a> {
     fn node(self) -> TreeNode<'a, 'a> {
-        // There is none that is not in the tree.
+        // Every id is in the tree.
         self.view.tree.get_node(self.id).unwrap_or(self.view.tree.root())
     }
 
@@ -243,14 +244,14 @@ impl<'a> Place<'a> {
         self.node().attributes().nth(self.part.checked_sub(ATTRIBUTES)? as usize)
     }
 
-    /// The prefix and the URI of a namespace.
+    /// Returns the prefix and the URI of a namespace.
     fn declaration(self) -> (&'a str, &'a str) {
         let number = self.part.checked_sub(2).map(|number| number as usize);
         let found = number.and_then(|number| self.node().namespaces().nth(number));
         found.map_or(("xml", XML), |found| (found.name().unwrap_or_default(), found.uri()))
     }
 
-    /// Its text where it stands as a whole in the tree.
+    /// Returns the text of the node if it can be borrowed from the tree in one piece.
     fn lent(self) -> Option<&'a str> {
         let node = self.node();
         match self.kind() {
@@ -269,7 +270,7 @@ impl<'a> Place<'a> {
         let node = self.node();
         match self.kind() {
             NodeKind::Element => {
-                // `xmlns=''` takes a namespace back.
+                // `xmlns=''` undeclares a namespace.
                 let namespace = node.tag_name().namespace().filter(|uri| !uri.is_empty());
                 Some((namespace, node.tag_name().name()))
             }
@@ -282,12 +283,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Where it is written; a namespace with its element.
+    /// Range of the node in the source; a namespace has that of its element.
     fn range(self) -> std::ops::Range<usize> {
         self.attribute().map_or_else(|| self.node().range(), |attribute| attribute.range())
     }
 
-    /// Its name as it is written.
+    /// Name of the node as written.
     fn name(self) -> String {
         let Some((namespace, name)) = self.expanded() else { return String::new() };
         let written = match self.attribute() {
@@ -348,7 +349,7 @@ impl<'a> Node<'a> for Place<'a> {
         let is_element = self.kind() == NodeKind::Element;
         let count = if is_element { 1 + self.node().namespaces().len() as u32 } else { 0 };
         let all = (1..=count).map(move |part| self.with_part(part));
-        // A default namespace that was taken back is none.
+        // An undeclared default namespace is not a namespace node.
         all.filter(|place| !place.declaration().1.is_empty())
     }
 
@@ -405,7 +406,7 @@ mod tests {
         xpath(text, expression, &Limits::default())
     }
 
-    /// What the deepest expressions give, on as much stack as they are promised.
+    /// The deepest expressions are evaluated on the promised amount of stack.
     #[test]
     fn the_longest_expressions_are_followed() {
         let nested = |open: &str, inner: &str, close: &str| {
@@ -467,7 +468,7 @@ mod tests {
             |count| ask(&document(count), "//b").map(|selected| (selected.found.len(), selected.left));
         assert_eq!(listed(FOUND_MAX), Ok((FOUND_MAX, 0)));
         assert_eq!(listed(FOUND_MAX + 1), Ok((FOUND_MAX, 1)));
-        // Each fragment has all that follow it: together more than can be listed.
+        // Each fragment contains all that follow it: together they exceed what can be listed.
         let deep =
             format!("{}{}{}", "<a>".repeat(200), "x".repeat(FOUND_BYTES_MAX / 100), "</a>".repeat(200));
         let selected = ask(&deep, "//a").unwrap();

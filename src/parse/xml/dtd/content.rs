@@ -1,36 +1,37 @@
 //! Content models (XML 1.0, section 3.2): what an element may contain, and in which order.
 //!
-//! A model of elements becomes Glushkov's automaton: a state for each name in it, reached by that name. XML allows only models of which
-//! it is deterministic (appendix E; Brüggemann-Klein and Wood, "One-unambiguous regular languages", 1998), so one state at a time does.
+//! A model of elements becomes its Glushkov automaton, with one state per name in the model, reached by that name. XML
+//! allows only models whose automaton is deterministic (appendix E; Brüggemann-Klein and Wood, "One-unambiguous regular
+//! languages", 1998), so a single current state is enough.
 
 use std::collections::{HashMap, HashSet};
 
 use super::super::doctype::Reader;
 
-/// Groups inside one another.
+/// Maximum nesting of groups.
 const GROUPS_DEPTH_MAX: usize = 64;
 
-/// Names in a model.
+/// Maximum number of names in a model.
 const NAMES_MAX: usize = 4096;
 
-/// Steps from one name to another that are worked out for all models of a document, of eight bytes each.
+/// Maximum number of transitions computed for all models of a document; each takes eight bytes.
 const STEPS_MAX: usize = 4_000_000;
 
-/// What an element may contain.
+/// Content that an element may have.
 #[derive(Debug)]
 pub(crate) enum Content {
     Empty,
     Any,
-    /// Text and these.
+    /// Text and elements with these names.
     Mixed(HashSet<String>),
     Children(Automaton),
 }
 
 impl Content {
-    /// Reads what an element is declared to hold; `steps` were worked out for other elements.
+    /// Parses the declared content of an element; `steps` counts the transitions of all elements so far.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of what is wrong.
     pub(crate) fn of(declared: &str, steps: &mut usize) -> Result<Self, String> {
         let declared = declared.trim();
         match declared {
@@ -48,7 +49,7 @@ impl Content {
 
 const NO_MODEL: &str = "this is not a content model";
 
-/// Production 51, after `(#PCDATA`.
+/// Parses production 51, after `(#PCDATA`.
 fn mixed(rest: &str) -> Option<Result<HashSet<String>, String>> {
     let Some(names) = rest.strip_suffix(")*") else {
         return (rest == ")").then(|| Ok(HashSet::new()));
@@ -65,14 +66,14 @@ fn mixed(rest: &str) -> Option<Result<HashSet<String>, String>> {
     (names.trim().is_empty() || names.trim_start().starts_with('|')).then_some(Ok(found))
 }
 
-/// A state and the name that leads to it.
+/// A transition: a name and the state that it leads to.
 type Step = (u32, u32);
 
-/// Glushkov's automaton of a model. State 0 is the beginning, the others are the names in it, in their order.
+/// Glushkov automaton of a model. State 0 is the start; the others are the occurrences of names in the model, in order.
 #[derive(Debug)]
 pub(crate) struct Automaton {
     names: HashMap<String, u32>,
-    /// For each state the steps from it, by name.
+    /// Transitions from each state, sorted by name.
     steps: Vec<Vec<Step>>,
     accepts: Vec<bool>,
 }
@@ -85,7 +86,7 @@ struct Part {
 }
 
 impl Automaton {
-    /// The state at the beginning.
+    /// The start state.
     pub(crate) const START: u32 = 0;
 
     fn of(declared: &str, count: &mut usize) -> Result<Self, String> {
@@ -119,7 +120,7 @@ impl Automaton {
         Ok(Self { names, steps, accepts })
     }
 
-    /// The state that an element leads to; none if it may not stand.
+    /// Returns the state after an element; none if the element is not allowed.
     pub(crate) fn step(&self, state: u32, name: &str) -> Option<u32> {
         let name = self.names.get(name)?;
         let steps = self.steps.get(state as usize)?;
@@ -132,7 +133,7 @@ impl Automaton {
         self.accepts.get(state as usize).is_some_and(|accepts| *accepts)
     }
 
-    /// Names that may follow a state, in the order of the model.
+    /// Returns the names that may follow a state, in the order of the model.
     pub(crate) fn expected(&self, state: u32) -> Vec<&str> {
         let mut steps = self.steps.get(state as usize).cloned().unwrap_or_default();
         steps.sort_unstable_by_key(|(_, to)| *to);
@@ -144,14 +145,14 @@ impl Automaton {
 struct Builder<'a> {
     reader: Reader<'a>,
     names: HashMap<String, u32>,
-    /// The name of each state.
+    /// Name of each state.
     name_of: Vec<u32>,
     steps: Vec<Vec<Step>>,
     count: &'a mut usize,
 }
 
 impl Builder<'_> {
-    /// Productions 47 to 50: a name or a group, and how often.
+    /// Parses productions 47 to 50: a name or a group, and its number of occurrences.
     fn particle(&mut self, depth: usize) -> Result<Part, String> {
         self.reader.space();
         let mut part = if self.reader.eat("(") { self.group(depth + 1)? } else { self.name()? };
@@ -222,7 +223,7 @@ impl Builder<'_> {
         Ok(Part { is_optional: false, first: vec![state], last: vec![state] })
     }
 
-    /// Each of `to` may follow each of `from`.
+    /// Adds transitions from each state of `from` to each of `to`.
     fn join(&mut self, from: &[u32], to: &[u32]) -> Result<(), String> {
         *self.count += from.len() * to.len();
         if *self.count > STEPS_MAX {
@@ -246,7 +247,7 @@ mod tests {
         Content::of(model, &mut 0)
     }
 
-    /// Whether children, a letter each, fit a model.
+    /// Whether children, one letter each, match a model.
     fn fits(model: &str, children: &str) -> bool {
         let Ok(Content::Children(automaton)) = of(model) else { panic!("{model}") };
         let names = children.chars().map(String::from);

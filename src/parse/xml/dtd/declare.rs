@@ -1,4 +1,4 @@
-//! Declarations, one after the other, with parameter entities in their places.
+//! Reads declarations one by one, and expands parameter entities in them.
 
 use std::collections::hash_map::Entry;
 
@@ -31,7 +31,7 @@ impl Dtd {
         }
     }
 
-    /// Productions 28b and 31, of the part called `base`.
+    /// Reads the part named `base` (productions 28b and 31).
     pub(super) fn read(
         &mut self,
         text: &str,
@@ -83,7 +83,7 @@ impl Dtd {
         if self.bytes > BYTES_MAX || depth > DEPTH_MAX { Err(Stop::TooMuch) } else { Ok(()) }
     }
 
-    /// A declaration with its parameter entities expanded; in the values of attributes there are none.
+    /// Returns a declaration with its parameter entities expanded, except inside attribute values.
     fn with_parameters(&mut self, written: &str, depth: usize) -> Result<String, Stop> {
         self.spend(written.len(), depth)?;
         let is_list = written.starts_with("<!ATTLIST");
@@ -132,7 +132,7 @@ impl Dtd {
         }
     }
 
-    /// Production 45.
+    /// Reads production 45.
     fn element(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         reader.some_space()?;
         let name = reader.name()?;
@@ -146,7 +146,7 @@ impl Dtd {
         Some(())
     }
 
-    /// Production 52.
+    /// Reads production 52.
     fn attributes(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         reader.some_space()?;
         let element = reader.name()?;
@@ -170,7 +170,7 @@ impl Dtd {
         }
     }
 
-    /// An attribute that was declared before stays as it was.
+    /// Adds an attribute; an earlier declaration of it takes precedence.
     fn attribute(
         &mut self,
         element: &str,
@@ -205,7 +205,7 @@ impl Dtd {
         Some(())
     }
 
-    /// Productions 70 to 76.
+    /// Reads productions 70 to 76.
     fn entity(&mut self, reader: &mut Reader<'_>, base: Option<&str>) -> Option<()> {
         reader.some_space()?;
         let is_parameter = reader.eat("%");
@@ -232,11 +232,11 @@ impl Dtd {
     }
 }
 
-/// What stands between `<![` and `]]>`, with sections in it.
+/// Returns the contents between `<![` and `]]>`, including nested sections.
 fn section<'a>(reader: &mut Reader<'a>) -> Option<&'a str> {
     let start = reader.at;
     let mut depth = 1;
-    // Each of the sections that are open costs a look for its end.
+    // Every open section costs a search for its end.
     while (1..=DEPTH_MAX).contains(&depth) {
         let rest = reader.rest();
         let end = memchr::memmem::find(rest.as_bytes(), b"]]>")?;
@@ -254,9 +254,9 @@ fn section<'a>(reader: &mut Reader<'a>) -> Option<&'a str> {
     (depth == 0).then(|| &reader.text[start..reader.at - 3])
 }
 
-/// Productions 54 to 59.
+/// Parses productions 54 to 59.
 fn sort(reader: &mut Reader<'_>) -> Option<Sort> {
-    // The longer of two words with the same beginning comes first.
+    // Of two words with the same beginning, the longer one comes first.
     const WORDS: [(&str, Sort); 8] = [
         ("CDATA", Sort::Text),
         ("IDREFS", Sort::Reference(true)),

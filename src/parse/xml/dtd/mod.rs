@@ -1,7 +1,9 @@
-//! Document type definitions: what a document declares of its elements and attributes, and whether it is as declared.
+//! Document type definitions: what a document declares about its elements and attributes, and whether it conforms to
+//! them.
 //!
-//! The internal subset comes first, so what it declares counts (XML 1.0, section 2.8). Parameter entities are expanded within a
-//! budget, before a declaration is read; external ones and the external subset are requested from the caller.
+//! The internal subset is read first, so its declarations take precedence (XML 1.0, section 2.8). Parameter entities
+//! are expanded within a budget before a declaration is parsed; external ones and the external subset are requested
+//! from the caller.
 
 mod content;
 mod declare;
@@ -13,31 +15,32 @@ use self::content::Content;
 pub(super) use self::valid::check;
 use super::doctype::{Doctype, Reader};
 
-/// Bytes of declarations, including expanded parameter entities.
+/// Maximum bytes of declarations, including expanded parameter entities.
 const BYTES_MAX: usize = 8 << 20;
 
-/// Parameter entities and external parts inside one another.
+/// Maximum nesting of parameter entities and external parts.
 const DEPTH_MAX: usize = 32;
 
-/// External parts of a definition.
+/// Maximum number of external parts of a definition.
 const PARTS_MAX: usize = 256;
 
-/// Attributes of an element that are declared.
+/// Maximum number of declared attributes of an element.
 const ATTRIBUTES_MAX: usize = 256;
 
-/// Values that an attribute may be one of.
+/// Maximum number of values in an attribute's enumeration.
 const TOKENS_MAX: usize = 512;
 
-/// Mistakes that are reported for a document.
+/// Maximum number of mistakes reported for a document.
 pub(super) const MISTAKES_MAX: usize = 100;
 
-/// Returns the text and name of an external part of a definition, given the name of the part that refers to it and its system identifier.
+/// Returns the text and name of an external part of a definition, given the name of the part that refers to it and its
+/// system identifier.
 pub type Fetch<'f> = dyn FnMut(Option<&str>, &str) -> Option<(String, String)> + 'f;
 
-/// What a document declares.
+/// Declarations of a document.
 #[derive(Debug, Default)]
 pub(super) struct Dtd {
-    /// What each element is declared to hold, as written, or worked out when it is first met.
+    /// Declared content of each element, as written until the element is first encountered.
     elements: HashMap<String, Declared>,
     attributes: HashMap<String, Vec<Attribute>>,
     /// General entities: see [`Doctype::entities`].
@@ -45,22 +48,22 @@ pub(super) struct Dtd {
     unparsed: HashSet<String>,
     notations: HashSet<String>,
     parameters: HashMap<String, Parameter>,
-    /// What is wrong with it.
+    /// Mistakes in the definition.
     pub(super) mistakes: Vec<String>,
-    /// External parts that were not to be had.
+    /// System identifiers of external parts that could not be fetched.
     pub(super) missing: Vec<String>,
     bytes: usize,
     parts: usize,
-    /// Steps of content models that were worked out.
+    /// Number of transitions of the content models compiled so far.
     steps: usize,
 }
 
-/// What an element is declared to hold.
+/// Declared content of an element.
 #[derive(Debug)]
 enum Declared {
     Written(String),
     Known(Content),
-    /// It cannot be followed, which was said.
+    /// The content model is invalid, which has been reported.
     Broken,
 }
 
@@ -81,22 +84,22 @@ struct Attribute {
     fixed: Option<String>,
 }
 
-/// Of what sort the values of an attribute are (production 54).
+/// Type of an attribute's values (production 54).
 #[derive(Debug, PartialEq)]
 enum Sort {
     Text,
     Id,
-    /// The names of IDs; whether several are allowed.
+    /// References to IDs; whether several are allowed.
     Reference(bool),
-    /// The same of unparsed entities.
+    /// The same for unparsed entities.
     Entity(bool),
-    /// The same of name tokens.
+    /// The same for name tokens.
     Token(bool),
-    /// One of these.
+    /// One of these tokens.
     Listed(Vec<String>),
 }
 
-/// Why declarations cannot be read.
+/// Why reading declarations stopped.
 #[derive(Debug, PartialEq, Eq)]
 enum Stop {
     Broken,
@@ -120,12 +123,12 @@ impl Dtd {
         dtd
     }
 
-    /// Whether it declares any element or attribute.
+    /// Whether no element or attribute is declared.
     pub(super) fn is_empty(&self) -> bool {
         self.elements.is_empty() && self.attributes.is_empty()
     }
 
-    /// The attributes that are IDs, after the names of their elements.
+    /// Returns the attributes that are IDs, each after the name of its element.
     pub(super) fn ids(&self) -> HashSet<(&str, &str)> {
         let each = self.attributes.iter().flat_map(|(element, attributes)| {
             let ids = attributes.iter().filter(|attribute| attribute.sort == Sort::Id);
@@ -141,13 +144,13 @@ impl Dtd {
     }
 }
 
-/// Production 5, as far as it matters here.
+/// Whether a text is a name (production 5, simplified).
 fn is_name(text: &str) -> bool {
     let mut reader = Reader { text, at: 0 };
     reader.name().is_some() && reader.rest().is_empty()
 }
 
-/// Production 7.
+/// Whether a text is a name token (production 7).
 fn is_token(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '-' | '.') || !c.is_ascii();
     !text.is_empty() && text.chars().all(is_part)
@@ -157,7 +160,7 @@ fn is_token(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What is wrong with a definition outside of the document.
+    /// Returns the mistakes of a definition in an external part.
     fn mistakes(outside: &str) -> Vec<String> {
         let mut fetch = |_: Option<&str>, system: &str| {
             Some((system.to_owned(), outside.to_owned())).filter(|_| system == "d")

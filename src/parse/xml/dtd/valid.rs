@@ -1,4 +1,4 @@
-//! Whether a well-formed document is as its definition declares (the validity constraints of XML 1.0).
+//! Checks whether a well-formed document conforms to its definition (the validity constraints of XML 1.0).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -9,7 +9,7 @@ use super::content::{Automaton, Content};
 use super::{Attribute, Declared, Dtd, MISTAKES_MAX, Sort, is_name, is_token};
 
 impl Sort {
-    /// A value as it counts (section 3.3.3).
+    /// Normalizes a value (section 3.3.3).
     pub(super) fn normal(&self, written: &str) -> String {
         let value = if written.contains('&') { decode_entities(written) } else { Cow::Borrowed(written) };
         match self {
@@ -18,7 +18,7 @@ impl Sort {
         }
     }
 
-    /// Whether a value may be one of this sort, for itself.
+    /// Whether a value by itself may be of this sort.
     pub(super) fn fits(&self, value: &str) -> bool {
         let each = |may_be_many: bool, fits: fn(&str) -> bool| match may_be_many {
             true => !value.is_empty() && value.split(' ').all(fits),
@@ -34,25 +34,26 @@ impl Sort {
     }
 }
 
-/// An element that is open.
+/// An open element.
 struct Open<'a> {
     name: &'a str,
-    /// The state of its content; none when it is not declared, or was found to be wrong.
+    /// State of its content; none if the content is not declared or is already known to be wrong.
     state: Option<u32>,
 }
 
-/// A document that is being checked.
+/// A document being checked.
 struct Check<'a, 'd> {
     dtd: &'d mut Dtd,
     open: Vec<Open<'a>>,
     ids: HashSet<String>,
-    /// IDs that are referred to, and where first.
+    /// IDs that are referred to, with the offset of the first reference.
     references: HashMap<String, usize>,
-    /// Mistakes, and where.
+    /// Mistakes with their offsets.
     found: Vec<(usize, String)>,
 }
 
-/// What is wrong with a well-formed document without its document type, by its definition and the name of its type; each with its place in bytes.
+/// Returns the mistakes of a well-formed document, given without its document type, by its definition and the name of
+/// its type; each with its offset in bytes.
 pub(crate) fn check(text: &str, dtd: &mut Dtd, root: &str) -> Vec<(usize, String)> {
     let mut check =
         Check { dtd, open: Vec::new(), ids: HashSet::new(), references: HashMap::new(), found: Vec::new() };
@@ -115,7 +116,7 @@ impl<'a> Check<'a, '_> {
         }
     }
 
-    /// Works out what an element may hold, when it is met first; whether it is declared.
+    /// Compiles the content model of an element when it is first encountered; returns whether the element is declared.
     fn make_ready(&mut self, at: usize, name: &str) -> bool {
         let Some(declared) = self.dtd.elements.get_mut(name) else { return false };
         if let Declared::Written(written) = declared {
@@ -130,7 +131,7 @@ impl<'a> Check<'a, '_> {
         true
     }
 
-    /// An element within the one that is open.
+    /// Checks a child of the open element.
     fn child(&mut self, at: usize, name: &str) {
         let Some(open) = self.open.last_mut() else { return };
         let Some(state) = open.state else { return };
@@ -172,7 +173,7 @@ impl<'a> Check<'a, '_> {
         self.spoil(at, mistake);
     }
 
-    /// A comment or instruction.
+    /// Checks a comment or processing instruction.
     fn other(&mut self, at: usize) {
         let Some(Open { name, state: Some(_) }) = self.open.last() else { return };
         if let Some(Declared::Known(Content::Empty)) = self.dtd.elements.get(*name) {
@@ -230,7 +231,7 @@ impl<'a> Check<'a, '_> {
     fn finish(mut self) -> Vec<(usize, String)> {
         let ids = &self.ids;
         let unknown = self.references.into_iter().filter(|(name, _)| !ids.contains(name));
-        // A document that was not read to its end may have them.
+        // If the check was cut short, the IDs may be in the rest of the document.
         if self.found.len() < MISTAKES_MAX {
             self.found.extend(unknown.map(|(name, at)| (at, format!("no element has the ID {name}"))));
         }
@@ -262,9 +263,9 @@ impl Attribute {
     }
 }
 
-/// What is allowed in this place.
+/// Describes what is allowed at this point.
 fn wanted(automaton: &Automaton, state: u32) -> String {
-    /// Names that are listed.
+    /// Maximum number of names listed.
     const NAMES_MAX: usize = 5;
     let names = automaton.expected(state);
     let more = if names.len() > NAMES_MAX { ", …" } else { "" };

@@ -21,7 +21,7 @@ const READ_BYTES: usize = 16 * 1024;
 /// Maximum bytes of buffer reserved before a read when the length is known.
 const READ_BYTES_MAX: usize = 256 * 1024;
 
-/// Maximum number of interim (1xx) responses; more than this before the final one are an attack.
+/// Maximum number of interim (1xx) responses before the final one; more are treated as an attack.
 const INTERIM_RESPONSES_MAX: usize = 8;
 
 /// A request and its response.

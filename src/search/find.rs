@@ -8,8 +8,8 @@
 //! words that the page has anywhere, weighted by rarity (inverse document frequency). A label is a text that names
 //! something: a link text is a label of the link's target, a title or heading a label of its own page. A label scores
 //! the weighted share of the words that it has times the share of its own words that these are; l is the best score
-//! among link texts, h that among headings. A label is exact if it has all words and no other. [phrase]: the body has
-//! all words in a row. The weights were chosen by known-item searches on five documentation sites (`docs/search.md`).
+//! among link texts, h that among headings. A label is exact if it has all words and no other. A phrase is all words in
+//! a row in the body. The weights were chosen by known-item searches on five documentation sites (`docs/search.md`).
 //! Each label is scored by itself, as Ogilvie and Callan do with document representations ("Combining document
 //! representations for known-item search", SIGIR 2003).
 

@@ -123,8 +123,8 @@ impl<'a> PagesAsOf<'a> {
         Ok(found.map(|(_, capture)| capture))
     }
 
-    /// Returns the time of the first capture after `standing` and after the view's time that shows other content or
-    /// that the page is gone; none if there is no such capture.
+    /// Returns when a capture after that time first shows other content than `standing`, or that the page is gone; none
+    /// if no capture does.
     ///
     /// # Errors
     /// When the history cannot be read.

@@ -217,7 +217,7 @@ pub fn find(
 /// Searches several archives as one.
 ///
 /// # Errors
-/// As [`find`], and when two of them have captured pages of one site.
+/// As [`find`], and when two archives have captured pages of the same site.
 pub fn find_in(
     archives: Vec<(&Store, Access)>,
     typed: &Typed,

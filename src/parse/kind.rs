@@ -28,7 +28,7 @@ pub enum DocumentKind {
     Pdf = 8,
     /// An image; SVG is XML.
     Image = 9,
-    /// Sound.
+    /// Audio.
     Audio = 10,
     /// A video.
     Video = 11,

@@ -68,8 +68,8 @@ pub struct Selected {
 /// A selected node or a computed value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Kind of node: `element`, `attribute`, `text`, `comment`, `instruction`, `namespace`, `document`; or type of value:
-    /// `string`, `number`, `boolean`.
+    /// Kind of node: `element`, `attribute`, `text`, `comment`, `instruction`, `namespace`, `document`; or type of
+    /// value: `string`, `number`, `boolean`.
     pub kind: &'static str,
     /// Name with prefix.
     pub name: String,

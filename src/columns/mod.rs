@@ -1,9 +1,9 @@
-//! Named columns of numbers beside an archive: what `archive rank --save` computed, for queries to use.
+//! Named columns of numbers, stored with an archive: what `archive rank --save` computed, for use in queries.
 //!
-//! A column is one file, `DIR/state/columns/KIND.NAME`: eight bytes of `MAGIC`, the identity of the state by whose ids it
-//! goes (`u64`), then one 32-bit number for each URL or site by its id, all little-endian, and last the XXH3-64 of all
-//! before; not-a-number means nothing is known. It is derived from the link log at one moment: pages that
-//! came later have no value. A file is replaced as a whole.
+//! A column is one file, `DIR/state/columns/KIND.NAME`: the eight bytes of `MAGIC`, the identity of the state whose ids
+//! it uses (`u64`), one 32-bit float for each URL or site in the order of ids, all little-endian, and the XXH3-64 of
+//! everything before it. NaN means "unknown". A column is computed from the link log at one moment: pages that came
+//! later have no value. A file is always replaced whole.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -15,19 +15,20 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::files::{WholeFile, make_folder};
 
-/// The folder in an archive. Columns name URLs and sites by their numbers in the state, and come and go with it.
+/// Folder of the columns in an archive. Columns refer to URLs and sites by their ids in the state, and are valid only
+/// with it.
 pub const FOLDER: &str = "state/columns";
 
-/// The column of sites that says how likely people would choose them (`archive review learn`).
+/// Site column with the estimated probability that people would choose a site (`archive review learn`).
 pub const LIKELY: &str = "likely";
 
-/// Begins each file; the digit is the version of the format.
+/// First bytes of each file; the digit is the format version.
 const MAGIC: [u8; 8] = *b"archcol2";
 
-/// Puts the columns of an archive into another folder that stands for it: of a state with the same numbers.
+/// Copies the columns of an archive to another folder whose state has the same ids.
 ///
 /// # Errors
-/// What the disk refuses.
+/// When the disk refuses.
 pub fn share(archive: &Path, other: &Path) -> io::Result<()> {
     let (from, to) = (archive.join(FOLDER), other.join(FOLDER));
     let entries = match fs::read_dir(&from) {
@@ -45,9 +46,9 @@ pub fn share(archive: &Path, other: &Path) -> io::Result<()> {
 /// What a column describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowKind {
-    /// Pages, by their URL's id.
+    /// Pages, by URL id.
     Page,
-    /// Sites.
+    /// Sites, by site id.
     Site,
 }
 
@@ -64,60 +65,60 @@ impl RowKind {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColumnError {
-    /// The file system says so.
+    /// A file system operation failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The cause.
         source: io::Error,
     },
-    /// No column, a damaged one, or of a version that is not known.
+    /// The file is damaged, not a column, or of an unknown version.
     #[error("{} is damaged or of another version; compute it again with `archive rank --save`", path.display())]
     Format {
         /// The file.
         path: PathBuf,
     },
-    /// Names are part of queries.
+    /// The name cannot be used in queries.
     #[error("'{0}' is not a name for a column: small letters and _, at most {NAME_LENGTH_MAX}")]
     Name(String),
 }
 
-/// Longest name.
+/// Maximum length of a name.
 const NAME_LENGTH_MAX: usize = 32;
 
-/// Names that queries already give a meaning.
+/// Names that already have a meaning in queries.
 const RESERVED: [&str; 3] = ["importance", "importance_sum", "importance_max"];
 
 /// A column in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its name in queries.
+    /// Name in queries.
     pub name: String,
     values: Vec<f32>,
 }
 
 impl Column {
-    /// Ids that it has room for, from 0 on.
+    /// Number of ids that it covers, from 0 on.
     #[must_use]
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether it has no values at all.
+    /// Whether it covers no ids.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The number for this id, if there is one.
+    /// Returns the value of an id, if it has one.
     #[must_use]
     pub fn get(&self, id: usize) -> Option<f64> {
         self.values.get(id).filter(|value| !value.is_nan()).map(|&value| f64::from(value))
     }
 }
 
-/// Locks the columns until the file is dropped: columns that belong together must be of one ranking.
+/// Locks the columns until the returned file is dropped: columns that belong together must come from one ranking.
 ///
 /// # Errors
 /// When the folder cannot be made or locked.
@@ -129,7 +130,7 @@ pub fn lock(archive: &Path) -> Result<File, ColumnError> {
     Ok(lock)
 }
 
-/// Refuses what is not a name of a column.
+/// Returns an error if `name` is not a valid column name.
 ///
 /// # Errors
 /// [`ColumnError::Name`].
@@ -137,10 +138,10 @@ pub fn check_name(name: &str) -> Result<(), ColumnError> {
     if is_name(name) { Ok(()) } else { Err(ColumnError::Name(name.to_owned())) }
 }
 
-/// Writes a column of the state with this identity; a column of this name is replaced.
+/// Writes a column of the state with this identity, replacing any column of the same name.
 ///
 /// # Errors
-/// When the name does not fit queries, or the folder cannot be written.
+/// When the name is invalid, or the folder cannot be written.
 pub fn write(
     archive: &Path,
     kind: RowKind,
@@ -159,21 +160,21 @@ pub fn write(
     WholeFile::replace(&path, &bytes).map_err(io_error(&path))
 }
 
-/// When a column was computed, if there is one.
+/// Returns when a column was computed, if it exists.
 #[must_use]
 pub fn computed(archive: &Path, kind: RowKind, name: &str) -> Option<DateTime<Utc>> {
     let path = archive.join(FOLDER).join(format!("{}.{name}", kind.name()));
     Some(fs::metadata(path).and_then(|file| file.modified()).ok()?.into())
 }
 
-/// The files that are not columns of the state with this identity.
+/// Returns the files that are not valid columns of the state with this identity.
 ///
 /// # Errors
 /// When the folder cannot be read.
 pub fn damaged(archive: &Path, state: u64) -> Result<Vec<PathBuf>, ColumnError> {
     let mut damaged = Vec::new();
     for path in files(archive)? {
-        // What a crash left unfinished is written over by the next run.
+        // The next run overwrites a file that a crash left unfinished.
         let is_part = path.extension().is_some_and(|extension| extension == "part");
         if !is_part && !bytes_of(&path).is_ok_and(|bytes| parse(&bytes).is_some_and(|(of, _)| of == state)) {
             damaged.push(path);
@@ -182,13 +183,13 @@ pub fn damaged(archive: &Path, state: u64) -> Result<Vec<PathBuf>, ColumnError> 
     Ok(damaged)
 }
 
-/// Whether a name fits queries, and so the file of a column.
+/// Whether a name is valid in queries, and so in file names.
 fn is_name(name: &str) -> bool {
     let fits = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     fits && (1..=NAME_LENGTH_MAX).contains(&name.len()) && !RESERVED.contains(&name)
 }
 
-/// Reads all columns of an archive, by name.
+/// Reads all columns of one kind, sorted by name.
 ///
 /// # Errors
 /// When a file cannot be read or is not a column.
@@ -197,7 +198,7 @@ pub fn read_all(archive: &Path, kind: RowKind) -> Result<Vec<Column>, ColumnErro
     for path in files(archive)? {
         let file = path.file_name().and_then(|file| file.to_str());
         let name = file.and_then(|file| file.split_once('.')).filter(|(of, _)| *of == kind.name());
-        // Other names are of unfinished files, or not of this program.
+        // Other names belong to unfinished files or other programs.
         if let Some((_, name)) = name.filter(|(_, name)| is_name(name)) {
             columns.push(read(&path, name)?);
         }
@@ -227,7 +228,7 @@ fn read(path: &Path, name: &str) -> Result<Column, ColumnError> {
     Ok(Column { name: name.to_owned(), values })
 }
 
-/// The identity of the state and the values that the bytes of a file say, if they are as they were written.
+/// Returns the state's identity and the values in a file, if its format and checksum are right.
 fn parse(bytes: &[u8]) -> Option<(u64, Vec<f32>)> {
     let (content, sum) = bytes.split_last_chunk::<8>()?;
     let (state, numbers) = content.strip_prefix(&MAGIC)?.split_first_chunk::<8>()?;

@@ -1,4 +1,5 @@
-//! XML documents with a definition are checked once, when an archive is closed, so that queries for valid documents need not do so.
+//! Validates XML documents that name a definition once, when an archive is closed, so that queries for valid documents
+//! need not.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,23 +13,24 @@ use crate::change::{Checked, Checks};
 use crate::prepared::{self, Answers};
 use crate::search::{self, Reader};
 
-/// How long closing an archive may take longer by it. Documents that are left then are checked by the next closing, or by queries.
+/// Maximum time that this adds to closing an archive. The next closing, or a query, checks the remaining documents.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Closes an archive that was written to, after checking documents that were not, and prepares its columns.
+/// Closes an archive that was written to, after validating unchecked documents, and prepares its columns.
 ///
 /// # Errors
-/// When the disk refuses, or the archive cannot be read. It is closed all the same.
+/// When the disk refuses, or the archive cannot be read. The archive is closed in any case.
 pub fn close(mut store: Store) -> Result<(), prepared::Error> {
     let index = store.path().join(search::FOLDER);
-    // It is only thrift: queries check what was not checked.
+    // Only an optimization: queries validate unchecked documents themselves.
     if let Err(error) = check(&mut store, &index, TIME_MAX) {
         tracing::warn!(%error, "documents are not checked against their definitions");
     }
     prepared::close(store)
 }
 
-/// Checks the newest version of each page with a definition that the index knows, if that was not done against this definition.
+/// Validates the newest version of each page that the index lists with a definition, unless it was already validated
+/// against this definition.
 pub(crate) fn check(store: &mut Store, index: &Path, time_max: Duration) -> Result<(), RecorderError> {
     let begun = Instant::now();
     let pages = match Reader::open(index) {

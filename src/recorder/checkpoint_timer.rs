@@ -4,37 +4,38 @@ use std::time::{Duration, Instant};
 
 use archive_storage::Checkpointed;
 
-/// When readers were in the way of a checkpoint, it is tried again after this long.
+/// Delay before retrying a checkpoint that readers blocked.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// However much has changed, there is this long between two checkpoints.
+/// Minimum interval between checkpoints, however much has changed.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 
-/// Checkpoints take at most this part of the time: in a large archive most accounts change from one to the next.
+/// Checkpoints take at most one part in this many of the time: in a large archive, most accounts change between two of
+/// them.
 const PART: u32 = 20;
 
-/// The time between two checkpoints: a setting, longer where a checkpoint takes long.
+/// Decides when a checkpoint is due: at a fixed interval, or a longer one if checkpoints take long.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CheckpointTimer {
     every: Duration,
-    /// The end of the last one, and the time from it to the next.
+    /// End of the last checkpoint; `pause` is the interval from there to the next.
     last: Instant,
     pause: Duration,
 }
 
 impl CheckpointTimer {
-    /// A run begins, with the least time between two checkpoints.
+    /// Starts the timer with the minimum interval between checkpoints.
     pub(super) fn new(every: Duration) -> Self {
         Self { every, last: Instant::now(), pause: every }
     }
 
-    /// Whether it is time. What changed since the last one stays in memory, so it is sooner when that `is_full`.
+    /// Whether a checkpoint is due. Changes since the last one stay in memory, so it is due earlier if that `is_full`.
     pub(super) fn is_due(&self, is_full: impl FnOnce() -> bool) -> bool {
         let waited = self.last.elapsed();
         waited >= self.pause || waited >= self.every.min(PAUSE_MIN) && is_full()
     }
 
-    /// A checkpoint that was begun then has ended. One that readers were in the way of is tried again soon.
+    /// Records that a checkpoint started at `begun` has ended. A deferred one is retried soon.
     pub(super) fn ended(&mut self, begun: Instant, outcome: Checkpointed) {
         self.last = Instant::now();
         self.pause = match outcome {

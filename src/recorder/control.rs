@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared between a crawl and the listener for signals.
+/// Shared between a crawl and its signal handler.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
@@ -15,7 +15,7 @@ impl Control {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// Starts nothing new until [`Control::resume`]; what is under way is still stored.
+    /// Starts nothing new until [`Control::resume`]; work in progress is still stored.
     pub fn pause(&self) {
         self.pause.store(true, Ordering::SeqCst);
     }

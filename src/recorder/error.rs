@@ -26,31 +26,31 @@ pub enum RecorderError {
     /// The full-text index failed.
     #[error(transparent)]
     Search(#[from] search::Error),
-    /// What was erased is not known.
+    /// The list of erased captures cannot be read.
     #[error(transparent)]
     Erased(#[from] ErasedError),
-    /// What people decided is not known.
+    /// People's decisions cannot be read.
     #[error(transparent)]
     Decisions(#[from] DecisionsError),
-    /// A topic cannot be read, or what leads to it not be learned.
+    /// A topic cannot be read, or its model cannot be trained.
     #[error(transparent)]
     Topic(#[from] TopicError),
-    /// What was prepared of the archive is damaged.
+    /// A file of prepared columns is damaged.
     #[error(transparent)]
     Prepared(#[from] PreparedError),
-    /// A document cannot be checked.
+    /// A document cannot be validated.
     #[error(transparent)]
     Version(#[from] VersionError),
-    /// There are no threads.
+    /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    /// A thread ended before its time.
+    /// A thread ended unexpectedly.
     #[error("a thread that writes to the archive has ended unexpectedly")]
     ThreadEnded,
 }
 
 impl RecorderError {
-    /// Whether the store had no room left: what failed may be tried again once there is.
+    /// Whether the disk was full: the operation may be retried once there is space.
     pub(crate) fn is_disk_full(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_disk_full())
     }

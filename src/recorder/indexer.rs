@@ -1,5 +1,5 @@
-//! The full-text index beside the recording: pages are handed over, and what a crash kept out of the index is read again
-//! from the archive.
+//! Keeps the full-text index up to date while captures are recorded: pages are passed to a thread, and those that a
+//! crash kept out of the index are read again from the archive.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -20,10 +20,10 @@ use crate::search::{
     Document, Error, FOLDER, Options, VERSIONS_FOLDER, Writer, is_searched, newest_searched, older_versions,
 };
 
-/// Pages that wait for the indexing thread.
+/// Maximum number of pages in the queue of the indexing thread.
 const WAITING_MAX: usize = 64;
 
-/// Between two commits of the index: each leaves a set of files that has to be merged with others later.
+/// Interval between commits of the index: each leaves a set of files that has to be merged later.
 const COMMIT_EVERY: Duration = Duration::from_secs(60);
 
 enum Message {
@@ -40,7 +40,7 @@ pub(super) struct Indexer {
 }
 
 impl Indexer {
-    /// Opens the index of an archive, brings it up to date, and starts its thread.
+    /// Opens an archive's index, brings it up to date, and starts its thread.
     pub(super) fn open(store: &Store, memory: Memory) -> Result<Self, RecorderError> {
         let mut writer = Writer::open(&store.path().join(FOLDER), options(store, memory))?;
         catch_up(store, &mut writer)?;
@@ -59,12 +59,12 @@ impl Indexer {
         Ok(Self { messages, thread: Some(thread), committed: Instant::now() })
     }
 
-    /// Hands over a page; waits while too many are waiting.
+    /// Queues a page; blocks while the queue is full.
     pub(super) fn add(&mut self, document: Box<Document>) -> Result<(), RecorderError> {
         self.send(Message::Add(document))
     }
 
-    /// Says that the archive is durable up to `captures`; the index follows from time to time.
+    /// Reports that the archive is durable up to `captures`; commits the index if the last commit was long enough ago.
     pub(super) fn checkpoint(&mut self, captures: u64) -> Result<(), RecorderError> {
         if self.committed.elapsed() < COMMIT_EVERY {
             return Ok(());
@@ -81,7 +81,7 @@ impl Indexer {
         thread.map_or(Ok(()), join)
     }
 
-    /// Hands a message over; when the thread is gone, its own error says why.
+    /// Sends a message; if the thread has ended, returns its error.
     fn send(&mut self, message: Message) -> Result<(), RecorderError> {
         if self.messages.send(message).is_ok() {
             return Ok(());
@@ -99,20 +99,20 @@ fn options(store: &Store, memory: Memory) -> Options {
     Options { state: store.state().identity(), ..memory.index() }
 }
 
-/// Makes an index of a whole archive in a folder.
+/// Builds an index of all pages of an archive in a folder.
 pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), RecorderError> {
     let mut writer = Writer::open(folder, options(store, Memory::default()))?;
     catch_up(store, &mut writer)?;
     Ok(writer.close()?)
 }
 
-/// Adds older versions to the index of them, if the archive keeps one.
+/// Adds older versions to the index of versions, if the archive has one.
 pub(super) fn index_versions(store: &Store, memory: Memory) -> Result<(), RecorderError> {
     let folder = store.path().join(VERSIONS_FOLDER);
     if folder.is_dir() { versions(store, &folder, memory) } else { Ok(()) }
 }
 
-/// Makes an index of all older versions of an archive in a folder.
+/// Builds an index of all older versions in an archive in a folder.
 pub(crate) fn index_all_versions(store: &Store, folder: &Path) -> Result<(), RecorderError> {
     versions(store, folder, Memory::default())
 }
@@ -136,7 +136,7 @@ fn versions(store: &Store, folder: &Path, memory: Memory) -> Result<(), Recorder
     Ok(writer.close()?)
 }
 
-/// Adds what is left of the older versions of a page, of which some captures are gone, to an index that has nothing of it.
+/// Adds the remaining older versions of pages that lost some captures to an index that has none of those pages.
 pub(crate) fn index_versions_again(
     store: &Store,
     folder: &Path,
@@ -163,9 +163,9 @@ struct Stored {
     id: UrlId,
     url: String,
     page: Page,
-    /// Whether it takes the place of no other version.
+    /// Whether it replaces no other version.
     is_first: bool,
-    /// The number of an older version.
+    /// Number of an older version.
     version: Option<u64>,
 }
 
@@ -196,13 +196,13 @@ struct Pipeline<'a> {
     items: Sender<Stored>,
     parsed: Receiver<<Parsing as Work>::Done>,
     _crew: Crew<Parsing>,
-    /// Captures that are being parsed, and how many may be.
+    /// Captures being parsed; at most `threads`.
     under_way: usize,
     threads: usize,
 }
 
 impl<'a> Pipeline<'a> {
-    /// With one thread documents come into the index in the order in which they are added.
+    /// Starts the threads. With a single one, documents are indexed in the order in which they are added.
     fn start(store: &'a Store, writer: &'a mut Writer, threads: usize) -> Result<Self, RecorderError> {
         let ((items, stored), (sender, parsed)) = (bounded(threads), bounded(threads));
         let parsing = Parsing { said: Said::default() };
@@ -211,7 +211,7 @@ impl<'a> Pipeline<'a> {
         Ok(Self { store, writer, items, parsed, _crew: crew, under_way: 0, threads })
     }
 
-    /// Adds a capture that is searched, unless it is a robots.txt or its payload is not in the archive.
+    /// Adds a searchable capture, unless it is a robots.txt file or its payload is not in the archive.
     fn add(&mut self, capture: &Capture, version: Option<u64>) -> Result<(), RecorderError> {
         let state = self.store.state();
         if state.page(capture.url)?.flags.has_any(page_flags::ROBOTS) {
@@ -235,7 +235,7 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
-    /// Adds the older versions of a page that an index of the first `captures` captures does not have.
+    /// Adds the older versions of a page that an index of the first `captures` captures lacks.
     fn add_versions(&mut self, page: UrlId, captures: u64) -> Result<(), RecorderError> {
         // Most pages were captured once.
         if self.store.state().visit(page)?.is_some_and(|visit| visit.captures > 1) {
@@ -266,18 +266,18 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// Adds what was captured since the index was last committed.
+/// Adds what was captured since the last commit of the index.
 fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), RecorderError> {
     let (from, captures) = (writer.watermark(), store.state().totals().captures);
     if from >= captures {
         return Ok(());
     }
-    // One page is parsed while the next comes from disk: more would take memory.
+    // One page is parsed while the next is read from disk: more would take more memory.
     let mut pipeline = Pipeline::start(store, writer, 1)?;
     for number in from..captures {
         let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));
         let capture = store.state().capture(id)?;
-        // Captures may have come in late.
+        // Captures may have arrived out of order.
         if is_searched(&capture)
             && newest_searched(store.state(), capture.url, captures)?.is_some_and(|(newest, _)| newest == id)
         {

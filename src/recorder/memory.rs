@@ -1,71 +1,74 @@
-//! How the memory that a crawl or an import may use is divided.
+//! Divides the memory that a crawl or an import may use.
 //!
-//! Bounded by it are the bodies under way, the documents being read, the segment of the full-text index being built, the
-//! rules of robots.txt files and the cache of the state. What grows with the archive is small and stated: for every known URL some 12 bytes (its place in
-//! the frontier and in the table of URLs), for every capture some 11 (by which copies of it are found), for every one of this run
-//! 10 (what its answer said) and, while its segment is open, 80 for the segment's index, for every host from which something waits some 300, and for the program itself some
-//! 40 MiB, and 40 for the pages captured lately, of which dictionaries are made. A crawl of pages that are in the archive already compresses them with dictionaries of their versions: up to 16
-//! compressors of some 30 MB, one for each thread and group of hosts.
+//! It bounds the bodies in flight, the documents being parsed, the segment of the full-text index being built, the
+//! rules of robots.txt files, and the cache of the state. What grows with the archive is small and known: about 12
+//! bytes for every known URL (its entries in the frontier and in the table of URLs), 11 for every capture (to find
+//! copies of it), 10 more for every capture of this run (what its answer said), 80 for every capture whose segment is
+//! open (the segment's index), and 300 for every host with waiting URLs. The program itself takes some 40 MiB, and
+//! recent captures, used to train dictionaries, another 40. A crawl of pages that are already in the archive compresses
+//! them with dictionaries built from their versions: up to 16 compressors of some 30 MB, one for each thread and group
+//! of hosts.
 
 use crate::search;
 
-/// What the program takes by itself: code, sockets, threads, the catalogue's cache, compressors.
+/// Memory of the program itself: code, sockets, threads, the catalogue's cache, compressors.
 const OWN_BYTES: usize = 64 << 20;
 
 /// How much memory a crawl or an import may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// What is left for the parts below.
+    /// Bytes to divide among the parts below.
     divided: usize,
 }
 
 impl Memory {
-    /// The least that a crawl can do with, in bytes.
+    /// Minimum for a crawl, in bytes.
     pub const BYTES_MIN: usize = 192 << 20;
-    /// The least that a repack can do with, in bytes.
+    /// Minimum for a repack, in bytes.
     pub const REPACKING_MIN: usize = 256 << 20;
-    /// The least that a crawl can do with which repacks beside, in bytes.
+    /// Minimum for a crawl with concurrent repacking, in bytes.
     pub const WITH_REPACKING_MIN: usize = OWN_BYTES + 3 * Self::REPACKING_MIN;
 
-    /// A crawl within this many bytes, at least [`Memory::BYTES_MIN`].
+    /// Divides this many bytes; at least [`Memory::BYTES_MIN`].
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { divided: bytes.max(Self::BYTES_MIN) - OWN_BYTES }
     }
 
-    /// What is left when segments are repacked beside, and the bytes for that; nothing if it is too little.
+    /// Sets a share aside for concurrent repacking: returns what is left and that share in bytes; `None` if the share
+    /// would be too small.
     #[must_use]
     pub fn with_repacking(self) -> Option<(Self, usize)> {
         let share = self.divided / 3;
         (share >= Self::REPACKING_MIN).then_some((Self { divided: self.divided - share }, share))
     }
 
-    /// For bodies, from the first byte received to the last one stored. What is more goes through files.
+    /// Bytes for bodies, from the first byte received to the last one stored. Beyond this, bodies are spooled to files.
     #[must_use]
     pub fn bodies(self) -> usize {
         self.divided / 4
     }
 
-    /// For a single document that is being read; what is longer is looked at up to here. A document takes several times
-    /// its length while links and text are drawn from it.
+    /// Bytes for a single document being parsed; longer ones are truncated. A document takes several times its length
+    /// while links and text are extracted.
     #[must_use]
     pub fn document(self) -> usize {
         self.divided / 32
     }
 
-    /// For the rules of robots.txt files that were needed last.
+    /// Bytes for the rules of the most recently used robots.txt files.
     #[must_use]
     pub fn robots(self) -> usize {
         self.divided / 32
     }
 
-    /// Documents that may be read at the same time.
+    /// Number of documents that may be parsed at the same time.
     #[must_use]
     pub fn documents(self) -> usize {
         (self.divided / READING_BYTES).max(1)
     }
 
-    /// For the full-text index: the segment being built, and texts that wait.
+    /// Memory for the full-text index: the segment being built, and the queue of texts.
     #[must_use]
     pub fn index(self) -> search::Options {
         let share = self.divided / 4;
@@ -76,27 +79,28 @@ impl Memory {
         }
     }
 
-    /// For the state: pages, visits and captures that are being worked on.
+    /// Bytes for the state: pages, visits and captures in use.
     #[must_use]
     pub fn state(self) -> usize {
         self.divided / 4
     }
 
-    /// For the rounds over the stored links that end a run, when nothing is under way any more: all but the index's share.
+    /// Bytes for the rounds over the stored links that end a run, when nothing else is in progress: all but the index's
+    /// share.
     #[must_use]
     pub fn settling(self) -> usize {
         self.divided / 4 * 3
     }
 }
 
-/// What reading a document takes at most: a payload without its content coding, and what is drawn from it.
+/// Maximum memory for parsing a document: the payload without its content coding, and what is extracted from it.
 const READING_BYTES: usize = 128 << 20;
 
-/// A larger segment of the index gains nothing.
+/// Larger segments of the index gain nothing.
 const INDEX_BYTES_MAX: usize = 512 << 20;
 
-/// Texts that wait for the index, at most. With more of them they have left the processor's cache when their turn comes, and more is left to
-/// do at the end, when one processor has nothing else to do.
+/// Maximum bytes of texts waiting for the index. With more, texts leave the processor's cache before their turn comes,
+/// and more work remains at the end, when a single thread does it alone.
 const INDEX_BACKLOG_BYTES_MAX: usize = 4 << 20;
 
 impl Default for Memory {

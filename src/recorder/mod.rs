@@ -1,20 +1,22 @@
-//! The single path by which every capture enters: from a crawl, a refresh, an import, a repair, a rebuild, and the
-//! opening of an archive after a crash.
+//! The single path by which every capture enters an archive: from a crawl, a refresh, an import, a repair, a rebuild,
+//! or the replay after a crash.
 //!
-//! A `Recorder` owns the writing side of an archive while there is something to write: the store, the books, the
-//! full-text index, and when what is synced. Each capture goes the same way:
+//! A `Recorder` owns the writing side of an archive: the store, the books, the full-text index, and the syncing of
+//! records. Each capture takes the same steps:
 //!
-//! 1. `Recorder::record` appends its records and credits it. A revisit that was not read itself first gets from its
-//!    original what is known of the document. What is replayed is in a segment already, and only credited.
-//! 2. `Recorder::index` hands its text to the index, if it is the newest of its page.
-//! 3. `Recorder::checkpoint`, when it is due, makes everything durable: records, then the state with its watermarks, then
-//!    (less often) the index. The books balance before. A crawl lets a thread make records durable in between.
+//! 1. `Recorder::record` appends the records and credits the capture. A revisit whose payload was not parsed first
+//!    inherits what is known of the document from its original. A replayed capture is already in a segment, and is only
+//!    credited.
+//! 2. `Recorder::index` passes its text to the index, if it is the newest version of its page.
+//! 3. `Recorder::checkpoint`, when due, makes everything durable: first records, then the state with its watermarks,
+//!    then (less often) the index. The books are balanced first. Between checkpoints, a crawl has a thread sync
+//!    records.
 //! 4. `Recorder::settle` ends a run with rounds over the stored links, `Recorder::conclude` with a last checkpoint, and
-//!    `Recorder::close_index` with the rest of the texts. Then [`close`] checks XML documents and prepares columns.
+//!    `Recorder::close_index` with the remaining texts. Then [`close`] checks XML documents and prepares columns.
 //!
-//! The books are audited over all accounts when the captures since the last time, of all runs, are a thirtieth of the URLs, so that it costs a
-//! bounded share of recording, and whenever accounts were changed other than by captures that have just come in: after a
-//! replay and after settling.
+//! The books are audited over all accounts once the captures since the last audit, over all runs, reach a thirtieth of
+//! the number of URLs, so that audits cost a bounded share of recording. They are also audited whenever accounts were
+//! changed by anything but new captures: after a replay and after settling.
 
 mod checking;
 mod checkpoint_timer;
@@ -49,18 +51,18 @@ pub use memory::Memory;
 pub use opening::{Opened, open, open_on};
 pub(crate) use text::{Said, Text};
 
-/// The usual time between two checkpoints: what a crash makes the next start replay.
+/// Default interval between checkpoints; bounds what has to be replayed after a crash.
 pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 
-/// A pass over all accounts costs about as much as crediting a page in so many of them.
+/// An audit of this many accounts costs about as much as crediting one capture.
 const ACCOUNTS_PER_CREDIT: u64 = 30;
 
 /// How captures are recorded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
-    /// What the state, the index and settling may take.
+    /// Memory for the state, the index and settling.
     pub(crate) memory: Memory,
-    /// The least time between two checkpoints.
+    /// Minimum interval between checkpoints.
     pub(crate) checkpoint_every: Duration,
     /// Whether texts are indexed.
     pub(crate) full_text: bool,
@@ -80,20 +82,21 @@ pub(crate) struct Recorder<'a> {
     index: Option<Indexer>,
     memory: Memory,
     checkpoints: CheckpointTimer,
-    /// What makes records durable while appending continues.
+    /// Makes records durable while appending continues.
     syncing: Option<Syncing>,
-    /// Captures at the last audit over all accounts; nothing if the next checkpoint has to make one.
+    /// Captures at the last audit of all accounts; `None` if the next checkpoint has to make one.
     audited_at: Option<u64>,
-    /// What appending has cost since somebody asked.
+    /// Time spent on appending since the last [`Recorder::take_times`].
     appending: Duration,
 }
 
 impl<'a> Recorder<'a> {
-    /// Begins to record into a store that reflects its segments.
+    /// Starts recording into a store whose state reflects its segments.
     pub(crate) fn open(store: &'a mut Store, settings: Settings) -> Result<Self, RecorderError> {
         let Settings { memory, checkpoint_every, full_text } = settings;
         store.state_mut().set_cache_bytes(memory.state());
-        // As if one program had recorded everything: a small run leaves the audit to the run that completes its part.
+        // As if a single run had recorded everything: a small run leaves the audit to the run that completes the
+        // interval.
         let captures = store.state().totals().captures;
         let since = captures % (u64::from(store.state().url_count()) / ACCOUNTS_PER_CREDIT).max(1);
         Ok(Self {
@@ -129,13 +132,13 @@ impl<'a> Recorder<'a> {
         &self.credits
     }
 
-    /// The books, and the state that they are kept in.
+    /// Returns the books and the state that holds them.
     pub(crate) fn books(&mut self) -> (&mut Credits, &mut State) {
         (&mut self.credits, self.store.state_mut())
     }
 
-    /// Appends a capture's records and credits it; what became worth fetching is added to `candidates`.
-    /// If the disk is full, nothing of the capture is in the archive, and it may be recorded again.
+    /// Appends a capture's records and credits it; adds URLs that became worth fetching to `candidates`. If the disk is
+    /// full, nothing of the capture is in the archive, and it may be recorded again.
     pub(crate) fn record(
         &mut self,
         records: &Encoded,
@@ -152,12 +155,12 @@ impl<'a> Recorder<'a> {
         Ok(id)
     }
 
-    /// How long appending, and how long handing cash on has taken since this was last asked.
+    /// Returns the time spent on appending and on paying out cash since the last call.
     pub(crate) fn take_times(&mut self) -> (Duration, Duration) {
         (std::mem::take(&mut self.appending), self.credits.take_paying())
     }
 
-    /// Hands a document's text to the index, unless its page has a newer one or there is no index.
+    /// Passes a document's text to the index, unless there is no index or the page has a newer version.
     pub(crate) fn index(&mut self, capture: CaptureId, url: &str, text: Text) -> Result<(), RecorderError> {
         if self.index.is_none() {
             return Ok(());
@@ -175,18 +178,18 @@ impl<'a> Recorder<'a> {
         self.index.as_mut().map_or(Ok(()), |index| index.add(Box::new(document)))
     }
 
-    /// Whether it is time for a checkpoint.
+    /// Whether a checkpoint is due.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
         self.checkpoints.is_due(|| self.store.state().dirty_bytes() > self.memory.state())
     }
 
-    /// Makes everything so far durable and lets a restart begin from here. While readers are in the way of the state, only the
-    /// records are made durable, and the index does not get ahead of the state.
+    /// Makes everything so far durable and moves the point at which a restart resumes. While readers block the state,
+    /// only records are made durable, and the index stays no newer than the state.
     pub(crate) fn checkpoint(&mut self) -> Result<Checkpointed, RecorderError> {
         let begun = Instant::now();
         self.balance()?;
         let checkpointed = self.store.checkpoint();
-        // After a failure nothing is urgent: the next attempt waits for room.
+        // After a failure nothing is urgent: the next attempt waits for free space.
         self.checkpoints.ended(begun, *checkpointed.as_ref().unwrap_or(&Checkpointed::Done));
         let checkpointed = checkpointed?;
         let is_deferred = checkpointed == Checkpointed::Deferred;
@@ -206,8 +209,8 @@ impl<'a> Recorder<'a> {
         Ok(checkpointed)
     }
 
-    /// Puts the books into the state: balanced, and audited over all accounts now and then. What is for other partitions has
-    /// left them.
+    /// Balances the books, audits all accounts when due, and saves the books in the state. First, [`Credits::seal`]
+    /// takes out what belongs to other partitions.
     fn balance(&mut self) -> Result<(), RecorderError> {
         self.credits.seal(self.store.state_mut())?;
         let state = self.store.state();
@@ -220,7 +223,7 @@ impl<'a> Recorder<'a> {
         Ok(self.credits.save(self.store.state_mut())?)
     }
 
-    /// Lets a thread make records durable while appending continues: see [`Recorder::sync_beside`].
+    /// Starts a thread that makes records durable while appending continues: see [`Recorder::sync_beside`].
     pub(crate) fn start_syncing<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -229,8 +232,8 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Begins a sync of everything so far if none was begun within `every`, and notes `mark`, which is whatever the caller counts;
-    /// gives back the mark of a sync that has ended.
+    /// Starts a sync of everything so far, unless one was started within `every`, and stores `mark`, a number of the
+    /// caller's choice. Returns the mark of a sync that has ended.
     pub(crate) fn sync_beside(&mut self, every: Duration, mark: u64) -> Result<Option<u64>, RecorderError> {
         let Some(syncing) = &mut self.syncing else { return Ok(None) };
         let ended = syncing.look(self.store)?;
@@ -240,8 +243,8 @@ impl<'a> Recorder<'a> {
         Ok(ended)
     }
 
-    /// Passes cash along the stored links, for importance to follow from them; records become durable beside. Gives the number
-    /// of rounds.
+    /// Passes cash along the stored links so that importance follows from them, while records are being synced. Returns
+    /// the number of rounds.
     pub(crate) fn settle(&mut self) -> Result<u32, RecorderError> {
         if let Some(syncing) = &mut self.syncing {
             syncing.begin(self.store, 0)?;
@@ -254,7 +257,7 @@ impl<'a> Recorder<'a> {
         Ok(rounds)
     }
 
-    /// Makes everything durable, however long readers take to leave.
+    /// Makes everything durable, however long readers block the state.
     pub(crate) fn conclude(&mut self) -> Result<(), RecorderError> {
         if let Some(syncing) = &mut self.syncing {
             syncing.wait(self.store)?;
@@ -263,7 +266,7 @@ impl<'a> Recorder<'a> {
         Ok(self.store.checkpoint_waiting()?)
     }
 
-    /// Commits what is left for the index, ends its thread, and adds what was replaced to the index of older versions.
+    /// Commits the remaining texts, ends the index's thread, and adds replaced versions to the index of older versions.
     pub(crate) fn close_index(&mut self) -> Result<(), RecorderError> {
         let Some(index) = self.index.take() else { return Ok(()) };
         index.finish(self.store.state().totals().captures)?;

@@ -1,5 +1,5 @@
-//! Opening an archive to change it: whatever a crash kept out of the state is credited again from its records. A rebuild
-//! is the same with nothing in the state.
+//! Opens an archive for writing: captures that a crash kept out of the state are credited again from their records. A
+//! rebuild does the same with an empty state.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use crate::ledger::Outcome;
 use crate::originals;
 use crate::prepared;
 
-/// An archive that is ready to be changed, and what had to be done for it.
+/// An archive opened for writing, and what recovery had to do.
 #[derive(Debug)]
 pub struct Opened {
     /// The archive.
     pub store: Store,
-    /// Captures that were stored but not yet reflected in the state.
+    /// Captures that were stored but missing from the state.
     pub replayed: u64,
-    /// Bytes of unfinished captures that were cut off.
+    /// Bytes of unfinished captures that were truncated.
     pub cut_bytes: u64,
     /// Places in segments that cannot be read.
     pub broken: Vec<(SegmentId, Broken)>,
 }
 
-/// Opens the archive in `path` to change it; makes one that is not there.
+/// Opens the archive in `path` for writing, creating it if it does not exist.
 ///
-/// Opening it twice gives the same state: what is replayed is checkpointed before anybody sees it.
+/// Opening is idempotent: replayed captures are checkpointed before the store is returned.
 ///
 /// # Errors
-/// When another process owns it, when it is of a newer format, and whatever the disk refuses.
+/// When another process owns the archive, when its format is newer, or when the disk refuses.
 pub fn open(path: &Path, options: SegmentOptions) -> Result<Opened, RecorderError> {
     open_on(Arc::new(RealDisk), path, options)
 }
@@ -52,18 +52,18 @@ pub fn open_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Res
     Ok(Opened { store, replayed, cut_bytes, broken })
 }
 
-/// What was credited again.
+/// Result of a replay.
 #[derive(Debug)]
 pub(crate) struct Replayed {
-    /// Captures.
+    /// Captures credited again.
     captures: u64,
     /// Places in segments that cannot be read.
     pub(crate) broken: Vec<(SegmentId, Broken)>,
 }
 
 impl Recorder<'_> {
-    /// Credits every capture that the state does not reflect yet, decoded ahead on threads of their own if `ahead`; `progress` gets
-    /// how many there were so far.
+    /// Credits every capture that the state does not reflect yet, decoding ahead on separate threads if `ahead`. Calls
+    /// `progress` with the number of captures so far.
     pub(crate) fn replay(
         &mut self,
         ahead: bool,

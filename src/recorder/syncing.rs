@@ -1,6 +1,7 @@
-//! Records are made durable by its own thread while recording continues: a disk takes as long for it as a hundred pages.
+//! Makes records durable on a thread of its own while recording continues: one sync takes a disk as long as recording a
+//! hundred pages.
 //!
-//! Invariant: one sync is under way at most, so that they end in the order in which they began.
+//! Invariant: at most one sync is in progress, so they end in the order in which they started.
 
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use super::RecorderError;
 pub(super) struct Syncing {
     orders: Sender<PendingSync>,
     outcomes: Receiver<(PendingSync, Result<(), StoreError>)>,
-    /// The caller's mark of the sync under way.
+    /// The caller's mark for the sync in progress.
     under_way: Option<u64>,
     begun: Instant,
 }
@@ -37,12 +38,12 @@ impl Syncing {
         Ok(Self { orders, outcomes, under_way: None, begun: Instant::now() })
     }
 
-    /// How long ago the last sync was begun.
+    /// Time since the last sync was started.
     pub(super) fn since_last(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// Begins a sync of everything so far, unless one is under way.
+    /// Starts a sync of everything so far, unless one is in progress.
     pub(super) fn begin(&mut self, store: &mut Store, mark: u64) -> Result<(), RecorderError> {
         if self.under_way.is_some() {
             return Ok(());
@@ -52,7 +53,7 @@ impl Syncing {
         self.orders.send(sync).map_err(|_| RecorderError::ThreadEnded)
     }
 
-    /// Takes note of a sync that has ended, and gives its mark.
+    /// Records a sync that has ended, and returns its mark.
     pub(super) fn look(&mut self, store: &mut Store) -> Result<Option<u64>, RecorderError> {
         match self.outcomes.try_recv() {
             Ok(ended) => self.ended(store, ended),
@@ -60,7 +61,7 @@ impl Syncing {
         }
     }
 
-    /// Waits for the sync under way, if there is one.
+    /// Waits for the sync in progress, if there is one.
     pub(super) fn wait(&mut self, store: &mut Store) -> Result<(), RecorderError> {
         if self.under_way.is_some() {
             let ended = self.outcomes.recv().map_err(|_| RecorderError::ThreadEnded)?;

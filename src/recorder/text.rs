@@ -1,4 +1,4 @@
-//! What a document can be found by.
+//! The searchable parts of a document.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,27 +10,28 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::parse::{HashedAlready, Parsed, Structure};
 use crate::search::{Document, TEXT_BYTES_MAX, elements};
 
-/// What a document can be found by, and what it says of others.
+/// The searchable parts of a document, and the texts of its links.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     title: String,
     text: String,
     headings: String,
-    /// Of an XML document: see [`elements::terms`].
+    /// Element terms of an XML document: see [`elements::terms`].
     elements: String,
     structure: Option<Structure>,
-    /// Whether searches find it; else it is in the index for its structure alone.
+    /// Whether searches find it; if not, it is indexed for its structure alone.
     is_searched: bool,
-    /// URLs that it links to, their hashes, and what the links say.
+    /// Target URLs of its links, their hashes, and the link texts.
     links: Vec<(String, u64, String)>,
 }
 
 impl Text {
-    /// Takes it out of what was parsed; nothing of what has neither text nor structure. What was `said` before is left out,
-    /// which a document that takes the place of another must not do.
+    /// Takes the searchable parts out of a parsed document; `None` if it has neither text nor structure. Link texts in
+    /// `said` are left out; a document that replaces an older version must pass `None`.
     pub(crate) fn take(parsed: &mut Parsed, said: Option<&Said>) -> Option<Self> {
         let is_searched = parsed.kind.has_text();
-        // What has no root element, as a DTD, is known to have none: nobody has to read it again.
+        // An XML document without a root element, such as a DTD, gets an empty structure, so that nobody has to read it
+        // again.
         let structure = parsed.structure.take().or_else(|| parsed.kind.is_xml().then(Structure::default));
         if !is_searched {
             return structure.map(|structure| Self { structure: Some(structure), ..Self::default() });
@@ -45,7 +46,7 @@ impl Text {
             said.leave_new(&mut links, |(link, text)| xxh3_64_with_seed(text.as_bytes(), link.hash));
         }
         let owned = |(link, text): (&crate::parse::Link, &str)| {
-            // A label is a line of the index.
+            // A link text is one line of the index.
             (link.url.clone(), link.hash, text.replace('\n', " "))
         };
         let links = links.into_iter().map(owned).collect();
@@ -58,13 +59,13 @@ impl Text {
         Some(Self { title: parsed.title.clone(), text, headings, elements, structure, is_searched, links })
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Approximate bytes of memory.
     pub(crate) fn bytes(&self) -> u64 {
         let links: usize = self.links.iter().map(|(url, _, said)| url.len() + said.len() + 64).sum();
         (self.text.len() + self.headings.len() + self.elements.len() + links) as u64
     }
 
-    /// The document of a page, in which links to unknown URLs are left out.
+    /// Builds the index document of a page; links to unknown URLs are left out.
     pub(crate) fn document(self, state: &State, page: UrlId, url: &str) -> Result<Document, StateError> {
         let Self { title, text, headings, elements, structure, is_searched, links } = self;
         let mut known = Vec::with_capacity(links.len());
@@ -78,23 +79,24 @@ impl Text {
     }
 }
 
-/// What links have said, by hashes: a menu says the same on every page, and once is enough. With a document that is replaced
-/// goes what it alone said, until the index is rebuilt. Clones share it.
+/// Hashes of the link texts seen so far: a menu repeats the same ones on every page, and indexing them once is enough.
+/// If a document is replaced, link texts indexed with it alone are lost until the index is rebuilt. Clones share the
+/// set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Said(Arc<Mutex<Remembered>>);
 
 #[derive(Debug, Default)]
 struct Remembered {
     all: HashSet<u64, HashedAlready>,
-    /// Some of the newest, each at a place of its own: menus are found here, close by.
+    /// Some of the newest hashes, each in its own slot: menus are found here, within the processor's cache.
     newest: Vec<u64>,
 }
 
 impl Said {
-    /// Link texts that are remembered; with more, all are forgotten, and some are indexed again.
+    /// Maximum number of hashes; beyond it all are dropped, and some link texts are indexed again.
     const MAX: usize = 1 << 20;
 
-    /// As many as fit into a processor's own memory.
+    /// Number of slots that fits into a processor's cache.
     const NEWEST: usize = 1 << 12;
 
     fn leave_new<T>(&self, links: &mut Vec<T>, hash: impl Fn(&T) -> u64) {

@@ -1,10 +1,11 @@
-//! What the answers of servers said of themselves: Server, charset, other headers and response time, how they were found, and why
-//! nothing answered, by codes, a row for each capture; and what checking documents found.
+//! Columns about the answers of servers, one row per capture, as codes: Server, charset, other headers, response time,
+//! the hops that led there, why nothing answered, and the results of validating documents.
 //!
-//! Whoever records a capture has this at hand, so it is noted in memory then ([`note`]) and written when the archive is closed, and by a
-//! checkpoint once that is much ([`write_much`]); reading the records again would take minutes. Of older captures the file from before has it: captures keep their numbers as long as the state
-//! keeps its identity. What nobody noted is unknown, and readers look into the record. Names come from strangers, so only so many get a
-//! code; captures with others are unknown.
+//! All of this is at hand when a capture is recorded, so it is noted in memory then ([`note`]). It is written when the
+//! archive is closed, or by a checkpoint once much is noted ([`write_much`]); reading the records again would take
+//! minutes. Older captures keep their rows in the existing file: captures keep their numbers as long as the state keeps
+//! its identity. What was never noted is unknown, and readers look it up in the record. Names come from untrusted
+//! servers, so only a limited number get codes; captures with other names are unknown.
 
 mod heads;
 #[cfg(test)]
@@ -27,10 +28,10 @@ use super::{Column, Prepared, PreparedError, captures};
 use crate::ledger::{FIELD_ERASED, FIELD_ERROR, FIELD_FETCH_MS, FIELD_HOPS};
 use crate::parse::charset_parameter;
 
-/// The file in the archive's folder.
+/// Name of the file in the archive's folder.
 pub const ANSWERS_FILE: &str = "state/answers.prepared";
 
-/// How many names of a column get a code, and how many bytes one of them and all of them may have.
+/// Limits of a column's names: how many get a code, the bytes of one, and the bytes of all.
 #[derive(Clone, Copy)]
 struct Most {
     count: usize,
@@ -44,7 +45,7 @@ impl Most {
     }
 }
 
-/// Of servers, charsets, chains of hops, failures, heads, and what checking found.
+/// Limits for servers, charsets, hop chains, failures, heads, and validation results.
 const MOST: [Most; NAMES] = [
     Most::of(1 << 12, 128),
     Most::of(1 << 8, 128),
@@ -64,7 +65,7 @@ const _: () = {
     assert!(bytes <= TEXTS_BYTES_MAX as usize);
 };
 
-/// Codes: nobody noted it, or it has no code; it is known that there is none; and that of the first name, or of 0 milliseconds.
+/// Codes: unknown (never noted, or without a code); known to be absent; and the first name, or 0 milliseconds.
 const UNKNOWN: u16 = 0;
 const ABSENT: u16 = 1;
 const FIRST: u16 = 2;
@@ -83,10 +84,10 @@ const NAMES: usize = 6;
 const HEADS: usize = Column::Head as usize - Column::Server as usize;
 const CHECKED: usize = Column::Checked as usize - Column::Server as usize;
 
-/// What is known of a capture, a code a column.
+/// Codes of a capture, one per column.
 type Row = [u16; COLUMNS.len()];
 
-/// A field of a capture's records, as the last line of that name has it.
+/// Returns a field of a capture's metadata; its last line counts.
 fn field<'a>(metadata: &'a [(String, String)], name: &str) -> Option<&'a str> {
     metadata.iter().rfind(|(own, _)| own == name).map(|(_, value)| value.as_str())
 }
@@ -96,12 +97,12 @@ fn field<'a>(metadata: &'a [(String, String)], name: &str) -> Option<&'a str> {
 struct Names {
     names: Vec<String>,
     codes: HashMap<String, u16>,
-    /// Of all names together.
+    /// Bytes of all names.
     bytes: usize,
 }
 
 impl Names {
-    /// The code of a name, which is given one if there is room. An empty name is the same as none.
+    /// Returns the code of a name, assigning one if there is room. An empty name counts as absent.
     fn code(&mut self, name: Option<&str>, most: Most) -> u16 {
         let Some(name) = name.filter(|name| !name.is_empty()) else { return ABSENT };
         if let Some(code) = self.codes.get(name) {
@@ -119,21 +120,21 @@ impl Names {
     }
 }
 
-/// A checkpoint writes what was noted once that is of so many captures, and of one in so many of all: so the file is written a few times
-/// while an archive doubles, and a crash costs little of it.
+/// A checkpoint writes the noted rows once there are `MUCH_MIN`, and one for every `MUCH_SHARE` captures of the
+/// archive: so the file is written only a few times while an archive doubles, and a crash loses little of it.
 const MUCH_MIN: u64 = 1 << 10;
 const MUCH_SHARE: u64 = 16;
 
 /// What was noted of the captures that were recorded since the archive was opened.
 #[derive(Debug, Default)]
 struct Noted {
-    /// Rows that were not written yet, of whole blocks by their number, so that none takes more than its bytes.
+    /// Rows not yet written, in whole blocks by number, so that a row takes no more than its own bytes.
     blocks: BTreeMap<u32, Vec<Row>>,
-    /// How many these are.
+    /// Number of rows not yet written.
     count: u64,
     names: [Names; NAMES],
     values: Values,
-    /// What checking documents found, of any captures.
+    /// Results of validating documents, by capture; of any captures.
     checked: BTreeMap<u32, u16>,
 }
 
@@ -161,7 +162,7 @@ impl Noted {
         rows.get_mut((id.0 % BLOCK_ROWS) as usize).into_iter().for_each(|place| *place = row);
     }
 
-    /// The row of a capture, with what checking it found.
+    /// Returns the row of a capture, including its validation result.
     fn row(&self, id: u32) -> Row {
         let block = self.blocks.get(&(id / BLOCK_ROWS));
         let mut row =
@@ -176,37 +177,38 @@ impl Noted {
     }
 }
 
-/// Notes what the answer said that was recorded as a capture.
+/// Notes the answer that was recorded as a capture.
 pub(crate) fn note(state: &mut State, id: CaptureId, kind: CaptureKind, group: &CaptureGroup) {
     if let (Some(head), Some(noted)) = (head_of(kind, &group.body), state.kept_mut::<Noted>()) {
         noted.add(id, kind, &head, &group.metadata);
     }
 }
 
-/// The same of a capture whose records were read again.
+/// Like [`note`], for a capture whose records were read again.
 pub(crate) fn note_replayed(state: &mut State, id: CaptureId, capture: &ReplayedCapture) {
     let head = match (capture.kind, &capture.http) {
-        // Of documents that stand alone, the record's own head has the media type; and other crawlers leave the head of a 304 elsewhere.
+        // A standalone document has its media type in the record's own header, and other crawlers store the head of a
+        // 304 elsewhere.
         (CaptureKind::Resource, _) | (CaptureKind::Identical | CaptureKind::Response, None) => return,
         (CaptureKind::NotModified, _) if !capture.content.is_empty() => return,
         (CaptureKind::Failed, _) | (_, None) => &HttpHead::parse(&[]),
         (_, Some(head)) => head,
     };
-    // Of what was erased the record says why.
+    // The record of an erased capture gives the reason of the erasure.
     let is_erased = field(&capture.metadata, FIELD_ERASED).is_some();
     if let Some(noted) = state.kept_mut::<Noted>().filter(|_| !is_erased) {
         noted.add(id, capture.kind, head, &capture.metadata);
     }
 }
 
-/// Notes what checking the document of a capture found.
+/// Notes the result of validating a capture's document.
 pub(crate) fn note_checked(state: &mut State, id: CaptureId, found: &str) {
     if let Some(Noted { names, checked, .. }) = state.kept_mut::<Noted>() {
         checked.insert(id.0, names[CHECKED].code(Some(found), MOST[CHECKED]));
     }
 }
 
-/// The head that the records of a capture will have; none if that is not certain.
+/// Returns the HTTP head that a capture's records will have; `None` if that is uncertain.
 fn head_of(kind: CaptureKind, body: &CaptureBody) -> Option<HttpHead> {
     let of_message = |message: &Bytes| Some(HttpHead::parse(&split(message).0));
     match (kind, body) {
@@ -219,7 +221,7 @@ fn head_of(kind: CaptureKind, body: &CaptureBody) -> Option<HttpHead> {
         {
             of_message(&record.content)
         }
-        // It is stored as lines of text.
+        // A 304 is stored as lines of text.
         (CaptureKind::NotModified, CaptureBody::NotModified { head, .. }) => {
             let lines = std::str::from_utf8(head).ok()?.lines().filter(|line| !line.is_empty());
             let lines: Vec<String> = lines.map(|line| line.replace('\r', "")).collect();
@@ -234,14 +236,14 @@ fn response_ms(kind: CaptureKind, metadata: &[(String, String)]) -> Option<u64> 
     stated.map(|milliseconds| milliseconds.parse().unwrap_or(0))
 }
 
-/// Whether a file is of the same state, of this checkpoint or an earlier one.
+/// Whether a file is of the same state, and of this checkpoint or an earlier one.
 fn is_before(file: Stamp, of: Stamp) -> bool {
     let is_before = file.checkpoint <= of.checkpoint && file.rows <= of.rows;
     is_before && (file.state, file.columns) == (of.state, of.columns)
 }
 
-/// The file of an earlier checkpoint of the same state and its names, if there is one that is whole: whoever reads a damaged one says what
-/// is wrong.
+/// Opens the file of an earlier checkpoint of the same state, with its names; `None` if it is missing or damaged.
+/// Damage is reported when the file is read.
 fn before(path: &Path, stamp: Stamp) -> Option<(Reader, [Names; NAMES])> {
     let reader = Reader::open(path).ok()??;
     if !is_before(reader.stamp(), stamp) {
@@ -257,7 +259,7 @@ fn before(path: &Path, stamp: Stamp) -> Option<(Reader, [Names; NAMES])> {
     Some((reader, known))
 }
 
-/// What such a file has of some captures; nothing of those in a block that is damaged.
+/// Returns the codes of some captures in a file; those in damaged blocks are unknown.
 fn codes_at(reader: &Reader, ids: &Range<u32>) -> [Vec<u64>; COLUMNS.len()] {
     let mut columns = COLUMNS.map(|_| vec![u64::from(UNKNOWN); ids.len()]);
     for block in 0..reader.blocks() {
@@ -276,10 +278,10 @@ fn codes_at(reader: &Reader, ids: &Range<u32>) -> [Vec<u64>; COLUMNS.len()] {
     columns
 }
 
-/// Writes what was noted, if that is much, right after a checkpoint.
+/// Writes the noted rows if there are many, right after a checkpoint.
 ///
 /// # Errors
-/// As [`super::write()`]; nothing of what was noted is lost then.
+/// As [`super::write()`]; nothing noted is lost.
 pub(crate) fn write_much(state: &mut State, folder: &Path) -> Result<(), PreparedError> {
     let much = (state.totals().captures / MUCH_SHARE).max(MUCH_MIN);
     if state.kept::<Noted>().is_none_or(|noted| noted.count < much) {
@@ -293,8 +295,8 @@ pub(crate) fn write_much(state: &mut State, folder: &Path) -> Result<(), Prepare
     Ok(())
 }
 
-/// Writes what is known of the captures of the last checkpoint: what was noted and not written yet, and what the file has that
-/// is there. Nothing is written if that is nothing.
+/// Writes the rows of all captures of the last checkpoint: what was noted since, and what the existing file has. Writes
+/// nothing if there is neither.
 pub(super) fn write(state: &State, folder: &Path, block_rows: u32) -> Result<(), PreparedError> {
     let (path, stamp) = (folder.join(ANSWERS_FILE), of_captures(state));
     let (noted, before) = (state.kept::<Noted>(), before(&path, stamp));
@@ -330,8 +332,8 @@ pub(super) fn write(state: &State, folder: &Path, block_rows: u32) -> Result<(),
     writer.finish_with(&texts(&names))
 }
 
-/// Puts the file of an archive into the folder of a state with the same numbers that takes the place of its state, without what some
-/// captures said, and without names that no other has.
+/// Writes an archive's file into the folder of a state that replaces its state and keeps its numbers, without the rows
+/// of some captures and without names that only they have.
 pub(crate) fn write_without(
     captures: &HashSet<CaptureId>,
     state: &State,
@@ -363,8 +365,8 @@ pub(crate) fn write_without(
     writer.finish_with(&texts(&left))
 }
 
-/// The codes in a file of the codes that were noted, for each column of names; new names are added to those of the file. Heads lose
-/// what turned out to differ too much in all of them.
+/// Maps noted codes to codes of the file, for each column of names, adding new names to the file's. Heads lose header
+/// values that turned out to vary too much.
 fn codes_of(noted: &Noted, names: &mut [Names; NAMES]) -> Vec<Vec<u16>> {
     let all_heads = [&noted.names, &*names].map(|names| names[HEADS].names.iter());
     let values = Values::of(all_heads.into_iter().flatten());
@@ -378,7 +380,7 @@ fn codes_of(noted: &Noted, names: &mut [Names; NAMES]) -> Vec<Vec<u16>> {
     noted.names.iter().zip(names).zip(MOST).enumerate().map(of_column).collect()
 }
 
-/// Names as they are stored: of each column how many there are, and the length and the bytes of each.
+/// Encodes the names: for each column their count, then the length and the bytes of each.
 fn texts(names: &[Names; NAMES]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for Names { names, .. } in names {
@@ -391,7 +393,7 @@ fn texts(names: &[Names; NAMES]) -> Vec<u8> {
     bytes
 }
 
-/// The names of each column, if that is what the bytes are.
+/// Decodes the names of each column; `None` if the bytes are invalid.
 fn names_of(mut bytes: &[u8]) -> Option<[Vec<String>; NAMES]> {
     let mut names = [const { Vec::new() }; NAMES];
     for (names, most) in names.iter_mut().zip(MOST) {
@@ -417,28 +419,28 @@ fn of_captures(state: &State) -> Stamp {
 /// What a code means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said<'a> {
-    /// The record has to be read.
+    /// Unknown: the record has to be read.
     Unknown,
-    /// There is none.
+    /// Known to be absent.
     Nothing,
-    /// The name of a server or charset, hops, a failure, or a header.
+    /// A server, a charset, hops, a failure, or a header value.
     Name(&'a str),
-    /// How long the answer took.
+    /// Response time.
     Milliseconds(u64),
 }
 
-/// What answers said, as of the checkpoint that is read or an earlier one.
+/// What answers said, as of the checkpoint being read or an earlier one.
 #[derive(Debug)]
 pub struct Answers {
     /// Codes: see [`Answers::said`].
     pub columns: Prepared,
     names: [Vec<String>; NAMES],
-    /// Codes that single captures were asked for, of the whole block: each column of each block.
+    /// Codes of whole blocks, once a single capture of them was looked up: one entry per column of each block.
     read: Vec<OnceLock<Vec<u16>>>,
 }
 
 impl Answers {
-    /// Of an archive, if that was written before the checkpoint that it was opened at.
+    /// Opens the file of an archive, if it is not newer than the checkpoint that the archive was opened at.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -451,7 +453,7 @@ impl Answers {
         Ok(Some(Self { columns: Prepared { file, order: Some(&COLUMNS) }, names, read }))
     }
 
-    /// The code of a capture in one of its columns. Two bytes are kept of each neighbour.
+    /// Returns the code of a capture in a column. Keeps the codes of the whole block in memory, two bytes each.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -471,7 +473,7 @@ impl Answers {
         Ok(codes.get(row as usize).copied().unwrap_or(UNKNOWN).into())
     }
 
-    /// What a code in one of its columns means.
+    /// Returns the meaning of a code in a column.
     #[must_use]
     pub fn said(&self, column: Column, code: u64) -> Said<'_> {
         let Some(number) = code.checked_sub(FIRST.into()) else {
@@ -484,7 +486,7 @@ impl Answers {
         }
     }
 
-    /// What the code of a head means for the first header of a name.
+    /// Returns the first value of a header, by the code of a head.
     #[must_use]
     pub fn header(&self, code: u64, name: &str) -> Said<'_> {
         match self.said(Column::Head, code) {
@@ -496,7 +498,7 @@ impl Answers {
         }
     }
 
-    /// The greatest code in a column.
+    /// Returns the greatest code in a column.
     #[must_use]
     pub fn greatest(&self, column: Column) -> u64 {
         let greatest = |block| *self.columns.bounds(block, column).end();

@@ -1,7 +1,7 @@
-//! The pages of each site: without reading the column of sites, which has a value for every page.
+//! The pages of each site, without reading the site column, which has a value for every page.
 //!
-//! Rows are in sections of [`SECTION_BLOCKS`] blocks, each sorted by site. So the pages of a site lie in a block or two of each
-//! section, which the bounds of its values tell, and pages that come later leave what was sorted as it is.
+//! Rows are in sections of [`SECTION_BLOCKS`] blocks, each sorted by site. So the pages of a site are in one or two
+//! blocks of each section, found by the bounds of their values, and new pages leave the sorted sections unchanged.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,13 +11,13 @@ use archive_storage::{SiteId, State, Store, UrlId};
 use super::file::{Reader, Stamp, Writer};
 use super::{PreparedError, open, stamp};
 
-/// The file in the archive's folder.
+/// Name of the file in the archive's folder.
 pub const BY_SITE_FILE: &str = "state/by-site.prepared";
 
-/// Blocks that are sorted together.
+/// Number of blocks that are sorted together.
 const SECTION_BLOCKS: u32 = 32;
 
-/// Columns of the file: the site, and the number of a page of it.
+/// Columns of the file: a site, and the number of one of its pages.
 const SITE: u32 = 0;
 const PAGE: u32 = 1;
 const COLUMNS: usize = 2;
@@ -26,11 +26,11 @@ fn of_pages(state: &State) -> Stamp {
     stamp(state, state.url_count(), COLUMNS)
 }
 
-/// The file while it is written.
+/// The file being written.
 pub(super) struct SiteWriter {
     writer: Writer,
     block_rows: usize,
-    /// The first page of the section, and the sites of its pages.
+    /// First page of the current section; `sites` has the sites of the section's pages.
     first: u64,
     sites: Vec<u64>,
 }
@@ -66,12 +66,12 @@ impl SiteWriter {
     }
 }
 
-/// The pages of each site, as of the checkpoint that is read.
+/// The pages of each site, as of the checkpoint being read.
 #[derive(Debug)]
 pub struct BySite(Reader);
 
 impl BySite {
-    /// Those of an archive, if they are of the checkpoint that it was opened at.
+    /// Opens the file of an archive, if it is of the checkpoint that the archive was opened at.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -79,7 +79,7 @@ impl BySite {
         Ok(open(store, BY_SITE_FILE, of_pages(store.state()))?.map(Self))
     }
 
-    /// The URLs of a site by rising number, those of robots.txt files among them; none if it has more than `most`.
+    /// Returns the URLs of a site in ascending order, including robots.txt files; `None` if there are more than `most`.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -97,7 +97,7 @@ impl BySite {
         Ok(Some(pages))
     }
 
-    /// The rows of a block that are of a site.
+    /// Returns the rows of a site in a block.
     fn rows(&self, block: u32, site: u64) -> Result<Range<usize>, PreparedError> {
         let bounds = self.0.bounds(block, SITE);
         if bounds.start() == bounds.end() {

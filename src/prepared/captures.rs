@@ -21,8 +21,9 @@ pub(super) const COLUMNS: [Column; 9] = [
     Column::Change,
 ];
 
-/// What [`Column::Kind`] has for a capture: [`CaptureKind::Response`] 1, `Identical` 2, `NotModified` 3, `Resource` 4, `Failed` 5,
-/// and 6 for what was erased. 0 says that it is not of a page, but of a robots.txt.
+/// Returns the value of [`Column::Kind`] for a capture: [`CaptureKind::Response`] 1, `Identical` 2, `NotModified` 3,
+/// `Resource` 4, `Failed` 5, and 6 for an erased one. In the column, 0 marks captures of robots.txt files, which are no
+/// pages.
 #[must_use]
 pub fn capture_kind(capture: &Capture) -> u64 {
     match capture.kind {
@@ -35,7 +36,7 @@ pub fn capture_kind(capture: &Capture) -> u64 {
     }
 }
 
-/// Bytes of a capture's payload; none when nothing answered.
+/// Bytes of a capture's payload; `None` if nothing answered or it was erased.
 #[must_use]
 pub fn size(capture: &Capture) -> Option<u32> {
     let has_answer = capture.kind != CaptureKind::Failed && !capture_flags::is_erased(capture);
@@ -46,7 +47,7 @@ pub(super) fn of_captures(state: &State) -> Stamp {
     stamp(state, u32::try_from(state.totals().captures).unwrap_or(u32::MAX), COLUMNS.len())
 }
 
-/// The columns of some captures. There are none if one of them is from before 1970.
+/// Returns the columns of some captures; `None` if one of them is from before 1970.
 pub(super) fn columns_of(pages: &Pages<'_>, rows: Range<u32>) -> Result<Option<Vec<Vec<u64>>>, StateError> {
     let ids: Vec<CaptureId> = rows.map(CaptureId).collect();
     let block = pages.state().captures_of(&ids)?;

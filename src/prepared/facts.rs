@@ -1,4 +1,4 @@
-//! What is known of a page, from the tables of the state or from its row in the prepared columns.
+//! The facts of a page, from the tables of the state or from its row in the prepared columns.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -7,32 +7,32 @@ use archive_storage::{HostId, Page, SiteId, State, StateError, UrlId, Visit};
 use super::{COLUMNS, Column, FACTS, KINDS, NO_CAPTURE, NO_PAGE, SiteSums};
 use crate::ledger::{AliasImportance, CreditError, Credits, Refusal, SiteRule, page_flags as flags};
 
-/// What is known of a page.
+/// The facts of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Facts {
     /// Its host.
     pub host: HostId,
-    /// Its host's site.
+    /// Site of its host.
     pub site: SiteId,
-    /// The code of its kind of document; none before the first capture, or after it was erased.
+    /// Code of its kind of document; `None` before the first capture, or after it was erased.
     pub kind: Option<u8>,
-    /// The HTTP status of its newest capture; 0 for none.
+    /// HTTP status of its newest capture; 0 for none.
     pub status: u16,
-    /// Its importance, mean 1 over all known pages.
+    /// Importance; the mean over all known pages is 1.
     pub importance: f64,
-    /// How often it was captured.
+    /// Number of captures.
     pub captures: u32,
-    /// How many of the captures differ from the one before.
+    /// Number of captures that differ from the one before.
     pub versions: u32,
-    /// Its first capture, seconds since 1970; 0 for none. So are the next two.
+    /// Time of its first capture, seconds since 1970; 0 for none. The next two are times of the same form.
     pub first_seen: u32,
-    /// Its newest capture.
+    /// Time of its newest capture.
     pub last_seen: u32,
-    /// The first capture of its newest version.
+    /// Time of the first capture of its newest version.
     pub changed: u32,
-    /// Links from the nearest seed.
+    /// Number of links from the nearest seed.
     pub depth: u8,
-    /// The number of the language of its newest version; 0 for none.
+    /// Number of the language of its newest version; 0 for none.
     pub language: u8,
 }
 
@@ -42,14 +42,14 @@ pub struct Pages<'a> {
     state: &'a State,
     credits: Credits,
     aliases: AliasImportance,
-    /// The site of every host, once all pages are asked for.
+    /// Site of every host, once [`Pages::expect_all`] was called.
     sites: OnceLock<Vec<SiteId>>,
-    /// The host that was asked for last, and its site: neighbours are mostly of one host.
+    /// The host looked up last, and its site: neighbouring pages are mostly of the same host.
     last: Mutex<Option<(HostId, SiteId)>>,
 }
 
 impl<'a> Pages<'a> {
-    /// The pages of a state as of its last checkpoint.
+    /// Opens the pages of a state as of its last checkpoint.
     ///
     /// # Errors
     /// When the state or the books cannot be read.
@@ -58,19 +58,19 @@ impl<'a> Pages<'a> {
         Ok(Self { state, credits, aliases, sites: OnceLock::new(), last: Mutex::default() })
     }
 
-    /// Their state.
+    /// Returns the state.
     #[must_use]
     pub fn state(&self) -> &'a State {
         self.state
     }
 
-    /// Their books.
+    /// Returns the books.
     #[must_use]
     pub fn credits(&self) -> &Credits {
         &self.credits
     }
 
-    /// Prepares for reading all pages.
+    /// Prepares for lookups of all pages.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -83,7 +83,7 @@ impl<'a> Pages<'a> {
         Ok(())
     }
 
-    /// The site of a page.
+    /// Returns the site of a page.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -109,7 +109,7 @@ impl<'a> Pages<'a> {
         Ok(site)
     }
 
-    /// Gives each site the importance from links between sites.
+    /// Sets each site's importance from links between sites.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -120,12 +120,12 @@ impl<'a> Pages<'a> {
         Ok(())
     }
 
-    /// The importance of the page that an alias stands for.
+    /// Returns the importance of the page that an alias stands for.
     pub(super) fn importance_of_alias(&self, id: UrlId) -> Result<Option<f64>, StateError> {
         self.aliases.of(self.state, &self.credits, id)
     }
 
-    /// The facts of a URL; none if it is not a page (robots.txt).
+    /// Returns the facts of a URL; `None` if it is not a page but a robots.txt file.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -135,7 +135,7 @@ impl<'a> Pages<'a> {
         Ok(Some(Facts { importance: importance.unwrap_or(0.0), ..facts }))
     }
 
-    /// The same with an importance of 0, which costs most to look up.
+    /// Like [`Pages::facts`], but with an importance of 0: the importance costs most to look up.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -166,7 +166,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// The visit of a page that was captured; none of what is not a page, or was erased.
+/// Returns the visit of a captured page; `None` for what is not a page or was erased.
 #[must_use]
 pub fn seen<'a>(page: &Page, visit: Option<&'a Visit>) -> Option<&'a Visit> {
     let is_left_out =
@@ -175,7 +175,7 @@ pub fn seen<'a>(page: &Page, visit: Option<&'a Visit>) -> Option<&'a Visit> {
 }
 
 impl Facts {
-    /// Its values in the columns; 0 in those that are not of facts.
+    /// Returns its values in the columns; 0 in columns that are not facts.
     pub(super) fn values(&self) -> [u64; COLUMNS] {
         let mut values = [0; COLUMNS];
         let mut set = |column: Column, value: u64| values[column as usize] = value;
@@ -194,7 +194,7 @@ impl Facts {
         values
     }
 
-    /// The facts of a page as far as some columns have them.
+    /// Builds the facts from the values of some columns; the others have defaults.
     #[must_use]
     pub fn of_some(columns: &[Column], values: &[u64]) -> Self {
         let mut all = [0; FACTS];
@@ -205,7 +205,7 @@ impl Facts {
         Self::from_columns(&all)
     }
 
-    /// The facts in these values; none if they are not of a page.
+    /// Builds the facts from these values; `None` if the row is not a page.
     pub(super) fn of_values(values: &[u64; FACTS]) -> Option<Self> {
         is_page(values[Column::Kind as usize]).then(|| Self::from_columns(values))
     }
@@ -230,16 +230,16 @@ impl Facts {
     }
 }
 
-/// Values of [`Column::Kind`] are below this.
+/// Upper bound (exclusive) of the values of [`Column::Kind`].
 pub const KINDS_END: u64 = KINDS + u8::MAX as u64 + 1;
 
-/// Whether a value of [`Column::Kind`] is of a page.
+/// Whether a value of [`Column::Kind`] stands for a page.
 #[must_use]
 pub fn is_page(value: u64) -> bool {
     value != NO_PAGE
 }
 
-/// The code of a kind of document in [`Column::Kind`].
+/// Returns the code of the kind of document in a value of [`Column::Kind`].
 #[must_use]
 pub fn kind(value: u64) -> Option<u8> {
     value.checked_sub(KINDS).and_then(|kind| u8::try_from(kind).ok())

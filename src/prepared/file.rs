@@ -1,7 +1,7 @@
-//! A file of columns of whole numbers: in blocks of rows, so that a reader reads only what it needs.
+//! A file of integer columns, in blocks of rows, so that a reader reads only what it needs.
 //!
-//! `storage/FORMAT.md` has its bytes. The directory has, for each chunk (the values of one column in one block), its place
-//! and the range of its values. Texts that values stand for may follow it.
+//! `storage/FORMAT.md` specifies its bytes. A chunk is the values of one column in one block; the directory has each
+//! chunk's position and the range of its values. Texts that values refer to may follow the directory.
 
 #[cfg(test)]
 mod tests;
@@ -19,29 +19,29 @@ use zstd::bulk::Decompressor;
 
 use crate::files::WholeFile;
 
-/// Rows of a block, if nobody asks for other ones; no file has more.
+/// Default number of rows in a block, and the maximum.
 pub const BLOCK_ROWS: u32 = 1 << 15;
 
-/// Begins each file; the digit is the version of the format.
+/// First bytes of each file; the digit is the format version.
 const MAGIC: [u8; 8] = *b"archpre3";
-/// Begin files that older programs wrote: they are as good as none.
+/// First bytes of files by older versions, which count as missing.
 const OLDER_MAGIC: [[u8; 8]; 2] = [*b"archpre1", *b"archpre2"];
 const HEADER_BYTES: usize = 8 + 8 + 8 + 4 + 4 + 4;
 const CHUNK_BYTES: usize = 8 + 4 + 8 + 8 + 8;
 const FOOTER_BYTES: usize = 8 + 8;
 
-/// Values that all look alike take little room, and little time.
+/// Compression level: chunks of similar values compress well, and fast.
 const LEVEL: i32 = 1;
-/// A chunk is compressed if that makes it this many times smaller.
+/// A chunk is stored compressed only if it becomes this many times smaller.
 const WORTH: usize = 6;
 
-/// A directory with more chunks is damaged: rows have 32-bit numbers.
+/// A directory with more chunks is damaged: row numbers have 32 bits.
 const CHUNKS_MAX: u64 = (u32::MAX / BLOCK_ROWS + 1) as u64 * u8::MAX as u64;
 
-/// Bytes of texts that a file may have.
+/// Maximum bytes of texts in a file.
 pub(super) const TEXTS_BYTES_MAX: u64 = 8 << 20;
 
-/// Why the file cannot be used.
+/// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {source}; take the file away, it is made again", path.display())]
 pub struct PreparedError {
@@ -50,26 +50,26 @@ pub struct PreparedError {
 }
 
 impl PreparedError {
-    /// What happened.
+    /// Returns the cause.
     pub(super) fn reason(&self) -> &io::Error {
         &self.source
     }
 }
 
-/// What a file was made from: it is valid for nothing else.
+/// What a file was made from; it is valid for nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
-    /// The identity of the state.
+    /// Identity of the state.
     pub(super) state: u64,
-    /// The number of its checkpoint.
+    /// Number of its checkpoint.
     pub(super) checkpoint: u64,
-    /// Rows.
+    /// Number of rows.
     pub(super) rows: u32,
-    /// Columns.
+    /// Number of columns.
     pub(super) columns: u32,
 }
 
-/// Where the values of a column in a block are, and between which numbers.
+/// Position and value range of a chunk.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     offset: u64,
@@ -79,7 +79,7 @@ struct Chunk {
     sum: u64,
 }
 
-/// A file that is being written.
+/// A file being written.
 #[derive(Debug)]
 pub(super) struct Writer {
     file: WholeFile,
@@ -103,7 +103,7 @@ impl Writer {
         Ok(Self { file, path: path.into(), offset: HEADER_BYTES as u64, header, directory: Vec::new() })
     }
 
-    /// Adds the values of the next column of a block, and of the next block after the last column.
+    /// Adds the values of the next column of the block, or of the first column of the next block.
     pub(super) fn add(&mut self, values: &[u64]) -> Result<(), PreparedError> {
         self.push(&self.packed(values)?)
     }
@@ -120,7 +120,7 @@ impl Writer {
         Ok(Packed { stored, numbers: [least, most, sum] })
     }
 
-    /// Adds a block of another file as it is; false, and nothing is added, if it is damaged.
+    /// Copies a block of another file; returns false, and adds nothing, if it is damaged.
     pub(super) fn keep(&mut self, old: &Reader, block: u32) -> Result<bool, PreparedError> {
         let stored = |column| {
             let (chunk, mut buffer) = (old.chunk(block, column)?, Vec::new());
@@ -135,7 +135,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Adds values that are packed, as [`Writer::add`] adds them.
+    /// Adds packed values, as [`Writer::add`] does.
     pub(super) fn push(&mut self, Packed { stored, numbers }: &Packed) -> Result<(), PreparedError> {
         self.file.write_all(stored).map_err(failed(&self.path))?;
         let bytes = u32::try_from(stored.len())
@@ -151,7 +151,7 @@ impl Writer {
         self.finish_with(&[])
     }
 
-    /// The same with texts, which are at most [`TEXTS_BYTES_MAX`] bytes.
+    /// Finishes the file with texts of at most [`TEXTS_BYTES_MAX`] bytes.
     pub(super) fn finish_with(mut self, texts: &[u8]) -> Result<(), PreparedError> {
         self.directory.extend_from_slice(texts);
         let sum = xxh3_64(&[self.header.as_slice(), &self.directory].concat());
@@ -165,13 +165,13 @@ impl Writer {
     }
 }
 
-/// The values of a column in a block as they are stored, with the least and the greatest of them, and the sum of the bytes.
+/// Stored bytes of a chunk, with the least and the greatest of its values, and the checksum of the bytes.
 pub(super) struct Packed {
     stored: Vec<u8>,
     numbers: [u64; 3],
 }
 
-/// A file that is read.
+/// A file being read.
 #[derive(Debug)]
 pub(super) struct Reader {
     file: File,
@@ -183,7 +183,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Opens a file if it is there, and not an older program's.
+    /// Opens a file; `None` if it is missing or of an older version.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, PreparedError> {
         let file = match open_regular(path, OpenMode::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -225,7 +225,7 @@ impl Reader {
         self.stamp
     }
 
-    /// The block of a row, and its place there.
+    /// Returns the block of a row, and its position in the block.
     pub(super) fn place(&self, row: u32) -> (u32, u32) {
         (row / self.block_rows, row % self.block_rows)
     }
@@ -234,12 +234,12 @@ impl Reader {
         &self.texts
     }
 
-    /// That what it has makes no sense.
+    /// Returns the error for a file whose contents are invalid.
     pub(super) fn damaged(&self) -> PreparedError {
         failed(&self.path)(damaged())
     }
 
-    /// Whether it is of the same state, with the same columns in blocks of as many rows, if maybe of another checkpoint.
+    /// Whether it has the same state, columns and block size; checkpoint and number of rows may differ.
     pub(super) fn is_alike(&self, stamp: Stamp, block_rows: u32) -> bool {
         let Stamp { checkpoint, rows, .. } = self.stamp;
         Stamp { checkpoint, rows, ..stamp } == self.stamp && self.block_rows == block_rows
@@ -249,24 +249,24 @@ impl Reader {
         self.stamp.rows.div_ceil(self.block_rows)
     }
 
-    /// The rows of a block.
+    /// Returns the rows of a block.
     pub(super) fn rows(&self, block: u32) -> Range<u32> {
         let first = block.saturating_mul(self.block_rows);
         first..self.stamp.rows.min(first.saturating_add(self.block_rows))
     }
 
-    /// Between which numbers the values of a column in a block are.
+    /// Returns the range of the values of a column in a block.
     pub(super) fn bounds(&self, block: u32, column: u32) -> RangeInclusive<u64> {
         self.chunk(block, column).map_or(0..=u64::MAX, |chunk| chunk.least..=chunk.most)
     }
 
     fn chunk(&self, block: u32, column: u32) -> Option<&Chunk> {
-        // Beyond the last column of a block is the first of the next one.
+        // A column number past the last one would give a chunk of the next block.
         let columns = self.stamp.columns;
         self.chunks.get(block as usize * columns as usize + column as usize).filter(|_| column < columns)
     }
 
-    /// The result of a function on the values of a column in a block.
+    /// Applies a function to the values of a column in a block.
     pub(super) fn map<T: Clone>(
         &self,
         block: u32,
@@ -276,7 +276,7 @@ impl Reader {
         self.read(block, column, of).map_err(failed(&self.path))
     }
 
-    /// All columns of all rows, if a file is read whole.
+    /// Reads all columns of all rows.
     pub(super) fn all_rows<const COLUMNS: usize>(&self) -> Result<Vec<[u64; COLUMNS]>, PreparedError> {
         let mut all = Vec::new();
         for block in 0..self.blocks() {
@@ -290,7 +290,7 @@ impl Reader {
         Ok(all)
     }
 
-    /// The values of a column in some rows of a block.
+    /// Returns the values of a column in some rows of a block.
     pub(super) fn pick(&self, block: u32, column: u32, rows: &[u32]) -> Result<Vec<u64>, PreparedError> {
         let picked = self.with_plain(block, column, |Chunk { least, most, .. }, plain| {
             let width = width(least, most);
@@ -320,9 +320,9 @@ impl Reader {
         })
     }
 
-    /// The bytes of a chunk.
+    /// Reads the stored bytes of a chunk.
     fn stored<'a>(&self, chunk: &Chunk, buffer: &'a mut Vec<u8>) -> io::Result<&'a mut [u8]> {
-        // No chunk is longer than its values.
+        // A chunk is never longer than its uncompressed values.
         if chunk.bytes > BLOCK_ROWS * 8 {
             return Err(damaged());
         }
@@ -331,7 +331,7 @@ impl Reader {
         if xxh3_64(stored) == chunk.sum { Ok(stored) } else { Err(damaged()) }
     }
 
-    /// Does something with a chunk and its values less the least one.
+    /// Calls `work` with a chunk and its uncompressed values, which are relative to the least one.
     fn with_plain<T>(&self, block: u32, column: u32, work: impl FnOnce(Chunk, &[u8]) -> T) -> io::Result<T> {
         let chunk = *self.chunk(block, column).ok_or_else(damaged)?;
         let plain_bytes = self.rows(block).len() * width(chunk.least, chunk.most);
@@ -358,7 +358,7 @@ impl Reader {
     }
 }
 
-/// What reading needs again for each chunk.
+/// Buffers reused from chunk to chunk.
 #[derive(Default)]
 struct Buffers {
     stored: Vec<u8>,
@@ -370,13 +370,13 @@ thread_local! {
     static BUFFERS: RefCell<Buffers> = RefCell::default();
 }
 
-/// The first bytes of a buffer, whatever they are.
+/// Returns the first bytes of a buffer, growing it as needed; their contents are arbitrary.
 fn first_of(buffer: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
     buffer.resize(buffer.len().max(bytes), 0);
     &mut buffer[..bytes]
 }
 
-/// What a file was made from, and the rows of its blocks.
+/// Decodes a header into the stamp and the number of rows in a block.
 fn stamp(header: &[u8; HEADER_BYTES]) -> Option<(Stamp, u32)> {
     let (numbers_of_64, rest) = header.strip_prefix(&MAGIC)?.split_first_chunk::<16>()?;
     let [state, checkpoint] = numbers(numbers_of_64);
@@ -385,7 +385,7 @@ fn stamp(header: &[u8; HEADER_BYTES]) -> Option<(Stamp, u32)> {
     (1..=BLOCK_ROWS).contains(&block_rows).then_some((Stamp { state, checkpoint, rows, columns }, block_rows))
 }
 
-/// The first two numbers of 64 bits.
+/// Decodes two 64-bit numbers.
 fn numbers(bytes: &[u8; 16]) -> [u64; 2] {
     let mut numbers = [0; 2];
     for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks::<8>().0) {
@@ -402,7 +402,7 @@ fn chunk(bytes: &[u8; CHUNK_BYTES]) -> Chunk {
     Chunk { offset: number(0), bytes: number(8) as u32, least: number(12), most: number(20), sum: number(28) }
 }
 
-/// Bytes that each value takes, less the least one.
+/// Bytes per value, relative to the least one.
 fn width(least: u64, most: u64) -> usize {
     match most.saturating_sub(least) {
         0 => 0,

@@ -1,4 +1,5 @@
-//! What weighing all pages needs of them, in memory: flags and hosts from their table, importance from the prepared column.
+//! Page data for passes over all pages, in memory: flags and hosts from the table of pages, importance from the
+//! prepared column.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use rayon::prelude::*;
 use super::{Column, Prepared};
 use crate::ledger::page_flags as flags;
 
-/// Of an archive with more URLs no pages are kept in memory, at 16 bytes each.
+/// Archives with more URLs keep no pages in memory, at 16 bytes each.
 const PAGES_MAX: u32 = 1 << 24;
 
 /// The pages of an archive, by number.
@@ -17,15 +18,15 @@ pub struct KnownPages(Vec<Known>);
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// That of the page that an alias stands for; negative where there is none.
+    /// Importance of the page; of an alias, that of the page it stands for. Negative for none.
     importance: f64,
     host: HostId,
     flags: PageFlags,
 }
 
 impl KnownPages {
-    /// Those of the archive in this folder; nothing if its columns are of another checkpoint or the state has changed since, for
-    /// too many URLs, and if the file is damaged: the tables say the same, if more slowly.
+    /// Reads the pages of the archive in this folder. Returns `None` if there are too many URLs, if the columns are of
+    /// another checkpoint or damaged, or if the state has changed since: the tables have the same data, if more slowly.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -47,14 +48,14 @@ impl KnownPages {
         Ok(blocks.map(|blocks| Self(blocks.concat())))
     }
 
-    /// Of a page only its flags and its host.
+    /// Returns a page with only its flags and host set.
     #[must_use]
     pub fn page(&self, id: UrlId) -> Option<Page> {
         let Known { host, flags, .. } = *self.0.get(id.index())?;
         Some(Page { cash: 0, host, via: None, depth: 0, hop: 0, flags, visit: None })
     }
 
-    /// Its importance, or that of the page that it stands for; nothing if neither has an account.
+    /// Returns the importance of a page or, for an alias, of the page it stands for; `None` if neither has an account.
     #[must_use]
     pub fn importance(&self, id: UrlId) -> Option<f64> {
         self.0.get(id.index()).map(|known| known.importance).filter(|importance| *importance >= 0.0)
@@ -63,7 +64,8 @@ impl KnownPages {
 
 impl Known {
     fn of(page: &Page, importance: f64) -> Self {
-        // In the column, what stands for no page has an importance of 0; if a page has just that, its aliases are worth no fetch.
+        // In the column, an alias of no page has importance 0. A page may also have exactly 0; then its aliases are not
+        // worth a fetch.
         let has_importance = match page.flags.has_any(flags::ALIAS) {
             true => importance > 0.0,
             false => page.flags.has_any(flags::ACCOUNT),

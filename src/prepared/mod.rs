@@ -1,9 +1,10 @@
-//! Prepared columns: what queries need of pages and captures, gathered from the tables of the state and written page by page.
+//! Prepared columns: what queries need of pages and captures, collected from the tables of the state and stored by
+//! page.
 //!
-//! A page, its visit and its capture lie in three tables, and its importance takes the books. A query over all pages
-//! reads this file instead, and of each page only what its conditions need. So do queries for captures, which are many more. The files are made
-//! when an archive is closed, and are valid for exactly their checkpoint; if one is older or missing, queries read the tables and find
-//! the same.
+//! A page, its visit and its newest capture are in three tables, and its importance needs the books. A query over all
+//! pages reads this file instead, and of each page only the columns that its conditions need. Queries over captures,
+//! which are far more numerous, work the same way. The files are written when an archive is closed and are valid only
+//! for that checkpoint. If one is older or missing, queries read the tables, with the same results.
 
 mod answers;
 mod by_site;
@@ -46,17 +47,17 @@ use crate::ledger::capture_flags::is_erased;
 use crate::ledger::{CreditError, SiteRule, page_flags};
 use crate::refresh::rate::ChangeObservations;
 
-/// The file of pages in the archive's folder; it goes with the state.
+/// File of the pages in the archive's folder; it belongs to the state.
 pub const FILE: &str = "state/pages.prepared";
-/// That of captures.
+/// File of the captures.
 pub const CAPTURES_FILE: &str = "state/captures.prepared";
-/// That of sites.
+/// File of the sites.
 pub const SITES_FILE: &str = "state/sites.prepared";
 
-/// Archives with fewer URLs and fewer captures have no files: their tables are read in some milliseconds.
+/// Archives with fewer URLs and fewer captures have no files: their tables are read within milliseconds.
 pub const ROWS_MIN: u32 = 1 << 14;
 
-/// Why columns cannot be made.
+/// Why columns cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -79,12 +80,13 @@ pub enum Error {
 #[repr(u32)]
 #[expect(missing_docs, reason = "as in `Facts`, and as of `Capture`")]
 pub enum Column {
-    /// Whether there is a row, and what it is: [`Facts`] say nothing of robots.txt files. Of captures see [`capture_kind`].
+    /// Whether the row is a page, and its kind of document; robots.txt files have no [`Facts`]. For captures see
+    /// [`capture_kind`].
     Kind,
     Host,
     Site,
     Status,
-    /// The bits of a float that is not negative, so that they have its order.
+    /// Bits of a non-negative float, which sort in the order of the floats.
     Importance,
     Captures,
     Versions,
@@ -93,68 +95,71 @@ pub enum Column {
     Changed,
     Depth,
     Language,
-    // Those before are the facts of a page.
+    // Columns up to here are the facts of a page.
     Mime,
-    /// Bytes of the payload and 1 more; 0 when nothing answered. Of a page that of its newest capture that is no 304, as the next.
+    /// Bytes of the payload plus 1; 0 if nothing answered. For a page, those of its newest capture that is not a 304;
+    /// so is the next.
     Size,
-    /// Bytes of the record; of a page 1 more, and 0 without a capture.
+    /// Bytes of the record; for a page plus 1, and 0 without a capture.
     Stored,
-    /// The position of the title and 1 more; 0 without one.
+    /// Position of the title plus 1; 0 without one.
     Title,
     /// Whether it is a seed.
     Seed,
     /// The code of a [`Refusal`]; 0 for none.
     Refusal,
-    /// The letter of the link that led there; 0 for none.
+    /// Letter of the kind of link that led to the page; 0 for none.
     Hop,
-    /// The [`short_digest`] of the newest capture that is no 304; 0 without one.
+    /// The [`short_digest`] of the newest capture that is not a 304; 0 without one.
     Digest,
-    /// The number of that capture and 1 more; 0 without one.
+    /// Number of that capture plus 1; 0 without one.
     Newest,
-    /// The number of the URL to which a page redirects and 1 more; 0 if to none.
+    /// Number of the URL that a page redirects to plus 1; 0 if it does not redirect.
     Redirect,
-    // The next are of captures alone, which have kind, host, site, status, media type, size and stored bytes, too.
+    // The next two are for captures only, which also have kind, host, site, status, media type, size and stored bytes.
     /// Microseconds since 1970.
     Time,
     /// `CONTENT_CHANGED` and `BYTES_CHANGED` of its flags.
     Change,
-    // The last are of captures, in a file of their own: see [`Answers::said`].
+    // The last ones are for captures, in a separate file: see [`Answers::said`].
     Server,
     Charset,
     Hops,
     Failure,
     /// See [`Answers::header`].
     Head,
-    /// Whether a document is valid: what checking it found.
+    /// Whether a document is valid: the result of validating it.
     Checked,
     ResponseTime,
 }
 
-/// Columns of pages: all to the last that they have.
+/// Number of columns of pages, up to the last one that they have.
 const COLUMNS: usize = Column::Redirect as usize + 1;
 
-/// Columns of [`Facts`].
+/// Number of columns of [`Facts`].
 const FACTS: usize = Column::Language as usize + 1;
 
-/// Statuses of pages whose content counts: an error message may be that of many pages.
+/// Statuses of pages whose content counts: many pages may share one error message.
 pub const FOUND: Range<u16> = 200..300;
 
-/// Values of [`Column::Kind`]: not a page, a page without a capture to show, and the offset of the codes of kinds of documents.
+/// Values of [`Column::Kind`]: no page, a page without a capture to show, and the offset of the codes of document
+/// kinds.
 const NO_PAGE: u64 = 0;
 const NO_CAPTURE: u64 = 1;
 const KINDS: u64 = 2;
 
-/// Closes an archive that was written to, and prepares its columns.
+/// Closes an archive that was written to, and writes its columns.
 ///
 /// # Errors
-/// When the disk refuses, or the archive cannot be read. It is closed all the same.
+/// When the disk refuses, or the archive cannot be read. The archive is closed in any case.
 pub fn close(mut store: Store) -> Result<(), Error> {
     store.conclude()?;
     prepare(store.state(), store.path())
 }
 
-/// Prepares the columns of the last checkpoint if there are pages or captures enough, in the archive's folder or one that stands for it:
-/// of what answers said in any case, since only who recorded them has it at hand.
+/// Writes the columns of the last checkpoint, in the archive's folder or a replacement for it, if there are enough
+/// pages or captures. The columns of answers are written in any case: only the process that recorded the captures has
+/// their contents in memory.
 ///
 /// # Errors
 /// As [`write()`].
@@ -174,7 +179,7 @@ pub fn write(state: &State, folder: &Path) -> Result<(), Error> {
     write_in_blocks(state, folder, BLOCK_ROWS)
 }
 
-/// The same in blocks of so many rows, from 1 to [`BLOCK_ROWS`]. Readers take the number from the files.
+/// Like [`write()`], in blocks of `block_rows` rows, from 1 to [`BLOCK_ROWS`]. Readers take the number from the files.
 ///
 /// # Errors
 /// As [`write()`].
@@ -187,7 +192,7 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
     let mut writer = Writer::begin(&folder.join(FILE), of_pages(state), block_rows)?;
     let mut by_site = SiteWriter::begin(state, folder, block_rows)?;
     let (mut sampled, mut observed) = (Vec::new(), Vec::new());
-    // Whole blocks; with what else is kept of them, they take some 100 MB.
+    // A whole number of blocks; with everything derived from them, they take some 100 MB.
     let together = PAGES_TOGETHER as u32 / block_rows * block_rows;
     for first in (0..state.url_count()).step_by(together as usize) {
         let ids = first..first.saturating_add(together).min(state.url_count());
@@ -221,13 +226,13 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
     Ok(answers::write(state, folder, block_rows)?)
 }
 
-/// Writes the columns of captures; blocks of the file that the archive has, in which nothing has changed since, are kept.
+/// Writes the columns of captures; keeps the blocks of the existing file in which nothing has changed.
 fn write_captures(pages: &Pages<'_>, folder: &Path, block_rows: u32) -> Result<(), Error> {
     let path = folder.join(CAPTURES_FILE);
     let stamp = captures::of_captures(pages.state());
-    // Sites by path may get their numbers after captures of their pages.
+    // With sites by path, a site may get its number after captures of its pages are stored.
     let may_keep = !matches!(pages.credits().rules().sites, SiteRule::Path(_));
-    // A file that is damaged is of no use here; whoever reads it says what is wrong.
+    // A damaged file is of no use here; the damage is reported when the file is read.
     let old = Reader::open(&path).ok().flatten().filter(|old| may_keep && old.is_alike(stamp, block_rows));
     let mut writer = Writer::begin(&path, stamp, block_rows)?;
     for (block, first) in (0..).zip((0..stamp.rows).step_by(block_rows as usize)) {
@@ -240,17 +245,17 @@ fn write_captures(pages: &Pages<'_>, folder: &Path, block_rows: u32) -> Result<(
         {
             continue;
         }
-        // What was begun is removed, and files of an older checkpoint do not count.
+        // The unfinished file is removed; files of an older checkpoint are ignored.
         let Some(columns) = captures::columns_of(pages, rows)? else { return Ok(()) };
         columns.iter().try_for_each(|values| writer.add(values))?;
     }
     Ok(writer.finish()?)
 }
 
-/// What is written of the pages of a block.
+/// What is written for the pages of a block.
 struct Block {
     packed: Vec<Packed>,
-    /// The column of sites.
+    /// Values of the site column.
     sites: Vec<u64>,
     facts: Vec<Facts>,
     sampled: Vec<(VisitId, Sampled)>,
@@ -272,18 +277,18 @@ impl Block {
     }
 }
 
-/// What the tables have of a page.
+/// What the tables hold of a page.
 struct Row {
     id: UrlId,
     page: Page,
     visit: Option<Visit>,
     newest: Option<Capture>,
-    /// The newest capture that says what the content is.
+    /// The newest capture that tells the content.
     content: Option<(CaptureId, Capture)>,
 }
 
 impl Row {
-    /// Reads those of some pages.
+    /// Reads the rows of some pages.
     fn read(state: &State, ids: &[UrlId]) -> Result<Vec<Self>, StateError> {
         let known = state.known_of(ids)?.into_iter();
         let mut rows: Vec<_> =
@@ -291,7 +296,7 @@ impl Row {
         let with_capture = rows.iter_mut().filter_map(|row| Some((row.visit.as_ref()?.last_capture?, row)));
         let (ids, with_capture): (Vec<CaptureId>, Vec<&mut Self>) = with_capture.unzip();
         let captures: Vec<_> = ids.iter().copied().zip(state.captures_of(&ids)?).collect();
-        // A 304 that was erased says that, and nothing of a content.
+        // An erased 304 counts as erased, and stands for no content.
         let is_content = |capture: &Capture| capture.kind != CaptureKind::NotModified || is_erased(capture);
         let contents = state.contents_of(&captures, is_content)?;
         for (row, ((_, newest), content)) in with_capture.into_iter().zip(captures.into_iter().zip(contents))
@@ -302,7 +307,7 @@ impl Row {
     }
 }
 
-/// The newest capture of each of some pages that says what the content is, of those that have one.
+/// Returns the newest capture that tells the content, of each of some pages that have one.
 pub(crate) fn newest_contents(
     state: &State,
     pages: &[UrlId],
@@ -310,7 +315,7 @@ pub(crate) fn newest_contents(
     Ok(Row::read(state, pages)?.into_iter().filter_map(|row| row.content).collect())
 }
 
-/// The columns of some pages, and the facts of those that are pages.
+/// Returns the columns of some URLs, and the facts of those that are pages.
 fn columns_of(
     (pages, redirects): (&Pages<'_>, &Redirects),
     rows: &[Row],
@@ -349,7 +354,8 @@ fn columns_of(
     Ok((columns.into(), all_facts))
 }
 
-/// A number that equal digests share: different ones rarely, and then they must be compared. 0 stands for no content alone.
+/// Returns 32 bits of a digest. Equal digests have equal values; different ones rarely do, so a match must be
+/// confirmed. Only an empty digest gives 0.
 #[must_use]
 pub fn short_digest(digest: &[u8; 16]) -> u32 {
     let [a, b, c, d, ..] = *digest;
@@ -368,7 +374,7 @@ fn stamp(state: &State, rows: u32, columns: usize) -> Stamp {
     Stamp { state: state.identity(), checkpoint: state.checkpoint_number(), rows, columns: columns as u32 }
 }
 
-/// A file of an archive, if it is of the checkpoint that is read.
+/// Opens a file of an archive, if it is of the checkpoint being read.
 fn open(store: &Store, file: &str, of: Stamp) -> Result<Option<Reader>, PreparedError> {
     open_in(store.path(), file, of)
 }
@@ -378,7 +384,7 @@ fn open_in(archive: &Path, file: &str, of: Stamp) -> Result<Option<Reader>, Prep
     Ok(reader.filter(|reader| reader.stamp() == of))
 }
 
-/// What is wrong with the files of an archive, if they are there: the name of each, and the problem.
+/// Returns the names of an archive's damaged files, each with a description of the problem.
 #[must_use]
 pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
     let check = |file| {
@@ -397,16 +403,16 @@ pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// The columns of all pages, or of all captures, as of the checkpoint that is read.
+/// Columns of all pages, or of all captures, as of the checkpoint being read.
 #[derive(Debug)]
 pub struct Prepared {
     file: Reader,
-    /// Those of captures, in their order; none of pages, whose columns have the order of [`Column`].
+    /// Order of the columns of captures; `None` for pages, whose columns have the order of [`Column`].
     order: Option<&'static [Column]>,
 }
 
 impl Prepared {
-    /// Those of an archive's pages, if they are of the checkpoint that it was opened at.
+    /// Opens the columns of an archive's pages, if they are of the checkpoint that the archive was opened at.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -414,12 +420,12 @@ impl Prepared {
         Self::open_of(store.state(), store.path())
     }
 
-    /// The same of the archive in a folder, by its state.
+    /// Like [`Prepared::open`], for the archive in a folder and its state.
     fn open_of(state: &State, archive: &Path) -> Result<Option<Self>, PreparedError> {
         Ok(open_in(archive, FILE, of_pages(state))?.map(|file| Self { file, order: None }))
     }
 
-    /// Those of its captures.
+    /// Opens the columns of an archive's captures.
     ///
     /// # Errors
     /// As [`Prepared::open`].
@@ -428,37 +434,38 @@ impl Prepared {
         Ok(file.map(|file| Self { file, order: Some(&captures::COLUMNS) }))
     }
 
-    /// Where a column is; a file that has none of this name is refused as a damaged one is.
+    /// Returns the position of a column. One that the file lacks gets an invalid position, so reading it fails as in a
+    /// damaged file.
     fn place(&self, column: Column) -> u32 {
         let place = |order: &[Column]| order.iter().position(|own| *own == column);
         self.order.map_or(column as u32, |order| place(order).map_or(u32::MAX, |place| place as u32))
     }
 
-    /// Blocks of rows.
+    /// Number of blocks of rows.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.file.blocks()
     }
 
-    /// The block of a URL or capture, and its place there.
+    /// Returns the block of a URL or capture, and its row in the block.
     #[must_use]
     pub fn block_of(&self, id: u32) -> (u32, u32) {
         self.file.place(id)
     }
 
-    /// The numbers of the URLs or captures of a block.
+    /// Returns the numbers of the URLs or captures in a block.
     #[must_use]
     pub fn ids(&self, block: u32) -> Range<u32> {
         self.file.rows(block)
     }
 
-    /// Between which numbers the values of a column in a block are.
+    /// Returns the range of the values of a column in a block.
     #[must_use]
     pub fn bounds(&self, block: u32, column: Column) -> RangeInclusive<u64> {
         self.file.bounds(block, self.place(column))
     }
 
-    /// The values of a column in a block, a row each.
+    /// Returns the values of a column in a block, one per row.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -466,7 +473,7 @@ impl Prepared {
         self.map(block, column, |value| value)
     }
 
-    /// What a function makes of the values of a column in a block.
+    /// Applies a function to the values of a column in a block.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -479,7 +486,7 @@ impl Prepared {
         self.file.map(block, self.place(column), of)
     }
 
-    /// The values of a column in some rows of a block.
+    /// Returns the values of a column in some rows of a block.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -487,7 +494,7 @@ impl Prepared {
         self.file.pick(block, self.place(column), rows)
     }
 
-    /// The facts of some URLs of a block of pages; none of those that are not pages.
+    /// Returns the facts of some URLs of a block of pages; URLs that are not pages are left out.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -514,5 +521,5 @@ impl Prepared {
     }
 }
 
-/// Rows that are less than one in so many of a block are read one by one.
+/// Rows are read one by one if they are less than one in this many of a block.
 pub const FEW: usize = 8;

@@ -1,5 +1,5 @@
-//! What the visits of an archive say of a page that was not yet fetched twice: learned from a sample of all, which takes a pass over
-//! their table.
+//! The prior of change rates for pages that were not yet fetched twice, learned from a sample of the archive's visits
+//! in a pass over their table.
 
 use std::path::Path;
 
@@ -12,16 +12,16 @@ use crate::ledger::page_flags as flags;
 use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 
-/// The file of the prior in the archive's folder.
+/// Name of the file in the archive's folder.
 pub const PRIOR_FILE: &str = "state/prior.prepared";
 
-/// Visits that the prior is learned from; of more, every n-th.
+/// Maximum number of visits to learn from; if there are more, every n-th is used.
 const VISITS_MAX: usize = 1 << 16;
 
-/// Its shape, and its days.
+/// Columns of the file: the prior's shape and its days.
 const COLUMNS: usize = 2;
 
-/// The prior of an archive, if it is of the checkpoint that it was opened at.
+/// Returns the prior of an archive, if it is of the checkpoint that the archive was opened at.
 ///
 /// # Errors
 /// When the file is damaged.
@@ -34,7 +34,7 @@ pub fn prior(store: &Store) -> Result<Option<RatePrior>, PreparedError> {
     Ok(reader.all_rows()?.first().copied().and_then(of_values))
 }
 
-/// The prior that the visits of whole archives give.
+/// Learns the prior from the visits of whole archives.
 ///
 /// # Errors
 /// When the state cannot be read.
@@ -55,8 +55,8 @@ pub fn archive_prior(archives: &[&State]) -> Result<RatePrior, StateError> {
     Ok(RatePrior::learned(&observed))
 }
 
-/// What a page's visits say about the rates of others. Feeds and sitemaps change whenever one of their pages does, so they say nothing
-/// of other pages' rates.
+/// Returns what a page's visits say about the change rates of other pages. Feeds and sitemaps change whenever one of
+/// their pages does, so they say nothing and give `None`.
 #[must_use]
 pub fn rates_of_others(page: &Page, visit: &Visit) -> Option<ChangeObservations> {
     let observations = ChangeObservations::from_bytes(&visit.extension);
@@ -64,7 +64,7 @@ pub fn rates_of_others(page: &Page, visit: &Visit) -> Option<ChangeObservations>
     counts.then_some(observations)
 }
 
-/// Whether it is a sitemap or feed, which announces other pages.
+/// Whether a page is a sitemap or feed, which announces other pages.
 #[must_use]
 pub fn is_signal(visit: &Visit) -> bool {
     matches!(DocumentKind::from_code(visit.kind), DocumentKind::Sitemap | DocumentKind::Feed)
@@ -74,7 +74,7 @@ fn step(visits: usize) -> usize {
     visits.div_ceil(VISITS_MAX).max(1)
 }
 
-/// Those that some pages say, with the numbers of their visits.
+/// Returns the observations of the sampled pages among these, with the numbers of their visits.
 pub(super) fn observed<'a>(
     state: &State,
     rows: &'a [Row],
@@ -86,7 +86,7 @@ pub(super) fn observed<'a>(
     })
 }
 
-/// Writes the prior of the last checkpoint.
+/// Learns and writes the prior of the last checkpoint.
 pub(super) fn write(
     state: &State,
     folder: &Path,

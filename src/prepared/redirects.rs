@@ -1,4 +1,4 @@
-//! Where pages redirect to: a pass over all links.
+//! Finds where pages redirect to, in a pass over all links.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use rayon::prelude::*;
 use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
 
-/// Blocks of links that are read one after the other.
+/// Blocks of links that are read sequentially.
 const BLOCKS: u64 = 256;
-/// Parts of so many blocks whose lists are kept at once: some 10 MB.
+/// Number of such parts whose lists are in memory at once: some 10 MB.
 const PARTS: usize = 64;
 
-/// Says of each list of links, in order of arrival, whose it is, and to which target that counts the first link of some kinds leads; on
-/// all processors. A page's last list is its newest.
+/// Calls `visit` for each list of links, in order of arrival, with its page and the target of its first link of the
+/// given `kinds` for which `counts` holds. Uses all processors. A page's last list is its newest.
 ///
 /// # Errors
-/// When the links cannot be read, and what the check says, which is asked now and then.
+/// When the links cannot be read, and the errors of `check`, which is called now and then.
 pub(crate) fn each_list<E: From<StateError> + Send>(
     state: &State,
     kinds: &LinkKinds,
@@ -40,10 +40,10 @@ pub(crate) fn each_list<E: From<StateError> + Send>(
     Ok(())
 }
 
-/// The URL to which a page redirects, for each that does.
+/// Maps each redirecting page to the URL that it redirects to.
 pub(super) type Redirects = HashMap<UrlId, UrlId>;
 
-/// Those of all pages, by the first redirect among the newest links of each.
+/// Collects the redirects of all pages: the first redirect among the newest links of each.
 pub(super) fn all(state: &State) -> Result<Redirects, StateError> {
     let kinds = LinkKinds::new(|kind| LinkCode::from_byte(kind).kind() == Some(LinkKind::Redirect));
     let mut redirects = Redirects::new();

@@ -1,6 +1,7 @@
-//! A sample of the pages that were fetched, to compare one page with all others.
+//! A sample of the fetched pages, used to rank one page among all others.
 //!
-//! Every n-th visit, with what decides its page's turn. In the tables, each would take reading several blocks.
+//! It has every n-th visit, with everything that decides when its page is due. Looking these up in the tables would
+//! take several blocks each.
 
 use std::path::Path;
 
@@ -10,26 +11,27 @@ use super::file::{BLOCK_ROWS, Stamp, Writer};
 use super::{Pages, PreparedError, Row, open, stamp};
 use crate::ledger::page_flags as flags;
 
-/// The file of the sample in the archive's folder.
+/// Name of the file in the archive's folder.
 pub const SAMPLE_FILE: &str = "state/sample.prepared";
 
-/// Pages of a sample at most. The share of pages that come before one is then known to 1.6 % (its standard error).
+/// Maximum number of pages in the sample. It gives the share of pages that come before another with a standard error of
+/// 1.6 %.
 const PAGES_MAX: u32 = 1 << 10;
 
-/// Columns of single values; in the others are the parts of a visit of which only its users know what they are.
+/// Number of columns with single values; the others have the opaque byte fields of a visit, `credit` and `extension`.
 const FIELDS: usize = 12;
 const COLUMNS: usize = FIELDS + (16 + 48) / 8;
 
 /// A page of the sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampled {
-    /// Its URL.
+    /// URL of the page.
     pub url: UrlId,
-    /// Of the page only `flags`, `host` and `cash`.
+    /// The page, with only `flags`, `host` and `cash` set.
     pub page: Page,
-    /// Of its visit only what importance, change rate and age need.
+    /// Its visit, with only what importance, change rate and age need.
     pub visit: Visit,
-    /// The importance of the page that it stands for, if it is an alias.
+    /// For an alias, the importance of the page it stands for.
     pub alias: Option<f64>,
 }
 
@@ -39,7 +41,8 @@ pub fn sample_step(state: &State) -> u32 {
     state.visit_count().div_ceil(PAGES_MAX).max(1)
 }
 
-/// The sample of an archive, in the order of first fetches, if it is of the checkpoint that it was opened at.
+/// Returns the sample of an archive, in the order of first fetches, if it is of the checkpoint that the archive was
+/// opened at.
 ///
 /// # Errors
 /// When the file is damaged.
@@ -48,7 +51,7 @@ pub fn sample(store: &Store) -> Result<Option<Vec<Sampled>>, PreparedError> {
     Ok(Some(reader.all_rows()?.iter().map(Sampled::of_values).collect()))
 }
 
-/// Its visits among some pages, with their numbers.
+/// Returns the sampled visits of these pages, with their numbers.
 pub(super) fn sampled<'a>(
     pages: &'a Pages<'_>,
     rows: &'a [Row],
@@ -64,7 +67,7 @@ pub(super) fn sampled<'a>(
     })
 }
 
-/// Writes the sample of the last checkpoint, in the order of its visits' numbers.
+/// Writes the sample of the last checkpoint, in the order of visit numbers.
 pub(super) fn write(
     state: &State,
     folder: &Path,

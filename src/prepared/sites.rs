@@ -1,4 +1,4 @@
-//! Sums over the pages of a site.
+//! Sums over the pages of each site.
 
 use archive_storage::{SiteId, Store};
 
@@ -6,7 +6,7 @@ use super::file::Reader;
 use super::{Facts, PreparedError, SITES_FILE, of_sites, open};
 use crate::parse::DocumentKind;
 
-/// Columns of the file.
+/// Number of columns of the file.
 pub(super) const COLUMNS: usize = SiteColumn::ByLinks as usize + 1;
 
 /// A column of the file.
@@ -25,31 +25,31 @@ pub enum SiteColumn {
     ByLinks,
 }
 
-/// Sums over the pages of each site, as of the checkpoint that is read.
+/// Sums over the pages of each site, as of the checkpoint being read.
 #[derive(Debug)]
 pub struct Sites(Reader);
 
 impl Sites {
-    /// Those of an archive, if they are of the checkpoint that it was opened at.
+    /// Opens the file of an archive, if it is of the checkpoint that the archive was opened at.
     ///
     /// # Errors
-    /// When the file is damaged; so may each of the following.
+    /// When the file is damaged; the other functions fail likewise.
     pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
         Ok(open(store, SITES_FILE, of_sites(store.state()))?.map(Self))
     }
 
-    /// All of them, by the site's number.
+    /// Returns the sums of all sites, by number.
     pub fn all(&self) -> Result<Vec<SiteSums>, PreparedError> {
         Ok(self.0.all_rows()?.into_iter().map(SiteSums::of_values).collect())
     }
 
-    /// The result of a function on the values of a column, by the site's number.
+    /// Applies a function to the values of a column, by the site's number.
     pub fn map(&self, column: SiteColumn, of: fn(u64) -> f64) -> Result<Vec<f64>, PreparedError> {
         let blocks = (0..self.0.blocks()).map(|block| self.0.map(block, column as u32, of));
         Ok(blocks.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// Some of them.
+    /// Returns the sums of some sites.
     pub fn some(&self, sites: &[SiteId]) -> Result<Vec<SiteSums>, PreparedError> {
         let mut found = vec![[0; COLUMNS]; sites.len()];
         for block in 0..self.0.blocks() {
@@ -69,23 +69,23 @@ impl Sites {
 /// Sums over the pages of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SiteSums {
-    /// Its pages that were captured at least once.
+    /// Number of pages captured at least once.
     pub pages: u64,
-    /// Captures of all its pages.
+    /// Number of captures of all pages.
     pub captures: u64,
-    /// Its captured HTML pages.
+    /// Number of captured HTML pages.
     pub html: u64,
-    /// Its captured XML pages, feeds and sitemaps included.
+    /// Number of captured XML pages, feeds and sitemaps included.
     pub xml: u64,
-    /// The first capture of any of its pages, seconds since 1970; 0 for none.
+    /// First capture of any page, seconds since 1970; 0 for none.
     pub first_seen: u32,
-    /// The newest capture of any of its pages; 0 for none.
+    /// Newest capture of any page; 0 for none.
     pub last_seen: u32,
-    /// The importance of its pages together, captured or not.
+    /// Sum of the importance of all pages, captured or not.
     pub importance: f64,
-    /// That of the most important one.
+    /// Importance of the most important page.
     pub importance_max: f64,
-    /// The importance that links between sites give it.
+    /// Importance of the site from links between sites.
     pub by_links: f64,
 }
 
@@ -105,7 +105,7 @@ impl SiteSums {
         self.last_seen = self.last_seen.max(page.last_seen);
     }
 
-    /// What it has in a column.
+    /// Returns the value of a column.
     #[must_use]
     pub fn value(&self, column: SiteColumn) -> u64 {
         self.values()[column as usize]

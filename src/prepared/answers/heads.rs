@@ -1,24 +1,25 @@
-//! The heads of answers without what differs from answer to answer, so that many captures share one: a line for each header with its
-//! name in small letters and its first value, or the name alone. Which values differ too much is learned by counting.
+//! Heads of answers without the values that vary from answer to answer, so that many captures share one head: one line
+//! per header, with its name in lower case and its first value, or only the name. Which values vary too much is learned
+//! by counting.
 
 use std::collections::{HashMap, HashSet};
 
 use archive_storage::warc::HttpHead;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Values of a header that are kept. Of one with more, as of `Date`, it is only known that it is there.
+/// Maximum number of values kept of a header. Of one with more, such as `Date`, only the presence is kept.
 pub(super) const VALUES_MAX: usize = 1 << 8;
-/// Headers of which values are kept.
+/// Maximum number of headers whose values are kept.
 const HEADERS_MAX: usize = 1 << 10;
-/// Bytes of a head.
+/// Maximum bytes of a head.
 pub(super) const HEAD_BYTES_MAX: usize = 1 << 10;
 
-/// Which values headers have, by their hashes; none of those with too many.
+/// Values seen of each header, as hashes; `None` for headers with too many.
 #[derive(Debug, Default)]
 pub(super) struct Values(HashMap<String, Option<HashSet<u64>>>);
 
 impl Values {
-    /// Those of some heads.
+    /// Collects the values of some heads.
     pub(super) fn of<'a>(heads: impl Iterator<Item = &'a String>) -> Self {
         let mut values = Self::default();
         for (name, value) in heads.flat_map(|head| lines(head)) {
@@ -30,7 +31,7 @@ impl Values {
         values
     }
 
-    /// Counts a value, and says whether it is kept.
+    /// Counts a value; returns whether it is kept.
     fn keeps(&mut self, name: &str, value: &str) -> bool {
         let is_full = self.0.len() >= HEADERS_MAX;
         let seen = match self.0.get_mut(name) {
@@ -47,7 +48,7 @@ impl Values {
         seen.is_some()
     }
 
-    /// What is kept of a head as it came; none if that is too long.
+    /// Returns what is kept of a received head; `None` if that is too long.
     pub(super) fn kept(&mut self, head: &HttpHead) -> Option<String> {
         let mut kept = String::new();
         for (name, value) in &head.fields {
@@ -64,7 +65,7 @@ impl Values {
         Some(kept)
     }
 
-    /// A head without the values that are not kept any more.
+    /// Returns a head without the values that are no longer kept.
     pub(super) fn left(&self, head: &str) -> String {
         let mut left = String::new();
         for (name, value) in lines(head) {
@@ -84,7 +85,7 @@ fn add(head: &mut String, name: &str, value: Option<&str>) {
     head.push('\n');
 }
 
-/// Names and values; none of those that are not kept.
+/// Returns names and values; `None` for values that are not kept.
 fn lines(head: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let line = |line| match str::split_once(line, ':') {
         Some((name, value)) => (name, Some(value)),
@@ -93,7 +94,7 @@ fn lines(head: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     head.split_terminator('\n').map(line)
 }
 
-/// Whether a head has a header, and its value if that is kept.
+/// Looks up a header in a head: `None` if it is absent, `Some(None)` if its value is not kept.
 pub(super) fn header<'a>(head: &'a str, name: &str) -> Option<Option<&'a str>> {
     lines(head).find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }

@@ -1,4 +1,4 @@
-//! Names and times have codes up to a limit, and files that make no sense are refused.
+//! Names and times get codes up to a limit, and invalid files are refused.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn hops_and_failures_are_those_of_the_last_line() {
     );
 }
 
-/// Heads of answers that have a date and a number each, and what is known of them.
+/// Notes heads with a date and a number each, and returns what is known of them.
 fn heads(answers: usize) -> Noted {
     let answer = |number: usize| {
         let lines = format!("Date: {number}\r\nX-Powered-By: PHP/{}\r\nDATE: x\r\nEmpty:", number % 2);
@@ -85,7 +85,7 @@ fn headers_with_too_many_values_are_known_by_name_alone() {
     assert_eq!(head(most), "date\nx-powered-by:PHP/0\nempty:\n");
     assert_eq!([header(head(most), "date"), header(head(most), "empty")], [Some(None), Some(Some(""))]);
     assert_eq!(header(head(most), "x"), None);
-    // In the file no head has what turned out to differ; nor if that is only seen together with those of before.
+    // The file keeps no value that turned out to vary, even if that shows only together with earlier values.
     let mut names = <[Names; NAMES]>::default();
     let codes = codes_of(&noted, &mut names);
     assert_eq!(names[HEADS].names, [head(most), head(most + 1)]);
@@ -109,7 +109,7 @@ fn heads_that_are_too_long_or_too_many_are_unknown() {
     assert_eq!(known, most.all_bytes / HEAD_BYTES_MAX);
 }
 
-/// As many names as there may be, all as long as they may be, are read back, and nothing that is not written so.
+/// The maximum number of names, each of maximum length, is read back; bytes in any other form are refused.
 #[test]
 fn names_are_read_as_they_were_written() {
     let mut names = <[Names; NAMES]>::default();
@@ -122,7 +122,7 @@ fn names_are_read_as_they_were_written() {
     let bytes = texts(&names);
     assert!(bytes.len() as u64 <= TEXTS_BYTES_MAX);
     assert_eq!(names_of(&bytes).unwrap(), names.map(|names| names.names));
-    // Of the first column, and no names in the others.
+    // Of the first column; the others have no names.
     let first = |bytes: &[u8]| names_of(&[bytes, &[0; 2 * (NAMES - 1)]].concat());
     for broken in [&bytes[1..], &bytes[..bytes.len() - 1], &[0; 2 * NAMES - 1], &[0; 2 * NAMES + 1]] {
         assert_eq!(names_of(broken), None);

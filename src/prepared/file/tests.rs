@@ -1,4 +1,4 @@
-//! What is written is read again, and damage is seen.
+//! What was written is read back, and damage is detected.
 
 use std::fs;
 
@@ -94,7 +94,7 @@ fn damage_is_an_error() {
         bad[block_rows..HEADER_BYTES].copy_from_slice(&rows.to_le_bytes());
         assert!(!is_whole(&bad), "blocks of {rows} rows");
     }
-    // What an older program wrote is as good as none.
+    // Files by older versions count as missing.
     let mut older = good;
     older[..8].copy_from_slice(&OLDER_MAGIC[1]);
     fs::write(&path, &older).unwrap();

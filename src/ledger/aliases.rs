@@ -1,12 +1,12 @@
-//! Which URL has its own account: redirects, duplicates and vanished pages have none.
+//! Which URLs have accounts of their own: redirects, duplicates and vanished pages have none.
 //!
-//! A URL whose newest capture sends on to another page, or is a copy of another page's, has no account of its own: what it
-//! held goes to that page, and links to it are paid to that page. When it becomes a page of its own again, it opens an
-//! account like a new one. The same with a page that its server says is not there (status 404 or 410): its cash goes back, and
-//! links to it are worth nothing, until it has content again.
+//! A URL whose newest capture redirects to another page, or copies it, has no account: its cash goes to that page, and
+//! links to it pay that page. When it becomes a page again, it opens an account like a new one. The same holds for a
+//! page that its server reports missing (status 404 or 410): its cash returns to the virtual page, and links to it are
+//! worth nothing, until it has content again.
 //!
-//! All this follows from the history alone: a revisit is what it stands for (a 304 of a copy is a copy), and a fetch that
-//! failed, or met an error of the server, says nothing of a page that was found before.
+//! All this follows from the history alone. A revisit counts as what it refers to (a 304 of a copy is a copy), and a
+//! fetch that failed, or met a server error, says nothing of a page that was found before.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -27,11 +27,11 @@ use super::pay::account;
 use crate::importance::Credit;
 use crate::parse::LinkKind;
 
-/// URLs in a row that stand for one another, at most: as many as redirects are followed.
+/// Maximum length of a chain of aliases: as many as redirects are followed.
 pub const ALIASES_MAX: usize = 20;
 
-/// The page whose account a URL uses: its own, or that of the page it stands for. Nothing when a chain of aliases ends in
-/// no account.
+/// Returns the page whose account a URL uses: its own, or that of the page it stands for. `None` if a chain of aliases
+/// ends without an account.
 ///
 /// # Errors
 /// When the store fails.
@@ -53,7 +53,7 @@ pub fn account_of(state: &State, url: UrlId) -> Result<Option<UrlId>, StateError
     Ok(None)
 }
 
-/// The URL that the newest capture of an alias leads to.
+/// Returns the URL that the newest capture of an alias leads to.
 fn stands_for(state: &State, id: UrlId) -> Result<Option<UrlId>, StateError> {
     match state.visit(id)? {
         Some(visit) => leads_to(state, id, &visit, &mut state.link_cursor()),
@@ -61,7 +61,7 @@ fn stands_for(state: &State, id: UrlId) -> Result<Option<UrlId>, StateError> {
     }
 }
 
-/// The same when the visit is known; cheap for many visits in the order of their links.
+/// Like `stands_for`, with a known visit; cheap for many visits in the order of their links.
 ///
 /// # Errors
 /// When the store fails.
@@ -75,7 +75,7 @@ pub fn leads_to(
     Ok(hops(state, &[(id, *visit, newest)], links)?.pop().map(|(_, other)| other))
 }
 
-/// The same of many URLs, whose captures are read together. URLs that lead nowhere are not among them.
+/// Like [`leads_to`], for many URLs, whose captures are read together. URLs that lead nowhere are left out.
 fn hops(
     state: &State,
     urls: &[(UrlId, Visit, CaptureId)],
@@ -100,7 +100,7 @@ fn hops(
     Ok(found)
 }
 
-/// Where a URL leads to whose newest capture that says so, and the URL of that one's original, are known.
+/// Returns the target of a URL, given its newest capture that tells what it is, and the URL of that capture's original.
 fn hop(
     id: UrlId,
     visit: &Visit,
@@ -118,7 +118,8 @@ fn hop(
     Ok(list.links.iter().find(redirect).map(|link| link.target).filter(|&other| other != id))
 }
 
-/// The newest capture that says what a URL is: it found something, or found it gone. What failed since then says nothing.
+/// Returns the newest capture that tells what a URL is: one that found a page, or found it gone. Later failures say
+/// nothing.
 ///
 /// # Errors
 /// When the store fails.
@@ -134,10 +135,10 @@ fn says(capture: &Capture) -> bool {
     is_page(capture) || matches!(capture.status, 404 | 410)
 }
 
-/// Aliases that are looked up one by one, a block of links each, before all are worked out together.
+/// Number of aliases that are looked up singly, at a block of links each, before all are computed together.
 const SINGLE_MAX: usize = 1 << 11;
 
-/// The importance of the pages that aliases stand for, as of one checkpoint.
+/// Importance of the pages that aliases stand for, as of one checkpoint.
 #[derive(Debug, Default)]
 pub struct AliasImportance {
     looked_up: AtomicUsize,
@@ -145,13 +146,13 @@ pub struct AliasImportance {
 }
 
 impl AliasImportance {
-    /// With importance that is already known.
+    /// Creates it with known values.
     #[must_use]
     pub fn known(all: HashMap<UrlId, f64>) -> Self {
         Self { all: OnceLock::from(all), ..Self::default() }
     }
 
-    /// Works out those of all aliases, which will be asked for.
+    /// Computes the importance of all aliases, when all will be needed.
     ///
     /// # Errors
     /// When the store fails.
@@ -163,7 +164,7 @@ impl AliasImportance {
         Ok(self.all.get_or_init(|| all))
     }
 
-    /// That of an alias; nothing when it stands for no page.
+    /// Returns the importance of an alias; `None` if it stands for no page.
     ///
     /// # Errors
     /// When the store fails.
@@ -174,7 +175,7 @@ impl AliasImportance {
         Ok(self.read_all(state, credits)?.get(&id).copied())
     }
 
-    /// That of a page, or of the one that it stands for; nothing of what is no page.
+    /// Returns the importance of a page, or of the page it stands for; `None` for what is no page.
     ///
     /// # Errors
     /// When the store fails.
@@ -207,14 +208,14 @@ impl AliasImportance {
     }
 }
 
-/// Of so many pages that are looked up, those that one processor goes through the tables for.
+/// Returns how many of `pages` lookups one processor should do together.
 #[must_use]
 pub fn part_of(pages: usize) -> usize {
     pages.div_ceil(rayon::current_num_threads()).clamp(1, PAGES_TOGETHER)
 }
 
-/// What every alias stands for in the end, with the alias, in order; what has no account is not a page. A pass over all visits, in
-/// whose order links and captures lie.
+/// Returns, for each alias, the URL at the end of its chain and the alias, sorted. A URL without an account is not a
+/// page. Passes over all visits, in whose order links and captures are stored.
 ///
 /// # Errors
 /// When the store fails.
@@ -234,7 +235,7 @@ pub fn aliases(state: &State) -> Result<Vec<(UrlId, UrlId)>, StateError> {
     Ok(ends(&hops))
 }
 
-/// What each alias stands for in the end, with the alias, in order, when it is known to which URL each leads.
+/// Like [`aliases`], given the URL that each alias leads to.
 #[must_use]
 pub fn ends(hops: &HashMap<UrlId, UrlId>) -> Vec<(UrlId, UrlId)> {
     let end = |alias: UrlId| {
@@ -247,12 +248,12 @@ pub fn ends(hops: &HashMap<UrlId, UrlId>) -> Vec<(UrlId, UrlId)> {
     pairs
 }
 
-/// Whether a status sends on to another page.
+/// Whether a status redirects to another page.
 const fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Clears what is left of an account that was closed.
+/// Clears the remains of a closed account.
 fn forget(state: &mut State, id: UrlId, page: &mut Page) -> Result<(), StateError> {
     page.cash = 0;
     page.flags.set(flags::ACCOUNT | flags::READ, false);
@@ -264,7 +265,7 @@ fn forget(state: &mut State, id: UrlId, page: &mut Page) -> Result<(), StateErro
 }
 
 impl Credits {
-    /// Opens, closes or joins the account of a page that was just captured, as its answer says.
+    /// Opens, closes or merges the account of a page that was just captured, as its answer demands.
     pub(super) fn stand(
         &mut self,
         state: &mut State,
@@ -286,7 +287,7 @@ impl Credits {
         self.join(state, id, outcome)
     }
 
-    /// Closes the account of a page that is not there.
+    /// Closes the account of a page that does not exist.
     fn vanish(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
         if page.flags.has_any(flags::ACCOUNT) {
@@ -298,9 +299,9 @@ impl Credits {
         Ok(state.set_page(id, &page)?)
     }
 
-    /// Notes whether a page that was just captured stands for another one, and if so makes the two one account.
+    /// Notes whether a page that was just captured stands for another one; if so, merges the two accounts.
     ///
-    /// Only a copy from the same site is a duplicate: elsewhere the same bytes are a default page of some server.
+    /// Only a copy on the same site is a duplicate: elsewhere, the same bytes are often a server's default page.
     fn join(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
         let was_alias = page.flags.has_any(flags::ALIAS);
@@ -333,7 +334,7 @@ impl Credits {
         Ok(state.set_page(id, &page)?)
     }
 
-    /// The URL that a capture leads to instead of being a page.
+    /// Returns the URL that a capture leads to instead of being a page.
     fn may_stand_for(
         &self,
         state: &State,
@@ -349,7 +350,7 @@ impl Credits {
         if other == id || outcome.document_status() != 200 {
             return Ok(None);
         }
-        // The other page may have become another one since.
+        // The other page may have changed since.
         let is_copy = shown(state, other)?.is_some_and(|(_, newest)| newest.digest == original.digest);
         let site = |id: UrlId| Ok::<_, StateError>(state.host(state.page(id)?.host)?.site);
         Ok(if is_copy && site(other)? == site(id)? { Some(other) } else { None })

@@ -1,7 +1,7 @@
-//! Word of changes that comes from elsewhere: a date in a sitemap or feed, or a site master who says so.
+//! Announcements of changes: a date in a sitemap or feed, or a notice from a site owner.
 //!
-//! A word is kept with the page until its next fetch, which shows whether it was true. What comes from a page's own site
-//! only counts: others know nothing of when a page changed.
+//! An announcement is stored with the page until its next fetch, which shows whether it was true. Sitemaps and feeds
+//! count only for their own site: others do not know when a page changed.
 
 use archive_storage::{State, UrlId, Visit};
 use chrono::{DateTime, Utc};
@@ -9,15 +9,14 @@ use chrono::{DateTime, Utc};
 use super::credit::{CreditError, Credits};
 use super::outcome::Outcome;
 
-/// A date this much in the future is a mistake; less is a clock that is fast.
+/// A date further in the future is a mistake; a nearer one may come from a clock that is fast.
 const FUTURE_SECONDS_MAX: i64 = 86_400;
 
-/// Announcements that a page is thought to have had before its first, and how many of them were true: what is known of
-/// the word of a site that has said nothing yet.
+/// Prior: assumed number of announcements before a page's first one, and how many of them were true.
 const PRIOR_ANNOUNCEMENTS: f64 = 5.0;
 const PRIOR_CONFIRMED: f64 = 4.0;
 
-/// The probability that a page has changed when somebody says so, from how often this was true.
+/// Probability that a page has changed when a change is announced, given how often this was true.
 #[must_use]
 pub fn announcement_trust(visit: &Visit) -> f64 {
     let (said, true_ones) = (f64::from(visit.announcements), f64::from(visit.announcements_confirmed));
@@ -25,7 +24,8 @@ pub fn announcement_trust(visit: &Visit) -> f64 {
 }
 
 impl Credits {
-    /// Notes that a page is said to have changed at `modified`; whether this is news: later than its last fetch.
+    /// Notes that a page is said to have changed at `modified`; returns whether that is news, i.e. later than its last
+    /// fetch.
     ///
     /// # Errors
     /// When the store fails.
@@ -50,7 +50,7 @@ impl Credits {
         Ok(true)
     }
 
-    /// Takes the dates that a sitemap or feed gives for pages of its own site.
+    /// Notes the dates that a sitemap or feed gives for pages of its own site.
     pub(super) fn take_dates(
         &mut self,
         state: &mut State,
@@ -72,7 +72,7 @@ impl Credits {
     }
 }
 
-/// What a fetch says of the word that was kept with the page.
+/// Checks a stored announcement against a fetch.
 pub(super) fn settle_announcement(visit: &mut Visit, changed: bool) {
     if visit.announced == 0 {
         return;

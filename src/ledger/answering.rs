@@ -1,4 +1,4 @@
-//! Which of several archives answers for each site.
+//! Which of several archives is responsible for each site.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ pub enum AnsweringError {
     /// A state cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Two archives, by their places, have captured pages of the same site.
+    /// Two archives, given by their positions, have captured pages of the same site.
     #[error("archives {} and {} have both captured pages of {site}", archives[0], archives[1])]
     Overlap {
         /// The site.
@@ -21,15 +21,15 @@ pub enum AnsweringError {
     },
 }
 
-/// Which of several archives answers for each site that one of them knows.
+/// Which of several archives is responsible for each known site.
 #[derive(Debug, Default)]
 pub struct Answering(HashMap<String, (usize, bool)>);
 
 impl Answering {
-    /// Adds a site that an archive knows, and maybe has captured pages of; archives come in their order.
+    /// Adds a site that an archive knows, and whether it has captured pages of it. Archives are added in order.
     ///
     /// # Errors
-    /// When another one has captured pages of it, too.
+    /// When another archive has captured pages of it, too.
     pub fn add(&mut self, archive: usize, site: &str, has_pages: bool) -> Result<(), AnsweringError> {
         match self.0.get_mut(site) {
             Some((other, true)) if has_pages && *other != archive => {
@@ -45,20 +45,21 @@ impl Answering {
         Ok(())
     }
 
-    /// The place of the archive that answers for a site: that which has captured pages of it, otherwise the first that knows it.
+    /// Returns the position of the archive responsible for a site: the one that has captured pages of it, or else the
+    /// first that knows it.
     #[must_use]
     pub fn of(&self, site: &str) -> Option<usize> {
         self.0.get(site).map(|(archive, _)| *archive)
     }
 
-    /// The same, if it has captured pages of it.
+    /// Like [`Answering::of`], but `None` unless that archive has captured pages of the site.
     #[must_use]
     pub fn captured(&self, site: &str) -> Option<usize> {
         self.0.get(site).filter(|(_, has_pages)| *has_pages).map(|(archive, _)| *archive)
     }
 }
 
-/// Whether an archive has captured pages of its sites, by their numbers.
+/// Returns, by site number, whether an archive has captured pages of the site.
 ///
 /// # Errors
 /// When the state cannot be read.
@@ -73,7 +74,7 @@ pub fn captured_sites(state: &State) -> Result<Vec<bool>, StateError> {
     Ok(has_pages)
 }
 
-/// The sites of an archive, by their numbers, and whether it has captured pages of them.
+/// Returns the sites of an archive, by number, and whether it has captured pages of them.
 ///
 /// # Errors
 /// When the state cannot be read.
@@ -82,7 +83,7 @@ pub fn known_sites(state: &State) -> Result<Vec<(String, bool)>, StateError> {
     (0..).zip(captured_sites(state)?).map(named).collect()
 }
 
-/// For each archive, by its numbers of sites, the place of the archive that answers for the site, see [`Answering::of`].
+/// Returns, for each archive and its sites by number, the position of the responsible archive; see [`Answering::of`].
 ///
 /// # Errors
 /// When a state cannot be read, or two archives have captured pages of one site.
@@ -91,7 +92,7 @@ pub fn answering(states: &[&State]) -> Result<Vec<Vec<usize>>, AnsweringError> {
     answering_of(&sites)
 }
 
-/// The same where the sites of each archive are known.
+/// Like [`answering`], given the sites of each archive.
 ///
 /// # Errors
 /// When two archives have captured pages of one site.

@@ -1,6 +1,6 @@
 //! The host part of canonical URLs, cut out without parsing them again.
 
-/// Host and port of a canonical URL.
+/// Returns host and port of a canonical URL.
 #[must_use]
 pub fn authority(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -8,7 +8,7 @@ pub fn authority(url: &str) -> &str {
     rest.rsplit_once('@').map_or(rest, |(_, host)| host)
 }
 
-/// An authority without its port.
+/// Returns an authority without its port.
 #[must_use]
 pub fn host_name(authority: &str) -> &str {
     match authority.rsplit_once(':') {

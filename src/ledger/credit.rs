@@ -1,7 +1,7 @@
-//! What a capture changes: pages, sites, cash, links, and what becomes worth fetching.
+//! What a capture changes: pages, sites, cash, links, and which URLs become worth fetching.
 //!
-//! [`Credits::credit`] is the only place where a capture changes state, whether it was just fetched or is replayed from
-//! its records after a crash. Total cash stays what it was, exactly.
+//! [`Credits::credit`] is the only place where a capture changes the state, whether it was just fetched or is replayed
+//! from its records after a crash. It keeps the total of all cash exactly.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -28,22 +28,23 @@ use super::transfers::{PartitionError, Transfers};
 use super::waiting::Candidate;
 use crate::importance::{Audit, Cash, Imbalance, Ledger, LinkWeights, Policy, Tally};
 
-/// Redirects in a row that are followed, as browsers do (Fetch standard, section 4.5, HTTP-redirect fetch).
+/// Maximum number of consecutive redirects that are followed, as in browsers (Fetch standard, section 4.5,
+/// HTTP-redirect fetch).
 const REDIRECTS_MAX: usize = 20;
 
-/// Why bookkeeping fails.
+/// Why crediting fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreditError {
     /// The store failed.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The numbers kept in the catalogue cannot be read.
+    /// A setting in the catalogue cannot be read.
     #[error(
         "the setting '{0}' of the archive cannot be read; remove its folder `state`; it is then rebuilt from the segments"
     )]
     Setting(&'static str),
-    /// What a site is was decided when the archive began.
+    /// The rule for sites was fixed when the archive was created, and is another one.
     #[error(
         "the sites of this archive are by {now}, not by {wanted}; begin another archive, or leave --sites as it is"
     )]
@@ -53,16 +54,16 @@ pub enum CreditError {
         /// The rule asked for.
         wanted: SiteRule,
     },
-    /// Cash was lost or made.
+    /// Cash was lost or created.
     #[error(transparent)]
     Imbalance(#[from] Imbalance),
-    /// The archive is another part of a cluster, or none.
+    /// The archive is another partition of a cluster, or none.
     #[error(transparent)]
     Partition(#[from] PartitionError),
-    /// What is to be sent to another partition cannot be compressed.
+    /// A batch for another partition cannot be compressed.
     #[error("cannot pack what is for another partition: {0}")]
     Batch(std::io::Error),
-    /// A batch has cash that cannot be.
+    /// A batch has an impossible amount of cash.
     #[error(
         "batch {number} from partition {from} carries more cash than all other partitions can have; nothing of it was taken"
     )]
@@ -74,7 +75,7 @@ pub enum CreditError {
     },
 }
 
-/// The books: both ledgers and the rules by which links are weighed and followed.
+/// The books: both ledgers, and the rules for weighing and following links.
 #[derive(Debug)]
 pub struct Credits {
     pub(super) pages: Ledger,
@@ -82,28 +83,28 @@ pub struct Credits {
     pub(super) rules: CashRules,
     /// Pages that a query favours, with their bonus.
     pub(super) favoured: HashMap<UrlId, f64>,
-    /// Sites that people's opinion favours, with their bonus.
+    /// Sites that people favour, with their bonus.
     pub(super) favoured_sites: HashMap<SiteId, f64>,
     scope: Scope,
-    /// Whether links that ask not to be followed are not.
+    /// Whether links with `nofollow` are not followed.
     pub(super) obey_nofollow: bool,
-    /// The links of the page being credited, resolved; kept to be used again.
+    /// Resolved links of the page being credited; kept to reuse the memory.
     pub(super) targets: Vec<Target>,
-    /// Late captures whose pages are still to be summed up.
+    /// Late captures whose pages are yet to be recomputed.
     pub(super) late: Late,
-    /// What the accounts of pages and of sites hold by what was written into them.
+    /// Expected sums of the page and site accounts, from what was written into them.
     tallies: (Tally, Tally),
-    /// What paying has cost since somebody asked.
+    /// Time spent on paying out cash since the last [`Credits::take_paying`].
     paying: Duration,
-    /// Of an archive that has one partition of several.
+    /// Exchange with other partitions; `None` if the archive is not a partition.
     pub(super) transfers: Option<Transfers>,
 }
 
 impl Credits {
-    /// The books as they were saved, or empty ones for a new archive.
+    /// Opens the saved books, or empty ones for a new archive.
     ///
     /// # Errors
-    /// When what was saved cannot be read.
+    /// When the saved books cannot be read.
     pub fn open(state: &State) -> Result<Self, CreditError> {
         let rules: CashRules = read_setting(state, RULES)?.unwrap_or_default();
         let transfers = Transfers::open(state)?;
@@ -132,7 +133,7 @@ impl Credits {
         })
     }
 
-    /// Puts the books where the next checkpoint saves them.
+    /// Saves the books in the state, for the next checkpoint.
     ///
     /// # Errors
     /// When the store fails.
@@ -146,28 +147,28 @@ impl Credits {
         write_setting(state, SCOPE, &self.scope.rules())
     }
 
-    /// The page ledger, for reading importance.
+    /// Returns the page ledger, for reading importance.
     #[must_use]
     pub fn pages(&self) -> &Ledger {
         &self.pages
     }
 
-    /// The site ledger, for reading importance.
+    /// Returns the site ledger, for reading importance.
     #[must_use]
     pub fn sites(&self) -> &Ledger {
         &self.sites
     }
 
-    /// How cash is divided.
+    /// Returns the rules for dividing cash.
     #[must_use]
     pub fn rules(&self) -> &CashRules {
         &self.rules
     }
 
-    /// Divides cash by other rules from now on, and favours these pages (at most 10^6) by `bonus`.
+    /// Sets the rules for dividing cash, and favours these pages (at most 10^6) by `bonus`.
     ///
     /// # Errors
-    /// When the store fails, or sites are to be something else than they are already.
+    /// When the store fails, or when the rule for sites would change although sites are known.
     pub fn set_rules(
         &mut self,
         state: &mut State,
@@ -187,13 +188,13 @@ impl Credits {
         Ok(())
     }
 
-    /// How links are weighed.
+    /// Returns the weights of links.
     #[must_use]
     pub fn link_weights(&self) -> &LinkWeights {
         &self.rules.weights
     }
 
-    /// Takes a new scope. Known pages are judged again.
+    /// Sets the scope and judges all known pages again.
     ///
     /// # Errors
     /// When the store fails.
@@ -218,12 +219,12 @@ impl Credits {
         Ok(())
     }
 
-    /// The pages that the page credited last leads to.
+    /// Returns the pages that get cash from the page credited last.
     pub fn last_links(&self) -> impl Iterator<Item = UrlId> + '_ {
         self.targets.iter().filter(|target| target.code.carries_cash()).map(|target| target.link)
     }
 
-    /// Enters seeds (canonical URLs) that are not known yet.
+    /// Adds seeds (canonical URLs) and returns their ids.
     ///
     /// # Errors
     /// When the store fails.
@@ -243,7 +244,7 @@ impl Credits {
         Ok(ids)
     }
 
-    /// The URL's state, made when it is new.
+    /// Returns the id of a URL, adding it if it is new.
     ///
     /// # Errors
     /// When the store fails.
@@ -258,9 +259,9 @@ impl Credits {
         Ok(id)
     }
 
-    /// Books a capture: into its page's history, and its page's cash to the pages it links to.
+    /// Credits a capture: updates its page's history, and pays its page's cash to the pages it links to.
     ///
-    /// What became worth fetching is appended to `candidates`.
+    /// Appends URLs that became worth fetching to `candidates`.
     ///
     /// # Errors
     /// When the store fails.
@@ -287,7 +288,7 @@ impl Credits {
             self.resolve_known_links(state, id, &page)?;
         }
         if is_late {
-            // A newer version has said already what the page links to now.
+            // A newer version has already set the page's current links.
             return Ok(capture);
         }
         if outcome.describes_document() && !is_silent && !page.flags.has_any(flags::ROBOTS) {
@@ -316,18 +317,18 @@ impl Credits {
         Ok(capture)
     }
 
-    /// How long cash was handed on since this was last asked.
+    /// Returns the time spent on paying out cash since the last call.
     pub fn take_paying(&mut self) -> Duration {
         std::mem::take(&mut self.paying)
     }
 
-    /// The scope by which pages are taken or left out.
+    /// Returns the scope that decides which pages belong to the crawl.
     #[must_use]
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// The most important sites, best first, with their importance (mean 1 over all known sites).
+    /// Returns the most important sites, best first, with their importance (mean 1 over all known sites).
     ///
     /// # Errors
     /// When the store fails.
@@ -342,19 +343,19 @@ impl Credits {
         Ok(sites)
     }
 
-    /// Importance of a site, mean 1 over all known sites; only links between sites count.
+    /// Returns the importance of a site, mean 1 over all known sites; only links between sites count.
     #[must_use]
     pub fn site_importance(&self, site: &Site) -> f64 {
         self.sites.importance(&site_account(site).account)
     }
 
-    /// Importance of a page, mean 1 over all known pages; nothing for what is not a page.
+    /// Returns the importance of a page, mean 1 over all known pages; `None` if it has no account.
     #[must_use]
     pub fn importance(&self, page: &Page, visit: Option<&Visit>) -> Option<f64> {
         (page.flags.has_any(flags::ACCOUNT)).then(|| self.pages.importance(&account(page, visit)))
     }
 
-    /// Importance of the page whose account a URL uses, its own or that of the page it stands for.
+    /// Returns the importance of the page whose account a URL uses: its own, or that of the page it stands for.
     ///
     /// # Errors
     /// When the store fails.
@@ -363,8 +364,8 @@ impl Credits {
         Ok(self.importance(&state.page(page)?, state.visit(page)?.as_ref()))
     }
 
-    /// Checks that no cash was lost or made since the books were opened: whatever was written into accounts since then has to
-    /// add up to what the ledgers moved. Costs nothing, so it is done at every checkpoint.
+    /// Checks that no cash was lost or created since the books were opened: everything written into accounts must add
+    /// up to what the ledgers moved. This is cheap enough for every checkpoint.
     ///
     /// # Errors
     /// When the books do not balance.
@@ -374,7 +375,7 @@ impl Credits {
         Ok(self.tallies.1.check(&self.sites, written.sites)?)
     }
 
-    /// Checks the same over all accounts, whenever they were written, and makes the mean importance exactly 1.
+    /// Checks the sum over all accounts, whenever they were written, and makes the mean importance exactly 1.
     ///
     /// # Errors
     /// When the books do not balance.
@@ -396,8 +397,8 @@ impl Credits {
         Ok(audit.finish(&mut self.sites)?)
     }
 
-    /// Enters what a capture itself shows to be a page, whether or not something links to it: a seed, which nothing led to
-    /// (live it was entered before its fetch), and a document that was imported.
+    /// Adds a page that its capture itself shows to be one, whether or not anything links to it: a seed (a live one was
+    /// added before its fetch) or an imported document.
     fn enter(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
         let facts = &outcome.facts;
         if facts.robots || state.visit(id)?.is_some_and(|visit| visit.captures > 0) {
@@ -428,7 +429,8 @@ impl Credits {
         Ok(())
     }
 
-    /// Enters what only another partition has named, when its capture is replayed and what was named is not known any more.
+    /// Adds a page that only another partition has named, when its capture is replayed and the batch that named it is
+    /// gone.
     fn enter_named(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
         let Facts { via, hops, .. } = &outcome.facts;
         let via = via.as_ref().map(|via| self.know(state, via, url_hash(via))).transpose()?;
@@ -446,7 +448,7 @@ impl Credits {
         self.note_mention(state, id, &mention)
     }
 
-    /// Opens an account; returns whether there was none.
+    /// Opens an account; returns false if the page may not have one or has one already.
     pub(super) fn open_account(&mut self, page: &mut Page) -> bool {
         if page.flags.has_any(flags::ACCOUNT | flags::ALIAS | flags::VANISHED) {
             return false;
@@ -469,12 +471,12 @@ impl Credits {
     }
 }
 
-/// Whether a capture says nothing of what its page is: it was found before, and now something is in the way of it.
+/// Whether a capture says nothing of its page: the page was found before, and now an error hides it.
 fn says_nothing(outcome: &Outcome, before: Option<&Visit>) -> bool {
     !outcome.is_page() && !outcome.is_gone() && before.is_some_and(|visit| visit.versions > 0)
 }
 
-/// How many redirects in a row led to a page, counted to one more than [`REDIRECTS_MAX`] at most.
+/// Counts the consecutive redirects that led to a page, up to [`REDIRECTS_MAX`] + 1.
 fn redirects_to(state: &State, page: &Page) -> Result<usize, CreditError> {
     let mut redirects = 0;
     let mut step = *page;

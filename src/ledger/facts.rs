@@ -1,4 +1,4 @@
-//! What only the crawler knows of a capture, as the fields of its `metadata` record.
+//! What only the crawler knows of a capture, and its form as fields of the `metadata` record.
 
 use archive_storage::address::{is_url_in_bounds, url_hash};
 use archive_storage::segment::{FIELD_ENTITY_DIGEST, FIELD_IMPORTED};
@@ -6,37 +6,37 @@ use archive_storage::{Digest, NAME_BYTES_MAX};
 
 use crate::parse::{DocumentKind, LinkKind};
 
-/// Outgoing links kept of one page, at most; what is beyond is neither followed nor credited.
+/// Maximum number of links kept of one page; further ones are neither followed nor credited.
 pub(super) const LINKS_PER_PAGE_MAX: usize = 50_000;
 
-/// The metadata field of a link; repeated, as Heritrix has it.
+/// Metadata field of a link, as in Heritrix; repeated.
 const OUTLINK: &str = "outlink";
 
-/// Marks a link that its author asked not to follow.
+/// Word after an outlink whose author asks not to follow it.
 const NOFOLLOW: &str = "nofollow";
 
-/// The word after an outlink in the page's template.
+/// Word after an outlink in the page's template.
 const TEMPLATE: &str = "template";
 
-/// Stands before the time at which a link's target last changed, in seconds since 1970.
+/// Prefix of the time at which a link's target last changed, in seconds since 1970.
 const MODIFIED: &str = "modified=";
 
-/// The metadata field that marks what was fetched as a robots.txt.
+/// Metadata field that marks what was fetched as a robots.txt.
 const ROBOTS: &str = "robots";
 
-/// The metadata field of a problem; repeated.
+/// Metadata field of a problem; repeated.
 const PROBLEM: &str = "problem";
 
-/// The metadata field of a tombstone: when the capture was erased, `page` or `copy`, and why.
+/// Metadata field of a tombstone: when the capture was erased, `page` or `copy`, and why.
 pub(crate) const FIELD_ERASED: &str = "erased";
 
-/// The metadata fields of the links that led to a page from its seed, a letter each, of milliseconds from request to last byte, and of
-/// why nothing answered.
+/// Metadata fields of the kinds of links that led to a page from its seed (a letter each), of milliseconds from request
+/// to last byte, and of why nothing answered.
 pub(crate) const FIELD_HOPS: &str = "hopsFromSeed";
 pub(crate) const FIELD_FETCH_MS: &str = "fetchTimeMs";
 pub(crate) const FIELD_ERROR: &str = "error";
 
-/// The metadata fields that [`Facts`] are written as.
+/// The metadata fields of [`Facts`].
 const FIELDS: [&str; 19] = [
     "via",
     FIELD_HOPS,
@@ -59,13 +59,13 @@ const FIELDS: [&str; 19] = [
     OUTLINK,
 ];
 
-/// Problems of one document that are kept.
+/// Maximum number of problems kept of one document.
 const PROBLEMS_MAX: usize = 32;
 
-/// Characters of a title that are kept.
+/// Maximum number of characters kept of a title.
 const TITLE_CHARACTERS_MAX: usize = 300;
 
-/// Characters of a language tag that are kept; registered ones are shorter (RFC 5646, section 4.4.1).
+/// Maximum number of characters kept of a language tag; registered ones are shorter (RFC 5646, section 4.4.1).
 const LANGUAGE_CHARACTERS_MAX: usize = 35;
 
 /// A link as it is credited.
@@ -73,63 +73,64 @@ const LANGUAGE_CHARACTERS_MAX: usize = 35;
 pub struct OutLink {
     /// Canonical URL.
     pub url: String,
-    /// Its hash.
+    /// Hash of the URL.
     pub hash: u64,
-    /// What kind of link.
+    /// Kind of link.
     pub kind: LinkKind,
-    /// Whether the author asked not to follow it.
+    /// Whether its author asks not to follow it.
     pub nofollow: bool,
-    /// When the target last changed, as a sitemap or feed says, in seconds since 1970.
+    /// When the target last changed according to a sitemap or feed, in seconds since 1970.
     pub modified: Option<i64>,
-    /// Whether it is in the page's template, as navigation does.
+    /// Whether it is in the page's template, such as its navigation.
     pub template: bool,
 }
 
 /// What only the crawler knows of a capture: the contents of its `metadata` record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
-    /// The page that led here; nothing for a seed.
+    /// The page that led here; `None` for a seed.
     pub via: Option<String>,
-    /// The kinds of links from a seed to here, a letter each, as Heritrix writes them.
+    /// Kinds of the links from a seed to here, a letter each, as in Heritrix.
     pub hops: String,
-    /// From the request to the last byte, milliseconds.
+    /// Milliseconds from the request to the last byte.
     pub fetch_ms: u64,
     /// Importance at the time of the fetch.
     pub importance: Option<f64>,
-    /// What kind of document it is; a code of [`crate::parse::DocumentKind`].
+    /// Kind of document.
     pub document: Option<DocumentKind>,
     /// Title.
     pub title: Option<String>,
-    /// Its language as a BCP 47 tag, declared or guessed.
+    /// Language as a BCP 47 tag, declared or guessed.
     pub language: Option<String>,
-    /// Signature of the meaningful content.
+    /// Signature of the main content.
     pub signature: Option<u64>,
-    /// Differs in few bits from that of a page with nearly the same text.
+    /// Similarity hash: those of pages with nearly the same text differ in few bits.
     pub similarity: Option<u64>,
-    /// How many pages of the host had the same content before, when these are too many for its links to be followed.
+    /// Number of earlier pages of the host with the same content, if too many for its links to be followed.
     pub copies: Option<u32>,
-    /// What the page asks of robots: `nofollow, noarchive`.
+    /// The page's directives to robots: `nofollow, noarchive`.
     pub directives: Option<String>,
     /// `Last-Modified` in seconds since 1970, if the server sent one.
     pub last_modified: Option<i64>,
-    /// Digest of the payload without transfer coding, when the payload digest of the record is another.
+    /// Digest of the payload without transfer coding, if it differs from the record's payload digest.
     pub entity_digest: Option<Digest>,
-    /// Whether it was fetched as a robots.txt, which is not a page.
+    /// Whether it was fetched as a robots.txt, which is no page.
     pub robots: bool,
-    /// Why nothing came back.
+    /// Why nothing answered.
     pub error: Option<String>,
-    /// What is left of a capture that was erased.
+    /// Remains of a capture that was erased.
     pub erased: Option<Erasure>,
-    /// The WARC file of another archive that the capture was imported from.
+    /// WARC file of another archive that the capture was imported from.
     pub imported: Option<String>,
-    /// What of the document was cut, repaired or not understood, a sentence each.
+    /// What was truncated, repaired or not understood in the document, a sentence each.
     pub problems: Vec<String>,
     /// Links, each URL once.
     pub links: Vec<OutLink>,
 }
 
 impl Facts {
-    /// The fields of the `metadata` record; links are the lines of one. Names that Heritrix uses have its meaning.
+    /// Returns the fields of the `metadata` record; all links are lines of one field. Names known from Heritrix have
+    /// the same meaning.
     #[must_use]
     pub fn to_fields(&self) -> Vec<(String, String)> {
         let mut fields = Vec::with_capacity(FIELDS.len());
@@ -196,13 +197,13 @@ impl Facts {
         name == OUTLINK
     }
 
-    /// Whether a field of a `metadata` record is one that [`Facts`] keep.
+    /// Whether a field of a `metadata` record belongs to [`Facts`].
     #[must_use]
     pub fn is_field(name: &str) -> bool {
         FIELDS.contains(&name)
     }
 
-    /// Reads the fields of a `metadata` record; what is missing or makes no sense is left out.
+    /// Reads the fields of a `metadata` record; missing or invalid ones are left out.
     #[must_use]
     pub fn from_fields(fields: &[(String, String)]) -> Self {
         let mut facts = Self::default();
@@ -234,14 +235,14 @@ impl Facts {
     }
 }
 
-/// That a capture was erased.
+/// The record of an erasure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Erasure {
-    /// When, RFC 3339.
+    /// Time of the erasure, RFC 3339.
     pub time: String,
-    /// Whether it was erased because it depended on the payload of an erased page, and its own page was not erased.
+    /// Whether the page itself was not erased, but the capture depended on the payload of an erased page.
     pub is_copy: bool,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
@@ -257,7 +258,7 @@ impl Erasure {
         Some(Self { time: time.to_owned(), is_copy: what == "copy", reason: reason.to_owned() })
     }
 
-    /// In words.
+    /// Returns it as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let copy = if self.is_copy { "it had the content of an erased page: " } else { "" };
@@ -265,9 +266,9 @@ impl Erasure {
     }
 }
 
-/// A page has a hundred of these: no formatting machinery.
+/// Formats links as lines. A page has a hundred of them, so this avoids the formatting machinery.
 fn link_lines(links: &[OutLink]) -> String {
-    /// What usually follows a URL.
+    /// Usual number of bytes after a URL.
     const BESIDE_BYTES: usize = 24;
     let mut lines = String::with_capacity(links.iter().map(|link| link.url.len() + BESIDE_BYTES).sum());
     for link in links {

@@ -1,26 +1,26 @@
-//! Languages of pages as numbers of one byte: the archive's own list, in the order in which they were met.
+//! Languages of pages as one-byte numbers: indexes into the archive's own list, in order of first use.
 //!
 //! A page has the primary subtag of its newest version's language (`de` of `de-AT`). The list only grows.
 
 use archive_storage::{State, StateError};
 
-/// The setting that holds the list, a language a line.
+/// Setting with the list, one language per line.
 const SETTING: &str = "languages";
 
-/// Languages an archive knows, at most: pages in others have none.
+/// Maximum number of languages in an archive: pages in further ones have none.
 const LANGUAGES_MAX: usize = u8::MAX as usize;
 
-/// The languages with a code of two letters (ISO 639-1). They always find room.
+/// Languages with a two-letter code (ISO 639-1). There is always room for them.
 const TWO_LETTERS: &str = "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv \
     dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv \
     ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no \
     nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti \
     tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu";
 
-/// Languages with a code of three letters, at most; what is left of the numbers belongs to those with two.
+/// Maximum number of languages with a three-letter code; the other numbers are reserved for two-letter codes.
 const THREE_LETTERS_MAX: usize = 70;
 
-/// The number of a language, given out now if it has none; 0 for what is not a language tag.
+/// Returns the number of a language, assigning one if needed; 0 for an invalid tag, or if there is no room.
 ///
 /// # Errors
 /// When the state cannot be written.
@@ -45,7 +45,7 @@ pub(super) fn number(state: &mut State, tag: &str) -> Result<u8, StateError> {
     Ok(u8::try_from(count + 1).unwrap_or(0))
 }
 
-/// The language of a number; nothing for 0.
+/// Returns the language with this number; `None` for 0.
 #[must_use]
 pub fn language(state: &State, number: u8) -> Option<String> {
     let list = std::str::from_utf8(state.setting(SETTING)?).ok()?;

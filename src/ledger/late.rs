@@ -1,9 +1,10 @@
-//! Captures that arrive after newer ones of their page, as imports bring them.
+//! Captures that arrive after newer ones of their page, e.g. from imports.
 //!
-//! The history is in order of time whatever order captures arrive in. What a visit sums up of it (first capture,
-//! versions, last change, observations of change) is computed again from the whole history, so that it too does not depend
-//! on the order. Two things are not in the history: the dates of change that servers stated, and the signatures of older
-//! versions, of which a visit keeps the newest. Where signatures are missing, content has changed if bytes have.
+//! The history is ordered by time, in whatever order captures arrive. What a visit summarises (first capture, versions,
+//! last change, observations of changes) is recomputed from the whole history, so that it does not depend on that order
+//! either. Two things are not in the history: the dates of change that servers stated, and the signatures of older
+//! versions, because a visit keeps only the newest one. Without signatures, content counts as changed if the bytes
+//! have.
 
 use std::collections::HashMap;
 
@@ -20,8 +21,8 @@ use crate::refresh::rate::{ChangeObservations, Observation};
 const MICROSECONDS: i64 = 1_000_000;
 
 impl Credits {
-    /// Whether the archive has a newer capture of the page, or any, when this one says nothing of it: an import may know a
-    /// request whose answer is in another file.
+    /// Whether the archive has a newer capture of the page. For a failed imported capture, any capture will do: an
+    /// import may know a request whose answer is in another file.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -32,8 +33,8 @@ impl Credits {
         Ok(newest.is_some_and(|newest| says_nothing || newest.time > outcome.time.timestamp_micros()))
     }
 
-    /// Notes a late capture. Its page is summed up when the books are saved, with all others that came late: to do so for
-    /// each would make a history that comes backwards as long as the square of its captures.
+    /// Notes a late capture. Its page is recomputed when the books are saved, with all other late ones: recomputing per
+    /// capture would take quadratic time for a history that arrives in reverse order.
     pub(super) fn note_late(
         &mut self,
         state: &mut State,
@@ -46,7 +47,7 @@ impl Credits {
         if self.late.captures >= LATE_MAX { self.recompute_late(state) } else { Ok(()) }
     }
 
-    /// Sums up the pages of late captures.
+    /// Recomputes the pages of late captures.
     pub(super) fn recompute_late(&mut self, state: &mut State) -> Result<(), StateError> {
         for (id, new) in std::mem::take(&mut self.late).pages {
             recompute(state, id, &new)?;
@@ -54,7 +55,7 @@ impl Credits {
         Ok(())
     }
 
-    /// Recomputes a page's history, in which a capture has become known to be a copy; `signature` is that of its content.
+    /// Recomputes the visit of a page with a capture that turned out to be a copy; `signature` is that of its content.
     ///
     /// # Errors
     /// When the state cannot be read or written.
@@ -69,7 +70,7 @@ impl Credits {
 }
 
 impl Credits {
-    /// Sums up a page that lost captures to an erase; `newest` is its newest remaining version, with these facts.
+    /// Recomputes a page that lost captures to an erasure; `newest` is its newest remaining version, with these facts.
     ///
     /// # Errors
     /// When the state cannot be read or written.
@@ -87,7 +88,7 @@ impl Credits {
         recompute(state, id, &New::new())
     }
 
-    /// Describes a page whose newest capture has become known to be a copy of one with these facts.
+    /// Describes a page whose newest capture turned out to be a copy of one with these facts.
     ///
     /// # Errors
     /// When the state cannot be read or written.
@@ -103,17 +104,17 @@ impl Credits {
     }
 }
 
-/// Late captures that wait at most.
+/// Maximum number of late captures before their pages are recomputed.
 const LATE_MAX: usize = 1 << 16;
 
-/// Late captures whose pages are still to be summed up.
+/// Late captures whose pages are yet to be recomputed.
 #[derive(Debug, Default)]
 pub(super) struct Late {
     pages: HashMap<UrlId, New>,
     captures: usize,
 }
 
-/// Captures that have just come into a history, with the signatures of their contents; 0 if there is none.
+/// Captures new to a history, with the signatures of their contents; 0 for none.
 type New = HashMap<CaptureId, u64>;
 
 fn stored_signature(signature: Option<u64>) -> u64 {
@@ -131,7 +132,7 @@ fn recompute(state: &mut State, id: UrlId, new: &New) -> Result<(), StateError> 
     state.set_visit(id, &visit)
 }
 
-/// Sums up captures in order of time, as if each had just been made.
+/// Recomputes a visit from its captures in order of time, as if each had just been made.
 fn summarise<E>(
     visit: &mut Visit,
     captures: &mut [(CaptureId, Capture)],
@@ -178,7 +179,7 @@ fn seconds(capture: &Capture) -> u32 {
     u32::try_from(capture.time.div_euclid(MICROSECONDS)).unwrap_or(0)
 }
 
-/// [`Outcome::is_page`] of a capture that is stored.
+/// [`Outcome::is_page`] for a stored capture.
 pub(super) fn is_page(capture: &Capture) -> bool {
     use archive_storage::CaptureKind::{Failed, Identical, NotModified, Resource, Response};
     match capture.kind {

@@ -1,15 +1,15 @@
-//! The levels under which URLs wait: page requisites, then seeds, then pages by the logarithm of their cash.
+//! The levels of queued URLs: page requisites, then seeds, then pages by the logarithm of their cash.
 
-/// The level of page requisites: they belong to a page that was just captured. The highest there is.
+/// Level of page requisites, the highest one: they belong to a page that was just captured.
 pub const LEVEL_REQUISITE: u8 = u8::MAX - 1;
 
-/// The level of a seed that was never fetched: before all ordinary pages.
+/// Level of a seed that was never fetched: above all ordinary pages.
 pub const LEVEL_SEED: u8 = LEVEL_REQUISITE - 1;
 
-/// The highest level of an ordinary page.
+/// Highest level of an ordinary page.
 pub const LEVEL_PAGE_MAX: u8 = LEVEL_SEED - 1;
 
-/// The level of a page with `units` of cash: four levels to each doubling.
+/// Returns the level of a page with `units` of cash: four levels per doubling.
 pub(super) fn level_of(units: u64) -> u8 {
     let bits = 64 - units.leading_zeros();
     if bits < 3 {
@@ -19,7 +19,7 @@ pub(super) fn level_of(units: u64) -> u8 {
     (bits * 4 + fraction as u32 - 8).min(u32::from(LEVEL_PAGE_MAX)) as u8
 }
 
-/// The least cash of a page on a level, in units: the inverse of `level_of`.
+/// Returns the least cash of a page on a level, in units: the inverse of `level_of`.
 #[must_use]
 pub const fn units_of(level: u8) -> u64 {
     let quarters = level as u32 + 8;

@@ -1,27 +1,27 @@
-//! What the link log keeps of a link beside its target: one byte.
+//! What the link log stores of a link besides its target: one byte.
 //!
-//! Below 128 it is the code of the [`LinkKind`]. With the highest bit set, the two bits below say what the author or the
-//! place of the link says of its worth, and the low five bits are the code: that is enough for the kinds that carry cash,
-//! and worth matters for them alone. So a pass over stored links weighs them as their capture did.
+//! Below 128 it is the code of the [`LinkKind`]. With the highest bit set, the next two bits are traits that affect the
+//! link's weight, given by its author or its position, and the low five bits are the code. These suffice for the kinds
+//! that carry cash, and only those have a weight. So a pass over stored links weighs them as their capture did.
 
 use crate::importance::LinkTraits;
 use crate::parse::LinkKind;
 
-/// There are traits.
+/// There are trait bits.
 const TRAITS: u8 = 1 << 7;
 /// The link is in the page's template: navigation, header, footer.
 const TEMPLATE: u8 = 1 << 6;
 /// The author asks not to follow the link.
 const NOFOLLOW: u8 = 1 << 5;
-/// Of the byte, the kind beside traits.
+/// The bits of the kind, if there are trait bits.
 const KIND: u8 = NOFOLLOW - 1;
 
-/// See the module's documentation.
+/// Kind and traits of a link; see the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkCode(u8);
 
 impl LinkCode {
-    /// The code of a link; of a kind that carries no cash, the traits are forgotten.
+    /// Encodes a link; the traits of a kind that carries no cash are dropped.
     #[must_use]
     pub fn new(kind: LinkKind, nofollow: bool, template: bool) -> Self {
         let traits = if nofollow { NOFOLLOW } else { 0 } | if template { TEMPLATE } else { 0 };
@@ -31,19 +31,19 @@ impl LinkCode {
         Self(kind.code() | traits | TRAITS)
     }
 
-    /// The code as it is stored.
+    /// Decodes a stored code.
     #[must_use]
     pub fn from_byte(byte: u8) -> Self {
         Self(byte)
     }
 
-    /// What to store.
+    /// Returns the byte to store.
     #[must_use]
     pub fn to_byte(self) -> u8 {
         self.0
     }
 
-    /// The kind of link; nothing when a newer version has written it.
+    /// Returns the kind of link; `None` if a newer version wrote it.
     #[must_use]
     pub fn kind(self) -> Option<LinkKind> {
         LinkKind::from_code(if self.0 & TRAITS == 0 { self.0 } else { self.0 & KIND })
@@ -61,13 +61,13 @@ impl LinkCode {
         self.0 & (TRAITS | TEMPLATE) == TRAITS | TEMPLATE
     }
 
-    /// Whether the page it leads to is given cash for it.
+    /// Whether it pays cash to its target.
     #[must_use]
     pub fn carries_cash(self) -> bool {
         self.kind().is_some_and(LinkKind::carries_cash)
     }
 
-    /// What matters for its weight.
+    /// Returns the traits that determine its weight.
     #[must_use]
     pub fn traits(self, between_hosts: bool) -> LinkTraits {
         LinkTraits { between_hosts, nofollow: self.nofollow(), template: self.template() }

@@ -1,4 +1,4 @@
-//! The links of a page that is credited: who they lead to, what they say of it, and what they are worth.
+//! The links of the page being credited: their targets, what they say of these, and their weights.
 
 use std::borrow::Cow;
 
@@ -15,40 +15,40 @@ use super::waiting::{hangs_on_links, refuse_in};
 use crate::cluster::PART_MAX;
 use crate::importance::Weight;
 
-/// Requisites of requisites are followed this far: a theme's style sheet may import a chain of others, and these name
-/// pictures.
+/// Maximum depth of requisites of requisites: a theme's style sheet may import a chain of others, which refer to
+/// images.
 const REQUISITE_DEPTH_MAX: u16 = PART_MAX as u16;
 
 /// A link of the page being credited.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
-    /// Where it leads.
+    /// Target of the link.
     pub(super) link: UrlId,
-    /// The page that is paid for it: another one where redirects or duplicates share an account.
+    /// Page that is paid for it: another one if the target is a redirect or duplicate.
     pub(super) account: UrlId,
-    /// What is stored of it.
+    /// Code stored in the link log.
     pub(super) code: LinkCode,
-    /// What it weighs; nothing when nobody is to be paid.
+    /// Weight; [`Weight::NONE`] if nobody is paid.
     pub(super) weight: Weight,
-    /// What the page gets beyond, in times of what the link pays.
+    /// Bonus for the page, as a multiple of what the link pays.
     pub(super) bonus: f64,
 }
 
-/// What its link or redirect says of a URL.
+/// What a link, redirect or other partition says of a URL.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mention<'a> {
     pub(super) url: &'a str,
-    /// The page with the link.
+    /// Page with the link.
     pub(super) via: Option<UrlId>,
     /// Links from the nearest seed.
     pub(super) depth: u8,
     /// The kind of link.
     pub(super) hop: u8,
-    /// Whether it is linked to as a page.
+    /// Whether it is linked as a page.
     pub(super) is_page: bool,
-    /// How many links from a page it is a part of; 0 if of none.
+    /// Number of consecutive requisite links that lead to it from a page; 0 for no requisite.
     pub(super) part: u16,
-    /// Why the link is not followed, if it is not.
+    /// Why the link is not followed, if so.
     pub(super) unfollowed: Option<Refusal>,
 }
 
@@ -79,7 +79,7 @@ impl Credits {
         Ok(())
     }
 
-    /// The same with the links that are known of a page.
+    /// Like `resolve_links`, with the page's stored links.
     pub(super) fn resolve_known_links(
         &mut self,
         state: &State,
@@ -94,7 +94,7 @@ impl Credits {
         Ok(())
     }
 
-    /// Who is paid how much for a link. A robots.txt has no account: what it would get stays with the virtual page.
+    /// Returns the payee and weight of a link. A robots.txt has no account: its share stays with the virtual page.
     fn target(
         &self,
         state: &State,
@@ -120,9 +120,10 @@ impl Credits {
         Ok(Target { link, account: payee.unwrap_or(link), code, weight, bonus })
     }
 
-    /// What a link says of its target: that it is a page or a requisite, how far from a seed it is, how it was found.
+    /// Notes what a link says of its target: that it is a page or a requisite, its distance from a seed, and how it was
+    /// found.
     ///
-    /// A page that is only known by links that are not followed is refused until another link leads to it.
+    /// A page found only by links that are not followed is refused until another link leads to it.
     fn note_link(
         &mut self,
         state: &mut State,
@@ -146,7 +147,7 @@ impl Credits {
         self.note_mention(state, target, &mention)
     }
 
-    /// The same for every kind of source.
+    /// Like `note_link`, for every kind of source.
     pub(super) fn note_mention(
         &mut self,
         state: &mut State,
@@ -179,7 +180,7 @@ impl Credits {
                 page.flags = flags::with_requisite_depth(page.flags, part);
             }
         } else if page.flags.has_any(flags::ACCOUNT) {
-            // A page of the crawl counts as one, also if it was known as a part of another before.
+            // A page of the crawl counts as a page, even if it was known as a requisite before.
             page.flags = flags::with_requisite_depth(page.flags, 0);
         }
         if page != before {
@@ -189,7 +190,7 @@ impl Credits {
             }
         }
         if opened && page.flags.has_any(flags::FETCHED) {
-            // It was captured before as a part of a page, so its links are known.
+            // It was captured before as a requisite, so its links are known.
             let kept = std::mem::take(&mut self.targets);
             self.resolve_known_links(state, target, &page)?;
             self.pay_pages(state, target)?;

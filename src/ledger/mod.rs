@@ -1,4 +1,5 @@
-//! The books of an archive: what a capture changes in pages, sites, cash and links, live or replayed after a crash.
+//! The books of an archive: what a capture changes in pages, sites, cash and links, whether live or replayed after a
+//! crash.
 
 mod aliases;
 mod announce;

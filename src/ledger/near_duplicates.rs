@@ -1,31 +1,31 @@
-//! Whether a host gives the same page under ever new URLs.
+//! Detects hosts that serve the same page under ever new URLs.
 //!
-//! Servers that answer "not found" with status 200, calendars and generated offers have one thing in common: after a
-//! while nothing new is on their pages, however many there are. So each host's books count its most frequent contents
-//! by their similarity, in the few bytes that a host has for it, with the frequent-items method of Misra and Gries
-//! ("Finding repeated elements", Science of Computer Programming, 1982): a content that makes up more than a sixth of a
-//! host's pages is found, and no count is ever too high.
+//! Servers that answer "not found" with status 200, calendars, and generated offers have one thing in common: after a
+//! while their pages have nothing new, however many there are. So each host counts its most frequent contents by
+//! similarity, in the few bytes that its record has for it, with the frequent-items method of Misra and Gries ("Finding
+//! repeated elements", Science of Computer Programming, 1982). A content that makes up more than a sixth of a host's
+//! pages is found, and no count is ever too high.
 
 use crate::parse::is_near;
 
-/// Contents that are counted of one host.
+/// Number of contents counted for a host.
 const CONTENTS: usize = 5;
 
 /// Bytes of a content and its count.
 const CONTENT_BYTES: usize = 12;
 
-/// Bytes that the store has for it.
+/// Bytes reserved in the store.
 const BYTES: usize = 64;
 
 /// The most frequent contents of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NearDuplicates {
-    /// Similarity and count; an unused place has the count 0.
+    /// Similarity and count; an unused slot has the count 0.
     contents: [(u64, u32); CONTENTS],
 }
 
 impl NearDuplicates {
-    /// What [`NearDuplicates::to_bytes`] gave.
+    /// Decodes the result of [`NearDuplicates::to_bytes`].
     #[must_use]
     pub fn from_bytes(bytes: &[u8; BYTES]) -> Self {
         let mut contents = [(0, 0); CONTENTS];
@@ -37,7 +37,7 @@ impl NearDuplicates {
         Self { contents }
     }
 
-    /// The form in which it is kept with the host.
+    /// Encodes it for the host's record.
     #[must_use]
     pub fn to_bytes(self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
@@ -49,14 +49,14 @@ impl NearDuplicates {
         bytes
     }
 
-    /// How many pages of the host are known to be like one with this similarity.
+    /// Returns the count of the host's pages known to be similar to one with this similarity hash.
     #[must_use]
     pub fn count(&self, similarity: u64) -> u32 {
         let like = self.contents.iter().find(|(known, count)| *count > 0 && is_near(*known, similarity));
         like.map_or(0, |(_, count)| *count)
     }
 
-    /// Counts a page with this similarity.
+    /// Counts a page with this similarity hash.
     pub fn note(&mut self, similarity: u64) {
         let contents = &mut self.contents;
         let like = contents.iter().position(|(known, count)| *count > 0 && is_near(*known, similarity));

@@ -1,7 +1,7 @@
-//! The outcome of a URL's fetch, in the form in which it changes the archive's state.
+//! The outcome of a fetch, in the form in which it changes the archive's state.
 //!
-//! A live capture and one that is replayed from its WARC records become the same [`Outcome`], and one function credits
-//! it. So everything the state knows of a capture must be in its records.
+//! A live capture and one replayed from its WARC records become the same [`Outcome`], which the same function credits.
+//! So the records must hold everything that the state knows of a capture.
 
 use std::borrow::Cow;
 
@@ -20,9 +20,9 @@ use crate::parse::DocumentKind;
 pub struct Outcome {
     /// Canonical URL.
     pub url: String,
-    /// When it was asked for.
+    /// Time of the request.
     pub time: DateTime<Utc>,
-    /// What was stored.
+    /// Kind of capture.
     pub kind: CaptureKind,
     /// HTTP status; 0 when nothing came back.
     pub status: u16,
@@ -30,27 +30,27 @@ pub struct Outcome {
     pub media_type: String,
     /// Bytes of the payload, content coding included.
     pub payload_bytes: u64,
-    /// Start of the digest of the payload without transfer coding; zeros when there is none.
+    /// Start of the digest of the payload without transfer coding; zeros if there is none.
     pub digest: [u8; 16],
-    /// Of a revisit: the capture that has the payload, when the archive has it.
+    /// For a revisit, the capture with the payload, if the archive has it.
     pub original: Option<(CaptureId, Capture)>,
-    /// What the server gave to ask for it again, and the digest that its record states.
+    /// The server's validators for conditional requests, and the digest in the record.
     pub validators: Option<Validators>,
-    /// What the page is.
+    /// Facts about the page.
     pub facts: Facts,
 }
 
 impl Outcome {
-    /// The outcome that a capture's records describe; `original` is the capture that a revisit refers to.
+    /// Builds the outcome that a capture's records describe; `original` is the capture that a revisit refers to.
     ///
-    /// A revisit has the payload digest of its original's record, which is another one where the original was chunked
-    /// and the revisit was not. So what it is a copy of is what it refers to, not what has its digest.
+    /// A revisit repeats the payload digest of its original's record, which differs from its own if only the original
+    /// was chunked. So what it copies is given by its reference, not by that digest.
     #[must_use]
     pub fn of_replayed(capture: &ReplayedCapture, original: Option<(CaptureId, Capture)>) -> Self {
         Self::with_facts(capture, Facts::from_fields(&capture.metadata), original)
     }
 
-    /// The same with facts that were read of the capture's metadata before.
+    /// Like [`Outcome::of_replayed`], with facts already read from the capture's metadata.
     #[must_use]
     pub fn with_facts(
         capture: &ReplayedCapture,
@@ -84,7 +84,7 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// The status of the document: a 304, or a revisit without a status, has that of the capture it stands for.
+    /// Returns the status of the document: a 304, or a revisit without a status, has that of its original.
     #[must_use]
     pub fn document_status(&self) -> u16 {
         match (self.kind, self.original) {
@@ -94,19 +94,19 @@ impl Outcome {
         }
     }
 
-    /// Whether its facts say what the document is and where its links lead.
+    /// Whether its facts describe the document and its links.
     #[must_use]
     pub fn describes_document(&self) -> bool {
         self.kind.has_payload() || self.facts.document.is_some() || !self.facts.links.is_empty()
     }
 
-    /// Whether the server said that the page is not there.
+    /// Whether the server said that the page does not exist.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         matches!(self.status, 404 | 410)
     }
 
-    /// Whether a page was found, by the status where there is one.
+    /// Whether a page was found, judging by the status if there is one.
     #[must_use]
     pub fn is_page(&self) -> bool {
         match self.kind {
@@ -118,14 +118,14 @@ impl Outcome {
         }
     }
 
-    /// The name under which the books keep the capture: its URL, unless it was fetched as the robots.txt of another.
+    /// Returns the capture's name in the books: its URL, unless it was fetched as another host's robots.txt.
     #[must_use]
     pub fn name(&self) -> Cow<'_, str> {
         if self.facts.robots { name_as_robots_txt(&self.url) } else { Cow::Borrowed(&self.url) }
     }
 
-    /// Whether it is a document whose links carry importance: what opens an account for an imported capture that no page
-    /// of the archive links to.
+    /// Whether it is a document whose links carry importance. If so, an imported capture gets an account even if no
+    /// page of the archive links to it.
     #[must_use]
     pub fn is_document(&self) -> bool {
         let is_web = self.url.starts_with("http://") || self.url.starts_with("https://");
@@ -135,7 +135,7 @@ impl Outcome {
     }
 }
 
-/// The canonical form of a URL that another tool wrote. What is not a URL stays as it is.
+/// Returns the canonical form of a URL written by another tool; an invalid URL stays as it is.
 #[must_use]
 pub fn canonical_of(url: &str) -> String {
     Url::parse(url).map_or_else(|_| url.to_owned(), |url| canonical(&url))

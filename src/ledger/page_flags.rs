@@ -1,10 +1,10 @@
-//! What the crawler notes of a URL in the flags of its page state.
+//! The flags in the page state of a URL.
 
 use archive_storage::PageFlags;
 
-/// The URL is a page in the link graph: it has an account.
+/// It is a page in the link graph: it has an account.
 pub const ACCOUNT: PageFlags = PageFlags(1);
-/// Its account was read: its cash has been handed on at least once.
+/// Its account was read: its cash has been passed on at least once.
 pub const READ: PageFlags = PageFlags(1 << 1);
 /// It belongs to the crawl's scope.
 pub const IN_SCOPE: PageFlags = PageFlags(1 << 2);
@@ -12,44 +12,44 @@ pub const IN_SCOPE: PageFlags = PageFlags(1 << 2);
 pub const ALIAS: PageFlags = PageFlags(1 << 3);
 /// It is a seed.
 pub const SEED: PageFlags = PageFlags(1 << 4);
-/// It is a robots.txt, by its URL.
+/// It is a robots.txt, judging by its URL.
 pub const ROBOTS: PageFlags = PageFlags(1 << 5);
 /// It was announced and has not answered since.
 pub const PUBLISHED: PageFlags = PageFlags(1 << 6);
-/// It had an account until a server said that it does not exist (any more).
+/// It had an account until a server said that it does not exist.
 pub const VANISHED: PageFlags = PageFlags(1 << 7);
-/// It was fetched, with whatever result.
+/// It was fetched, with any result.
 pub const FETCHED: PageFlags = PageFlags(1 << 10);
-/// Lowest bit of the number of requisite links that led here (3 bits).
+/// Lowest bit of the number of consecutive requisite links that led here (3 bits).
 const REQUISITE_DEPTH_SHIFT: u16 = 11;
 const REQUISITE_DEPTH_MASK: u16 = 0b111;
-/// Any of these bits: it is part of a page that was captured (picture, style sheet, script, frame) and is captured with it.
+/// Any of these bits: it is a requisite of a captured page (image, style sheet, script, frame) and is captured with it.
 pub const REQUISITE: PageFlags = PageFlags(REQUISITE_DEPTH_MASK << REQUISITE_DEPTH_SHIFT);
 /// Any of these bits: it has or had an account, or shares one.
 pub const PAGE: PageFlags = ACCOUNT.or(ALIAS).or(VANISHED);
 
-/// Whether a URL counts as a page: it has or had an account, or shares one, and is no part of another page.
+/// Whether a URL counts as a page: it has or had an account, or shares one, and is no requisite.
 #[must_use]
 pub const fn is_page(flags: PageFlags) -> bool {
     flags.has_any(PAGE) && !flags.has_any(REQUISITE)
 }
 
-/// The bits of the code of a refusal: the two low ones here, the two high ones at the upper end of the flags.
+/// Bits of the refusal code: the two low bits here, the two high bits at the upper end of the flags.
 const REFUSAL_LOW_SHIFT: u16 = 8;
 const REFUSAL_HIGH_SHIFT: u16 = 14;
 const REFUSAL_MASK: u16 = 0b11;
 
-/// The highest code of a refusal.
+/// Greatest refusal code.
 pub const REFUSAL_MAX: u16 = 15;
 
-/// The code of the [`super::Refusal`] for which it is not fetched; 0 for none.
+/// Returns the code of the [`super::Refusal`] for which the URL is not fetched; 0 for none.
 #[must_use]
 pub fn refusal_code(PageFlags(flags): PageFlags) -> u16 {
     let low = (flags >> REFUSAL_LOW_SHIFT) & REFUSAL_MASK;
     low | (((flags >> REFUSAL_HIGH_SHIFT) & REFUSAL_MASK) << 2)
 }
 
-/// `flags` with another code of a refusal (at most [`REFUSAL_MAX`]).
+/// Returns `flags` with another refusal code (at most [`REFUSAL_MAX`]).
 #[must_use]
 pub fn with_refusal_code(PageFlags(flags): PageFlags, code: u16) -> PageFlags {
     let cleared = flags & !((REFUSAL_MASK << REFUSAL_LOW_SHIFT) | (REFUSAL_MASK << REFUSAL_HIGH_SHIFT));
@@ -57,13 +57,13 @@ pub fn with_refusal_code(PageFlags(flags): PageFlags, code: u16) -> PageFlags {
     PageFlags(cleared | (low << REFUSAL_LOW_SHIFT) | (high << REFUSAL_HIGH_SHIFT))
 }
 
-/// How many requisite links in a row led here.
+/// Number of consecutive requisite links that led here.
 #[must_use]
 pub fn requisite_depth(PageFlags(flags): PageFlags) -> u16 {
     (flags >> REQUISITE_DEPTH_SHIFT) & REQUISITE_DEPTH_MASK
 }
 
-/// `flags` with another requisite depth (at most 7).
+/// Returns `flags` with another requisite depth (at most 7).
 #[must_use]
 pub fn with_requisite_depth(PageFlags(flags): PageFlags, depth: u16) -> PageFlags {
     let cleared = flags & !(REQUISITE_DEPTH_MASK << REQUISITE_DEPTH_SHIFT);

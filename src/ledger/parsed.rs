@@ -1,10 +1,10 @@
-//! What is kept of a document that was read.
+//! What is kept of a parsed document.
 
 use super::facts::{Facts, LINKS_PER_PAGE_MAX, OutLink};
 use crate::parse::{Parsed, Problem, RobotsDirectives};
 
 impl Facts {
-    /// Takes over what was read of the document: all but its text.
+    /// Copies everything from a parsed document except its text.
     pub fn take_parsed(&mut self, parsed: Parsed) {
         self.document = Some(parsed.kind);
         self.title = Some(parsed.title).filter(|title| !title.is_empty());
@@ -30,14 +30,14 @@ impl Facts {
             .collect();
         for entry in parsed.entries {
             if let Some(link) = self.links.get_mut(entry.link as usize) {
-                // An item that is listed twice counts as changed when it did last.
+                // An item that is listed twice has the later of its dates.
                 link.modified = link.modified.max(Some(entry.modified));
             }
         }
     }
 }
 
-/// What a page asks of robots, in the words of its author.
+/// Returns the page's directives to robots, in the author's words.
 fn directives(robots: RobotsDirectives) -> Option<String> {
     let words = [(robots.noindex, "noindex"), (robots.nofollow, "nofollow"), (robots.noarchive, "noarchive")];
     let said: Vec<&str> = words.into_iter().filter(|(is_said, _)| *is_said).map(|(_, word)| word).collect();

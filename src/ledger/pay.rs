@@ -1,4 +1,4 @@
-//! Cash on its way: from a page along its links, and from its site along those that lead to other sites.
+//! Payments: from a page along its links, and from its site along those that lead to other sites.
 
 use archive_storage::{Page, Site, SiteId, State, UrlId, Visit};
 
@@ -11,7 +11,7 @@ const SITE_READ: u16 = 1;
 const SITE_LINKING: u16 = 1 << 1;
 
 impl Credits {
-    /// Hands on a page's cash along the resolved links.
+    /// Pays a page's cash along the resolved links.
     pub(super) fn pay_pages(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
         let mut visit = state.visit(id)?.unwrap_or_default();
@@ -38,7 +38,7 @@ impl Credits {
         Ok(())
     }
 
-    /// Hands on the cash of the page's site along the links that lead to other sites.
+    /// Pays the cash of the page's site along the links that lead to other sites.
     pub(super) fn pay_sites(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
         let own = self.know_site(state, id)?;
         let mut outside: Vec<SiteId> = Vec::new();
@@ -71,14 +71,14 @@ impl Credits {
     }
 }
 
-/// The account of a page, as the ledger knows it.
+/// Returns the account of a page in the form that the ledger uses.
 pub(super) fn account(page: &Page, visit: Option<&Visit>) -> Account {
     let read = page.flags.has_any(flags::READ);
     let credit = visit.filter(|_| read).map(|visit| Credit::from_bytes(visit.credit));
     Account { base: Base::from_stored(page.cash), credit: credit.or(read.then(Credit::default)) }
 }
 
-/// The account of a site, as the ledger knows it.
+/// Returns the account of a site in the form that the ledger uses.
 pub(super) fn site_account(site: &Site) -> SiteAccount {
     let credit = (site.flags & SITE_READ != 0).then(|| Credit::from_bytes(site.credit));
     SiteAccount {
@@ -87,7 +87,7 @@ pub(super) fn site_account(site: &Site) -> SiteAccount {
     }
 }
 
-/// Puts a site's account where the store keeps it.
+/// Writes a site's account into its record.
 pub(super) fn store_site_account(site: &mut Site, books: &SiteAccount) {
     site.cash = books.account.base.to_stored();
     site.credit = books.account.credit.unwrap_or_default().to_bytes();

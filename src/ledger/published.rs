@@ -1,7 +1,7 @@
-//! What site masters have announced: pages that are to be fetched before others, and clusters that belong together.
+//! Announcements by site owners: pages to be fetched before others, and clusters of pages that belong together.
 //!
-//! Both are settings of the archive. A page waits in the queue until its next answer; a flag of the page says that it
-//! does, so that nothing waits twice. Limits keep the settings small.
+//! Both are settings of the archive. A page stays in the queue until its next answer; a flag of the page marks it as
+//! queued, so that nothing is queued twice. Limits keep the settings small.
 
 use std::collections::BTreeMap;
 
@@ -14,36 +14,36 @@ use super::credit::{CreditError, Credits};
 use super::page_flags as flags;
 use super::settings::{CLUSTERS, PUBLISHED, read_setting, write_setting};
 
-/// Pages that wait at the same time, at most.
+/// Maximum number of queued pages.
 pub const PUBLISHED_MAX: usize = 100_000;
 
-/// Pages of a cluster, at most.
+/// Maximum number of pages in a cluster.
 pub const CLUSTER_PAGES_MAX: usize = 1_000;
 
-/// Clusters, at most.
+/// Maximum number of clusters.
 pub const CLUSTERS_MAX: usize = 1_000;
 
 /// The outcome of an announced URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
-    /// It waits to be fetched now.
+    /// It was queued for fetching.
     Queued(UrlId),
-    /// It waited already.
+    /// It was queued already.
     Waiting(UrlId),
-    /// It was fetched after the change that was announced.
+    /// It was fetched after the announced change.
     Known(UrlId),
-    /// It is not known and does not belong to what is crawled.
+    /// It is unknown and out of scope.
     OutOfScope,
-    /// [`PUBLISHED_MAX`] pages wait already.
+    /// The queue has [`PUBLISHED_MAX`] pages.
     Full,
 }
 
-/// A cluster: pages that are fetched together, by their canonical URLs.
+/// Clusters by name: the canonical URLs of pages that are fetched together.
 pub type Clusters = BTreeMap<String, Vec<String>>;
 
 impl Credits {
-    /// Takes word that the page at `url` (canonical) changed at `modified`, in seconds since 1970, or is new; appends it to
-    /// `queue`, which [`Credits::set_published`] keeps.
+    /// Handles the announcement that the page at `url` (canonical) is new or changed at `modified`, in seconds since
+    /// 1970. Appends it to `queue`, which [`Credits::set_published`] saves.
     ///
     /// # Errors
     /// When the store fails.
@@ -86,8 +86,8 @@ impl Credits {
         Ok(Published::Queued(id))
     }
 
-    /// Whether strangers may say that the page at `url` (canonical) changed: its host has given captures, and it belongs to what
-    /// is crawled.
+    /// Whether strangers may announce changes of the page at `url` (canonical): its host has given captures, and it is
+    /// in scope.
     ///
     /// # Errors
     /// When the store fails.
@@ -97,7 +97,7 @@ impl Credits {
         Ok(host.captures > host.failures && self.would_contain(url))
     }
 
-    /// Makes a page known that was never fetched, if it belongs to what is crawled: as if a sitemap had named it.
+    /// Adds a page that was never fetched, if it is in scope, as if a sitemap had named it.
     fn invite(&mut self, state: &mut State, url: &str) -> Result<Option<UrlId>, CreditError> {
         if let Some(id) = state.find(url)?
             && state.page(id)?.flags.has_any(flags::IN_SCOPE)
@@ -120,7 +120,7 @@ impl Credits {
         Ok(Some(id))
     }
 
-    /// The pages that were announced and not fetched since, in the order of their announcements.
+    /// Returns the announced pages that were not fetched since, in the order of their announcements.
     ///
     /// # Errors
     /// When the store fails.
@@ -128,7 +128,7 @@ impl Credits {
         let mut queue = Vec::new();
         for number in read_setting::<Vec<u32>>(state, PUBLISHED)?.unwrap_or_default() {
             let id = UrlId(number);
-            // After a rebuild numbers may mean other pages: these have no flag.
+            // After a rebuild, ids may belong to other pages; these lack the flag.
             if number < state.url_count() && state.page(id)?.flags.has_any(flags::PUBLISHED) {
                 queue.push(id);
             }
@@ -136,7 +136,7 @@ impl Credits {
         Ok(queue)
     }
 
-    /// Keeps the queue of announced pages.
+    /// Saves the queue of announced pages.
     ///
     /// # Errors
     /// When the store fails.
@@ -144,7 +144,7 @@ impl Credits {
         write_setting(state, PUBLISHED, &queue.iter().map(|id| id.0).collect::<Vec<_>>())
     }
 
-    /// The clusters by name.
+    /// Returns the clusters by name.
     ///
     /// # Errors
     /// When the store fails.
@@ -152,7 +152,7 @@ impl Credits {
         Ok(read_setting(state, CLUSTERS)?.unwrap_or_default())
     }
 
-    /// Keeps the clusters.
+    /// Saves the clusters.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,4 +1,4 @@
-//! A capture in the history of its page: what was seen when, and whether it had changed.
+//! Records a capture in the history of its page: what was found when, and whether it had changed.
 
 use archive_storage::{
     Capture, CaptureId, CaptureKind, HostId, Location, MimeId, State, StateError, UrlId, Visit,
@@ -21,7 +21,7 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 pub(super) const MICROSECONDS_PER_DAY: f64 = SECONDS_PER_DAY * 1e6;
 
 impl Credits {
-    /// Appends the capture and brings its page's visit up to date.
+    /// Appends the capture and updates its page's visit.
     pub(super) fn record(
         &mut self,
         state: &mut State,
@@ -88,8 +88,8 @@ impl Credits {
 }
 
 impl Credits {
-    /// Books a tombstone: that there was a capture, and nothing of what it was. A page that was erased is not fetched again
-    /// by itself.
+    /// Records a tombstone: that there was a capture, but nothing of its content. An erased page is not fetched again
+    /// automatically.
     pub(super) fn bury(
         state: &mut State,
         id: UrlId,
@@ -116,7 +116,7 @@ impl Credits {
         Ok(capture)
     }
 
-    /// Says that a page was erased: it counts as one that was never fetched and must not be.
+    /// Marks a page as erased: it counts as never fetched, and must not be fetched.
     ///
     /// # Errors
     /// When the store fails.
@@ -128,7 +128,7 @@ impl Credits {
     }
 }
 
-/// Puts a capture into its page's history.
+/// Appends a capture to its page's history.
 fn append(
     state: &mut State,
     id: UrlId,
@@ -161,7 +161,7 @@ fn append(
     Ok(state.append_capture(&capture, outcome.validators.as_ref())?)
 }
 
-/// Notes what a document is: its kind, title and language.
+/// Sets the kind, title and language of a document.
 pub(super) fn describe(state: &mut State, visit: &mut Visit, facts: &Facts) -> Result<(), StateError> {
     if let Some(kind) = facts.document {
         visit.kind = kind.code();
@@ -176,14 +176,15 @@ pub(super) fn describe(state: &mut State, visit: &mut Visit, facts: &Facts) -> R
     Ok(())
 }
 
-/// What of a page differs from its version before.
+/// What differs between a page and its previous version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Change {
-    /// What it means: the signature of its main text or XML tree. Where there is none, the bytes decide.
+    /// Whether the content changed, by the signature of the main text or XML tree; without signatures, the bytes
+    /// decide.
     content: bool,
-    /// Its bytes.
+    /// Whether the bytes changed.
     bytes: bool,
-    /// The signature of what is there now; 0 when unknown.
+    /// Signature of the current content; 0 if unknown.
     signature: u64,
 }
 
@@ -193,7 +194,7 @@ impl Change {
         if outcome.kind == CaptureKind::NotModified {
             return Self { content: false, bytes: last.is_none(), signature: before.signature };
         }
-        // A signature of 0 would mean that there is none. The same bytes have the same, whether or not they were parsed.
+        // A signature of 0 would mean "none". Equal bytes have equal signatures, parsed or not.
         let unparsed = if bytes { 0 } else { before.signature };
         let signature = outcome.facts.signature.map_or(unparsed, |signature| signature.max(1));
         let comparable = before.signature != 0 && signature != 0;
@@ -211,7 +212,8 @@ impl Change {
     }
 }
 
-/// Adds what a fetch has shown to what is known of the page's changes; `before` is when it was last there, in microseconds.
+/// Adds a fetch to the observations of the page's changes; `before` is the time of its previous version, in
+/// microseconds.
 fn observe(visit: &mut Visit, outcome: &Outcome, changed: bool, before: i64) {
     let interval = (outcome.time.timestamp_micros() - before) as f64 / MICROSECONDS_PER_DAY;
     let last_modified =
@@ -227,7 +229,7 @@ fn observe(visit: &mut Visit, outcome: &Outcome, changed: bool, before: i64) {
     visit.extension = observations.to_bytes();
 }
 
-/// The newest capture that found the page; fetches that failed say nothing of its content.
+/// Returns the newest capture that found the page; failed fetches say nothing of its content.
 fn last_version(state: &State, id: UrlId) -> Result<Option<Capture>, CreditError> {
     for capture in state.history(id)? {
         let (_, capture) = capture?;
@@ -238,7 +240,7 @@ fn last_version(state: &State, id: UrlId) -> Result<Option<Capture>, CreditError
     Ok(None)
 }
 
-/// Counts a capture with its host and its site; robots.txt is not a page and is not counted.
+/// Adds a capture to the counts of its host and site; captures of robots.txt are not counted.
 fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) -> Result<(), CreditError> {
     let site = state.update_host(host, |host| {
         host.captures += 1;

@@ -1,50 +1,51 @@
-//! Why a URL that is known is not fetched.
+//! Why a known URL is not fetched.
 //!
 //! What a crawl may not or will not fetch is as much a part of the archive's account as what it has: `archive why`
-//! says it. The reason is in the flags of the page's state and is cleared once the page is fetched after all.
+//! reports it. The reason is in the flags of the page state, and is cleared once the page is fetched after all.
 
-/// Why a URL is not fetched. The codes are stored in page states: they are never reused.
+/// Why a URL is not fetched. The codes are stored in page states and are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u16)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// A rule of robots.txt forbids it.
+    /// A rule in robots.txt forbids it.
     Robots = 1,
-    /// robots.txt cannot be had (no answer, status 429 or 5xx), which forbids everything (RFC 9309, section 2.3.1.4).
+    /// robots.txt cannot be fetched (no answer, status 429 or 5xx), which forbids everything (RFC 9309, section
+    /// 2.3.1.4).
     RobotsUnreachable = 2,
-    /// The host's name has no address, or none that is public.
+    /// The host name has no address, or no public one.
     Unresolved = 3,
-    /// Its host has had its budget of pages.
+    /// Its host has used up its budget of pages.
     PagesPerHost = 4,
-    /// Its site has had its budget of pages.
+    /// Its site has used up its budget of pages.
     PagesPerSite = 5,
-    /// Its path repeats itself, as paths do that relative links make grow.
+    /// Its path repeats itself, as paths do that grow through relative links.
     RepeatingPath = 6,
-    /// Its path is deeper or longer than any that people make.
+    /// Its path is deeper or longer than people make them.
     LongPath = 7,
-    /// One more of too many variations of one page by its query.
+    /// It is one of too many query variations of a page.
     QueryVariations = 8,
-    /// It was only linked to from pages that are copies of each other, as answers are that say "not found" with status 200.
+    /// All links to it are on pages that are copies of each other, such as "not found" pages with status 200.
     SameContent = 9,
-    /// Only links with `nofollow` lead to it, and the crawl obeys them.
+    /// All links to it have `nofollow`, and the crawl obeys that.
     NoFollow = 10,
-    /// A rule in the settings file leaves it out.
+    /// A rule in the settings file excludes it.
     Ignored = 11,
-    /// It cannot be asked for over HTTP.
+    /// It cannot be requested over HTTP.
     Unfetchable = 12,
-    /// What was captured of it was erased, and it is not to be fetched again.
+    /// Its captures were erased, and it must not be fetched again.
     Erased = 13,
     /// People decided against it.
     Decided = 14,
-    /// No page that is near enough to the topic of the crawl leads to it.
+    /// No page close enough to the topic of the crawl links to it.
     OffTopic = 15,
-    /// It belongs to another partition of the cluster. That follows from its host, and is in no page state.
+    /// It belongs to another partition of the cluster. This follows from its host and is not stored in page states.
     OtherPartition = 16,
 }
 
 impl Refusal {
-    /// Every reason that page states store.
+    /// All reasons that page states store.
     pub const ALL: [Self; 15] = [
         Self::Robots,
         Self::RobotsUnreachable,
@@ -63,19 +64,19 @@ impl Refusal {
         Self::OffTopic,
     ];
 
-    /// The number in page states, 1 to 15; beyond for reasons that are not stored.
+    /// Code in page states, 1 to 15; greater for reasons that are not stored.
     #[must_use]
     pub const fn code(self) -> u16 {
         self as u16
     }
 
-    /// The reason with this number; none for 0 and for what a newer version has written.
+    /// Returns the reason with this code; `None` for 0 and for codes of newer versions.
     #[must_use]
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.code() == code)
     }
 
-    /// Its name in queries and data.
+    /// Name in queries and data.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

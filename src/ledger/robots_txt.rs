@@ -1,14 +1,14 @@
-//! Which URLs are robots.txt files: the URL alone decides, not what redirects to it.
+//! Which URLs are robots.txt files: only the URL itself decides, not what redirects to it.
 //!
-//! A robots.txt may redirect to any URL (RFC 9309 section 2.3.1.2). What comes back from there is the file of the host that was
-//! redirected, and says nothing of the page at that URL. So the books keep it under its own name.
+//! A robots.txt may redirect to any URL (RFC 9309 section 2.3.1.2). The answer from there is the file of the
+//! redirecting host and says nothing of the page at that URL. So the books keep it under a separate name.
 
 use std::borrow::Cow;
 
-/// The end of the name of what was fetched at a URL as the robots.txt of another. No canonical URL has a fragment.
+/// Suffix of the name of what was fetched at a URL as another host's robots.txt. No canonical URL has a fragment.
 const MARK: &str = "#robots.txt";
 
-/// Whether the books keep a robots.txt under this name.
+/// Whether this is the name of a robots.txt in the books.
 pub(super) fn is_robots_txt(name: &str) -> bool {
     name.ends_with(MARK) || is_own_robots_txt(name)
 }
@@ -21,13 +21,13 @@ pub fn is_own_robots_txt(url: &str) -> bool {
     host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '@']))
 }
 
-/// The name under which the books keep what was fetched at a canonical URL as a robots.txt.
+/// Returns the name in the books of what was fetched at a canonical URL as a robots.txt.
 #[must_use]
 pub fn name_as_robots_txt(url: &str) -> Cow<'_, str> {
     if is_own_robots_txt(url) { Cow::Borrowed(url) } else { Cow::Owned(format!("{url}{MARK}")) }
 }
 
-/// The URL that was fetched, by the name under which the books keep what came back.
+/// Returns the URL that was fetched, given the name of the answer in the books.
 #[must_use]
 pub fn fetched_url(name: &str) -> &str {
     name.strip_suffix(MARK).unwrap_or(name)

@@ -1,5 +1,5 @@
-//! How cash is divided, as people choose it. The rules are kept with the archive, so that a replay after a crash and the
-//! next run divide like the run before.
+//! The rules for dividing cash, as chosen by people. They are stored in the archive, so that a replay after a crash and
+//! the next run divide cash as the last run did.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,22 +12,22 @@ use super::authority::{authority, host_name};
 use crate::importance::{LinkWeights, Policy};
 use crate::parse::LinkKind;
 
-/// The largest bonus of a favoured page, in times of what a link pays it.
+/// Maximum bonus of a favoured page, as a multiple of what a link pays it.
 const BONUS_MAX: f64 = 100.0;
 
-/// The bonus when none is given: a favoured page gets three times of what others get.
+/// Default bonus: a favoured page gets three times what others get.
 const BONUS_DEFAULT: f64 = 2.0;
 
 /// See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CashRules {
-    /// What links weigh.
+    /// Weights of links.
     pub weights: LinkWeights,
     /// What an unread page receives from the virtual page, relative to `refresh`.
     pub discovery: u16,
     /// What a read page receives from the virtual page, relative to `discovery`.
     pub refresh: u16,
-    /// What is paid more for, out of the virtual page's cash.
+    /// What gets a bonus from the virtual page's cash.
     pub favours: Vec<Favour>,
     /// What a site is.
     pub sites: SiteRule,
@@ -47,19 +47,19 @@ impl Default for CashRules {
 }
 
 impl CashRules {
-    /// The policy of the page ledger.
+    /// Returns the policy of the page ledger.
     #[must_use]
     pub fn policy(&self) -> Policy {
         Policy { discovery: self.discovery, refresh: self.refresh, ..Policy::default() }
     }
 
-    /// Whether it matters what people think of sites.
+    /// Whether any rule depends on people's opinion of sites.
     #[must_use]
     pub fn favours_sites(&self) -> bool {
         self.favours.iter().any(|favour| matches!(favour.topic, Topic::Rated | Topic::Likely))
     }
 
-    /// The bonus of a link to this URL, in times of what the link pays.
+    /// Returns the bonus of a link to this URL, as a multiple of what the link pays.
     #[must_use]
     pub fn bonus(&self, url: &str, kind: Option<LinkKind>) -> f64 {
         let favours = self.favours.iter().filter(|favour| favour.topic.is_of(url, kind));
@@ -67,25 +67,25 @@ impl CashRules {
     }
 }
 
-/// Pages that get more than their links pay them.
+/// Pages that get a bonus on top of what their links pay them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Favour {
     /// Which pages.
     pub topic: Topic,
-    /// What they get beyond, in times of what the link pays, 0 to 100.
+    /// Bonus as a multiple of what the link pays, 0 to 100.
     pub bonus: f64,
 }
 
-/// What a page is about, judged by its address before it is read.
+/// What a page is about, judged by its URL before it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Topic {
-    /// This word is in the URL, as `news` does in `https://example.org/news/7`.
+    /// The URL contains this word, such as `news` in `https://example.org/news/7`.
     Word(String),
-    /// The URL looks like XML, or a sitemap or feed says so.
+    /// The URL looks like XML, or is linked from a sitemap or feed.
     Xml,
-    /// What a query finds. Only the command line knows the query; the books get the pages.
+    /// The results of a query. Only the command line knows the query; the books get the pages.
     Query(String),
-    /// Sites that people rated well. Who decided what is not known to the books either: they get the sites.
+    /// Sites that people rated well. The books get the sites, not the ratings.
     Rated,
     /// Sites that people would probably choose.
     Likely,
@@ -111,7 +111,7 @@ impl Topic {
 impl FromStr for Favour {
     type Err = String;
 
-    /// `TOPIC` or `TOPIC*BONUS`; a topic is `xml`, `rated`, `likely`, a word, or a query in brackets.
+    /// Parses `TOPIC` or `TOPIC*BONUS`; a topic is `xml`, `rated`, `likely`, a word, or a query in parentheses.
     fn from_str(text: &str) -> Result<Self, String> {
         let (topic, bonus) = match text.rsplit_once('*') {
             Some((topic, bonus)) if !bonus.contains(')') => (topic.trim(), Some(bonus.trim())),
@@ -144,7 +144,7 @@ impl FromStr for Favour {
     }
 }
 
-/// What a site is: pages of one owner, judged by the address.
+/// What a site is: pages of one owner, judged by their URLs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SiteRule {
     /// All hosts under a registrable domain, by the public suffix list.
@@ -152,12 +152,12 @@ pub enum SiteRule {
     Domain,
     /// A host.
     Host,
-    /// A host and this many folders: `example.org/~ann` for 1.
+    /// A host and up to this many folders: `example.org/~ann` for 1.
     Path(u8),
 }
 
 impl SiteRule {
-    /// The name of the site that a canonical URL belongs to.
+    /// Returns the name of the site that a canonical URL belongs to.
     #[must_use]
     pub fn site(self, url: &str) -> Cow<'_, str> {
         let host = host_name(authority(url));
@@ -171,7 +171,7 @@ impl SiteRule {
                 let mut name = host.to_owned();
                 for _ in 0..depth {
                     let Some(part) = parts.next() else { break };
-                    // The last part is a file, unless it is somebody's home.
+                    // The last part is a file, unless it is a home directory.
                     if part.is_empty() || (parts.peek().is_none() && !part.starts_with('~')) {
                         break;
                     }

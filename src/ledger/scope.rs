@@ -1,4 +1,4 @@
-//! What belongs to a crawl: the seeds' hosts, their sites, everything, or what a pattern matches.
+//! The scope of a crawl: the seeds' hosts, their sites, everything, or what a pattern matches.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub enum ScopeKind {
     Host,
     /// Every host of the seed's registrable domain.
     Site,
-    /// Anything.
+    /// Every URL.
     Any,
     /// URLs that a regular expression matches.
     Regex(String),
@@ -40,30 +40,30 @@ impl FromStr for ScopeKind {
     }
 }
 
-/// One rule of a crawl's scope, as it is kept in the archive's settings.
+/// One rule of a crawl's scope, as stored in the archive's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScopeRule {
-    /// What kind of rule.
+    /// Kind of rule.
     pub kind: ScopeKind,
-    /// The seed it came from.
+    /// Seed that it came from.
     pub seed: String,
-    /// Links from a seed at most.
+    /// Maximum number of links from a seed.
     pub max_depth: u8,
 }
 
-/// All rules of a crawl, ready to be asked.
+/// All rules of a crawl, prepared for lookups.
 #[derive(Debug, Default)]
 pub struct Scope {
     rules: Vec<ScopeRule>,
     hosts: HashMap<String, u8>,
     sites: HashMap<String, u8>,
-    /// By pattern: thousands of seeds mostly have one in common.
+    /// Compiled patterns and their depths: thousands of seeds mostly share one pattern.
     patterns: HashMap<String, (Regex, u8)>,
     any: Option<u8>,
 }
 
 impl Scope {
-    /// A scope of rules that were kept.
+    /// Builds the scope of stored rules.
     #[must_use]
     pub fn from_rules(rules: Vec<ScopeRule>) -> Self {
         let mut scope = Self::default();
@@ -93,14 +93,14 @@ impl Scope {
                 if let Some((_, depth)) = self.patterns.get_mut(pattern) {
                     raise(depth);
                 } else if let Ok(regex) = Regex::new(pattern) {
-                    // Patterns were compiled when they were read; one that an older version took is left out.
+                    // Patterns were checked when they were entered; one that only an older version accepts is left out.
                     self.patterns.insert(pattern.clone(), (regex, rule.max_depth));
                 }
             }
         }
     }
 
-    /// The rules, to be kept.
+    /// Returns the rules, to be stored.
     #[must_use]
     pub fn rules(&self) -> &[ScopeRule] {
         &self.rules
@@ -112,7 +112,7 @@ impl Scope {
         self.verdict(url, host, site, depth) == ScopeVerdict::Inside
     }
 
-    /// The same, and why not.
+    /// Like [`Scope::contains`], with the reason if not.
     #[must_use]
     pub fn verdict(&self, url: &str, host: &str, site: &str, depth: u8) -> ScopeVerdict {
         let fixed = [self.any.as_ref(), self.hosts.get(host), self.sites.get(site)];
@@ -136,10 +136,10 @@ pub enum ScopeVerdict {
     Inside,
     /// It would, if fewer links led to it.
     TooDeep {
-        /// Links from a seed at most.
+        /// Maximum number of links from a seed.
         max: u8,
     },
-    /// No rule holds it.
+    /// No rule covers it.
     Outside,
 }
 

@@ -1,4 +1,4 @@
-//! What the books keep in the catalogue.
+//! Settings that the books keep in the catalogue.
 
 use std::collections::HashMap;
 
@@ -9,43 +9,43 @@ use serde::{Deserialize, Serialize};
 use super::credit::{CreditError, Credits};
 use crate::importance::{Cash, Ledger, Numbers, Policy};
 
-/// Setting under which the page ledger's numbers are kept.
+/// Setting with the page ledger's numbers.
 pub(super) const PAGE_LEDGER: &str = "ledger.pages";
-/// Setting under which the site ledger's numbers are kept.
+/// Setting with the site ledger's numbers.
 pub(super) const SITE_LEDGER: &str = "ledger.sites";
-/// Setting under which announced pages wait.
+/// Setting with the queue of announced pages.
 pub(super) const PUBLISHED: &str = "publish.queue";
-/// Setting under which clusters are kept.
+/// Setting with the clusters.
 pub(super) const CLUSTERS: &str = "publish.clusters";
-/// Setting under which the rules for cash are kept.
+/// Setting with the rules for dividing cash.
 pub(super) const RULES: &str = "ledger.rules";
-/// Setting under which the pages are kept that queries favour: the bonus as an `f32`, then ids as `u32`, little-endian.
+/// Setting with the pages that queries favour: the bonus as an `f32`, then ids as `u32`, little-endian.
 pub(super) const FAVOURED: &str = "ledger.favoured";
-/// Setting under which the sites are kept that people's opinion favours: ids as `u32`, each with its bonus as an `f32`, little-endian.
+/// Setting with the sites that people favour: ids as `u32`, each with its bonus as an `f32`, little-endian.
 pub(super) const FAVOURED_SITES: &str = "ledger.favoured_sites";
-/// Setting under which the scope is kept.
+/// Setting with the scope.
 pub(super) const SCOPE: &str = "crawl.scope";
-/// Setting under which it is kept what the last crawl took and left.
+/// Setting with the policy of the last crawl: what it took and what it left.
 pub const POLICY_SETTING: &str = "crawl.conduct";
-/// Setting under which the rules are kept by which refreshes choose.
+/// Setting with the rules by which refreshes choose pages.
 pub const REFRESH_SETTING: &str = "refresh.rules";
-/// What a person decided and captures do not say: all other settings can be rebuilt.
+/// Settings decided by a person and not in captures; all others can be rebuilt.
 pub const DECISIONS: [&str; 3] = [SCOPE, POLICY_SETTING, REFRESH_SETTING];
 
-/// What the books have to know of [`POLICY_SETTING`].
+/// The part of [`POLICY_SETTING`] that the books need.
 #[derive(Deserialize)]
 struct CrawlPolicy {
     #[serde(default)]
     obey_nofollow: bool,
 }
 
-/// Whether the last crawl followed no links that ask not to be followed.
+/// Whether the last crawl obeyed `nofollow`.
 pub(super) fn read_obey_nofollow(state: &State) -> Result<bool, CreditError> {
     let policy: Option<CrawlPolicy> = read_setting(state, POLICY_SETTING)?;
     Ok(policy.is_some_and(|policy| policy.obey_nofollow))
 }
 
-/// The ledger as it was saved, or one that begins with all this cash.
+/// Opens a ledger as saved, or a new one with this total cash.
 pub(super) fn open_ledger(
     state: &State,
     name: &'static str,
@@ -73,10 +73,10 @@ pub(super) fn write_setting(
     Ok(state.set_setting(name, Some(&bytes))?)
 }
 
-/// Pages that queries favour, at most.
+/// Maximum number of pages that queries favour.
 pub(super) const FAVOURED_MAX: usize = 1_000_000;
 
-/// The pages that a query favours, and their bonus.
+/// Returns the pages that a query favours, with their bonus.
 pub(super) fn read_favoured(state: &State) -> HashMap<UrlId, f64> {
     let Some((bonus, ids)) = state.setting(FAVOURED).and_then(|bytes| bytes.split_first_chunk::<4>()) else {
         return HashMap::new();
@@ -91,10 +91,10 @@ pub(super) fn write_favoured(state: &mut State, pages: &[UrlId], bonus: f64) -> 
     Ok(state.set_setting(FAVOURED, (!pages.is_empty()).then_some(&bytes[..]))?)
 }
 
-/// Sites that are favoured, at most: those with the highest bonus.
+/// Maximum number of favoured sites; those with the highest bonus are kept.
 pub(super) const FAVOURED_SITES_MAX: usize = 1_000_000;
 
-/// The sites that people's opinion favours, with their bonus.
+/// Returns the sites that people favour, with their bonus.
 pub(super) fn read_favoured_sites(state: &State) -> HashMap<SiteId, f64> {
     let bytes = state.setting(FAVOURED_SITES).unwrap_or_default();
     let site = |&[a, b, c, d, bonus @ ..]: &[u8; 8]| {
@@ -113,7 +113,8 @@ pub(super) fn write_favoured_sites(state: &mut State, sites: &[(SiteId, f64)]) -
 }
 
 impl Credits {
-    /// Favours the pages of these sites from now on, each by its bonus; of more than 10^6 those with the highest.
+    /// Favours the pages of these sites from now on, each by its bonus; of more than 10^6 sites, those with the highest
+    /// bonus.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,15 +1,16 @@
 //! Rounds over the stored links: visits without a fetch.
 //!
-//! While pages are discovered, cash gathers on those that were read early; after one pass of fetches the estimates still
-//! are those of a smaller web. A visit needs only a page's links, and the archive has them: going over the newest links of
-//! every page for as long as the window of the estimates is makes them those of the web as it is known now. On a real
-//! crawl of 6 000 pages the L1 error after the first pass falls from .61 to .17, Kendall's tau rises from .70 to .93
-//! (`archive-lab passes`).
+//! While pages are being discovered, cash gathers at those that were read early; after one pass of fetches the
+//! estimates are still those of a smaller web. A visit needs only a page's links, and the archive has them: visiting
+//! every page over its newest links, for as long as the window of the estimates lasts, makes them estimates of the web
+//! as it is known now. On a real crawl of 6 000 pages the L1 error after the first pass falls from .61 to .17, and
+//! Kendall's tau rises from .70 to .93 (`archive-lab passes`).
 //!
-//! The first half of the rounds only lets cash find its places; then all histories begin anew, each at a visit of its page,
-//! and in the end they say what came in over whole rounds. So estimates follow from the links alone, in whatever order
-//! these lie: however often an unchanged web is fetched again, and after a rebuild, importance is what it was. Summed over
-//! all pages of a documentation site it moves by .00001 of all importance with 64 rounds, by .0001 to .006 with 16.
+//! The first half of the rounds only distributes the cash; then all histories start over, each at a visit of its page,
+//! and finally show what came in over whole rounds. So estimates follow from the links alone, in whatever order they
+//! are stored: however often an unchanged web is fetched again, and after a rebuild, importance stays the same. Summed
+//! over all pages of a documentation site it moves by .00001 of all importance with 64 rounds, and by .0001 to .006
+//! with 16.
 
 use std::collections::HashMap;
 
@@ -21,30 +22,32 @@ use super::link_code::LinkCode;
 use super::page_flags as flags;
 use crate::importance::{Account, Base, Credit, LinkWeights, Weight};
 
-/// Links over which cash is passed on at most: some seconds. A larger archive gets fewer rounds, at last none.
+/// Maximum number of links over which cash is passed on: some seconds. A larger archive gets fewer rounds, and finally
+/// none.
 const TRANSFERS_MAX: u64 = 60_000_000;
 
-/// Rounds at most, however little cash moves.
+/// Maximum number of rounds, however little cash moves.
 const ROUNDS_MAX: u32 = 16;
 
-/// Links over which cash is passed on in more rounds than that, up to [`SMALL_ROUNDS_MAX`]: a tenth of a second. Where
-/// pages link much to one another and little to others, cash takes long to find its places.
+/// Up to this many links, a tenth of a second, there may be more rounds: at most [`SMALL_ROUNDS_MAX`]. Where pages link
+/// mostly to one another and rarely to others, cash takes long to spread.
 const SMALL_TRANSFERS_MAX: u64 = 8_000_000;
 const SMALL_ROUNDS_MAX: u32 = 64;
 
-/// With fewer rounds than this nothing is forgotten: what was seen before is worth more than what they would show.
+/// With fewer rounds than this, histories are kept: they are worth more than what so few rounds would show.
 const ROUNDS_TO_FORGET: u32 = 8;
 
-/// Rounds that take longer than a tenth of a second are due when this part of all cash was handed on since the last ones. Summed over
-/// all pages, importance changes by twice that at most, divided by the turns over which it was measured: four at least,
-/// so by less than .01.
+/// Rounds that take longer than a tenth of a second are due once this share of all cash was passed on since the last
+/// ones. Summed over all pages, importance changes by at most twice that share, divided by the number of turns over
+/// which it was measured: at least four, so by less than .01.
 const DUE_PART: f64 = 1.0 / 64.0;
 
-/// Memory for a URL, and for a page that was read: what stands here, and the changed blocks of the state.
+/// Bytes of memory for each URL and for each page that was read: the structures here, and the changed blocks of the
+/// state.
 const URL_BYTES: u64 = 16 + 24;
 const READ_BYTES: u64 = 48 + 128;
 
-/// What is known of a URL, in one place: where a link leads is somewhere else in memory than the link before.
+/// Everything known of a URL, in one place: each link leads to another place in memory.
 #[derive(Clone, Copy)]
 struct UrlAccount {
     base: Base,
@@ -52,14 +55,14 @@ struct UrlAccount {
     role: Role,
 }
 
-/// What a URL is to the books, in 32 bits: no page, a page that was never read, or one of those that were.
+/// Role of a URL in the books, in 32 bits: no page, a page never read, or a page that was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Role(u32);
 
 impl Role {
     const NO_PAGE: Self = Self(0);
     const UNREAD: Self = Self(1);
-    /// Read, but its place is not known yet.
+    /// Read, but without a position so far.
     const READ: Self = Self(u32::MAX);
 
     fn read(place: usize) -> Self {
@@ -70,7 +73,7 @@ impl Role {
         self.0 >= 2
     }
 
-    /// Its place among the pages that were read.
+    /// Returns its position among the pages that were read.
     fn place(self) -> Option<usize> {
         self.0.checked_sub(2).map(|place| place as usize)
     }
@@ -80,9 +83,9 @@ impl Role {
 struct ReadPage {
     id: UrlId,
     credit: Credit,
-    /// Where its newest links lie.
+    /// Position of its newest links.
     links: Option<LinksPosition>,
-    /// Whether its links were found in this round.
+    /// Whether it was visited in this round.
     visited: bool,
 }
 
@@ -90,19 +93,20 @@ struct ReadPage {
 struct Accounts {
     urls: Vec<UrlAccount>,
     read: Vec<ReadPage>,
-    /// The pages that redirects and duplicates share an account with.
+    /// Maps redirects and duplicates to the page whose account they share.
     aliases: HashMap<UrlId, UrlId>,
 }
 
-/// How many rounds over so many links are affordable.
+/// Returns the number of rounds affordable for this many links.
 fn rounds(links: u64) -> u32 {
     let within = |transfers: u64, most: u32| (transfers / links.max(1)).min(u64::from(most)) as u32;
     within(TRANSFERS_MAX, ROUNDS_MAX).max(within(SMALL_TRANSFERS_MAX, SMALL_ROUNDS_MAX))
 }
 
 impl Credits {
-    /// Visits all read pages over their stored links until the clock has moved on by a measured window, if their accounts fit
-    /// into this many bytes; returns the rounds. In a large archive there are none until enough cash was handed on.
+    /// Visits all read pages over their stored links until the clock has advanced by a measured window, if their
+    /// accounts fit into `memory_bytes`; returns the number of rounds. A large archive gets none until enough cash was
+    /// passed on.
     ///
     /// # Errors
     /// When the store fails.
@@ -143,7 +147,7 @@ impl Credits {
         Ok(rounds)
     }
 
-    /// Brings idle cash of unread pages back into circulation: those out of scope would gather all of it in the end.
+    /// Returns idle cash of unread pages to circulation: pages out of scope would gather all cash in the end.
     fn call_in(&mut self, accounts: &mut Accounts) {
         let share = self.pages.idle_share();
         if share > 0.0 {
@@ -154,7 +158,7 @@ impl Credits {
         }
     }
 
-    /// Visits every read page once; `forgets` begins the history of each anew at its visit.
+    /// Visits every read page once; with `forgets`, each history starts over at its page's visit.
     fn round(&mut self, state: &State, accounts: &mut Accounts, forgets: bool) -> Result<(), CreditError> {
         let Accounts { urls, read, aliases } = accounts;
         let weights = *self.link_weights();
@@ -182,7 +186,7 @@ impl Credits {
             payout.finish();
         }
         for page in read {
-            // Without links: all cash goes back to the virtual page.
+            // Pages without links return all cash to the virtual page.
             if !std::mem::take(&mut page.visited) {
                 let entry = &mut urls[page.id.index()];
                 let mut own = Account { base: entry.base, credit: Some(page.credit) };
@@ -196,7 +200,7 @@ impl Credits {
     }
 }
 
-/// Whom a link of a page at `host` pays, and what it weighs.
+/// Returns the page that a link of a page at `host` pays, and the link's weight.
 #[inline]
 fn payee(
     urls: &[UrlAccount],
@@ -221,7 +225,7 @@ fn payee(
 impl Accounts {
     fn read(state: &State) -> Result<Self, CreditError> {
         let mut urls = Vec::with_capacity(state.url_count() as usize);
-        // What an alias leads to; at first itself.
+        // Target of each alias; initially the alias itself.
         let mut hops = HashMap::new();
         for entry in state.pages(UrlId(0)) {
             let (id, page) = entry?;
@@ -266,7 +270,7 @@ impl Accounts {
     }
 }
 
-/// The page at the end of a chain of aliases; nothing when there is none.
+/// Returns the page at the end of a chain of aliases; `None` if there is none.
 fn end_of(urls: &[UrlAccount], hops: &HashMap<UrlId, UrlId>, alias: UrlId) -> Option<UrlId> {
     let mut id = alias;
     for _ in 0..ALIASES_MAX {

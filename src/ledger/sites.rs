@@ -9,7 +9,7 @@ use super::rules::SiteRule;
 use crate::importance::SiteAccount;
 
 impl Credits {
-    /// The host of a canonical URL; a new one opens its site's account as well.
+    /// Returns the host of a canonical URL, adding it, and the account of its site, if it is new.
     pub(super) fn host_of(&mut self, state: &mut State, url: &str) -> Result<HostId, CreditError> {
         let host = authority(url);
         if let Some(id) = state.find_host(host)? {
@@ -31,7 +31,7 @@ impl Credits {
         Ok(state.intern_host(host, site)?.0)
     }
 
-    /// The site of this name; a new one gets an account.
+    /// Returns the site with this name; a new one gets an account.
     fn open_site(&mut self, state: &mut State, name: &str) -> Result<SiteId, CreditError> {
         let (site, is_new) = state.intern_site(name)?;
         if is_new {
@@ -42,7 +42,7 @@ impl Credits {
         Ok(site)
     }
 
-    /// The site of a page, made when it is new.
+    /// Returns the site of a page, adding it if it is new.
     pub(super) fn know_site(&mut self, state: &mut State, id: UrlId) -> Result<SiteId, CreditError> {
         let rule = self.rules().sites;
         if let SiteRule::Path(_) = rule {
@@ -52,7 +52,7 @@ impl Credits {
         Ok(state.host(state.page(id)?.host)?.site)
     }
 
-    /// The site of a page; nothing when no page of its site was read yet.
+    /// Returns the site of a page; `None` if no page of the site was read so far.
     ///
     /// # Errors
     /// When the store fails.

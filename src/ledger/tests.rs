@@ -1,4 +1,4 @@
-//! The books on small webs that are captured by hand: what is paid to whom, and that nothing is lost.
+//! The books on small hand-made webs: who is paid what, and that no cash is lost.
 
 mod transfers;
 
@@ -39,12 +39,12 @@ impl Books {
         self.credit(url, kind, status, content, facts)
     }
 
-    /// The server says that a page still has this content.
+    /// Captures a 304 that confirms this content.
     fn not_modified(&mut self, url: &str, content: u8) -> UrlId {
         self.credit(url, CaptureKind::NotModified, 304, content, Facts::default())
     }
 
-    /// The capture that has this content.
+    /// Returns the capture that has this content.
     fn original(&self, content: u8) -> Option<(CaptureId, Capture)> {
         let id = self.state.by_digest(&[content; 16]).unwrap().filter(|_| content > 0)?;
         Some((id, self.state.capture(id).unwrap()))

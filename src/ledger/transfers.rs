@@ -1,8 +1,9 @@
-//! An archive that has one partition of the web: which pages belong to others, what leaves for them, and what comes in.
+//! An archive that holds one partition of the web: which pages belong to others, what is sent to them, and what they
+//! send.
 //!
-//! A page of another partition is known and has an account, as pages out of scope are, and is never fetched. What links pay
+//! A page of another partition is known and has an account, like a page out of scope, and is never fetched. Cash paid
 //! into its account waits there for the next checkpoint, which makes a batch of it ([`crate::cluster`]): the batch, its
-//! number and the account without the cash are committed together.
+//! number and the emptied account are committed together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -20,39 +21,40 @@ use super::waiting::Candidate;
 use crate::cluster::{Batch, Marks, Mode, Named, Partition, Route};
 use crate::importance::{Base, Cash};
 
-/// Settings of an archive that has a partition: which one, what was sent and received, the epoch of its node, and, by
-/// destination and number, what has still to be sent. Captures do not say any of it.
+/// Settings of an archive with a partition: the partition, the marks of batches sent and received, the epoch of its
+/// node, and, by destination and number, the batches yet to be sent. Captures hold none of this.
 pub(super) const PARTITION: &str = "cluster.partition";
 const MARKS: &str = "cluster.marks";
 const EPOCH: &str = "cluster.epoch";
 const OUTBOX: &str = "cluster.outbox.";
 
-/// Setting that names the pages of which something is to be said later, by their ids: a rebuild, which gives other ids, says everything again.
+/// Setting with the ids of pages to be reported later. A rebuild, which changes ids, reports everything again.
 const HELD: &str = "exchange.held";
 
-/// A batch of fewer pages waits for more, but not longer than this: one takes a sixth less than two of half its pages, and half the work.
+/// Batches of fewer pages are held back, but no longer than `HELD_MAX`: one batch is a sixth smaller than two of half
+/// its pages, and half the work.
 const BATCH_PAGES_MIN: usize = 32;
 const HELD_MAX: Duration = Duration::from_secs(60);
 
-/// What is common to the names of these settings.
+/// Common prefix of the names of these settings.
 pub const CLUSTER_SETTINGS: &str = "cluster.";
 
-/// What the books know of other partitions.
+/// Transfers between this partition and the others.
 #[derive(Debug)]
 pub(super) struct Transfers {
     pub(super) partition: Partition,
     marks: Marks,
-    /// The partition of every host, by its id.
+    /// Partition of every host, by id.
     owners: Vec<u16>,
-    /// Pages that something is to be said of, by the partition that they belong to.
+    /// Pages to be reported, by the partition that they belong to.
     leaving: BTreeMap<u16, BTreeSet<UrlId>>,
-    /// Those of which everything was said since this process began, a bit for each URL: only their cash is to be said.
+    /// Pages fully reported since this process began, one bit for each URL: only their cash is reported from then on.
     told: Vec<u64>,
-    /// The next checkpoint holds back what is little, but not for these partitions, which have nothing else to do.
+    /// If set, the next checkpoint holds small batches back, except for these partitions, which are idle.
     holds_back: Option<BTreeSet<u16>>,
-    /// When nothing was held back.
+    /// When nothing was held back last.
     all_said: Instant,
-    /// Whether pages of other partitions are handed out to be fetched.
+    /// Whether pages of other partitions are queued for fetching.
     is_crossing: bool,
 }
 
@@ -60,24 +62,24 @@ pub(super) struct Transfers {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartitionError {
-    /// It has another one.
+    /// It has another partition.
     #[error("this archive is partition {now} of the cluster {cluster}, not {wanted} of {wanted_cluster}")]
     Other {
-        /// What it is.
+        /// The archive's partition.
         now: String,
-        /// Of which cluster.
+        /// Its cluster.
         cluster: String,
-        /// What was asked for.
+        /// The partition asked for.
         wanted: String,
-        /// Of which cluster.
+        /// Its cluster.
         wanted_cluster: String,
     },
-    /// It was begun on its own.
+    /// It was created outside a cluster, and is not empty.
     #[error(
         "this archive knows pages already, and was not begun as a partition of a cluster; begin a new one for the partition"
     )]
     NotEmpty,
-    /// It was rebuilt from its segments, and does not know what it was.
+    /// It is a partition, but was opened without naming one.
     #[error("the archive is a partition of a cluster; give --cluster and --partition {0}")]
     Alone(String),
 }
@@ -100,7 +102,7 @@ impl Transfers {
         Ok(Some(transfers))
     }
 
-    /// What all cash of an archive with these marks adds up to.
+    /// Returns the total cash of an archive with these marks.
     pub(super) fn total(&self) -> Result<Cash, CreditError> {
         self.marks.total(self.partition.initial_cash()).ok_or(CreditError::Setting(MARKS))
     }
@@ -130,7 +132,7 @@ impl Transfers {
         self.owner(host) != self.partition.number
     }
 
-    /// Notes that everything is to be said of a page, as [`Transfers::note`].
+    /// Notes that a page is to be reported in full; see [`Transfers::note`].
     pub(super) fn note_changed(&mut self, id: UrlId, page: &Page) {
         if let Some(word) = self.told.get_mut(id.index() / 64) {
             *word &= !(1 << (id.index() % 64));
@@ -138,7 +140,7 @@ impl Transfers {
         self.note(id, page);
     }
 
-    /// Notes that everything is now said of a page; returns whether it was before.
+    /// Marks a page as fully reported; returns whether it was before.
     fn tell(&mut self, id: UrlId) -> bool {
         let (place, bit) = (id.index() / 64, 1 << (id.index() % 64));
         if place >= self.told.len() {
@@ -149,14 +151,14 @@ impl Transfers {
         before & bit != 0
     }
 
-    /// Notes that something is to be said of a page, if it belongs to another partition and was asked for.
+    /// Notes that a page is to be reported, if it belongs to another partition and [`may_leave`] holds.
     pub(super) fn note(&mut self, id: UrlId, page: &Page) {
         if self.partition.mode == Mode::Exchange && self.is_foreign(page.host) && may_leave(page) {
             self.leaving.entry(self.owner(page.host)).or_default().insert(id);
         }
     }
 
-    /// Takes out what is to be said now.
+    /// Takes out the pages that are to be reported now.
     fn take_due(&mut self) -> BTreeMap<u16, BTreeSet<UrlId>> {
         match self.holds_back.take() {
             Some(hungry) if self.all_said.elapsed() < HELD_MAX => {
@@ -173,7 +175,7 @@ impl Transfers {
     }
 }
 
-/// Whether a page of another partition is one that would be fetched, was it of this one.
+/// Whether a page of another partition would be fetched if it were in this one.
 fn may_leave(page: &Page) -> bool {
     page.flags.has_any(flags::IN_SCOPE | flags::REQUISITE)
         && !page.flags.has_any(flags::READ | flags::ROBOTS)
@@ -181,10 +183,10 @@ fn may_leave(page: &Page) -> bool {
 }
 
 impl Credits {
-    /// Makes an archive that knows nothing yet a partition, or makes sure that it is this one.
+    /// Makes an empty archive a partition, or checks that it is this one.
     ///
     /// # Errors
-    /// When it is another one or none, and when the store fails.
+    /// When it is another partition or none, and when the store fails.
     pub fn join_cluster(state: &mut State, wanted: Option<&Partition>) -> Result<(), CreditError> {
         let now: Option<Partition> = read_setting(state, PARTITION)?;
         match (now, wanted) {
@@ -202,7 +204,7 @@ impl Credits {
         }
     }
 
-    /// The partition that the archive with a state has.
+    /// Returns the partition of the archive with this state.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -210,7 +212,7 @@ impl Credits {
         read_setting(state, PARTITION)
     }
 
-    /// Counts that the state was rebuilt: other partitions then name again what they have named.
+    /// Counts a rebuild of the state: other partitions then report again what they reported before.
     ///
     /// # Errors
     /// When the store fails.
@@ -220,19 +222,19 @@ impl Credits {
         write_setting(state, MARKS, &marks)
     }
 
-    /// The partition that the archive has.
+    /// Returns the archive's partition.
     #[must_use]
     pub fn partition(&self) -> Option<&Partition> {
         self.transfers.as_ref().map(|transfers| &transfers.partition)
     }
 
-    /// What was sent and received so far.
+    /// Returns the marks of what was sent and received so far.
     #[must_use]
     pub fn marks(&self) -> Marks {
         self.transfers.as_ref().map_or_else(Marks::default, |transfers| transfers.marks.clone())
     }
 
-    /// The partition of a host, if it is another one than the archive's.
+    /// Returns the partition of a host, if it is not the archive's own.
     #[must_use]
     pub fn foreign_owner(&self, host: HostId) -> Option<u16> {
         let transfers = self.transfers.as_ref()?;
@@ -246,20 +248,20 @@ impl Credits {
         self.partition().is_some_and(|partition| partition.of_site(site()) != partition.number)
     }
 
-    /// Whether something waits to be said to other partitions.
+    /// Whether any page waits to be reported to other partitions.
     #[must_use]
     pub fn has_leaving(&self) -> bool {
         self.transfers.as_ref().is_some_and(|transfers| !transfers.leaving.is_empty())
     }
 
-    /// Whether something waits to be said to one of these partitions.
+    /// Whether any page waits to be reported to one of these partitions.
     #[must_use]
     pub fn leaves_for(&self, partitions: &BTreeSet<u16>) -> bool {
         let leaving = self.transfers.as_ref().map(|transfers| &transfers.leaving);
         leaving.is_some_and(|leaving| partitions.iter().any(|to| leaving.contains_key(to)))
     }
 
-    /// Hands out pages of other partitions, too, or no longer.
+    /// Sets whether pages of other partitions are queued for fetching, too.
     pub fn set_crossing(&mut self, is_crossing: bool) {
         if let Some(transfers) = &mut self.transfers {
             transfers.is_crossing = is_crossing;
@@ -273,7 +275,7 @@ impl Credits {
             .is_some_and(|transfers| !transfers.is_crossing && transfers.is_foreign(page.host))
     }
 
-    /// The epoch of the node that wrote to the archive last; 0 if none did.
+    /// Returns the epoch of the node that last wrote to the archive; 0 if none did.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -281,7 +283,7 @@ impl Credits {
         Ok(read_setting(state, EPOCH)?.unwrap_or(0))
     }
 
-    /// Says under which epoch batches are made from now on.
+    /// Sets the epoch under which batches are made from now on.
     ///
     /// # Errors
     /// When the store fails.
@@ -289,14 +291,14 @@ impl Credits {
         write_setting(state, EPOCH, &epoch)
     }
 
-    /// Lets the next checkpoint leave what is little for another partition to a later one, unless it is one of the `hungry`.
+    /// Lets the next checkpoint hold small batches back, except those for `hungry` partitions.
     pub fn hold_back(&mut self, hungry: &BTreeSet<u16>) {
         if let Some(transfers) = &mut self.transfers {
             transfers.holds_back = Some(hungry.clone());
         }
     }
 
-    /// Makes batches of what waits for other partitions, and lets them wait in the outbox.
+    /// Makes batches of what waits for other partitions, and puts them into the outbox.
     ///
     /// # Errors
     /// When the store fails.
@@ -348,7 +350,7 @@ impl Credits {
         Ok(())
     }
 
-    /// Batches that are not known to have been sent, in order: destination, number, bytes.
+    /// Returns the batches not known to have been sent, in order: destination, number, bytes.
     pub fn outbox(state: &State) -> impl Iterator<Item = (u16, u64, &[u8])> {
         state.settings(OUTBOX).filter_map(|(name, bytes)| {
             let (to, number) = name.strip_prefix(OUTBOX)?.split_once('.')?;
@@ -356,7 +358,7 @@ impl Credits {
         })
     }
 
-    /// Takes a batch that was sent out of the outbox.
+    /// Removes a batch that was sent from the outbox.
     ///
     /// # Errors
     /// When the store fails.
@@ -364,11 +366,11 @@ impl Credits {
         Ok(state.set_setting(&outbox_name(to, number), None)?)
     }
 
-    /// Takes in the next batch from another partition, of so many bytes; what became worth fetching is appended to
-    /// `candidates`. A batch that does not come next changes nothing.
+    /// Receives the next batch from another partition, which took `bytes` bytes; appends URLs that became worth
+    /// fetching to `candidates`. Returns false, and changes nothing, if the batch is not the next one.
     ///
     /// # Errors
-    /// When the store fails, or all partitions together would have more cash than there is.
+    /// When the store fails, or all partitions together would have more cash than exists.
     pub fn receive(
         &mut self,
         state: &mut State,
@@ -405,7 +407,7 @@ impl Credits {
             candidates.extend(self.candidate(id, &state.page(id)?));
         }
         for (url, cash) in &batch.again {
-            // After a rebuild the page may be unknown: its cash is nobody's then, and it is named again.
+            // After a rebuild, the page may be unknown: its cash then belongs to nobody, and it will be named again.
             let id = self.know(state, url, url_hash(url))?;
             self.take_in(state, id, *cash)?;
             candidates.extend(self.candidate(id, &state.page(id)?));
@@ -422,12 +424,14 @@ impl Credits {
         let mut page = state.page(id)?;
         let is_read = page.flags.has_any(flags::READ);
         page.cash = self.pages.receive(Base::from_stored(page.cash), is_read, units).to_stored();
-        // It may be the account of a page of another partition, to which a redirect leads. There it waits until a link of this one
-        // pays it, too: two redirects that lead to each other would send it for ever.
+        // The account may be of a page of another partition, to which a redirect leads. The cash then stays until a
+        // link of this partition pays the page, too: two redirects to each other would otherwise send it back and forth
+        // forever.
         state.set_page(id, &page)
     }
 
-    /// Names everything again that was ever named to partitions that were rebuilt, by how often each was rebuilt.
+    /// Reports again everything ever reported to the partitions that were rebuilt; `rebuilt` counts the rebuilds of
+    /// each.
     ///
     /// # Errors
     /// When the store fails.
@@ -457,7 +461,7 @@ impl Transfers {
         Batch { route, epoch, pages: Vec::new(), again: Vec::new() }
     }
 
-    /// Lets a batch wait in the outbox.
+    /// Puts a batch into the outbox.
     fn post(&mut self, state: &mut State, batch: &Batch) -> Result<(), CreditError> {
         let bytes = batch.write().map_err(CreditError::Batch)?;
         let to = batch.route.to;

@@ -1,4 +1,4 @@
-//! What waits to be fetched, and why something does not.
+//! Which URLs wait to be fetched, and why others do not.
 
 use archive_storage::{HostId, Page, State, UrlId};
 
@@ -8,22 +8,22 @@ use super::page_flags as flags;
 use super::pay::account;
 use super::refusal::Refusal;
 
-/// Something that became worth fetching, or more worth than it was.
+/// A URL that became worth fetching, or rose in value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     /// The URL.
     pub url: UrlId,
     /// Its host.
     pub host: HostId,
-    /// The level under which to queue it.
+    /// Level in the queue.
     pub level: u8,
 }
 
 impl Credits {
-    /// Hands out everything that waits to be fetched, for a frontier that begins.
+    /// Passes everything that waits to be fetched to `take`, to fill a new frontier.
     ///
     /// # Errors
-    /// When the store fails; what `take` returns is handed back.
+    /// When the store fails, and any error of `take`.
     pub fn waiting(
         &self,
         state: &State,
@@ -31,7 +31,7 @@ impl Credits {
     ) -> Result<(), CreditError> {
         for entry in state.pages(UrlId(0)) {
             let (id, mut page) = entry?;
-            // What was refused may be allowed today, unless it hangs on the links that lead to it.
+            // What was refused may be allowed now, unless the reason lies in the links that lead to it.
             let refusal = Refusal::from_code(flags::refusal_code(page.flags));
             let is_forgiven = refusal == Some(Refusal::NoFollow) && !self.obey_nofollow;
             if is_forgiven || !hangs_on_links(&page) {
@@ -44,7 +44,7 @@ impl Credits {
         Ok(())
     }
 
-    /// Books that a page may not be fetched: its cash flows on along the links that are known of it, if there are any.
+    /// Records that a page may not be fetched: its cash is paid along its known links, if there are any.
     ///
     /// # Errors
     /// When the store fails.
@@ -57,7 +57,7 @@ impl Credits {
         Ok(())
     }
 
-    /// Notes why a page is not fetched now. It keeps its cash: the obstacle may pass.
+    /// Records why a page is not fetched now. It keeps its cash, because the reason may pass.
     ///
     /// # Errors
     /// When the store fails.
@@ -68,7 +68,7 @@ impl Credits {
         Ok(page)
     }
 
-    /// A page that waits, or that would if it had not been put off for this reason, which holds no more.
+    /// Lifts a refusal of a page if it is for this reason, and returns the page if it then waits to be fetched.
     ///
     /// # Errors
     /// When the store fails.
@@ -86,7 +86,7 @@ impl Credits {
         Ok(self.candidate(id, &page))
     }
 
-    /// Whether and how urgently a URL is to be fetched that never was.
+    /// Returns a URL that is to be fetched and never was, with its level.
     pub(super) fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
         let wanted = page.flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
         let done = page.flags.has_any(flags::FETCHED | flags::ROBOTS);
@@ -109,7 +109,7 @@ pub(super) fn refuse_in(page: &mut Page, why: Option<Refusal>) {
     page.flags = flags::with_refusal_code(page.flags, why.map_or(0, Refusal::code));
 }
 
-/// Whether a page is refused because of the links that lead to it, so that another link may change that.
+/// Whether a page is refused because of the links that lead to it, so that another link may lift the refusal.
 pub(super) fn hangs_on_links(page: &Page) -> bool {
     let refusal = Refusal::from_code(flags::refusal_code(page.flags));
     matches!(refusal, Some(Refusal::NoFollow | Refusal::SameContent))

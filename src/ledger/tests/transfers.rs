@@ -1,4 +1,4 @@
-//! What one partition says of the same pages to another, again and again.
+//! What one partition reports about the same pages to another, repeatedly.
 
 use super::*;
 use crate::cluster::{self, Batch, Partition, Route};

@@ -1,4 +1,4 @@
-//! How many of the pages of a focused crawl are of its topic, and when that is enough or too few.
+//! Counts the pages of a focused crawl that are on topic, and decides when they are enough or too few.
 
 use std::collections::VecDeque;
 
@@ -7,38 +7,39 @@ use crate::selection::TopicStatus;
 use crate::topic::Recall;
 use crate::topics::RELEVANT;
 
-/// Pages over which the present rate is measured.
+/// Number of pages over which the current rate is measured.
 const PRESENT: usize = 100;
 
-/// Pages between two estimates of the recall, at least, and one page for so many known URLs.
+/// Minimum number of pages between two estimates of the recall; at least one page for every so many known URLs.
 const RECALL_EVERY: u64 = 20;
 const RECALL_URLS_A_PAGE: u64 = 1024;
 
-/// Pages that [`HarvestRules::least`] may ask for.
+/// Maximum number of pages in [`HarvestRules::least`].
 pub const PAGES_MAX: u32 = 1_000_000;
 
 /// When a focused crawl has had enough.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HarvestRules {
-    /// Stop when of the last so many pages (1 to [`PAGES_MAX`]) a smaller share is of the topic.
+    /// Stop when the share of on-topic pages among the last ones is below the first number; the second is how many (1
+    /// to [`PAGES_MAX`]).
     pub least: Option<(f64, u32)>,
-    /// Stop when so many pages of the topic are found.
+    /// Stop when this many on-topic pages are found.
     pub found: Option<u64>,
-    /// Stop when this share of the topic's pages is probably found.
+    /// Stop when this share of all on-topic pages is probably found.
     pub recall: Option<f64>,
 }
 
-/// Counts pages of the topic.
+/// Counts on-topic pages.
 #[derive(Debug, Default)]
 pub(super) struct Harvest {
     looked_at: u64,
     found: u64,
-    /// Whether each of the last pages was of the topic, the newest last.
+    /// Whether each of the last pages was on topic, the newest last.
     last: VecDeque<bool>,
-    /// How many of these were.
+    /// Number of those that were.
     of_last: usize,
     window: usize,
-    /// What was estimated last, and when it is to be estimated again.
+    /// Last estimate of the recall; `next` counts the pages at that time.
     recall: Option<Recall>,
     next: u64,
 }
@@ -49,7 +50,7 @@ impl Harvest {
         Self { window: asked.max(PRESENT), ..Self::default() }
     }
 
-    /// Counts a page that is of the topic with this probability.
+    /// Counts a page that is on topic with this probability.
     pub(super) fn count(&mut self, chance: f64) {
         let is_of_topic = chance >= RELEVANT;
         self.looked_at += 1;
@@ -61,7 +62,7 @@ impl Harvest {
         }
     }
 
-    /// Whether it is time to estimate the recall, where so many URLs are known: that takes a look at each.
+    /// Whether the recall is to be estimated again, given the number of known URLs: an estimate looks at each of them.
     pub(super) fn is_due(&self, urls: u64) -> bool {
         self.looked_at >= self.next + RECALL_EVERY.max(urls / RECALL_URLS_A_PAGE)
     }
@@ -84,7 +85,7 @@ impl Harvest {
         }
     }
 
-    /// Whether that is enough, or too few.
+    /// Whether the pages are enough, or too few.
     pub(super) fn end(&self, rules: &HarvestRules) -> Option<End> {
         if rules.found.is_some_and(|found| self.found >= found) {
             return Some(End::Found);
@@ -100,7 +101,7 @@ impl Harvest {
             .then_some(End::Harvest)
     }
 
-    /// How many of the last so many pages were of the topic.
+    /// Returns how many of the last `pages` pages were on topic.
     fn of_recent(&self, pages: usize) -> usize {
         if pages >= self.window {
             return self.of_last;
@@ -120,7 +121,7 @@ mod tests {
         (0..7).for_each(|_| harvest.count(0.9));
         assert_eq!(harvest.end(&rules), None);
         (0..7).for_each(|_| harvest.count(0.1));
-        // Of the last ten three.
+        // Three of the last ten.
         assert_eq!(harvest.end(&rules), Some(End::Harvest));
         harvest.count(0.5);
         assert_eq!(harvest.end(&rules), Some(End::Found));

@@ -1,7 +1,8 @@
-//! The pipeline and the frontier: what is asked for now, and what becomes of it.
+//! The crawl pipeline and the frontier: what to fetch next, and what happens to the answers.
 //!
-//! A page's way is a straight line of values: the [`Frontier`] picks what is due, the fetcher brings the bytes, a
-//! processing thread parses and compresses them, and the thread that owns the store appends, credits and queues.
+//! A page passes through a straight sequence of values: the [`Frontier`] picks what is due, the fetcher reads the
+//! bytes, a processing thread parses and compresses them, and the thread that owns the store appends, credits and
+//! queues.
 
 mod engine;
 mod frontier;

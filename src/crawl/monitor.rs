@@ -1,11 +1,13 @@
-//! The state of a run for machines: JSON at `/status`, Prometheus metrics at `/metrics`, on your own port.
+//! The state of a run for other programs: JSON at `/status`, Prometheus metrics at `/metrics`, on a port of the user's
+//! choice.
 //!
-//! A thread of its own answers, from a copy of the last report, so that clients never wait for the crawl, nor the crawl for
-//! them. It speaks the least of HTTP/1.1 that browsers, curl and Prometheus need: one request a connection, one connection
-//! at a time, each with a deadline as a whole.
+//! A separate thread answers from a copy of the last report, so that neither clients nor the crawl wait for each other.
+//! It implements the minimum of HTTP/1.1 that browsers, curl and Prometheus need: one request per connection, one
+//! connection at a time, each with an overall deadline.
 //!
-//! It answers only requests that name it by an address or as localhost. A web page can lead its own host name to this port
-//! (DNS rebinding) and would then read the answers in its visitor's browser, but the `Host` field has that name.
+//! It answers only requests that name it by an address or as localhost. A web page could point its own host name at
+//! this port (DNS rebinding) and then read the answers in a visitor's browser, but its requests would have that name in
+//! the `Host` field.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -17,19 +19,19 @@ use std::time::{Duration, Instant};
 
 use super::options::Status;
 
-/// Longest head of a request.
+/// Maximum length of a request's head.
 const HEAD_BYTES_MAX: usize = 8 << 10;
 
-/// Bytes after the head that are still read.
+/// Maximum bytes after the head that are still read.
 const UNREAD_BYTES_MAX: u64 = 64 << 10;
 
-/// A client has this long for everything: its request, and taking the answer.
+/// Maximum time for a client to send its request and read the answer.
 const CLIENT_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How often the thread looks for a new client and for its own end.
+/// Interval between checks for a new client and for the end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The thread that answers; dropping this ends it.
+/// The answering thread; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Monitor {
     address: SocketAddr,
@@ -43,7 +45,7 @@ struct Shared {
     ends: AtomicBool,
 }
 
-/// A connection that ends at a time, or with the monitor.
+/// A connection with a deadline, which also ends with the monitor.
 struct Client<'a> {
     connection: TcpStream,
     until: Instant,
@@ -51,7 +53,7 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Does something that waits for the client, in steps short enough to see that the time is over.
+    /// Repeats an operation that waits for the client, in steps short enough to notice the deadline.
     fn patiently<T>(&mut self, mut act: impl FnMut(&mut TcpStream) -> io::Result<T>) -> io::Result<T> {
         loop {
             if self.ends.load(Ordering::Acquire) || Instant::now() >= self.until {
@@ -82,10 +84,10 @@ impl Write for Client<'_> {
 }
 
 impl Monitor {
-    /// Listens at an address; port 0 is any free one.
+    /// Listens at an address; port 0 means any free port.
     pub(super) fn start(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
-        // Waiting in accept could only be ended by a connection, for which there may be no room.
+        // A blocking accept could be interrupted only by a connection, for which there may be no resources.
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::default());
@@ -93,7 +95,7 @@ impl Monitor {
         let thread = thread::Builder::new().name("status".to_owned()).spawn(move || {
             while !seen.ends.load(Ordering::Acquire) {
                 match listener.accept() {
-                    // A client that goes away before it has its answer is no concern of the crawl's.
+                    // A client that disconnects early does not affect the crawl.
                     Ok((connection, _)) => drop(serve(connection, &seen)),
                     Err(_) => thread::park_timeout(LOOK_EVERY),
                 }
@@ -102,12 +104,12 @@ impl Monitor {
         Ok(Self { address, shared, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The address it listens at.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Shows another state from now on.
+    /// Replaces the published state.
     pub(super) fn publish(&self, status: &Status) {
         self.shared.status.lock().unwrap_or_else(PoisonError::into_inner).clone_from(status);
     }
@@ -161,13 +163,13 @@ fn serve(connection: TcpStream, shared: &Shared) -> io::Result<()> {
         "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\n\
          Connection: close\r\n\r\n{body}"
     )?;
-    // Closing with bytes unread would take the answer back from a client that sent too many.
+    // Closing with unread bytes would discard the answer to a client that sent too many.
     client.connection.shutdown(Shutdown::Write)?;
     io::copy(&mut client.take(UNREAD_BYTES_MAX), &mut io::sink())?;
     Ok(())
 }
 
-/// Whether a line of a head is no `Host` field, or one with an address or localhost in it.
+/// Whether a line of a head is no `Host` field, or one with an address or localhost.
 fn names_an_address(line: &str) -> bool {
     let Some((name, host)) = line.split_once(':') else { return true };
     if !name.eq_ignore_ascii_case("host") {
@@ -182,7 +184,7 @@ fn names_an_address(line: &str) -> bool {
         || in_brackets.is_some_and(|name| name.parse::<Ipv6Addr>().is_ok())
 }
 
-/// The text format of Prometheus, version 0.0.4.
+/// Formats the metrics in the Prometheus text format, version 0.0.4.
 fn metrics(status: &Status) -> String {
     let paused = if status.paused.is_some() { 1.0 } else { 0.0 };
     let topic = status.topic.clone().unwrap_or_default();
@@ -230,7 +232,7 @@ fn metrics(status: &Status) -> String {
     ];
     let mut text = String::new();
     for (name, kind, help, value) in rows {
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "# HELP archive_{name} {help}\n# TYPE archive_{name} {kind}\narchive_{name} {value}\n"
@@ -290,11 +292,11 @@ mod tests {
             let answer = with(&format!("Accept: */*\r\nhOST:{host}\r\n"));
             assert!(answer.starts_with("HTTP/1.1 421") && !answer.contains("captures"), "{host}: {answer}");
         }
-        // Two names are none to be trusted.
+        // Two `Host` fields are not to be trusted.
         assert!(with("Host: localhost\r\nHost: evil.test\r\n").starts_with("HTTP/1.1 421"));
     }
 
-    /// Writes a byte now and then, for as long as somebody listens.
+    /// Writes a byte now and then, while the other side listens.
     fn drip(monitor: &Monitor) -> thread::JoinHandle<()> {
         let mut connection = TcpStream::connect(monitor.address()).unwrap();
         thread::spawn(move || {

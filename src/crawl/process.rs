@@ -1,4 +1,5 @@
-//! From the bytes of a response to what is stored and credited: the work of the threads between network and ledger.
+//! From the bytes of a response to what is stored and credited: the work of the threads between the network and the
+//! ledger.
 
 use archive_storage::address::{canonical, is_url_in_bounds, url_hash};
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
@@ -24,43 +25,43 @@ use crate::recorder::{Said, Text};
 use crate::selection::stored_robots;
 use crate::topics::{Sight, Topic};
 
-/// Why a page that says `noarchive` has no record of its own.
+/// Reason recorded for a page with `noarchive`, which is not stored.
 const NOT_TO_BE_ARCHIVED: &str = "the page asks not to be archived (noarchive)";
 
-/// Sitemaps of one robots.txt that are followed.
+/// Maximum number of sitemaps followed from one robots.txt.
 const SITEMAPS_MAX: usize = 1000;
 
-/// Rules of more bytes in memory are not handed on with their capture but read again from the archive.
+/// Rules that take more memory are not passed on with their capture but read again from the archive.
 const RULES_BYTES_MAX: usize = 64 << 10;
 
-/// Smaller payloads are stored again rather than referred to: the reference would be as long.
+/// Smaller payloads are stored again rather than as revisits: a revisit record would be as long.
 pub(super) const DEDUPLICATED_BYTES_MIN: u64 = 512;
 
-/// Where most sites have their sitemap.
+/// The usual location of a site's sitemap.
 const USUAL_SITEMAP: &str = "/sitemap.xml";
 
-/// The mark of a job: what the ledger knew when it asked for it.
+/// Tag of a job: what the ledger knew when it created the job.
 #[derive(Debug)]
 pub(super) enum Tag {
     Resolve(HostId),
     Fetch(Box<FetchTag>),
 }
 
-/// The mark of a fetch.
+/// Tag of a fetch.
 #[derive(Debug, Clone)]
 pub(super) struct FetchTag {
     pub(super) host: HostId,
     pub(super) id: UrlId,
     pub(super) url: Url,
     pub(super) robots: bool,
-    /// Whether it counts for limits and budgets: a page, no part of one.
+    /// Whether it counts for limits and budgets: it is a page, not a requisite.
     pub(super) page: bool,
     pub(super) attempt: u8,
     pub(super) via: Option<String>,
     pub(super) hops: String,
     pub(super) importance: Option<f64>,
     pub(super) previous: Option<Previous>,
-    /// Contents that its host has often, for a page.
+    /// Frequent contents of its host, if it is a page.
     pub(super) near_duplicates: Option<NearDuplicates>,
 }
 
@@ -69,9 +70,9 @@ pub(super) struct FetchTag {
 pub(super) struct Previous {
     /// Start of the digest of its payload without transfer coding.
     pub(super) entity: [u8; 16],
-    /// `WARC-Payload-Digest` of the record that holds the payload.
+    /// `WARC-Payload-Digest` of the record with the payload.
     pub(super) record_digest: Digest,
-    /// The capture that holds the payload.
+    /// The capture with the payload.
     pub(super) original: (CaptureId, Capture),
     pub(super) original_url: String,
     pub(super) original_time: DateTime<Utc>,
@@ -81,53 +82,53 @@ pub(super) struct Previous {
 pub(super) enum Done {
     Resolved(HostId, Result<SocketAddr, FetchError>),
     Fetched(Box<FetchTag>, Result<Box<Processed>, FetchError>),
-    /// A capture could not be made into records; the store is at fault.
+    /// A capture could not be encoded as records, through a failure of the store.
     Broken(SegmentError),
 }
 
-/// A response, ready to be stored and credited.
+/// A response ready to be stored and credited.
 pub(super) struct Processed {
     pub(super) outcome: Outcome,
     pub(super) records: Encoded,
     pub(super) received_bytes: u64,
     pub(super) elapsed: Duration,
-    /// How long the server asks to be left alone.
+    /// Pause that the server asks for.
     pub(super) retry_after: Option<Duration>,
     pub(super) robots: Option<Robots>,
-    /// For the index.
+    /// Text for the index.
     pub(super) text: Option<Text>,
-    /// What a focused crawl sees of a page that has text, and how probably that is of the topic.
+    /// For a page with text in a focused crawl: its features, and the probability that it is on topic.
     pub(super) sight: Option<(Sight, f64)>,
-    /// The place of its body in memory, given up when it is stored.
+    /// Reservation of memory for its body, released when it is stored.
     pub(super) _held: Held,
 }
 
-/// What a processing thread reads of a response.
+/// How a processing thread reads responses.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
-    /// The robot's name, in lower case.
+    /// Name of the robot, in lower case.
     pub(super) robot: String,
-    /// Bytes of a body that are read.
+    /// Maximum number of bytes of a body that are parsed.
     pub(super) body_bytes_max: usize,
     /// Whether text is kept for the index.
     pub(super) full_text: bool,
-    /// Whether links of pages that ask for it are not to be followed.
+    /// Whether `nofollow` of pages is obeyed.
     pub(super) obey_nofollow: bool,
-    /// Whether pages that ask for it are not kept.
+    /// Whether `noarchive` of pages is obeyed.
     pub(super) obey_noarchive: bool,
-    /// The folder of bodies that are too long for memory.
+    /// Folder of bodies that are too long for memory.
     pub(super) spools: PathBuf,
-    /// Pages of a host with the same content: links of further ones are not followed; 0 for no limit.
+    /// Number of pages of a host with the same content after which links are not followed; 0 for no limit.
     pub(super) same_content: u32,
-    /// What came lately.
+    /// Recent payloads.
     pub(super) seen: Arc<SeenPayloads>,
-    /// What links have said.
+    /// Link texts seen so far.
     pub(super) said: Said,
-    /// What is looked for.
+    /// Topic of a focused crawl.
     pub(super) topic: Option<Topic>,
 }
 
-/// What a processing thread does, and what with.
+/// The work of a processing thread, and its tools.
 #[derive(Clone)]
 pub(super) struct Processing {
     pub(super) encoder: Encoder,
@@ -142,7 +143,7 @@ pub(super) struct Fetched {
     exchange: Box<Exchange>,
 }
 
-/// What a response says.
+/// What was read from a response.
 pub(super) struct Taken {
     head: Arc<HttpHead>,
     head_bytes: Bytes,
@@ -166,7 +167,7 @@ impl Work for Processing {
             (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => Some(Ok(Fetched { tag, exchange })),
             (Tag::Fetch(tag), Answer::Fetched(Err(error))) => Some(Err(Done::Fetched(tag, Err(error)))),
             (Tag::Resolve(host), Answer::Resolved(address)) => Some(Err(Done::Resolved(host, address))),
-            // The fetcher answers a resolution with an address and a fetch with a response.
+            // The fetcher answers a resolution with an address, and a fetch with a response.
             (Tag::Resolve(_), Answer::Fetched(_)) | (Tag::Fetch(_), Answer::Resolved(_)) => None,
         }
     }
@@ -239,7 +240,7 @@ impl Reading {
         Taken { head, head_bytes, received_digest, digest, length, facts, robots, text, sight }
     }
 
-    /// What a focused crawl sees of a page.
+    /// Returns what a focused crawl sees of a page.
     fn sight(&self, tag: &FetchTag, status: u16, parsed: &Parsed) -> Option<(Sight, f64)> {
         let topic = self.topic.as_ref().filter(|_| status == 200)?;
         let sight = Sight::of(tag.url.as_str(), parsed)?;
@@ -247,7 +248,7 @@ impl Reading {
         Some((sight, chance))
     }
 
-    /// Takes over what a page says; returns what of it is indexed.
+    /// Copies the facts of a page; returns the text to index.
     fn page(&self, mut parsed: Parsed, status: u16, said: Option<&Said>, facts: &mut Facts) -> Option<Text> {
         let is_searched = self.full_text && status == 200;
         let text = is_searched.then(|| Text::take(&mut parsed, said)).flatten();
@@ -263,13 +264,13 @@ impl Reading {
     }
 }
 
-/// Whether a response says that the stored version is still right.
+/// Whether a response confirms the stored version.
 fn is_not_modified(tag: &FetchTag, exchange: &Exchange) -> bool {
     exchange.status == 304 && tag.previous.is_some()
 }
 
 impl Processing {
-    /// What a response is, and its records.
+    /// Decides the kind of capture, and encodes its records.
     fn pack(&mut self, tag: &FetchTag, exchange: Exchange, taken: Taken) -> Result<Processed, SegmentError> {
         let Taken { head, head_bytes, received_digest, digest, length, mut facts, robots, text, sight } =
             taken;
@@ -304,13 +305,13 @@ impl Processing {
         };
         let received_bytes = exchange.http.len();
         let elapsed = exchange.elapsed;
-        // What is not stored need not be kept, and what is stored counts until it is.
+        // Memory of what is not stored is released now; the rest stays reserved until it is stored.
         let (group, held) = group(tag, exchange, &outcome, head_bytes);
         self.watch.lap(Stage::Metadata);
         let mut records = Encoded::later(group);
         let is_whole = matches!(records.group().body, CaptureBody::Response { truncated: None, .. });
         let may_be_copy = is_whole && !tag.robots && outcome.payload_bytes >= DEDUPLICATED_BYTES_MIN;
-        // What came before becomes a revisit, as soon as the owner of the state has found what of.
+        // A repeated payload becomes a revisit, once the owner of the state has found its original.
         if !may_be_copy || !self.reading.seen.note(&outcome.digest) {
             self.encoder.pack(&mut records)?;
         }
@@ -329,7 +330,7 @@ impl Processing {
     }
 }
 
-/// Marks a page that is like too many others of its host, so that its links are not followed; whether it is.
+/// Marks a page that is like too many others of its host, so that its links are not followed; returns whether it is.
 pub(super) fn mark_near_duplicates(facts: &mut Facts, host: &NearDuplicates, most: u32) -> bool {
     let count = facts.similarity.map_or(0, |similarity| host.count(similarity));
     if most == 0 || count < most {
@@ -340,7 +341,7 @@ pub(super) fn mark_near_duplicates(facts: &mut Facts, host: &NearDuplicates, mos
     true
 }
 
-/// `WARC-Payload-Digest` of what is stored: a revisit repeats that of its original's record.
+/// Returns the `WARC-Payload-Digest` to store: a revisit repeats that of its original's record.
 fn payload_digest(tag: &FetchTag, kind: CaptureKind, received: Digest) -> Digest {
     match (kind, &tag.previous) {
         (CaptureKind::NotModified | CaptureKind::Identical, Some(previous)) => previous.record_digest,
@@ -379,7 +380,7 @@ fn group(tag: &FetchTag, exchange: Exchange, outcome: &Outcome, head: Bytes) -> 
     (group, exchange.held)
 }
 
-/// The records of a fetch that gave nothing.
+/// Builds the records of a failed fetch.
 pub(super) fn failed_group(
     tag: &FetchTag,
     error: &FetchError,
@@ -418,7 +419,7 @@ pub(super) fn failed_group(
     (outcome, group)
 }
 
-/// The sitemaps that a robots.txt names; the one in the usual place when it names none.
+/// Returns links to the sitemaps that a robots.txt names, or to the usual one if it names none.
 fn sitemap_links(tag: &FetchTag, named: &[String]) -> Vec<OutLink> {
     let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
     let usual = (named.is_empty() && tag.url.path() == "/robots.txt").then_some(USUAL_SITEMAP);
@@ -436,7 +437,7 @@ fn sitemap_links(tag: &FetchTag, named: &[String]) -> Vec<OutLink> {
     urls.map(link).collect()
 }
 
-/// `Retry-After` in seconds or as a date (RFC 9110 section 10.2.3); without one, nothing is asked.
+/// Returns `Retry-After`, in seconds or as a date (RFC 9110 section 10.2.3); zero without one.
 fn retry_after(head: &HttpHead, asked: DateTime<Utc>) -> Duration {
     let Some(value) = head.get("Retry-After") else { return Duration::ZERO };
     if let Ok(seconds) = value.trim().parse::<u64>() {

@@ -1,7 +1,7 @@
-//! The robots rules of every host of a run, and who waits for which answer.
+//! The robots rules of every host in a run, and which hosts wait for which answers.
 //!
-//! Of a host there is kept what its rules are, in a few bytes; the files themselves are read again from the archive when
-//! they are needed, and those needed last stay in memory, within a number of bytes.
+//! For each host, only a reference to its rules is kept, in a few bytes. The files themselves are read from the archive
+//! when needed; the most recently used ones stay in memory, within a number of bytes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use lru::LruCache;
 
 use crate::fetch::robots::Robots;
 
-/// What a host lets the crawler do.
+/// What a host allows the crawler.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Rules {
     /// The rules of a file.
     Given {
-        /// The capture that has the file.
+        /// The capture with the file.
         file: CaptureId,
-        /// The time between two requests that it asks for.
+        /// Crawl delay that the file asks for.
         delay: Option<Duration>,
     },
-    /// It has none (status 4xx): everything may be fetched (RFC 9309 section 2.3.1.3).
+    /// The host has no file (status 4xx): everything may be fetched (RFC 9309 section 2.3.1.3).
     Free,
-    /// It cannot be asked (no answer, status 5xx): nothing may be fetched (RFC 9309 section 2.3.1.4).
+    /// The file is unreachable (no answer, status 5xx): nothing may be fetched (RFC 9309 section 2.3.1.4).
     Closed,
 }
 
-/// A URL that is waited for and was not asked for yet.
+/// A URL that hosts wait for and that was not requested yet.
 #[derive(Debug)]
 struct Sought {
     url: UrlId,
-    /// Whether it is its own host's robots.txt, which may always be asked for.
+    /// Whether it is its own host's robots.txt, which may always be requested.
     is_own: bool,
 }
 
@@ -41,21 +41,21 @@ struct Sought {
 pub(super) struct RobotsCache {
     rules: HashMap<HostId, Rules>,
     files: LruCache<CaptureId, Arc<Robots>>,
-    /// Bytes of the files in memory, and how many they may be.
+    /// Bytes of the files in memory; at most `bytes_max`.
     bytes: usize,
     bytes_max: usize,
-    /// Hosts that wait for what a URL answers.
+    /// Hosts waiting for the answer of a URL.
     waiting: HashMap<UrlId, Vec<HostId>>,
-    /// All of them.
+    /// All waiting hosts.
     waits: HashSet<HostId>,
-    /// What is to be asked for, by its host.
+    /// URLs to request, by host.
     sought: HashMap<HostId, Vec<Sought>>,
     /// Hosts that did not answer over one scheme and are asked over the other.
     other_scheme: HashSet<HostId>,
 }
 
 impl RobotsCache {
-    /// Keeps files of this many bytes in memory; always the last one.
+    /// Creates a cache of this many bytes; the last file used always stays.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self {
             rules: HashMap::new(),
@@ -73,8 +73,8 @@ impl RobotsCache {
         self.rules.get(&host).copied()
     }
 
-    /// Sets the rules of a host and returns them. One that cannot be asked any more keeps those that it had (RFC 9309 section
-    /// 2.4).
+    /// Sets the rules of a host and returns those in force. If the host has become unreachable, its earlier rules stay
+    /// (RFC 9309 section 2.4).
     pub(super) fn set_rules(&mut self, host: HostId, rules: Rules) -> Rules {
         let known = self.rules.entry(host).or_insert(rules);
         if !matches!(rules, Rules::Closed) {
@@ -83,12 +83,12 @@ impl RobotsCache {
         *known
     }
 
-    /// A file, if it is in memory.
+    /// Returns a file, if it is in memory.
     pub(super) fn file(&mut self, capture: CaptureId) -> Option<Arc<Robots>> {
         self.files.get(&capture).map(Arc::clone)
     }
 
-    /// Keeps a file; those that were not needed for the longest time give way.
+    /// Adds a file; evicts the least recently used ones.
     pub(super) fn keep(&mut self, capture: CaptureId, file: Robots) -> Arc<Robots> {
         let file = Arc::new(file);
         self.bytes += file.memory_bytes();
@@ -102,8 +102,8 @@ impl RobotsCache {
         file
     }
 
-    /// Lets `host` wait for the answer of a URL of the host `at`, which is asked for unless another host waits for it already;
-    /// `is_own` if it is the robots.txt of `at`.
+    /// Makes `host` wait for the answer of a URL at the host `at`. The URL is requested unless another host waits for
+    /// it already; `is_own` if it is the robots.txt of `at`.
     pub(super) fn wait(&mut self, host: HostId, url: UrlId, at: HostId, is_own: bool) {
         self.waits.insert(host);
         let waiting = self.waiting.entry(url).or_default();
@@ -113,7 +113,7 @@ impl RobotsCache {
         }
     }
 
-    /// Asks for a URL, or asks again when its answer may be another then.
+    /// Requests a URL, possibly again.
     pub(super) fn seek(&mut self, url: UrlId, at: HostId, is_own: bool) {
         self.sought.entry(at).or_default().push(Sought { url, is_own });
     }
@@ -123,12 +123,12 @@ impl RobotsCache {
         self.waits.contains(&host)
     }
 
-    /// Whether a host itself waits for this URL.
+    /// Whether a host waits for this URL itself.
     fn waits_for(&self, host: HostId, url: UrlId) -> bool {
         self.waiting.get(&url).is_some_and(|hosts| hosts.contains(&host))
     }
 
-    /// The hosts that waited for a URL; they do no longer.
+    /// Returns the hosts that waited for a URL, and removes them from the waiting ones.
     pub(super) fn answered(&mut self, url: UrlId) -> Vec<HostId> {
         let hosts = self.waiting.remove(&url).unwrap_or_default();
         for host in &hosts {
@@ -137,12 +137,12 @@ impl RobotsCache {
         hosts
     }
 
-    /// A URL that is to be asked for at a host.
+    /// Returns a URL to request at a host.
     pub(super) fn sought(&self, host: HostId) -> Option<UrlId> {
         self.sought.get(&host).and_then(|urls| urls.first()).map(|sought| sought.url)
     }
 
-    /// Takes what can be asked for at a host now, and whether the host's rules do not matter for that.
+    /// Takes a URL that can be requested at a host now; also returns whether the host's rules do not apply to it.
     pub(super) fn take_sought(&mut self, host: HostId) -> Option<(UrlId, bool)> {
         let place = self.ready(host)?;
         let urls = self.sought.get_mut(&host)?;
@@ -153,42 +153,43 @@ impl RobotsCache {
         Some((url, is_own || self.waits_for(host, url)))
     }
 
-    /// The place of what can be asked for at a host now: its pages only when its rules are known, unless they are where its own
-    /// robots.txt was moved to.
+    /// Returns the position of a URL that can be requested at a host now. Other files than its own robots.txt need the
+    /// host's rules first, unless its own robots.txt redirects there.
     fn ready(&self, host: HostId) -> Option<usize> {
         let is_known = self.rules.contains_key(&host);
         let is_ready = |sought: &Sought| is_known || sought.is_own || self.waits_for(host, sought.url);
         self.sought.get(&host)?.iter().position(is_ready)
     }
 
-    /// Whether anything can be asked for at a host now.
+    /// Whether any URL can be requested at a host now.
     pub(super) fn is_ready(&self, host: HostId) -> bool {
         self.ready(host).is_some()
     }
 
-    /// Whether something is to be asked for at a host that needs the host's rules first.
+    /// Whether a URL to be requested at a host needs the host's rules first.
     pub(super) fn needs_rules(&self, host: HostId) -> bool {
         let needs = |sought: &Sought| !sought.is_own && !self.waits_for(host, sought.url);
         self.sought.get(&host).is_some_and(|urls| urls.iter().any(needs))
     }
 
-    /// Gives up what is sought at a host; returns the hosts that waited for it.
+    /// Drops what is to be requested at a host; returns the hosts that waited for it.
     pub(super) fn abandon(&mut self, host: HostId) -> Vec<HostId> {
         let urls = self.sought.remove(&host).unwrap_or_default();
         urls.into_iter().flat_map(|sought| self.answered(sought.url)).collect()
     }
 
-    /// Lets a host that nothing connects to be asked over the other scheme; once, then it returns false.
+    /// Switches a host that nothing connects to over to the other scheme; returns false after the first time.
     pub(super) fn ask_otherwise(&mut self, host: HostId) -> bool {
         self.other_scheme.insert(host)
     }
 
-    /// Whether a host is asked over the other scheme than its URLs have.
+    /// Whether a host is asked over another scheme than its URLs have.
     pub(super) fn is_asked_otherwise(&self, host: HostId) -> bool {
         self.other_scheme.contains(&host)
     }
 
-    /// All hosts that wait: for each other in a circle, or for what was never answered. None waits afterwards.
+    /// Returns all waiting hosts: those that wait for each other in a circle, or for what was never answered.
+    /// Afterwards none waits.
     pub(super) fn give_up(&mut self) -> Vec<HostId> {
         self.waiting.clear();
         self.sought.clear();
@@ -225,7 +226,7 @@ mod tests {
         assert!(cache.needs_rules(HostId(2)) && cache.take_sought(HostId(2)).is_none());
         cache.set_rules(HostId(2), Rules::Free);
         assert_eq!(cache.take_sought(HostId(2)), Some((UrlId(7), false)));
-        // Where its own robots.txt was moved to.
+        // Where its own robots.txt redirects to.
         cache.wait(HostId(3), UrlId(8), HostId(3), false);
         assert!(!cache.needs_rules(HostId(3)));
         assert_eq!(cache.take_sought(HostId(3)), Some((UrlId(8), true)));

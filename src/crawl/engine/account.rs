@@ -1,6 +1,6 @@
 //! The account that a run writes to the archive's folder ([`crate::runs`]), for other programs to read.
 //!
-//! If the disk refuses it, the run reports that once and continues.
+//! If it cannot be written, the run reports that once and continues.
 
 use std::time::{Duration, Instant};
 
@@ -11,21 +11,21 @@ use super::{CrawlError, Run};
 use crate::ledger::Refusal;
 use crate::runs::{self, Limits, NOT_TO_BE_KEPT, Writer};
 
-/// How often the account is written; by each of several crawls of a machine less often, because a new file a second costs them as much as
-/// a page.
+/// Interval between writes of the account. Each of several crawls of a machine writes less often, because a new file
+/// per second costs as much as a page.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 const WRITE_EVERY_OF_SEVERAL: Duration = Duration::from_secs(5);
 
-/// The span over which the current pace is measured.
+/// Time span over which the current pace is measured.
 const PACE_SPAN: Duration = Duration::from_secs(10);
 
 /// A run's account of itself.
 #[derive(Default)]
 pub(super) struct Account {
-    /// None if it cannot be written.
+    /// `None` if it cannot be written.
     writer: Option<Writer>,
     written: Option<Instant>,
-    /// Pages and bytes a while ago, for the current pace.
+    /// Pages and bytes some time ago, for the current pace.
     before: Option<(Instant, u64, u64)>,
 }
 
@@ -55,7 +55,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes the account, unless it was written a moment ago.
+    /// Writes the account, unless it was just written.
     pub(super) fn refresh_account(&mut self, now: Instant) {
         let every = if self.slots.is_some() { WRITE_EVERY_OF_SEVERAL } else { WRITE_EVERY };
         let is_new = |at: Instant| now.saturating_duration_since(at) < every;
@@ -120,7 +120,7 @@ impl Run<'_> {
         self.status.refused += urls.len() as u64;
         let (time, state) = (self.options.fetch.clock.now(), self.recorder.state());
         if let (Some(Writer { run, .. }), Some(first)) = (&mut self.account.writer, urls.first()) {
-            // A URL that cannot be read is not an example; its other readers report it.
+            // A URL that cannot be read gives no example; the error is reported elsewhere.
             run.refused.count(why.name(), urls.len() as u64, time, || state.url(*first).unwrap_or_default());
         }
     }
@@ -131,7 +131,7 @@ impl Run<'_> {
         self.note_reason(false, NOT_TO_BE_KEPT, url);
     }
 
-    /// Counts a fetch that gave no answer, or one that says there is no page.
+    /// Counts a fetch that got no answer, or an error status.
     pub(super) fn count_error(&mut self, why: &str, url: &str) {
         self.status.errors += 1;
         self.note_reason(true, why, url);

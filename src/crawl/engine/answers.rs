@@ -1,4 +1,4 @@
-//! What happens with a fetch: it is stored, credited, tried again or given up.
+//! Handles the result of a fetch: it is stored and credited, retried or given up.
 
 use std::time::{Duration, Instant};
 
@@ -25,13 +25,13 @@ use crate::ledger::{
 use crate::recorder::RecorderError;
 use crate::selection::{Budgets, Focused, Ordering};
 
-/// Attempts at one URL in one run, when its failure may be temporary.
+/// Maximum number of attempts at one URL in a run, if failures may be temporary.
 const ATTEMPTS_MAX: u8 = 3;
 
-/// Before the second attempt; each further one waits four times as long.
+/// Pause before the second attempt; each further one waits four times as long.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
-/// A server that asks for more than this is left alone until the next run.
+/// Maximum pause that a server may ask for within a run.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
 impl Run<'_> {
@@ -75,7 +75,7 @@ impl Run<'_> {
         self.keep(tag, processed, now)
     }
 
-    /// Stores and credits what was fetched; on a full disk it is held until there is room.
+    /// Stores and credits a fetched capture; on a full disk, it is held until there is space.
     pub(super) fn keep(
         &mut self,
         tag: Box<FetchTag>,
@@ -138,7 +138,7 @@ impl Run<'_> {
         );
         self.status.pages += u64::from(tag.page);
         if processed.outcome.kind == CaptureKind::Failed {
-            // The page asks not to be kept: there is a note of it, and no capture.
+            // The page asks not to be kept: there is a note of it, but no capture.
             self.count_not_kept(&processed.outcome.url);
             return Ok(());
         }
@@ -166,7 +166,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Stores a payload that is already in the archive as a revisit of the capture that has it.
+    /// Turns a payload that is already in the archive into a revisit of the capture that has it.
     fn deduplicate(&mut self, tag: &FetchTag, processed: &mut Processed) -> Result<(), CrawlError> {
         let outcome = &mut processed.outcome;
         if outcome.payload_bytes < DEDUPLICATED_BYTES_MIN {
@@ -180,7 +180,7 @@ impl Run<'_> {
         let found = self.recorder.state().by_digest(&outcome.digest)?;
         let Some(id) = found else { return Ok(()) };
         let original = self.recorder.state().capture(id)?;
-        // Pages stand for pages, and a robots.txt for itself alone.
+        // Pages are revisits of pages only, and a robots.txt only of itself.
         let is_of_robots = self.recorder.state().page(original.url)?.flags.has_any(page_flags::ROBOTS);
         if (tag.robots || is_of_robots) && !(original.url == tag.id && is_own_robots_txt(&outcome.url)) {
             return Ok(());
@@ -212,7 +212,7 @@ impl Run<'_> {
         if is_robots { self.robots_fetched(id, now) } else { Ok(()) }
     }
 
-    /// Queues a URL to be fetched, or notes why it is not.
+    /// Queues a URL, or records why it is not fetched.
     pub(super) fn enqueue(&mut self, candidate: Candidate, now: Instant) -> Result<(), CrawlError> {
         let level = level(self.ordering.as_ref(), self.focus.as_ref(), &candidate);
         let budgets = if self.discovering { self.policy.budgets } else { Budgets::default() };
@@ -256,7 +256,7 @@ impl Run<'_> {
         self.options.disk_min > 0 && error.is_disk_full() && !self.control.is_stopped()
     }
 
-    /// Puts a URL back for another attempt, unless it has had enough.
+    /// Queues a URL for another attempt, unless it has had the maximum.
     fn try_again(&mut self, tag: &FetchTag, now: Instant) -> bool {
         if tag.attempt + 1 >= ATTEMPTS_MAX {
             self.attempts.remove(&tag.id);
@@ -269,7 +269,8 @@ impl Run<'_> {
         self.frontier.push_again(tag.id, tag.host, 1, now).is_ok()
     }
 
-    /// A host without an address, unless it had one: its best URL is recorded as failed, the others wait for the next run.
+    /// Handles a host whose address cannot be found. If it had one, that is kept; if not, its best URL is recorded as
+    /// failed, and the others wait for the next run.
     fn unresolved(&mut self, host: HostId, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
         if *error == FetchError::Unresolved && self.frontier.keep_address(host, now) {
             return Ok(());
@@ -304,7 +305,8 @@ impl Run<'_> {
     }
 }
 
-/// The level under which a candidate waits: that of its cash, or by the order or topic that was chosen; or why it does not.
+/// Returns the level of a candidate in the queue: by its cash, or by the chosen order or topic; or the reason why it is
+/// not queued.
 pub(super) fn level(
     ordering: Option<&Ordering>,
     focus: Option<&Focused>,

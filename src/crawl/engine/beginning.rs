@@ -1,4 +1,4 @@
-//! How a run begins: what it takes into the frontier.
+//! Starts a run: fills the frontier.
 
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ impl Run<'_> {
         }
         match plan {
             Purpose::Discover { mut seeds, scope } => {
-                // Every node has the whole list.
+                // Every node has the whole list of seeds.
                 seeds.retain(|seed| !self.recorder.credits().is_abroad(&canonical(&seed.url)));
                 let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
                 let (credits, state) = self.recorder.books();
@@ -52,7 +52,7 @@ impl Run<'_> {
                 let count = pages.len().max(1);
                 for (rank, url) in pages.into_iter().enumerate() {
                     let host = self.recorder.state().page(url)?.host;
-                    // The most urgent page is on the highest level below requisites, the least urgent on the lowest.
+                    // The most urgent page gets the highest level below requisites, the least urgent the lowest.
                     let level = 1 + (count - 1 - rank) * 252 / count;
                     self.candidates.push(Candidate { url, host, level: level as u8 });
                 }
@@ -66,7 +66,7 @@ impl Run<'_> {
         self.checkpoint()
     }
 
-    /// Queues everything in the frontier that is to be fetched and never was.
+    /// Queues everything that is to be fetched and never was.
     pub(super) fn enqueue_waiting(&mut self) -> Result<(), CrawlError> {
         let now = Instant::now();
         let Self { recorder, frontier, ordering, focus, policy, counted, decisions, .. } = self;
@@ -89,7 +89,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Seeds that gave nothing in an earlier run are fetched again: what prevented it may be gone.
+    /// Queues seeds that failed in an earlier run: the cause may be gone.
     fn take_failed(&mut self, seeds: &[UrlId]) -> Result<(), CrawlError> {
         for &url in seeds {
             let newest = self.recorder.state().history(url)?.next().transpose()?;
@@ -101,7 +101,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Pages that were announced are fetched again before new ones are discovered.
+    /// Queues announced pages, before new ones are discovered.
     fn take_published(&mut self) -> Result<(), CrawlError> {
         let (credits, state) = self.recorder.books();
         let queue = credits.published(state)?;
@@ -116,7 +116,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether a fetch gave nothing, or only that the server has no answer now.
+/// Whether a fetch failed, or the server had no answer at the time.
 fn is_failure(capture: &Capture) -> bool {
     capture.kind == CaptureKind::Failed || capture.status == 429 || capture.status >= 500
 }

@@ -7,17 +7,17 @@ use archive_storage::Checkpointed;
 use super::super::options::Status;
 use super::{CrawlError, Run};
 
-/// Sites in the report.
+/// Number of sites in the report.
 const TOP_SITES: usize = 5;
 
-/// How often the most important sites are looked up for the report.
+/// Interval between lookups of the most important sites for the report.
 const TOP_SITES_EVERY: Duration = Duration::from_secs(2);
 
-/// Looking them up, which is a pass over all sites, takes at most this part of the time.
+/// These lookups, each a pass over all sites, take at most one part in this many of the time.
 const TOP_SITES_PART: u32 = 50;
 
 impl Run<'_> {
-    /// Makes everything so far durable; on a full disk the crawl stands still until there is room.
+    /// Makes everything so far durable; on a full disk, the crawl pauses until there is space.
     pub(super) fn checkpoint(&mut self) -> Result<(), CrawlError> {
         let checkpointed = match self.recorder.checkpoint() {
             Err(error) if self.may_wait_for_room(&error) => {

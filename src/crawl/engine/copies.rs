@@ -1,9 +1,9 @@
-//! Copies of the archive during its crawl, one after each checkpoint, and reports to other nodes that wait for a copy.
+//! Copies of the archive during its crawl, one after each checkpoint; reports to other nodes wait for a copy.
 //!
-//! A lost disk then costs what was captured since the last copy, and nothing that others rely on. What a checkpoint reports to them
-//! (its batches, and what was received and may be removed) waits for a copy of it or of a later one. So nothing outside ever comes
-//! from a state that only the lost disk had: a node that continues with the copy sends the same bytes under the same numbers, and
-//! what it has not received is still in the store.
+//! A lost disk then costs only what was captured since the last copy, and nothing that others rely on. What a
+//! checkpoint reports to them (its batches, and which received batches may be removed) waits until this copy or a later
+//! one is made. So no other node ever sees a state that only the lost disk had: a node that continues from the copy
+//! sends the same bytes under the same numbers, and what it has not received is still in the object store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::cluster::Commit;
 use crate::exchange::copy::{self, CopyError, Remote};
 use crate::recorder::Control;
 
-/// How long to wait after a copy that failed.
+/// Delay before retrying a failed copy.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// The outcome of a copy: why it failed, or, if it was made, why older ones could not be removed.
+/// Outcome of a copy: why it failed, or, on success, why older ones could not be removed.
 type Made = Result<Option<CopyError>, CopyError>;
 
 /// Copies during a crawl.
@@ -29,9 +29,9 @@ pub(super) struct Copies {
     asked: Sender<()>,
     made: Receiver<Made>,
     control: Arc<Control>,
-    /// What is reported to others when the copy under way is made; none if no copy is under way.
+    /// Reports to send once the copy in progress is made; `None` if no copy is in progress.
     covered: Option<Vec<Commit>>,
-    /// What waits for the next copy.
+    /// Reports that wait for the next copy.
     held: Vec<Commit>,
     /// Whether there was a checkpoint since the last copy began.
     is_due: bool,
@@ -53,7 +53,7 @@ impl Copies {
         let work = move || {
             for () in orders {
                 let prune = |newest| {
-                    // What is erased is erased between runs.
+                    // Captures are erased only between runs.
                     let keep = copy::keep_after_erase(&remote, &archive, keep)?;
                     copy::prune(&remote, newest, keep)
                 };
@@ -69,19 +69,19 @@ impl Copies {
         Ok(Self { asked, made, control, covered, held, is_due: false, try_again: None, trouble: None })
     }
 
-    /// Holds a report until a copy has its checkpoint.
+    /// Holds a report until a copy covers its checkpoint.
     pub(super) fn hold(&mut self, commit: Commit) {
         self.held.push(commit);
     }
 
-    /// Bytes for others that wait for copies, and why copies fail, if they do.
+    /// Bytes for others that wait for copies, and why copies fail, if so.
     pub(super) fn waiting(&self) -> (usize, Option<&str>) {
         let commits = self.covered.iter().flatten().chain(&self.held);
         let bytes = commits.flat_map(|commit| &commit.outbox).map(|(_, _, bytes)| bytes.len()).sum();
         (bytes, self.trouble.as_deref())
     }
 
-    /// Begins a copy of what is durable now, unless one is under way.
+    /// Starts a copy of what is durable now, unless one is in progress.
     fn begin(&mut self) -> Result<(), CrawlError> {
         if self.covered.is_none() {
             (self.is_due, self.try_again) = (false, None);
@@ -91,7 +91,7 @@ impl Copies {
         Ok(())
     }
 
-    /// Handles the outcome of a copy: returns what may be reported to others, and what the user should know.
+    /// Handles the outcome of a copy: returns the reports to send, and a notice for the user.
     fn ended(&mut self, made: Made) -> Result<(Vec<Commit>, Option<String>), CopyError> {
         let mut covered = self.covered.take().unwrap_or_default();
         match made {
@@ -116,7 +116,7 @@ impl Copies {
 
 impl Drop for Copies {
     fn drop(&mut self) {
-        // A run that breaks off does not wait for a copy.
+        // A failed run does not wait for a copy.
         self.control.stop();
     }
 }
@@ -137,14 +137,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Has a checkpoint copied that was just made.
+    /// Requests a copy of the checkpoint that was just made.
     pub(super) fn checkpoint_is_made(&mut self) -> Result<(), CrawlError> {
         let Some(copies) = &mut self.copies else { return Ok(()) };
         copies.is_due = true;
         copies.begin()
     }
 
-    /// Handles a copy that has ended, and begins the next if it is due.
+    /// Handles a copy that has ended, and starts the next one if it is due.
     pub(super) fn look_at_copies(&mut self, now: Instant) -> Result<(), CrawlError> {
         let Some(copies) = &mut self.copies else { return Ok(()) };
         match copies.made.try_recv() {
@@ -166,7 +166,7 @@ impl Run<'_> {
         released.into_iter().try_for_each(|commit| self.pass_on(commit))
     }
 
-    /// Copies the archive as it is at the end of the run; this is reported to others before it returns.
+    /// Copies the archive in its final state, and sends all reports before it returns.
     pub(super) fn end_copies(&mut self) -> Result<(), CrawlError> {
         loop {
             let Some(copies) = &mut self.copies else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What a focused crawl does with each page: the order learns from it, and it is counted.
+//! Handles pages in a focused crawl: the order of waiting pages learns from them, and they are counted.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Shows a page to the order of the waiting pages.
+    /// Lets the order of waiting pages learn from a page.
     pub(super) fn learn_focus(
         &mut self,
         tag: &FetchTag,
@@ -45,7 +45,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Moves waiting pages to where they belong by what was learned since.
+    /// Moves waiting pages to new levels, according to what was learned since.
     pub(super) fn reorder(&mut self, now: Instant) -> Result<(), CrawlError> {
         let Some(focus) = &mut self.focus else { return Ok(()) };
         for url in focus.take_changed() {

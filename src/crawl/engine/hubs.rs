@@ -1,4 +1,4 @@
-//! Hubs of subscriptions are asked in this node's turns at addresses that other nodes of the cluster ask, too.
+//! Asks hubs of subscriptions. At addresses that other nodes of the cluster ask, too, this node waits for its turns.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::super::options::End;
 use super::{CrawlError, Run};
 use crate::publish::hubs::Asking;
 
-/// The time between two looks at whose turn it is.
+/// Interval between checks whose turn it is.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl Run<'_> {

@@ -1,8 +1,8 @@
-//! The loop that drives a run: picks, hands out, takes back, stores, credits, checkpoints.
+//! The main loop of a run: picks, submits, receives, stores, credits, checkpoints.
 //!
 //! It runs on the caller's thread and owns the store, the books and the frontier. Network and processing threads only
-//! see values that are passed to them; all channels are bounded by the number of requests under way, so a slow stage
-//! slows the ones before it.
+//! see values that are passed to them. All channels are bounded by the number of requests in flight, so a slow stage
+//! slows down those before it.
 
 mod account;
 mod answers;
@@ -54,37 +54,37 @@ use crate::reading::Crew;
 use crate::recorder::{Control, Recorder, RecorderError, Said, Settings};
 use crate::selection::{CrawlPolicy, Ended, Focused, Ordering, UnderWay};
 
-/// How often the caller gets a report of the run's progress.
+/// Interval between reports of the run's progress to the caller.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
-/// The part of a run's time that the last requests get, as a divisor.
+/// The last requests get this part of a run's time, as a divisor.
 const TIME_FOR_GRACE: u32 = 10;
 
-/// After a stop, requests under way get this long.
+/// Maximum time for requests in flight after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
-/// Why a run broke off.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CrawlError {
-    /// Nothing can be written to the archive, or read from it.
+    /// The archive cannot be written or read.
     #[error(transparent)]
     Recorder(RecorderError),
-    /// No threads or sockets.
+    /// Threads or sockets cannot be started.
     #[error("cannot start fetching: {0}")]
     Start(#[from] std::io::Error),
-    /// The URLs that wait cannot be kept on disk.
+    /// The file of waiting URLs cannot be written or read.
     #[error("cannot keep the URLs that wait in a file: {0}")]
     Frontier(std::io::Error),
-    /// The settings file cannot be taken.
+    /// The settings file is invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// The port for the run's state cannot be opened.
     #[error("cannot serve the state of the crawl at {address}: {source}")]
     Monitor {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The cause.
         source: std::io::Error,
     },
     /// The run cannot take part in its cluster, or cannot continue.
@@ -96,7 +96,7 @@ pub enum CrawlError {
     /// The archive cannot be copied.
     #[error("the archive cannot be copied: {0}")]
     Copy(#[from] CopyError),
-    /// A thread ended before its time.
+    /// A thread ended unexpectedly.
     #[error("a thread of the crawl has ended unexpectedly")]
     ThreadEnded,
 }
@@ -109,7 +109,7 @@ impl<E: Into<RecorderError>> From<E> for CrawlError {
 
 /// Runs a plan on a store until nothing is left to do, a limit is reached, or `control` stops it.
 ///
-/// `report` is called a few times a second. When it returns, everything the status counts is durable.
+/// `report` is called a few times per second. When it returns, everything counted as acknowledged is durable.
 ///
 /// # Errors
 /// When the store, the index or a thread fails; what was acknowledged before is not lost.
@@ -156,12 +156,12 @@ pub fn run(
     thread::scope(|scope| {
         let watch = Stopwatch::new(counters.clone());
         let processing = Processing { encoder: recorder.store().encoder()?, reading, watch };
-        // Dropped at the end of the run, which waits for no document.
+        // Dropped at the end of the run, without waiting for documents.
         let path = recorder.store().path();
         let _crew = Crew::start(processing, options.threads, path, limits, &answers, &done_sender)?;
         drop(done_sender);
         drop(answers);
-        // Beside the archive's own files, where there is room; without a name, so that it vanishes with the process.
+        // In the archive's folder, where there is space. The file has no name, so that it vanishes with the process.
         let file_of_frontier =
             tempfile::tempfile_in(recorder.store().path()).or_else(|_| tempfile::tempfile())?;
         let file = SettingsFile::in_archive(recorder.store().path());
@@ -215,7 +215,7 @@ pub fn run(
     })
 }
 
-/// What reading a document may cost in a crawl.
+/// Returns the limits for parsing a document in a crawl.
 fn limits(options: &Options) -> Limits {
     let usual = Limits::default();
     let body_bytes_max = options.memory.document().min(usual.body_bytes_max);
@@ -229,7 +229,7 @@ fn limits(options: &Options) -> Limits {
     }
 }
 
-/// One run under way.
+/// A run in progress.
 struct Run<'a> {
     recorder: Recorder<'a>,
     options: &'a Options,
@@ -240,23 +240,23 @@ struct Run<'a> {
     /// What must not be fetched again.
     erased: Erased,
     decisions: Decisions,
-    /// Delays that seeds ask for.
+    /// Delays set in the seeds file.
     seed_delays: HashMap<HostId, Duration>,
     policy: CrawlPolicy,
-    /// What decides the levels of pages, when cash does not.
+    /// Decides the levels of pages, if cash does not.
     ordering: Option<Ordering>,
-    /// What decides them in a focused crawl, together with cash.
+    /// Decides them in a focused crawl, together with cash.
     focus: Option<Focused>,
     harvest: Harvest,
     variations: Variations,
     counted: UnderWay,
-    /// Requests under way that count for the limit.
+    /// Requests in flight that count towards the limit.
     pages_under_way: u64,
     frontier: Frontier,
     robots: RobotsCache,
-    /// Requests for robots.txt, also where redirects of one led.
+    /// Requests for robots.txt, including those for its redirects.
     robots_requests: u64,
-    /// The number of the first capture of this run.
+    /// Number of the first capture of this run.
     first_capture: CaptureId,
     fetcher: Fetcher<Tag>,
     done: Receiver<Done>,
@@ -267,17 +267,17 @@ struct Run<'a> {
     under_way: usize,
     started: Instant,
     status: Status,
-    /// When the most important sites are looked up again; at once if not said.
+    /// When the most important sites are looked up next; `None` for at once.
     top_sites_at: Option<Instant>,
     watch: Stopwatch,
     beginning: Beginning,
     pace: Pace,
     account: Account,
-    /// The other nodes of the cluster, if there is one.
+    /// The other nodes of the cluster, if any.
     peers: Option<Peers>,
-    /// What other crawls of this machine leave to this one, if it has to ask.
+    /// Request slots shared with other crawls of this machine, if any.
     slots: Option<Slots>,
-    /// The copies of the archive, if any are made.
+    /// Copies of the archive, if any are made.
     copies: Option<Copies>,
 }
 
@@ -341,7 +341,7 @@ impl Run<'_> {
                 wake.map_or(REPORT_EVERY, |time| time.saturating_duration_since(now).min(REPORT_EVERY));
             if let Some(first) = self.next_done(wait)? {
                 self.complete(first)?;
-                // Everything else that has arrived is handled before the next look at the clock.
+                // All other results that have arrived are handled before the clock is read again.
                 for _ in 0..self.options.workers {
                     let Ok(next) = self.done.try_recv() else { break };
                     self.complete(next)?;
@@ -372,7 +372,7 @@ impl Run<'_> {
         let threads = Threads::now();
         self.end_spare_time()?;
         self.watch.start();
-        // Rounds over the links of one partition would lose what others have paid.
+        // In a partition, rounds over its own links would lose what others have paid.
         if self.status.captures + self.status.errors + self.status.refused > 0 && !self.exchanges() {
             self.recorder.settle()?;
         }
@@ -397,7 +397,7 @@ impl Run<'_> {
         } else if self.is_drained() {
             Some(End::Drained)
         } else if self.status.pages >= limit && self.under_way == 0 && self.frontier.requisites() == 0 {
-            // What the last pages need is fetched before.
+            // The requisites of the last pages are fetched first.
             Some(End::Limit)
         } else if self.robots_are_spent() {
             Some(End::Limit)
@@ -410,17 +410,17 @@ impl Run<'_> {
         }
     }
 
-    /// Since the start of the run, pauses left out.
+    /// Time since the start of the run, without pauses.
     fn elapsed(&self) -> Duration {
         self.started.elapsed().saturating_sub(self.operation.paused_for())
     }
 
-    /// How long requests under way get after the end, so that a run ends within its time.
+    /// Time for requests in flight after the end, so that a run ends within its time limit.
     fn grace(&self) -> Duration {
         self.options.time.map_or(STOP_GRACE, |time| STOP_GRACE.min(time / TIME_FOR_GRACE))
     }
 
-    /// Whether anything can still happen once nothing is under way.
+    /// Whether anything can still happen once nothing is in flight.
     fn wake_later(&mut self) -> Result<bool, CrawlError> {
         if self.frontier.next_wake().is_some() {
             return Ok(true);

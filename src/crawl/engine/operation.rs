@@ -1,7 +1,7 @@
-//! Running a crawl for weeks: pauses, a settings file that is watched, room on the disk, and reports of all this.
+//! Running a crawl for weeks: pauses, a watched settings file, disk space, and reports of all this.
 //!
-//! A pause is a state, not an end: nothing new is requested, what is under way is stored, the run's clock stands still,
-//! and the crawl continues by itself when the reason is gone.
+//! A pause is a state, not an end: nothing new is requested, answers in flight are stored, the run's clock stops, and
+//! the crawl resumes by itself when the reason is gone.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -20,35 +20,35 @@ use crate::cluster::{ADDRESS_DELAY_MAX, ClusterError};
 use crate::fetch::FetchError;
 use crate::ledger::{Scope, ScopeRule};
 
-/// How often the settings file and the disk are checked.
+/// Interval between checks of the settings file and the disk.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// On a full disk, writing is tried again after this time.
+/// Delay before writing is retried on a full disk.
 const RETRY_FULL_EVERY: Duration = Duration::from_secs(5);
 
-/// A Crawl-delay longer than this is taken for this long.
+/// Longer values of Crawl-delay are reduced to this.
 const CRAWL_DELAY_MAX: Duration = Duration::from_secs(60);
 
-/// What was fetched and cannot be stored while the disk is full.
+/// Results that cannot be stored while the disk is full.
 pub(super) enum Held {
     Fetched(Box<FetchTag>, Box<Processed>),
     Failed(Box<FetchTag>, FetchError),
 }
 
-/// Whatever a person or the machine may change while a crawl runs.
+/// Whatever a person or the machine may change during a crawl.
 pub(super) struct Operation {
     file: SettingsFile,
     looked: Option<Instant>,
-    /// The scope as it was typed; the file may replace it for a time.
+    /// Scope from the command line; the settings file may override it.
     typed_scope: Option<Vec<ScopeRule>>,
     host_delays: BTreeMap<String, Duration>,
     pub(super) ignored: Vec<Regex>,
     pub(super) workers: usize,
-    /// Bytes below which the crawl pauses.
+    /// The crawl pauses if fewer bytes than this are free.
     disk_min: u64,
     is_paused_by_file: bool,
     is_disk_low: bool,
-    /// Since when nothing can be written, and when that is tried again.
+    /// When writing to a full disk is retried; `None` if the disk is not full.
     full_until: Option<Instant>,
     pub(super) held: Vec<Held>,
     paused_since: Option<Instant>,
@@ -74,7 +74,7 @@ impl Operation {
         }
     }
 
-    /// How long the run was paused so far.
+    /// Time for which the run was paused so far.
     pub(super) fn paused_for(&self) -> Duration {
         self.paused_for + self.paused_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -85,19 +85,19 @@ impl Operation {
 }
 
 impl Run<'_> {
-    /// Says something to the user, on the terminal and in the log.
+    /// Reports something to the user, on the terminal and in the log.
     pub(super) fn notice(&mut self, text: String) {
         tracing::info!("{text}");
         self.status.notices.push(text);
     }
 
-    /// The same for something that a person should check.
+    /// Like `notice`, for something that a person should check.
     pub(super) fn warn(&mut self, text: String) {
         tracing::warn!("{text}");
         self.status.notices.push(text);
     }
 
-    /// Reads the settings before anything is fetched. With a mistake in the file, the crawl must not begin.
+    /// Reads the settings before anything is fetched. A mistake in the file is an error: the crawl must not start.
     pub(super) fn read_settings(&mut self) -> Result<(), CrawlError> {
         if let Some(edits) = self.operation.file.changed()? {
             self.apply(&edits)?;
@@ -105,7 +105,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks everything that may pause the crawl or change its settings; returns whether it is paused now.
+    /// Checks everything that may pause the crawl or change its settings; returns whether it is paused.
     pub(super) fn look_around(&mut self, now: Instant) -> Result<bool, CrawlError> {
         if self.operation.looked.is_none_or(|at| now - at >= LOOK_EVERY) {
             self.operation.looked = Some(now);
@@ -157,12 +157,12 @@ impl Run<'_> {
         }
     }
 
-    /// Notes that nothing can be written until there is room again.
+    /// Notes that nothing can be written until there is space.
     pub(super) fn disk_is_full(&mut self) {
         self.operation.full_until = Some(Instant::now() + RETRY_FULL_EVERY);
     }
 
-    /// Stores what had to wait for room.
+    /// Stores what had to wait for disk space.
     fn store_held(&mut self, now: Instant) -> Result<(), CrawlError> {
         for held in mem::take(&mut self.operation.held) {
             match held {
@@ -173,7 +173,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Applies a settings file, together with the options of the command line.
+    /// Applies a settings file on top of the options of the command line.
     fn apply(&mut self, edits: &Edits) -> Result<(), CrawlError> {
         let typed = &self.options.policy.budgets;
         self.policy.budgets.pages_per_host = edits.pages_per_host.or(typed.pages_per_host);
@@ -224,13 +224,13 @@ impl Run<'_> {
         self.enqueue_waiting()
     }
 
-    /// Works out the delay of a host from the settings file, its seed, and its robots.txt.
+    /// Sets the delay of a host by the settings file, its seed, and its robots.txt.
     pub(super) fn set_delay(&mut self, host: HostId) -> Result<(), CrawlError> {
         let asked = match self.robots.rules(host) {
             Some(Rules::Given { delay, .. }) => delay.map(|delay| delay.min(CRAWL_DELAY_MAX)),
             _ => None,
         };
-        // A crawl without delays is of your own servers: a person has said so.
+        // Without delays, the servers are the user's own, and Crawl-delay is ignored.
         let asked = asked.filter(|_| !self.options.politeness.host_delay.is_zero());
         let name = self.host_name(host)?;
         let delay = match self.operation.host_delays.get(&name) {
@@ -246,7 +246,7 @@ fn politeness(typed: &Politeness, edits: &Edits) -> Politeness {
     let mut politeness = typed.clone();
     politeness.host_delay = edits.delay.unwrap_or(typed.host_delay);
     politeness.address_delay = edits.address_delay.unwrap_or(typed.address_delay);
-    // With a delay there is one request at a time.
+    // With a delay, only one request at a time.
     if !politeness.host_delay.is_zero() {
         politeness.per_host = 1;
     }

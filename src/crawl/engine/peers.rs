@@ -1,5 +1,5 @@
-//! A run and the other nodes of its cluster: it takes in what they send, reports every checkpoint to them, and ends with
-//! them.
+//! A run and the other nodes of its cluster: it receives their batches, reports every checkpoint to them, and ends
+//! together with them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -13,24 +13,25 @@ use crate::cluster::{
 };
 use crate::ledger::Credits;
 
-/// Bytes that wait to be sent, at most: with more, the crawl pauses until the store accepts some.
+/// Maximum bytes that wait to be sent: beyond it, the crawl pauses until the object store accepts some.
 const OUTBOX_BYTES_MAX: usize = 64 << 20;
 
-/// How often new addresses are announced to the others.
+/// Interval between announcements of new addresses to the others.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
 
-/// A partition that waits gets what is for it after this time; the time doubles as long as it continues to wait, because it got
+/// An idle partition gets what waits for it after this time. The time doubles while it stays idle, because then it got
 /// nothing new.
 const FEED_AFTER: Duration = Duration::from_secs(2);
 const FEED_AFTER_MAX: Duration = Duration::from_secs(30);
 
-/// A partition that has nothing to do again and again, because it gets one page after the other, reports that at most so often.
+/// Minimum interval between reports that this partition is idle: if it receives single pages, it is idle again and
+/// again.
 const REST_EVERY: Duration = Duration::from_secs(1);
 
-/// The checkpoints that this takes get at most this part of the time.
+/// The checkpoints made for idle partitions take at most one part in this many of the time.
 const FEED_PART: u32 = 20;
 
-/// The other nodes, as this one knows them.
+/// What this node knows of the others.
 pub(super) struct Peers {
     node: Node,
     has_begun: bool,
@@ -38,25 +39,26 @@ pub(super) struct Peers {
     trouble: Option<String>,
     /// When addresses were last announced.
     announced_at: Option<Instant>,
-    /// Partitions that have nothing to do; when others were last told something, and how long to wait before the next time.
+    /// Idle partitions; `told` is the time of the last report to others, and `feed_after` the minimum interval to the
+    /// next.
     hungry: BTreeSet<u16>,
     told: Option<Instant>,
     feed_after: Duration,
-    /// When a checkpoint last reported that nothing waits here.
+    /// When a checkpoint last reported that this partition is idle.
     rested: Option<Instant>,
-    /// Whether another node is to have the partition.
+    /// Whether another node is to take over the partition.
     is_drained: bool,
 }
 
 impl Peers {
-    /// The epoch of this node.
+    /// Returns the epoch of this node.
     pub(super) fn epoch(&self) -> u64 {
         self.node.epoch
     }
 }
 
 impl Run<'_> {
-    /// Takes the run's partition over, if it has one.
+    /// Takes over the run's partition, if it has one.
     pub(super) fn join_peers(&mut self) -> Result<(), CrawlError> {
         let Some(member) = &self.options.cluster else { return Ok(()) };
         if member.partition.count > 1 {
@@ -91,7 +93,7 @@ impl Run<'_> {
         self.recorder.credits().partition().is_some_and(|own| own.mode == Mode::Exchange)
     }
 
-    /// Handles what has come from others.
+    /// Handles events from the other nodes.
     pub(super) fn hear_peers(&mut self, now: Instant) -> Result<(), CrawlError> {
         while let Some(event) = self.peers.as_mut().and_then(|peers| peers.node.event()) {
             self.hear(event, now)?;
@@ -162,7 +164,7 @@ impl Run<'_> {
             peers.standing.received(is_taken);
         }
         for candidate in candidates.drain(..) {
-            // A refresh leaves what is new to the next crawl.
+            // In a refresh, new pages are left to the next crawl.
             if self.discovering {
                 self.enqueue(candidate, now)?;
             }
@@ -171,7 +173,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Why the crawl has to wait for the object store.
+    /// Returns why the crawl has to wait for the object store.
     pub(super) fn peers_pause(&self) -> Option<String> {
         let peers = self.peers.as_ref()?;
         if !peers.has_begun {
@@ -196,14 +198,14 @@ impl Run<'_> {
         })
     }
 
-    /// Lets the next checkpoint hold back what would make small batches, unless a partition waits for it.
+    /// Lets the next checkpoint hold back small batches, except for idle partitions.
     pub(super) fn hold_back(&mut self) {
         if let Some(peers) = &self.peers {
             self.recorder.books().0.hold_back(&peers.hungry);
         }
     }
 
-    /// Makes a checkpoint when others wait for what it would send.
+    /// Makes a checkpoint if idle partitions wait for what it would send.
     pub(super) fn feed_peers(&mut self, now: Instant) -> Result<(), CrawlError> {
         let Some(peers) = &self.peers else { return Ok(()) };
         if peers.told.is_some_and(|told| now < told + peers.feed_after)
@@ -221,12 +223,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether another node is to have the partition.
+    /// Whether another node is to take over the partition.
     pub(super) fn is_drained(&self) -> bool {
         self.peers.as_ref().is_some_and(|peers| peers.is_drained)
     }
 
-    /// Reports to the others what a checkpoint has made durable, or holds the report until a copy has it.
+    /// Reports to the others what a checkpoint has made durable, or holds the report until a copy covers it.
     pub(super) fn report_to_peers(&mut self) -> Result<(), CrawlError> {
         let Self { peers, recorder, frontier, status, .. } = self;
         let Some(peers) = peers.as_mut() else { return Ok(()) };
@@ -249,11 +251,11 @@ impl Run<'_> {
         }
     }
 
-    /// Hands a checkpoint to the node, which reports it to the others.
+    /// Passes a checkpoint to the node, which reports it to the others.
     pub(super) fn pass_on(&mut self, commit: Commit) -> Result<(), CrawlError> {
         let Some(peers) = &self.peers else { return Ok(()) };
         match peers.node.commit(commit) {
-            // If the node has ended, its events say why.
+            // If the node has ended, its events give the reason.
             Err(ClusterError::ThreadEnded) => {
                 self.hear_peers(Instant::now())?;
                 Err(ClusterError::ThreadEnded.into())
@@ -262,14 +264,15 @@ impl Run<'_> {
         }
     }
 
-    /// Something waits or is under way here.
+    /// Notes that this partition is not idle.
     pub(super) fn is_busy(&mut self) {
         if let Some(peers) = &mut self.peers {
             peers.standing.is_busy();
         }
     }
 
-    /// Whether the run is over, now that nothing waits here: for a crawl, nothing may wait anywhere, nor be on its way.
+    /// Whether the run is over, now that this partition is idle: a crawl ends only if all are idle and nothing is in
+    /// transit.
     pub(super) fn nothing_waits_anywhere(&mut self) -> Result<bool, CrawlError> {
         let Some(peers) = self.peers.as_mut().filter(|_| self.discovering) else { return Ok(true) };
         match self.recorder.credits().partition().map(|own| own.mode) {
@@ -291,7 +294,7 @@ impl Run<'_> {
         }
     }
 
-    /// Queues the pages of other partitions found so far; returns whether there are none.
+    /// Queues the pages of other partitions found so far; returns whether there were none.
     fn cross_over(&mut self) -> Result<bool, CrawlError> {
         let before = self.frontier.queued();
         let (credits, _) = self.recorder.books();
@@ -302,13 +305,13 @@ impl Run<'_> {
         Ok(self.frontier.queued() == before)
     }
 
-    /// Reports to the others that the run is over, once everything is durable.
+    /// Reports the end of the run to the others, once everything is durable.
     pub(super) fn report_end_to_peers(&mut self, end: End) -> Result<(), CrawlError> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         peers.standing.ends(match end {
             End::Drained => Activity::Drained,
             _ if self.options.goes_on => Activity::Running,
-            // A refresh leaves the crawl as it was: to be continued by another node, or not.
+            // A refresh leaves the crawl in its state, whether or not another node is to continue it.
             _ if !self.discovering && peers.node.is_unfinished => {
                 Activity::Ended(End::Stopped.name().to_owned())
             }

@@ -1,4 +1,4 @@
-//! Turns what the frontier picks into a job for the fetcher.
+//! Turns the frontier's picks into jobs for the fetcher.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::fetch::{Endpoint, Job, Request, Task};
 use crate::ledger::{Credits, LEVEL_REQUISITE, NearDuplicates, Refusal, page_flags as flags};
 
 impl Run<'_> {
-    /// Hands out as many requests as may be under way.
+    /// Submits as many requests as may be in flight.
     pub(super) fn hand_out(&mut self, now: Instant) -> Result<(), CrawlError> {
         while self.under_way < self.operation.workers && !self.robots_are_spent() {
             self.frontier.set_floor(if self.is_full() { LEVEL_REQUISITE } else { 0 });
@@ -41,7 +41,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether no further page may be asked for in this run, only parts of pages.
+    /// Whether the limit of pages is reached, so that only requisites may still be fetched.
     fn is_full(&self) -> bool {
         self.options.limit.is_some_and(|limit| self.status.pages + self.pages_under_way >= limit)
     }
@@ -72,7 +72,7 @@ impl Run<'_> {
         let known = self.recorder.state().page(id)?.flags;
         let is_left_out = self.discovering && !known.has_any(flags::IN_SCOPE | flags::REQUISITE);
         if is_left_out || (flags::is_page(known) && self.is_full()) {
-            // While it waited the scope has become narrower, or a part of a page has become a page.
+            // While it waited, the scope was narrowed, or a requisite became a page.
             self.frontier.cancelled(host, now);
             return Ok(None);
         }
@@ -85,7 +85,7 @@ impl Run<'_> {
             Ok(parsed) => parsed,
             Err(why) => {
                 if matches!(why, Refusal::PagesPerHost | Refusal::PagesPerSite) {
-                    // Budgets grow with a site's importance: the page keeps its cash until then.
+                    // Budgets grow with a site's importance: until then, the page keeps its cash.
                     Credits::put_off(self.recorder.state_mut(), id, why)?;
                 } else {
                     let (credits, state) = self.recorder.books();
@@ -99,7 +99,7 @@ impl Run<'_> {
         Ok(Some(self.fetch_job(host, id, parsed, address, false)?))
     }
 
-    /// Why a URL whose turn has come is not fetched after all.
+    /// Returns why a URL whose turn has come is not fetched after all.
     fn refused(&mut self, host: HostId, id: UrlId, url: &Url) -> Result<Option<Refusal>, CrawlError> {
         if let Some(why) = self.forbidden(host, url)? {
             return Ok(Some(why));
@@ -115,14 +115,14 @@ impl Run<'_> {
             return Ok(Some(Refusal::Ignored));
         }
         let flags = self.recorder.state().page(id)?.flags;
-        // A person asked for seeds and for what is to be kept; parts of a page belong to it.
+        // A person asked for seeds, and for what is to be kept; requisites belong to their page.
         if flags.has_any(flags::SEED) || verdict == Some(Verdict::Keep) || !flags::is_page(flags) {
             return Ok(None);
         }
         if let Some(trap) = endless_path(url) {
             return Ok(Some(trap));
         }
-        // A page that was fetched before is no further variation.
+        // A page that was fetched before is no new variation.
         if !flags.has_any(flags::FETCHED)
             && let Some(trap) =
                 self.variations.count(self.recorder.state(), url.as_str(), self.policy.query_variations)?
@@ -133,7 +133,7 @@ impl Run<'_> {
         Ok(self.policy.budgets.spent(state, credits, host, &self.counted, &self.decisions)?)
     }
 
-    /// What people decided on a URL of this host.
+    /// Returns people's decision on a URL of this host.
     fn verdict(&self, host: HostId, url: &str) -> Result<Option<Verdict>, CrawlError> {
         if self.decisions.is_empty() {
             return Ok(None);

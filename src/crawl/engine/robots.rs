@@ -1,4 +1,4 @@
-//! The robots rules of a host: from the archive, from the network, by redirect from another host.
+//! The robots rules of a host: from the archive, from the network, or by redirect from another host.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::selection::stored_robots::{self, REDIRECTS_MAX};
 /// Robots rules are fetched again after this time; if that fails, the known ones stay in force (RFC 9309 section 2.4).
 const ROBOTS_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Requests for robots.txt in a run with a limit of pages, at most: a base, and more for each page that it may fetch. Links may
-/// lead to any number of hosts without pages.
+/// Maximum number of requests for robots.txt in a run with a limit of pages: a base, and more for each page of the
+/// limit. Links may lead to any number of hosts without pages.
 const REQUESTS_MAX: u64 = 1000;
 const REQUESTS_PER_PAGE_MAX: u64 = 100;
 
-/// What is known of a URL that was asked for as a robots.txt.
+/// What is known of a URL requested as a robots.txt.
 enum Answer {
-    /// Nothing that counts.
+    /// No valid answer.
     Unknown,
     Rules(Rules),
-    /// The canonical URL that it redirects to.
+    /// Canonical URL of a redirect.
     Moved(String),
 }
 
@@ -40,7 +40,7 @@ impl Run<'_> {
         Ok(self.recorder.state().host_name(host)?)
     }
 
-    /// Whether a host is asked over https first: as the URL that is wanted most of it says.
+    /// Whether a host is asked over https first: the scheme of its most wanted URL decides.
     pub(super) fn is_secure(&mut self, host: HostId) -> Result<bool, CrawlError> {
         let url = self.frontier.best(host).or_else(|| self.robots.sought(host));
         Ok(url
@@ -49,7 +49,7 @@ impl Run<'_> {
             .is_some_and(|url| url.starts_with("https:")))
     }
 
-    /// Where the robots.txt of a host is asked for, over its scheme and over the other one.
+    /// Returns the URLs of a host's robots.txt, over its own scheme and over the other one.
     fn robots_urls(&mut self, host: HostId) -> Result<[String; 2], CrawlError> {
         let name = self.host_name(host)?;
         let mut schemes = ["http", "https"];
@@ -59,7 +59,7 @@ impl Run<'_> {
         Ok(schemes.map(|scheme| format!("{scheme}://{name}/robots.txt")))
     }
 
-    /// Why a URL of a host may not be fetched.
+    /// Returns why a URL of a host may not be fetched.
     pub(super) fn forbidden(&mut self, host: HostId, url: &Url) -> Result<Option<Refusal>, CrawlError> {
         Ok(match self.robots.rules(host) {
             Some(Rules::Given { file, .. }) => {
@@ -70,19 +70,19 @@ impl Run<'_> {
         })
     }
 
-    /// The rules that a capture has, from memory or from the archive.
+    /// Returns the rules in a capture, from memory or from the archive.
     fn rules_of(&mut self, file: CaptureId) -> Result<Arc<Robots>, CrawlError> {
         if let Some(robots) = self.robots.file(file) {
             return Ok(robots);
         }
         let (capture, name) = (self.recorder.state().capture(file)?, &self.options.policy.robots_name);
-        // Without a file that can be read nothing is allowed.
+        // Without a readable file, nothing is allowed.
         let robots = stored_robots::read(self.recorder.store(), &capture, name)?;
         Ok(self.robots.keep(file, robots.unwrap_or_else(|| Robots::from_answer(0, b"", name))))
     }
 
-    /// The archive's answer for a URL that is requested as a robots.txt, if it is young enough not to be fetched again, and for how
-    /// long it will be. An answer whose records are lost counts as none.
+    /// Returns the archive's answer for a URL requested as a robots.txt, if it is recent enough not to be fetched
+    /// again, and how long it remains valid. An answer whose records are lost counts as unknown.
     fn answer(&mut self, url: &str) -> Result<(Answer, Duration), CrawlError> {
         let unknown = (Answer::Unknown, ROBOTS_AGE_MAX);
         let Some((id, capture)) = stored_robots::answer(self.recorder.store(), url, i64::MAX)? else {
@@ -100,7 +100,7 @@ impl Run<'_> {
         Ok((answer, holds))
     }
 
-    /// What a capture of a robots.txt says.
+    /// Returns what a capture of a robots.txt says.
     fn stored_answer(&mut self, url: &str, id: CaptureId, capture: &Capture) -> Result<Answer, CrawlError> {
         let is_of_this_run = id >= self.first_capture;
         Ok(match capture.status {
@@ -112,15 +112,15 @@ impl Run<'_> {
                 Some(target) if target.len() <= Limits::default().url_bytes_max => Answer::Moved(target),
                 _ => Answer::Rules(Rules::Free),
             },
-            // The next run tries temporary failures again.
+            // The next run retries temporary failures.
             0..=199 | 429 | 500.. if !is_of_this_run => Answer::Unknown,
             0..=199 | 429 | 500.. => Answer::Rules(Rules::Closed),
             _ => Answer::Rules(Rules::Free),
         })
     }
 
-    /// Finds the rules of a host: what its robots.txt answers, or what that redirects to. If that has to be fetched first,
-    /// the host waits for it.
+    /// Finds the rules of a host: the answer for its robots.txt, or for what that redirects to. If that has to be
+    /// fetched first, the host waits for it.
     fn look_up(&mut self, host: HostId, now: Instant) -> Result<(), CrawlError> {
         let [own, other] = self.robots_urls(host)?;
         let is_settled = |answer: &Answer| !matches!(answer, Answer::Unknown | Answer::Rules(Rules::Closed));
@@ -140,7 +140,7 @@ impl Run<'_> {
         self.settle_for(host, Rules::Free, holds, now)
     }
 
-    /// Lets a host wait until a URL was asked for as a robots.txt, to which `before` redirects.
+    /// Makes a host wait for the answer of a URL requested as a robots.txt, to which `before` redirects.
     fn seek(
         &mut self,
         host: HostId,
@@ -163,7 +163,7 @@ impl Run<'_> {
         self.settle_robots(host, Rules::Closed, now)
     }
 
-    /// Asks a host for its robots.txt, or for what the robots.txt of another host redirects to.
+    /// Requests a host's robots.txt, or what the robots.txt of another host redirects to.
     pub(super) fn robots_job(
         &mut self,
         host: HostId,
@@ -183,7 +183,7 @@ impl Run<'_> {
                     }
                     return Ok(Some(self.fetch_job(host, id, url, address, true)?));
                 }
-                // What may not be fetched gives no answer, and without one nothing is allowed.
+                // A forbidden URL gives no answer, and without one nothing is allowed.
                 _ => {
                     for waiting in self.robots.answered(id) {
                         self.settle_robots(waiting, Rules::Closed, now)?;
@@ -205,13 +205,13 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a run with a limit of pages has asked for as many robots.txt as it may.
+    /// Whether a run with a limit of pages has used up its requests for robots.txt.
     pub(super) fn robots_are_spent(&self) -> bool {
         let most = |pages: u64| REQUESTS_MAX.saturating_add(pages.saturating_mul(REQUESTS_PER_PAGE_MAX));
         self.options.limit.is_some_and(|pages| self.robots_requests >= most(pages))
     }
 
-    /// After the last attempt at a URL that was asked for as a robots.txt: all hosts that waited for its answer continue.
+    /// Lets all hosts continue that waited for a URL requested as a robots.txt, after its last attempt.
     pub(super) fn robots_fetched(&mut self, id: UrlId, now: Instant) -> Result<(), CrawlError> {
         for host in self.robots.answered(id) {
             self.look_up(host, now)?;
@@ -219,7 +219,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Asks for a seed that is a robots.txt; nothing else would, if no page of its host waits.
+    /// Requests a seed that is a robots.txt; nothing else would, if no page of its host waits.
     pub(super) fn seek_seed(&mut self, id: UrlId, now: Instant) -> Result<(), CrawlError> {
         let url = self.recorder.state().url(id)?;
         if is_own_robots_txt(&url) && matches!(self.answer(&url)?.0, Answer::Unknown) {
@@ -230,14 +230,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Asks for the same URL once more.
+    /// Requests the same URL once more.
     pub(super) fn seek_again(&mut self, tag: &FetchTag, now: Instant) -> bool {
         self.robots.seek(tag.id, tag.host, is_own_robots_txt(tag.url.as_str()));
         self.frontier.want_robots(tag.host, now)
     }
 
-    /// After a robots.txt that nothing connected to: whether it is now to be asked for over the other scheme. Where a redirect
-    /// led it is not: the file is there, and cannot be reached (RFC 9309 section 2.3.1.4).
+    /// Whether a robots.txt, after a failed connection, is now requested over the other scheme. The target of a
+    /// redirect is not: that file exists and is unreachable (RFC 9309 section 2.3.1.4).
     pub(super) fn ask_otherwise(&mut self, tag: &FetchTag, error: &FetchError) -> Result<bool, CrawlError> {
         let no_connection = matches!(
             error,
@@ -246,7 +246,7 @@ impl Run<'_> {
                 | FetchError::Tls(_)
                 | FetchError::Certificate(_)
         );
-        // With a port in its name only one scheme can be meant.
+        // If the host has a port, only one scheme can be meant.
         Ok(no_connection
             && tag.url.port().is_none()
             && self.robots_urls(tag.host)?[0] == tag.url.as_str()
@@ -263,7 +263,7 @@ impl Run<'_> {
         self.settle_for(host, rules, ROBOTS_AGE_MAX, now)
     }
 
-    /// Sets the rules of a host for a time. If nothing may be fetched there, all that wait for something of it get no answer
+    /// Sets the rules of a host for a time. If nothing may be fetched there, hosts waiting for its answers get none
     /// either.
     fn settle_for(
         &mut self,

@@ -1,4 +1,4 @@
-//! A run whose requests are shared with other crawls of the machine.
+//! A run that shares its requests with other crawls of the machine.
 
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,17 @@ impl Run<'_> {
         slots.may_ask(self.frontier.best_level(now))
     }
 
-    /// Leaves unused slots to the other crawls.
+    /// Returns unused slots to the other crawls.
     pub(super) fn leave_slots(&mut self) {
         if let Some(slots) = &mut self.slots {
             slots.may_ask(0);
         }
     }
 
-    /// The next thing that is done, unless something else is to be done first.
+    /// Returns the next finished job; `None` after a timeout, or if a slot was granted first.
     pub(super) fn next_done(&mut self, wait: Duration) -> Result<Option<Done>, CrawlError> {
         let Some(slots) = self.slots.as_ref().filter(|slots| !slots.is_over()) else {
-            // Far cheaper than to wait for two things: a thread that is done need not wake this one at once.
+            // Far cheaper than waiting for two channels: a finished thread need not wake this one at once.
             return match self.done.recv_timeout(wait) {
                 Ok(done) => Ok(Some(done)),
                 Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -43,7 +43,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether there is something to ask for, once other crawls of this machine leave a slot.
+    /// Whether there is something to request, once other crawls of this machine free a slot.
     pub(super) fn waits_for_slot(&self) -> bool {
         self.slots.as_ref().is_some_and(Slots::is_waiting)
     }

@@ -1,4 +1,4 @@
-//! What a run does with the time that processors have to spare: it packs records well, and repacks closed segments.
+//! Uses idle processors during a run: records are compressed better, and closed segments are repacked.
 
 use indicatif::HumanBytes;
 
@@ -6,7 +6,7 @@ use super::{CrawlError, Run};
 use crate::exchange::repack::{Beside, Turn};
 use crate::spare::Gauge;
 
-/// Time to spare, and what is done in it.
+/// Measures idle processor time and uses it for repacking.
 #[derive(Debug)]
 pub(super) struct SpareTime {
     gauge: Gauge,
@@ -20,7 +20,7 @@ impl SpareTime {
 }
 
 impl Run<'_> {
-    /// Checks the processors, and what is under way; `free` bytes are free on the disk.
+    /// Checks the processors and the current repack; `free` bytes are free on the disk.
     pub(super) fn use_spare_time(&mut self, free: u64) -> Result<(), CrawlError> {
         self.spare_time.gauge.look();
         let spare = self.spare_time.gauge.spare();
@@ -34,7 +34,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Ends what is under way; the checkpoint that follows puts in place what is ready.
+    /// Ends the current repack; the next checkpoint installs what is ready.
     pub(super) fn end_spare_time(&mut self) -> Result<(), CrawlError> {
         if let Some(repacking) = &mut self.spare_time.repacking {
             let turn = repacking.end(self.recorder.store_mut())?;

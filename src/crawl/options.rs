@@ -20,84 +20,86 @@ use crate::recorder::{CHECKPOINT_EVERY, Memory};
 use crate::runs::Tallies;
 use crate::selection::{CrawlPolicy, TopicStatus};
 
-/// The usual [`Options::sync_every`].
+/// Default of [`Options::sync_every`].
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
-/// The usual [`Options::disk_min`].
+/// Default of [`Options::disk_min`].
 const DISK_MIN: u64 = 256 << 20;
 
-/// The zstd level of pages captured for the first time: a crawl spends a fifth of its time on compression at level 3.
+/// zstd level of pages captured for the first time: at level 3, compression takes a fifth of a crawl's time.
 pub const TRAINED_LEVEL: i32 = 1;
 
-/// Requests under way at the same time that [`Options::workers`] may ask for: each takes a socket and memory.
+/// Maximum of [`Options::workers`]: each request takes a socket and memory.
 pub const WORKERS_MAX: usize = 4096;
 
 /// How a crawl behaves.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What the run is called among the archive's [`crate::runs`]; by its plan if this is empty.
+    /// Name of the run among the archive's [`crate::runs`]; if empty, its plan gives the name.
     pub name: &'static str,
-    /// Pages that it fetches because of notices, for its account.
+    /// Pages fetched because of notices, for the run's account.
     pub noticed: Tallies,
-    /// Requests under way at the same time, at most; 1 to [`WORKERS_MAX`].
+    /// Maximum number of requests in flight; 1 to [`WORKERS_MAX`].
     pub workers: usize,
-    /// Threads that parse and compress.
+    /// Number of threads that parse and compress.
     pub threads: usize,
-    /// Stop after this many pages, with what belongs to them; pictures, style sheets and robots.txt are not counted. It stops
-    /// earlier when it has asked for 1000 robots.txt files, and 100 more for each of these pages.
+    /// Stop after this many pages and their requisites; images, style sheets and robots.txt files are not counted. The
+    /// run also stops after 1000 requests for robots.txt, plus 100 for each page of the limit.
     pub limit: Option<u64>,
     /// Stop after this time.
     pub time: Option<Duration>,
     /// When a focused crawl stops.
     pub harvest: HarvestRules,
-    /// URLs that wait in memory, about; all others wait on disk.
+    /// Approximate number of waiting URLs in memory; the others wait on disk.
     pub front_max: usize,
     /// How servers are treated.
     pub politeness: Politeness,
     /// How URLs are fetched.
     pub fetch: fetch::Settings,
-    /// How often records are made durable, besides the store's own bound in bytes: a power failure loses no more.
+    /// Interval at which records are made durable, besides the store's own limit in bytes: a power failure loses no
+    /// more.
     pub sync_every: Duration,
     /// What is taken and what is left.
     pub policy: CrawlPolicy,
-    /// Time between two checkpoints: what a crash makes the next start replay. Longer when they would take more than a
-    /// twentieth of it, shorter when what changed fills its memory.
+    /// Minimum interval between checkpoints; bounds what has to be replayed after a crash. It is longer when
+    /// checkpoints would take more than a twentieth of the time, and shorter when changes fill their memory.
     pub checkpoint_every: Duration,
-    /// Whether people's verdicts decide what is fetched.
+    /// Whether people's decisions are obeyed.
     pub obey_decisions: bool,
-    /// Whether text is indexed for searching.
+    /// Whether text is indexed for searches.
     pub full_text: bool,
-    /// The crawl pauses while fewer bytes than this are free on the disk of the archive; with 0 a full disk ends it.
+    /// The crawl pauses while fewer bytes than this are free on the archive's disk; with 0, a full disk ends it.
     pub disk_min: u64,
-    /// Where the state of the run is served to programs: JSON and Prometheus metrics.
+    /// Address at which the state of the run is served to programs: JSON and Prometheus metrics.
     pub status: Option<SocketAddr>,
-    /// How much memory may be used.
+    /// Limits of memory.
     pub memory: Memory,
-    /// How closed segments are repacked while processors have time to spare, if they are; with memory of its own.
+    /// How closed segments are repacked while processors are idle; `None` for no repacking. It has memory of its own.
     pub repack: Option<repack::Options>,
-    /// Whether processors have time to spare, if the caller knows; otherwise the system is asked.
+    /// Whether processors are idle, if the caller knows; otherwise the system is asked.
     pub has_spare_time: Option<bool>,
-    /// The place of a crawl among several nodes that crawl together.
+    /// The crawl's role among several nodes that crawl together.
     pub cluster: Option<Member>,
-    /// Whether another run of the same program follows in its cluster: all others wait for that.
+    /// Whether another run of the same program follows in its cluster, for which all others wait.
     pub goes_on: bool,
-    /// Whether the process that began this one says, over standard input, when it may ask for something ([`crate::cluster::Slots`]).
+    /// Whether the parent process grants request slots over standard input ([`crate::cluster::Slots`]).
     pub has_slots: bool,
-    /// Where the archive is copied to after each checkpoint, if it is.
+    /// Destination of the archive's copy after each checkpoint, if any.
     pub copies: Option<CopyTo>,
 }
 
-/// A place for copies beside a crawl.
+/// Destination for copies during a crawl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyTo {
     /// Its URL.
     pub url: String,
-    /// How many copies stay there.
+    /// Number of copies to keep there.
     pub keep: u64,
 }
 
 impl Default for Options {
-    /// As polite as the command line is by itself: two seconds between requests to a host, public addresses only, no limits.
+    /// As polite as the command line by default: two seconds between requests to a host, public addresses only, no
+    /// limits.
     fn default() -> Self {
         Self {
             name: "",
@@ -131,74 +133,74 @@ impl Default for Options {
     }
 }
 
-/// What a run is to do.
+/// Purpose of a run.
 #[derive(Debug)]
 pub enum Purpose {
-    /// Go on from the seeds and from what is known, to what was never fetched.
+    /// Crawl from the seeds, and from everything known, to what was never fetched.
     Discover {
-        /// Where to begin; those already known are no news.
+        /// Where to start; known seeds are not fetched again.
         seeds: Vec<Seed>,
         /// How far to go.
         scope: Scope,
     },
-    /// Fetch these pages again, in this order of urgency.
+    /// Fetch these pages again.
     Refresh {
-        /// The most urgent first.
+        /// The pages, the most urgent first.
         pages: Vec<UrlId>,
     },
     /// Fetch nothing, but ask the hubs of subscriptions that are due, in this node's turns at their addresses.
     Subscribe {
-        /// The URL at which hubs reach the server.
+        /// URL at which hubs reach the server.
         callback: String,
     },
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Status {
-    /// Since the start of the run, pauses left out; in data as seconds.
+    /// Time since the start of the run, without pauses; in JSON in seconds.
     #[serde(serialize_with = "seconds")]
     pub elapsed: Duration,
-    /// Why nothing new is asked for, if that is so.
+    /// Why the run is paused, if so.
     pub paused: Option<String>,
     /// Captures stored by this run, without robots.txt.
     pub captures: u64,
-    /// Of these, those that are durable, so that not even a power failure can take them away.
+    /// Number of those that are durable: even a power failure cannot lose them.
     pub acknowledged: u64,
-    /// Of all captures, pages: without pictures, style sheets and other parts of pages.
+    /// Number of captures that are pages: no images, style sheets or other requisites.
     pub pages: u64,
-    /// Of all captures, those with the content of another one: unchanged since, or the same under another URL.
+    /// Number of captures with the content of another one: unchanged, or the same under another URL.
     pub identical: u64,
-    /// Fetches that gave no answer, or one that says there is no page (status 400 and above).
+    /// Fetches without an answer, or with status 400 and above.
     pub errors: u64,
     /// Bytes received.
     pub bytes: u64,
-    /// URLs that wait.
+    /// Number of waiting URLs.
     pub queued: u64,
-    /// Requests under way.
+    /// Number of requests in flight.
     pub active: usize,
-    /// Hosts that are being asked.
+    /// Hosts with a request in flight.
     pub hosts_active: usize,
-    /// Hosts that have something to be asked for, and are left alone for politeness.
+    /// Hosts with waiting URLs whose delay is not over.
     pub hosts_waiting: usize,
-    /// URLs that were not fetched because of robots.txt or another rule.
+    /// URLs not fetched because of robots.txt or another rule.
     pub refused: u64,
-    /// What a focused crawl has found.
+    /// Results of a focused crawl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<TopicStatus>,
     /// The most important sites so far.
     pub top_sites: Vec<(String, f64)>,
-    /// Checkpoints of this run.
+    /// Number of checkpoints in this run.
     pub checkpoints: u64,
-    /// What repacking in spare time has done.
+    /// Results of repacking in idle time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repacked: Option<repack::Done>,
-    /// Room on the disk of the archive.
+    /// Free bytes on the archive's disk.
     pub disk_free_bytes: u64,
-    /// What a person should know, since the last report.
+    /// Notices for the user since the last report.
     #[serde(skip)]
     pub notices: Vec<String>,
-    /// Hubs that it has asked.
+    /// Hubs that were asked.
     #[serde(skip)]
     pub hubs: Asked,
     /// Where the time went; known at the end of a run.
@@ -210,29 +212,29 @@ fn seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Er
     serializer.serialize_f64(time.as_secs_f64())
 }
 
-/// Why a run came to its end.
+/// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// Nothing is left to fetch.
     Complete,
-    /// The limit of pages is reached.
+    /// The limit of pages was reached.
     Limit,
-    /// The time is over.
+    /// The time limit was reached.
     Time,
-    /// So many pages of the topic are found as were asked for.
+    /// The requested number of on-topic pages was found.
     Found,
-    /// Too few of the last pages are of the topic.
+    /// Too few of the last pages were on topic.
     Harvest,
-    /// So large a share of the topic's pages is probably found as was asked for.
+    /// The requested share of all on-topic pages was probably found.
     Recall,
-    /// Somebody asked for it.
+    /// A stop was requested.
     Stopped,
-    /// Another node is to have the partition.
+    /// Another node takes over the partition.
     Drained,
 }
 
 impl End {
-    /// Its name in data.
+    /// Name in data.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -249,7 +251,7 @@ impl End {
 }
 
 impl Status {
-    /// Adds what the run of another archive did after this one.
+    /// Adds the counts of another archive's run that followed this one.
     pub fn add(&mut self, other: &Self) {
         self.elapsed += other.elapsed;
         self.captures += other.captures;
@@ -262,7 +264,7 @@ impl Status {
         self.refused += other.refused;
     }
 
-    /// Captures a second over the whole run.
+    /// Captures per second over the whole run.
     #[must_use]
     pub fn rate(&self) -> f64 {
         let seconds = self.elapsed.as_secs_f64();

@@ -1,44 +1,44 @@
-//! How far a run had come when: whether a crawl slows down as it grows.
+//! The progress of a run over time, to see whether a crawl slows down as it grows.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Moments kept; with more of them, every second one goes.
+/// Maximum number of moments kept; beyond it, every second one is dropped.
 const MOMENTS_MAX: usize = 2000;
 
-/// Parts of a run that are measured.
+/// Number of parts of a run that are measured.
 const PARTS: usize = 10;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Moment {
     captures: f64,
-    /// By the clock on the wall, seconds.
+    /// Wall-clock time in seconds.
     elapsed: f64,
-    /// On processors, seconds.
+    /// Processor time in seconds.
     processor: f64,
 }
 
-/// The pace of a run: its captures against time.
+/// The pace of a run: its captures over time.
 #[derive(Debug, Clone, Default)]
 pub struct Pace {
     moments: Vec<Moment>,
-    /// Of the calls that note a moment, one in so many counts, as a power of two.
+    /// Logarithm to base 2 of the number of calls per noted moment.
     one_in: u32,
     calls: u64,
 }
 
-/// A part of a run, as many captures as every other.
+/// A part of a run; all parts have the same number of captures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
-    /// Captures a second, by the clock on the wall.
+    /// Captures per second of wall-clock time.
     pub rate: f64,
-    /// Processor time a capture.
+    /// Processor time per capture.
     pub processor: Duration,
 }
 
 impl Pace {
-    /// Notes how many captures there are so far.
+    /// Notes the number of captures so far.
     pub(super) fn note(&mut self, captures: u64, elapsed: Duration) {
         self.calls += 1;
         if self.calls.is_multiple_of(1 << self.one_in) {
@@ -59,7 +59,7 @@ impl Pace {
         }
     }
 
-    /// The tenths of the captures, from the first to the last; none for a run that was too short to measure.
+    /// Returns ten parts with equal numbers of captures, in order; empty for a run too short to measure.
     #[must_use]
     pub fn tenths(&self) -> Vec<Part> {
         let (Some(first), Some(last)) = (self.moments.first(), self.moments.last()) else {
@@ -81,7 +81,7 @@ impl Pace {
         bounds.windows(2).map(part).collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// The moment at which there were so many captures, between two that were noted.
+    /// Returns the moment with this number of captures, interpolated between two that were noted.
     fn at(&self, captures: f64) -> Moment {
         let after = self.moments.partition_point(|moment| moment.captures < captures);
         let to = self.moments.get(after).or(self.moments.last()).copied().unwrap_or_default();
@@ -97,9 +97,9 @@ impl Pace {
     }
 }
 
-/// Processor time of the process, with threads that have ended.
+/// Processor time of the process, including threads that have ended.
 pub(super) fn process_time() -> Duration {
-    // A time since the process began is not negative.
+    // Times since the start of the process are not negative.
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
@@ -111,7 +111,7 @@ mod tests {
     fn tenths_have_as_many_captures_each() {
         let mut pace = Pace::default();
         assert!(pace.tenths().is_empty());
-        // Twice as slow in its second half, by both clocks; more moments than are kept.
+        // Half as fast in its second half, by both clocks, and more moments than are kept.
         let mut elapsed = 0.0;
         for captures in 0..=10_000_u32 {
             elapsed += if captures <= 5000 { 0.01 } else { 0.02 };

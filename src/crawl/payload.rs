@@ -1,6 +1,6 @@
-//! What a response holds: its head, the digests of its body, and as much of the payload as is examined.
+//! The parts of a response: its head, the digests of its body, and the beginning of the payload.
 //!
-//! A body that is in a file is read once from end to end for its digests; only its beginning comes into memory.
+//! A body in a file is read once from end to end for its digests; only its beginning is loaded into memory.
 
 use std::io;
 
@@ -12,22 +12,22 @@ use sha2::{Digest as _, Sha256};
 
 use crate::fetch::Message;
 
-/// A response, taken apart.
+/// The parts of a response.
 pub(super) struct Payload {
     pub(super) head_bytes: Bytes,
     pub(super) head: HttpHead,
-    /// Of the body as it came: judges of WARC files verify that.
+    /// Digest of the body as received: validators of WARC files check this one.
     pub(super) received_digest: Digest,
-    /// Of the body without its chunks: copies are found by that.
+    /// Digest of the body without transfer coding: copies are found by it.
     pub(super) digest: Digest,
-    /// The body without its chunks, or the beginning of a long one.
+    /// Body without transfer coding, or the beginning of a long one.
     pub(super) beginning: Bytes,
-    /// Bytes of the body without its chunks.
+    /// Length in bytes of the body without transfer coding.
     pub(super) length: u64,
 }
 
 impl Payload {
-    /// Takes a response apart; of a body in a file so many bytes come into memory.
+    /// Splits a response; at most `bytes_max` bytes of a body in a file are loaded into memory.
     pub(super) fn of(http: &Message, bytes_max: usize) -> io::Result<Self> {
         match http {
             Message::Whole(http) => {

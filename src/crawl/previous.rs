@@ -1,4 +1,4 @@
-//! What the archive already has of a URL: the version that a server may confirm, and the way that led to it.
+//! What the archive already has of a URL: the version that a server may confirm, and the path that led to it.
 
 use archive_storage::{
     Capture, CaptureId, Digest, Page, State, StateError, Store, StoreError, UrlId, Validators,
@@ -8,15 +8,16 @@ use chrono::DateTime;
 use super::process::Previous;
 use crate::ledger::{CreditError, capture_flags};
 
-/// Hops of a path that are written, at most.
+/// Maximum number of hops of a path that are recorded.
 const HOPS_MAX: usize = 64;
 
-/// The newest stored version of a page, and what its server gave to ask for it again: all from the state, no record is read.
+/// Returns the newest stored version of a page, and its validators for a conditional request: all from the state, no
+/// record is read.
 pub(super) fn find(store: &Store, id: UrlId) -> Result<Option<(Previous, Validators)>, StateError> {
     let state = store.state();
     let Some(validators) = state.validators(id)? else { return Ok(None) };
     let Some((id, version)) = state.newest_version(id)? else { return Ok(None) };
-    // A revisit of another tool may have no original here.
+    // A revisit written by another tool may have no original here.
     let holder = if version.kind.has_payload() { Some(id) } else { version.original };
     let Some(holder) = holder else { return Ok(None) };
     let previous = Previous::of(store, (holder, state.capture(holder)?), validators.digest)?;
@@ -24,8 +25,8 @@ pub(super) fn find(store: &Store, id: UrlId) -> Result<Option<(Previous, Validat
 }
 
 impl Previous {
-    /// What is needed to refer to a capture with a payload, whose record states this digest; nothing where its segment is
-    /// missing, for then its content has to be stored again.
+    /// Returns what is needed to refer to a capture with a payload, whose record has this digest; `None` if its segment
+    /// is missing, because then the content must be stored again.
     pub(super) fn of(
         store: &Store,
         original: (CaptureId, Capture),
@@ -41,8 +42,8 @@ impl Previous {
     }
 }
 
-/// `WARC-Payload-Digest` of the record of a capture that has a payload with this digest; the record itself is read only if
-/// the state does not have it. None if the record is lost.
+/// Returns the `WARC-Payload-Digest` of a capture's record; the payload has the digest `entity`. The record is read
+/// only if the state does not have it. `None` if the record is lost.
 pub(super) fn record_digest(
     store: &Store,
     (id, capture): (CaptureId, &Capture),
@@ -65,7 +66,7 @@ pub(super) fn record_digest(
     Ok(record.header.get("WARC-Payload-Digest").and_then(|text| text.parse().ok()))
 }
 
-/// The page that led to a URL, and the kinds of links from a seed to it.
+/// Returns the page that led to a URL, and the kinds of links from a seed to it.
 pub(super) fn way(state: &State, id: UrlId, page: &Page) -> Result<(Option<String>, String), CreditError> {
     let via = page.via.filter(|via| *via != id);
     let mut letters = Vec::new();

@@ -1,6 +1,6 @@
-//! The seeds file: where a crawl begins, and how far it may go from there.
+//! The seeds file: where a crawl starts, and how far it may go from there.
 //!
-//! One URL a line, then options as `name=value`; `#` begins a comment. The whole file is read before anything is
+//! Each line has one URL, then options as `name=value`; `#` starts a comment. The whole file is read before anything is
 //! fetched, so that a mistake in its last line costs nothing.
 
 use std::time::Duration;
@@ -13,32 +13,32 @@ use crate::ledger::{Scope, ScopeKind, ScopeRule};
 /// A line of the seeds file.
 #[derive(Debug, Clone)]
 pub struct Seed {
-    /// Where to begin.
+    /// Where to start.
     pub url: Url,
-    /// What belongs to this seed, when it differs from the crawl's own scope.
+    /// Scope of this seed, if it differs from the crawl's scope.
     pub scope: Option<ScopeKind>,
-    /// Links to follow from the seed at most.
+    /// Maximum number of links from the seed.
     pub max_depth: Option<u8>,
-    /// Pause between two requests to the seed's host.
+    /// Delay between two requests to the seed's host.
     pub delay: Option<Duration>,
 }
 
-/// A line that cannot be used.
+/// An invalid line.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct SeedError {
-    /// Counted from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// In characters, counted from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong and what to do.
+    /// What is wrong, and how to fix it.
     pub problem: String,
 }
 
 /// Reads a whole seeds file.
 ///
 /// # Errors
-/// Every line that cannot be used; a file without any seed is one error too.
+/// All invalid lines; a file without seeds is one error, too.
 pub fn read_seeds(text: &str) -> Result<Vec<Seed>, Vec<SeedError>> {
     let mut seeds = Vec::new();
     let mut errors = Vec::new();
@@ -55,7 +55,7 @@ pub fn read_seeds(text: &str) -> Result<Vec<Seed>, Vec<SeedError>> {
     if errors.is_empty() { Ok(seeds) } else { Err(errors) }
 }
 
-/// The scope of `seeds`, each by its own options or else by the crawl's.
+/// Returns the scope of `seeds`: their own options, or else those of the crawl.
 #[must_use]
 pub fn scope_of(seeds: &[Seed], kind: &ScopeKind, max_depth: u8) -> Scope {
     let rules = seeds.iter().map(|seed| ScopeRule {
@@ -79,7 +79,7 @@ fn read_line(line: &str) -> Result<Option<Seed>, LineError> {
     Ok(Some(seed))
 }
 
-/// The words of a line with their columns, up to a comment. A `#` inside a word is part of a URL.
+/// Returns the words of a line with their columns, up to a comment. A `#` inside a word is part of a URL.
 fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = line;
     let mut column = 1;

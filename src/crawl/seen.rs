@@ -1,11 +1,11 @@
-//! Recent payloads: a guess at what will be stored as a revisit, made before the owner of the state decides.
+//! Recent payloads: guesses which ones will be stored as revisits, before the owner of the state decides.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Payloads that are remembered, at most: a mebibyte of them.
+/// Maximum number of payloads remembered: a mebibyte.
 const SLOTS: usize = 1 << 17;
 
-/// The payloads that processing threads have seen last. Each has one place, which the next one for it takes over.
+/// The payloads that processing threads saw last. Each has one slot, which the next payload for the slot overwrites.
 #[derive(Debug)]
 pub(super) struct SeenPayloads(Box<[AtomicU64]>);
 
@@ -16,7 +16,7 @@ impl Default for SeenPayloads {
 }
 
 impl SeenPayloads {
-    /// Notes the payload with this digest; whether it was seen before.
+    /// Notes the payload with this digest; returns whether it was seen before.
     pub(super) fn note(&self, digest: &[u8; 16]) -> bool {
         let (slot, mark) = digest.split_at(8);
         let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);

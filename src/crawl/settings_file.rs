@@ -1,7 +1,7 @@
-//! The settings file of a crawl: `crawl.toml` in the archive, read when a crawl begins and whenever it changes.
+//! The settings file of a crawl: `crawl.toml` in the archive, read when a crawl starts and whenever it changes.
 //!
-//! Its settings override the command line's. A file with a mistake changes nothing: the earlier settings stay in force, and the
-//! mistake is reported with its line and column.
+//! Its settings override those of the command line. A file with a mistake changes nothing: the earlier settings stay in
+//! force, and the mistake is reported with its line and column.
 //!
 //! ```toml
 //! paused = false                  # true: nothing new is asked for until it is false again
@@ -33,13 +33,13 @@ use crate::duration::read_duration;
 use crate::files;
 use crate::ledger::ScopeKind;
 
-/// The name of the file in the archive's folder.
+/// Name of the file in the archive's folder.
 pub const SETTINGS_FILE: &str = "crawl.toml";
 
-/// A settings file longer than this is none.
+/// Maximum length of a settings file in bytes.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// Why a settings file is not taken.
+/// Why a settings file is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
@@ -48,7 +48,7 @@ pub enum SettingsError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
     /// There is a mistake in it.
@@ -56,16 +56,16 @@ pub enum SettingsError {
     Mistake {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// In characters, counted from 1.
+        /// Column in characters, from 1.
         column: usize,
         /// What is wrong.
         problem: String,
     },
 }
 
-/// What a settings file says; nothing if it says nothing.
+/// The settings in a file; `None` for those that it does not have.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Edits {
@@ -89,7 +89,7 @@ pub(super) struct Edits {
     pub(super) host: BTreeMap<String, HostEdits>,
 }
 
-/// What a settings file says of a host.
+/// The settings for a host.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct HostEdits {
@@ -107,7 +107,7 @@ fn scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ScopeKind>
     text.parse().map(Some).map_err(de::Error::custom)
 }
 
-/// Reads the text of a settings file.
+/// Parses a settings file.
 fn read(text: &str, path: &Path) -> Result<Edits, SettingsError> {
     let edits: Result<Edits, toml::de::Error> = toml::from_str(text);
     let mistake = |at: usize, problem: String| {
@@ -123,7 +123,7 @@ fn read(text: &str, path: &Path) -> Result<Edits, SettingsError> {
     }
     for pattern in &edits.ignore {
         let regex = Regex::new(pattern.get_ref()).map_err(|error| {
-            // The last line names the mistake; those before it show the pattern, which is in the file.
+            // The last line of the message names the mistake; those before it repeat the pattern.
             let error = error.to_string();
             let what = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
             mistake(pattern.span().start, format!("the pattern cannot be used: {what}"))
@@ -137,7 +137,7 @@ fn read(text: &str, path: &Path) -> Result<Edits, SettingsError> {
 #[derive(Debug)]
 pub(super) struct SettingsFile {
     path: PathBuf,
-    /// Length and time of what was read last; nothing while there is no file.
+    /// Length and modification time of the file when it was read last; `None` while there is no file.
     seen: Option<(u64, SystemTime)>,
 }
 
@@ -146,7 +146,7 @@ impl SettingsFile {
         Self { path: archive.join(SETTINGS_FILE), seen: None }
     }
 
-    /// What the file says, if it has changed since it was asked last.
+    /// Returns the settings in the file, if it has changed since the last call.
     pub(super) fn changed(&mut self) -> Result<Option<Edits>, SettingsError> {
         let now = match fs::metadata(&self.path) {
             Ok(data) => Some((data.len(), data.modified().unwrap_or(SystemTime::UNIX_EPOCH))),

@@ -1,8 +1,8 @@
-//! Where the time of a crawl goes: microseconds of processor a page, stage by stage.
+//! Where the time of a crawl goes: processor time per page, stage by stage.
 //!
-//! Threads note how long each stage took by the clock on the wall, which costs next to nothing; at the end each group of
-//! threads is asked how much processor time it really got, and its stages share that in proportion. So time in which a
-//! thread waited for a processor counts for no stage.
+//! Threads measure each stage in wall-clock time, which costs next to nothing. At the end, the actual processor time of
+//! each group of threads is divided among its stages in proportion. So the time that a thread waited for a processor is
+//! not attributed to any stage.
 
 use std::fs;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::pace::{Pace, process_time};
 
-/// What a page goes through, after it was fetched and before it is indexed.
+/// Stages of a page after it was fetched and before it is indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Digest,
@@ -30,7 +30,7 @@ pub(super) enum Stage {
     Settle,
 }
 
-/// Every stage with its name and whether it is the work of the processing threads.
+/// All stages, with their names, and whether processing threads do them.
 const STAGES: [(Stage, &str, bool); 11] = [
     (Stage::Digest, "digest", true),
     (Stage::Parse, "parse (links, text, signature)", true),
@@ -45,7 +45,7 @@ const STAGES: [(Stage, &str, bool); 11] = [
     (Stage::Settle, "importance (settling at the end)", false),
 ];
 
-/// Nanoseconds each stage took, over all threads. Clones share the counters.
+/// Nanoseconds of each stage, over all threads. Clones share the counters.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counters {
     nanoseconds: Arc<[AtomicU64; STAGES.len()]>,
@@ -61,7 +61,7 @@ impl Counters {
         self.nanoseconds[stage as usize].fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// Says that a part of what was counted for one stage belongs to another.
+    /// Moves a part of one stage's time to another stage.
     pub(super) fn shift(&self, from: Stage, to: Stage, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(self.of(from));
         self.nanoseconds[from as usize].fetch_sub(nanoseconds, Ordering::Relaxed);
@@ -69,7 +69,7 @@ impl Counters {
     }
 }
 
-/// A thread's stopwatch.
+/// Stopwatch of a thread.
 #[derive(Debug, Clone)]
 pub(super) struct Stopwatch {
     counters: Counters,
@@ -81,12 +81,12 @@ impl Stopwatch {
         Self { counters, since: Instant::now() }
     }
 
-    /// Begins a lap: what went before was waiting.
+    /// Starts a lap; the time before it was waiting.
     pub(super) fn start(&mut self) {
         self.since = Instant::now();
     }
 
-    /// Ends a lap, and begins the next.
+    /// Ends a lap, and starts the next one.
     pub(super) fn lap(&mut self, stage: Stage) {
         let now = Instant::now();
         self.counters.add(stage, now - self.since);
@@ -98,20 +98,20 @@ impl Stopwatch {
     }
 }
 
-/// What the parts of a crawl cost.
+/// Processor time of the parts of a crawl.
 #[derive(Debug, Clone, Default)]
 pub struct Timings {
-    /// Captures among which the time is divided.
+    /// Number of captures that share the time.
     pub captures: u64,
     /// Names of stages and their processor time.
     pub stages: Vec<(&'static str, Duration)>,
     /// Processor time of the whole process since the run began.
     pub total: Duration,
-    /// By the clock on the wall.
+    /// Wall-clock time.
     pub elapsed: Duration,
-    /// How far the run had come when.
+    /// Progress over time.
     pub pace: Pace,
-    /// What was compressed, in a hurry and with time to spare.
+    /// What was compressed, in a hurry and in idle time.
     pub packing: Packing,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
-    /// To be called on the thread that owns the store.
+    /// Must be called on the thread that owns the store.
     pub(super) fn now() -> Self {
         Self { own: own_time(), process: process_time() }
     }
@@ -137,7 +137,7 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// What the threads of this process have used so far; zeros where the system does not say.
+    /// Returns what the threads of this process have used so far; zeros on systems that do not report it.
     pub(super) fn now() -> Self {
         let mut threads = Self::default();
         let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
@@ -155,7 +155,7 @@ impl Threads {
 }
 
 impl Timings {
-    /// The sum at the end of a run, on the thread that owns the store.
+    /// Sums up at the end of a run; must be called on the thread that owns the store.
     pub(super) fn of(
         counters: &Counters,
         beginning: &Beginning,
@@ -180,7 +180,7 @@ impl Timings {
         Self { captures, stages, total, elapsed, pace: Pace::default(), packing: Packing::default() }
     }
 
-    /// Microseconds a capture.
+    /// Microseconds per capture.
     #[must_use]
     pub fn a_capture(&self, time: Duration) -> f64 {
         time.as_secs_f64() * 1e6 / self.captures.max(1) as f64

@@ -1,6 +1,6 @@
-//! Crawler traps: paths that grow by themselves, lists that can be sorted and filtered in every way.
+//! Crawler traps: paths that keep growing, and lists that can be sorted and filtered in every way.
 //!
-//! Here a URL alone decides. A host that serves the same page under ever new URLs is found by its books
+//! Here, the URL alone decides. Hosts that serve the same page under ever new URLs are detected by their contents
 //! ([`crate::ledger::NearDuplicates`]).
 
 use std::collections::HashMap;
@@ -11,29 +11,30 @@ use url::Url;
 
 use crate::ledger::{Refusal, page_flags as flags};
 
-/// A run of segments may stand this often one after the other, as in `/a/b/a/b/`; once more is a trap (Heritrix'
-/// PathologicalPathDecideRule has the same).
+/// Maximum number of times that a run of segments may repeat in a row, as in `/a/b/a/b/`; once more is a trap (as in
+/// Heritrix' PathologicalPathDecideRule).
 const RUNS_MAX: usize = 2;
 
-/// Segments of a run that is looked for.
+/// Maximum number of segments in a run.
 const RUN_SEGMENTS_MAX: usize = 4;
 
-/// One segment may stand this often anywhere in a path.
+/// Maximum number of times that one segment may occur in a path.
 const SAME_SEGMENT_MAX: usize = 4;
 
-/// Segments of a path (Heritrix' TooManyPathSegmentsDecideRule has the same).
+/// Maximum number of segments in a path (as in Heritrix' TooManyPathSegmentsDecideRule).
 const SEGMENTS_MAX: usize = 20;
 
-/// Bytes of a path.
+/// Maximum bytes of a path.
 const PATH_BYTES_MAX: usize = 1024;
 
-/// A query with fewer parameters than this names a page; with this many it chooses among views of one.
+/// Queries with fewer parameters identify a page; those with this many select views of one.
 const VARYING_PARAMETERS_MIN: usize = 3;
 
-/// Pages whose variations are counted; beyond them nothing new is, so that a host of endless paths costs no memory.
+/// Maximum number of pages whose variations are counted; further pages are not limited, so that a host of endless paths
+/// takes no memory.
 const COUNTED_PAGES_MAX: usize = 1 << 20;
 
-/// Whether a URL's path is one that no person has made.
+/// Returns the reason to refuse a URL whose path no person would have made.
 pub(super) fn endless_path(url: &Url) -> Option<Refusal> {
     let path = url.path();
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -58,17 +59,18 @@ fn repeats_anywhere(segments: &[&str]) -> bool {
     segments.len() > SAME_SEGMENT_MAX && segments.iter().any(|segment| count(segment) > SAME_SEGMENT_MAX)
 }
 
-/// How often each page was asked for with different choices in its query, by this run and those before.
+/// Counts how often each page was requested with different queries, in this run and earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
     hasher: RandomState,
-    /// Counts by the hash of the page; nothing before the first URL that may be a variation.
+    /// Counts by the hash of the page; `None` before the first URL that may be a variation.
     counts: Option<HashMap<u64, u32>>,
 }
 
 impl Variations {
-    /// Counts a canonical URL that is about to be fetched for the first time; whether it is beyond the `most` variations of
-    /// its page. The first such URL of a run costs a pass over all URLs: what earlier runs have fetched is not kept otherwise.
+    /// Counts a canonical URL that is about to be fetched for the first time; refuses it if its page already had `most`
+    /// variations. The first such URL of a run costs a pass over all URLs, because earlier variations are not stored
+    /// otherwise.
     pub(super) fn count(
         &mut self,
         state: &State,
@@ -83,7 +85,7 @@ impl Variations {
         Ok((!is_new).then_some(Refusal::QueryVariations))
     }
 
-    /// Counts what has been fetched so far.
+    /// Counts the variations fetched so far.
     fn read(&mut self, state: &State) -> Result<(), StateError> {
         self.counts = Some(HashMap::new());
         state.scan_urls(0..state.url_count(), |id, url| {
@@ -96,7 +98,7 @@ impl Variations {
         })
     }
 
-    /// Counts a variation, unless its page has had `most` of them.
+    /// Counts a variation; returns false if its page already had `most` of them.
     fn add(&mut self, page: &str, most: u32) -> bool {
         let page = self.hasher.hash_one(page);
         let counts = self.counts.get_or_insert_default();
@@ -110,7 +112,7 @@ impl Variations {
     }
 }
 
-/// The page of which a canonical URL is one of many views, if it is.
+/// Returns the page that a canonical URL shows one of many views of, if so.
 fn varied_page(url: &str) -> Option<&str> {
     let (page, query) = url.split_once('?')?;
     let parameters = query.split('&').filter(|part| !part.is_empty()).count();

@@ -311,7 +311,7 @@ impl Run<'_> {
         peers.standing.ends(match end {
             End::Drained => Activity::Drained,
             _ if self.options.goes_on => Activity::Running,
-            // A refresh leaves the crawl in its state, whether or not another node is to continue it.
+            // A refresh does not change whether another node is to continue the crawl.
             _ if !self.discovering && peers.node.is_unfinished => {
                 Activity::Ended(End::Stopped.name().to_owned())
             }

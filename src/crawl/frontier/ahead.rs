@@ -1,11 +1,12 @@
 //! Which hosts are resolved before it is their turn.
 //!
-//! A host is ahead when it is being resolved, or was, and nothing was asked of it yet. There is a small stock of hosts
-//! ahead; a further one is resolved only if it would be asked next: because it is more important than all that could be
-//! asked now, or because nothing could. Few hosts of one site are ahead, so that a site with a name for every page costs
-//! about as many look-ups as requests, and those of other sites need not wait for it.
+//! A host is ahead if it is being resolved, or was resolved, and nothing was requested from it so far. There is a small
+//! stock of hosts ahead; a further one is resolved only if it would be asked next: because it is more important than
+//! everything that could be requested now, or because nothing could. The number of hosts ahead per site is limited, so
+//! that a site with a host name for every page costs about as many lookups as requests, and the hosts of other sites
+//! need not wait for it.
 //!
-//! Invariant: a host that waits behind others of its site is offered again once fewer of them are ahead.
+//! Invariant: a host that waits because of its site is offered again once fewer of the site's hosts are ahead.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -14,19 +15,19 @@ use archive_storage::{HostId, SiteId};
 
 use super::{Frontier, Host, Phase};
 
-/// Hosts whose address is asked for at the same time.
+/// Maximum number of hosts being resolved at the same time.
 const RESOLVING_MAX: usize = 64;
 
-/// So many hosts are ahead even if others could be asked first: an address may take seconds to be found.
+/// This many hosts are ahead even if others could be asked first: a lookup may take seconds.
 const STOCK: usize = 64;
 
-/// Hosts ahead at most: with so many waiting for their addresses' delays, the next one would only wait with them.
+/// Maximum number of hosts ahead: if so many wait for their addresses' delays, one more would only wait with them.
 const AHEAD_MAX: usize = 4096;
 
-/// Hosts of one site that are ahead, at most.
+/// Maximum number of hosts of one site that are ahead.
 const OF_SITE_MAX: u32 = 16;
 
-/// A host that is to be resolved: its level and the number of its entry go before.
+/// A host to resolve, preceded by its level and ticket.
 pub(super) type Unresolved = (u8, Reverse<u64>, HostId);
 
 /// Hosts that are ahead.
@@ -41,7 +42,7 @@ pub(super) struct Ahead {
 #[derive(Debug, Default)]
 struct OfSite {
     ahead: u32,
-    /// Those that wait until fewer are ahead.
+    /// Hosts that wait until fewer are ahead.
     later: BinaryHeap<Unresolved>,
 }
 
@@ -54,7 +55,7 @@ impl Ahead {
 }
 
 impl Host {
-    /// Whether an entry under this level among the unresolved is still meant.
+    /// Whether an entry with this level among the unresolved hosts is current.
     fn is_to_be_resolved(&self, level: u8) -> bool {
         let is_wanted = self.robots_wanted || !self.queue.is_empty();
         self.phase == Phase::New && self.awake_level == Some(level) && is_wanted
@@ -62,7 +63,7 @@ impl Host {
 }
 
 impl Frontier {
-    /// The host that is to be resolved now, if one is.
+    /// Returns the next host to resolve now, if any.
     pub(super) fn next_unresolved(&mut self) -> Option<HostId> {
         let ready = self.ready_level();
         while self.unresolved_level().is_some() {
@@ -86,22 +87,22 @@ impl Frontier {
         None
     }
 
-    /// The level of the best host that may be resolved now.
+    /// Returns the level of the best host that may be resolved now.
     pub(super) fn unresolved_level(&self) -> Option<u8> {
         let may_resolve = self.ahead.resolving < RESOLVING_MAX && self.ahead.hosts < AHEAD_MAX;
         self.unresolved.peek().filter(|_| may_resolve).map(|(level, ..)| *level)
     }
 
-    /// Says of which site a host is that was picked to be resolved, and whether that is to be done now. If not, it will be
+    /// Sets the site of a host that was picked for resolving; returns whether to resolve it now. If not, it will be
     /// picked again.
     pub fn may_resolve(&mut self, host: HostId, site: SiteId) -> bool {
         let entry = &mut self.hosts[host.index()];
         if matches!(entry.phase, Phase::Resolving(Some(_))) {
-            // Something was asked of it before: it is not ahead.
+            // It was asked before, so it is not ahead.
             return true;
         }
         if entry.site.is_none() {
-            // So far it was counted for no site.
+            // So far, it was not counted for its site.
             entry.site = Some(site);
             self.ahead.sites.entry(site).or_default().ahead += 1;
         }
@@ -119,7 +120,7 @@ impl Frontier {
         false
     }
 
-    /// Notes that something is asked of a host, or never will be.
+    /// Notes that something is requested from a host, or never will be.
     pub(super) fn is_asked(&mut self, host: HostId) {
         let entry = &mut self.hosts[host.index()];
         if !std::mem::take(&mut entry.ahead) {
@@ -146,7 +147,7 @@ impl Frontier {
         }
     }
 
-    /// Offers the best of a site's hosts that waited until fewer are ahead, if that is so.
+    /// Offers the best of a site's waiting hosts again, if few enough are ahead.
     fn offer_later(&mut self, site: SiteId) {
         let Some(of_site) = self.ahead.sites.get_mut(&site) else { return };
         if of_site.ahead >= OF_SITE_MAX {

@@ -1,56 +1,56 @@
 //! The URLs of one host: the best in memory, the others on disk.
 //!
-//! In memory they stand by level, within a level in order of arrival. What is too much goes to disk, the lowest first,
-//! into a chain for each doubling of value, and comes back from the highest chain, in order of arrival, once it is
-//! better than what is left in memory. So the order is that of levels in memory and that of doublings on disk, and
-//! moving a URL costs the same however many there are.
+//! In memory they are ordered by level, and within a level by arrival. Excess URLs go to disk, the lowest first, into
+//! one chain per doubling of value. They return from the highest chain, in order of arrival, once it is better than
+//! everything left in memory. So the order is exact to levels in memory and to doublings on disk, and moving a URL
+//! costs the same however many there are.
 
 use std::io;
 
 use super::spill::{Chain, Spill, Spilled};
 
-/// Levels of one chain: a doubling of cash.
+/// Levels per chain: a doubling of cash.
 const LEVELS_PER_CHAIN: u8 = 4;
 
 /// The URLs of one host.
 #[derive(Debug, Default)]
 pub(super) struct HostQueue {
-    /// The lowest level first; within a level the newest first, so that the oldest of the best is the last of all.
+    /// Lowest level first; within a level newest first, so that the oldest of the best comes last.
     front: Vec<Spilled>,
-    /// The chains on disk, the highest last.
+    /// Chains on disk, the highest last.
     chains: Vec<(u8, Chain)>,
 }
 
 impl HostQueue {
-    /// Whether nothing waits, neither here nor there.
+    /// Whether nothing waits, in memory or on disk.
     pub(super) fn is_empty(&self) -> bool {
         self.front.is_empty() && self.chains.is_empty()
     }
 
-    /// Entries in memory.
+    /// Number of entries in memory.
     pub(super) fn len(&self) -> usize {
         self.front.len()
     }
 
-    /// Bytes of memory beside the queue itself.
+    /// Bytes of memory besides the struct itself.
     pub(super) fn memory_bytes(&self) -> usize {
         self.front.capacity() * size_of::<Spilled>() + self.chains.capacity() * size_of::<(u8, Chain)>()
     }
 
-    /// Enters a URL.
+    /// Adds a URL.
     pub(super) fn push(&mut self, entry: Spilled) {
         let place = self.front.partition_point(|(level, _)| *level < entry.0);
         self.front.insert(place, entry);
     }
 
-    /// Moves the lower half of what is in memory to disk. When that fails, it stays where it is.
+    /// Moves the lower half of the entries in memory to disk. Entries that cannot be written stay.
     pub(super) fn spill(&mut self, spill: &mut Spill) -> io::Result<()> {
         let half = self.front.len() / 2;
         while self.front.len() > half {
             let Some(class) = self.front.first().map(|(level, _)| class(*level)) else { break };
             let end = self.front.iter().position(|(level, _)| self::class(*level) != class);
             let end = end.unwrap_or(self.front.len()).min(self.front.len() - half);
-            // In a chain the oldest comes first.
+            // In a chain, the oldest entry comes first.
             let entries: Vec<Spilled> = self.front[..end].iter().rev().copied().collect();
             let place = self.chains.binary_search_by_key(&class, |(class, _)| *class);
             let chain = place.ok().map(|place| self.chains[place].1);
@@ -66,7 +66,8 @@ impl HostQueue {
         Ok(())
     }
 
-    /// Brings back from disk what is better than all in memory; `is_valid` says which entries still count.
+    /// Loads entries from disk that are better than all in memory, and returns the best level; `is_valid` says which
+    /// entries are current.
     pub(super) fn settle(
         &mut self,
         spill: Option<&mut Spill>,
@@ -111,17 +112,17 @@ impl HostQueue {
         Ok(())
     }
 
-    /// Takes the best entry; [`HostQueue::settle`] has to come before.
+    /// Takes the best entry; call [`HostQueue::settle`] first.
     pub(super) fn pop(&mut self) -> Option<Spilled> {
         self.front.pop()
     }
 
-    /// The best entry; likewise.
+    /// Returns the best entry; call [`HostQueue::settle`] first.
     pub(super) fn best(&self) -> Option<Spilled> {
         self.front.last().copied()
     }
 
-    /// Takes everything.
+    /// Takes all entries.
     pub(super) fn take_all(&mut self, mut spill: Option<&mut Spill>) -> io::Result<Vec<Spilled>> {
         let mut entries = std::mem::take(&mut self.front);
         for (_, chain) in std::mem::take(&mut self.chains) {

@@ -1,15 +1,15 @@
-//! What to fetch next: by importance among all that politeness allows now.
+//! What to fetch next: the most important of all URLs that politeness allows now.
 //!
-//! Every host has its URLs in levels of importance. Every address has its hosts, awake (fetchable as far as the host is
-//! concerned) or asleep. Every address that could serve a request now is in a heap by the level of its best host,
-//! every other one in a heap by the time it wakes. So the next request is found in logarithmic time, and if anything is
-//! fetchable, it is found.
+//! Every host has its URLs in levels of importance. Every address has its hosts, either awake (fetchable as far as the
+//! host is concerned) or asleep. Every address that could take a request now is in one heap, by the level of its best
+//! host; every other one is in another heap, by the time at which it wakes. So the next request is found in logarithmic
+//! time, and if anything is fetchable, it is found.
 //!
-//! Entries are never searched for: a URL that rises is entered again, and outdated entries are skipped. The
-//! frontier itself is derived: after a restart it is filled again from the page states.
+//! Heaps are never searched: a URL whose level rises is added again, and outdated entries are skipped. The frontier is
+//! derived data: after a restart it is filled again from the page states.
 //!
-//! Of a host's URLs the best are in memory, the others on disk. How many are in memory altogether, the front, is the one
-//! number that says how much memory the frontier takes (BUbiNG has the same: Boldi, Marino, Santini, Vigna, "BUbiNG:
+//! The best of a host's URLs are in memory, the others on disk. The total number in memory, the front, is the one
+//! parameter that determines how much memory the frontier takes (as in BUbiNG: Boldi, Marino, Santini, Vigna, "BUbiNG:
 //! massive crawling for the masses", WWW 2014, section 4.5).
 
 mod ahead;
@@ -35,27 +35,27 @@ use self::spill::Spill;
 use crate::cluster::Turns;
 use crate::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, units_of};
 
-/// URLs of one host in memory before some go to disk: at least, however many hosts there are, and at most.
+/// Minimum and maximum of the number of URLs of one host in memory before some go to disk.
 const SHARE_MIN: usize = 32;
 const SHARE_MAX: usize = 512;
 
-/// An address is looked up again after this time: the system's resolver does not say how long it holds.
+/// Addresses are looked up again after this time: the system's resolver does not report their lifetime.
 const ADDRESS_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// An address that could not be looked up again is used for so much longer.
+/// Time for which an address stays in use after its lookup failed.
 const ADDRESS_KEPT: Duration = Duration::from_secs(5 * 60);
 
-/// Stands in the place of a level once a URL was picked: higher than all levels, so that it cannot be raised again.
+/// Stored instead of a level once a URL was picked: above all levels, so that the URL cannot be raised again.
 const PICKED: u8 = u8::MAX;
 
-/// What the frontier wants done.
+/// A task for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
-    /// The address of a host has to be found.
+    /// Look up the address of a host.
     Resolve(HostId),
-    /// The robots.txt of a host has to be fetched before anything else of it.
+    /// Fetch the robots.txt of a host, before anything else from it.
     Robots(HostId, SocketAddr),
-    /// A page.
+    /// Fetch a page.
     Page(HostId, UrlId, SocketAddr),
 }
 
@@ -63,11 +63,11 @@ pub enum Pick {
 enum Phase {
     #[default]
     New,
-    /// Its address is being looked up, for the first time or again.
+    /// Its address is being looked up; the earlier address if this is not the first time.
     Resolving(Option<SocketAddr>),
-    /// At this address; by its number in `Frontier::addresses`.
+    /// At this address, with its number in `Frontier::addresses`.
     At(usize, SocketAddr),
-    /// Not to be asked again in this run, for this reason.
+    /// Not asked again in this run, for this reason.
     GivenUp(Refusal),
 }
 
@@ -75,35 +75,35 @@ enum Phase {
 struct Host {
     queue: HostQueue,
     phase: Phase,
-    /// Until when its address holds.
+    /// When its address expires.
     address_until: Option<Instant>,
-    /// Until when its robots rules hold; nothing before they were known.
+    /// When its robots rules expire; `None` before they are known.
     robots_until: Option<Instant>,
-    /// Whether its rules are being found out.
+    /// Whether its rules are being looked up.
     robots_under_way: bool,
-    /// Whether it is to be asked for a robots.txt, or for what one redirects to, before anything else.
+    /// Whether a robots.txt, or the target of one's redirect, must be requested from it before anything else.
     robots_wanted: bool,
     active: u32,
     next: Option<Instant>,
-    /// When the last request to it was over.
+    /// When its last request ended.
     last: Option<Instant>,
     delay: Option<Duration>,
-    /// The level under which the host stands among the awake (or the unresolved), if it does.
+    /// Level of its entry among the awake (or unresolved) hosts, if any.
     awake_level: Option<u8>,
     asleep: bool,
-    /// Whether it is being resolved, or was, and nothing was asked of it yet.
+    /// Whether it is being resolved, or was, and nothing was requested from it so far.
     ahead: bool,
-    /// Its site, once it is known.
+    /// Its site, once known.
     site: Option<SiteId>,
 }
 
 impl Host {
-    /// Whether it is at the address with this number. Names move: entries among the hosts of another address are out of date.
+    /// Whether it is at the address with this number. Hosts move: entries at their earlier addresses are outdated.
     fn is_at(&self, number: usize) -> bool {
         matches!(self.phase, Phase::At(at, _) if at == number)
     }
 
-    /// Whether there is something to fetch that its rules allow.
+    /// Whether its rules allow a request now.
     fn may_be_asked(&self) -> bool {
         self.robots_wanted || !self.robots_under_way
     }
@@ -111,14 +111,14 @@ impl Host {
 
 #[derive(Debug, Default)]
 struct Address {
-    /// Hosts that are there.
+    /// Number of hosts at this address.
     hosts: u32,
     active: u32,
     next: Option<Instant>,
     ip: Option<IpAddr>,
     awake: BinaryHeap<(u8, Reverse<u64>, HostId)>,
     asleep: BinaryHeap<Reverse<(Instant, HostId)>>,
-    /// The level under which the address stands among the ready, if it does.
+    /// Level of its entry among the ready addresses, if any.
     ready_level: Option<u8>,
     /// When the address is checked again, if it waits.
     waits_until: Option<Instant>,
@@ -131,40 +131,40 @@ pub struct Frontier {
     hosts: Vec<Host>,
     addresses: Vec<Address>,
     address_numbers: HashMap<IpAddr, usize>,
-    /// Numbers of addresses that all their hosts have left.
+    /// Numbers of addresses without hosts.
     vacant: Vec<usize>,
-    /// The level under which each URL is queued; 0 when it is not, [`PICKED`] once it was picked in this run.
+    /// Level of each queued URL; 0 if it is not queued, [`PICKED`] once it was picked in this run.
     level_of: Vec<u8>,
     queued: u64,
-    /// Of these, those of the highest level.
+    /// Number of queued entries with the highest level.
     requisites: u64,
-    /// URLs below this level stay where they are.
+    /// URLs below this level are not picked.
     floor: u8,
     unresolved: BinaryHeap<Unresolved>,
     ahead: Ahead,
     ready: BinaryHeap<(u8, Reverse<u64>, usize)>,
     waiting: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// Counts entries, so that equals leave a heap in the order they came.
+    /// Counts entries, so that entries of equal level leave a heap in order of arrival.
     ticket: u64,
     active: usize,
-    /// Hosts that have a request under way.
+    /// Number of hosts with a request in flight.
     hosts_active: usize,
-    /// Hosts that have something to fetch, and sleep.
+    /// Number of hosts asleep that have something to fetch.
     hosts_asleep: usize,
-    /// Where URLs go that do not fit in memory; none for a frontier that is all in memory.
+    /// Where excess URLs go; `None` for a frontier in memory only.
     spill: Option<Spill>,
-    /// URLs in memory, about.
+    /// Approximate number of URLs in memory.
     front_max: usize,
-    /// The disk's first error; see [`Frontier::failure`].
+    /// First disk error since the last [`Frontier::failure`].
     failure: Option<io::Error>,
     /// Until when an earlier run may have asked servers.
     earlier: Option<Instant>,
-    /// When addresses may be asked that other nodes ask, too; nothing without others.
+    /// This node's turns at addresses that other nodes ask, too; `None` without other nodes.
     pub(super) turns: Option<Turns>,
 }
 
 impl Frontier {
-    /// An empty frontier.
+    /// Creates an empty frontier.
     #[must_use]
     pub fn new(politeness: Politeness) -> Self {
         Self {
@@ -193,41 +193,43 @@ impl Frontier {
         }
     }
 
-    /// An empty frontier that keeps about `front_max` URLs in memory and the others in a file that nobody else uses.
+    /// Creates an empty frontier that keeps about `front_max` URLs in memory and the others in a file that nobody else
+    /// uses.
     #[must_use]
     pub fn on_disk(politeness: Politeness, front_max: usize, file: File) -> Self {
         Self { spill: Some(Spill::new(file)), front_max, ..Self::new(politeness) }
     }
 
-    /// What the disk has refused since it was asked last. URLs that could not be read back are lost to this run.
+    /// Returns the first disk error since the last call. URLs that could not be read back are lost to this run.
     pub fn failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }
 
-    /// Says that an earlier run may have asked any server until `now`, so that each gets its delay first.
+    /// Notes that an earlier run may have asked any server until `now`, so that each gets its delay first.
     pub fn resume(&mut self, now: Instant) {
         self.earlier = Some(now);
     }
 
-    /// Ordinary pages that wait, looked for among all URLs.
+    /// Returns the ordinary pages that wait, in a pass over all URLs.
     pub fn waiting(&self) -> impl Iterator<Item = UrlId> {
         let levels = self.level_of.iter().zip(0..);
         levels.filter(|(level, _)| (1..=LEVEL_PAGE_MAX).contains(*level)).map(|(_, url)| UrlId(url))
     }
 
-    /// URLs that wait to be fetched.
+    /// Number of waiting URLs.
     #[must_use]
     pub fn queued(&self) -> u64 {
         self.queued
     }
 
-    /// Of these, parts of pages, which have the highest level.
+    /// Number of those that are requisites, which have the highest level.
     #[must_use]
     pub fn requisites(&self) -> u64 {
         self.requisites
     }
 
-    /// The cash of the ordinary pages that wait, in units, by their levels: a seventh too little on average.
+    /// Returns the cash of the waiting ordinary pages in units, computed from their levels: on average a seventh too
+    /// low.
     #[must_use]
     pub fn waiting_cash(&self) -> u64 {
         let mut pages = [0_u64; 1 + u8::MAX as usize];
@@ -236,35 +238,35 @@ impl Frontier {
         levels.fold(0, |sum, (pages, level)| sum.saturating_add(pages.saturating_mul(units_of(level))))
     }
 
-    /// Lets only URLs of this level and above be picked.
+    /// Restricts picks to URLs of this level and above.
     pub fn set_floor(&mut self, level: u8) {
         self.floor = level;
     }
 
-    /// Requests under way, resolutions included.
+    /// Number of requests in flight, including lookups.
     #[must_use]
     pub fn active(&self) -> usize {
         self.active + self.ahead.resolving
     }
 
-    /// Hosts that have a request under way.
+    /// Number of hosts with a request in flight.
     #[must_use]
     pub fn hosts_active(&self) -> usize {
         self.hosts_active
     }
 
-    /// Hosts that have something to be asked for, and are left alone until their delay is over.
+    /// Number of hosts with something to request whose delay is not over.
     #[must_use]
     pub fn hosts_waiting(&self) -> usize {
         self.hosts_asleep
     }
 
-    /// Enters `url` under `level` (1 to 254), or raises it to that level.
+    /// Adds `url` with `level` (1 to 254), or raises it to that level.
     ///
-    /// A lower level changes nothing, nor does a URL that was picked in this run.
+    /// Lower levels, and URLs that were picked in this run, change nothing.
     ///
     /// # Errors
-    /// The reason why nothing of the host is fetched in this run.
+    /// The reason why nothing from the host is fetched in this run.
     pub fn push(&mut self, url: UrlId, host: HostId, level: u8, now: Instant) -> Result<(), Refusal> {
         let level = level.clamp(1, LEVEL_REQUISITE);
         self.grow(host);
@@ -296,7 +298,7 @@ impl Frontier {
         Ok(())
     }
 
-    /// Enters a URL once more that was picked in this run: its fetch may succeed another time.
+    /// Adds a URL again that was picked in this run, for another attempt.
     ///
     /// # Errors
     /// As [`Frontier::push`].
@@ -307,12 +309,12 @@ impl Frontier {
         self.push(url, host, level, now)
     }
 
-    /// Treats servers in another way from now on.
+    /// Replaces the politeness settings.
     pub fn set_politeness(&mut self, politeness: Politeness) {
         self.politeness = politeness;
     }
 
-    /// Gives a host its own delay, or that of all others; it counts from its last request on.
+    /// Sets a host's own delay, or removes it; the delay counts from the last request.
     pub fn set_delay(&mut self, host: HostId, delay: Option<Duration>) {
         self.grow(host);
         let entry = &mut self.hosts[host.index()];
@@ -320,7 +322,7 @@ impl Frontier {
         entry.next = entry.next.max(delay.and_then(|delay| after(entry.last, delay)));
     }
 
-    /// The next thing to do at `now`, if there is anything.
+    /// Returns the next task at `now`, if any.
     pub fn next(&mut self, now: Instant) -> Option<Pick> {
         self.wake_addresses(now);
         if let Some(host) = self.next_unresolved() {
@@ -338,13 +340,13 @@ impl Frontier {
         None
     }
 
-    /// When something may become fetchable without anything else happening first.
+    /// Returns when something becomes fetchable, if no other event comes first.
     #[must_use]
     pub fn next_wake(&self) -> Option<Instant> {
         self.waiting.peek().map(|Reverse((time, _))| *time)
     }
 
-    /// Says what the resolution of `host` gave. Without an address its URLs leave the frontier; they are returned.
+    /// Notes the address of `host`. Without one, its URLs leave the frontier and are returned.
     pub fn resolved(&mut self, host: HostId, address: Option<SocketAddr>, now: Instant) -> Vec<UrlId> {
         self.ahead.resolving = self.ahead.resolving.saturating_sub(1);
         let Some(address) = address else { return self.give_up(host, Refusal::Unresolved) };
@@ -368,7 +370,8 @@ impl Frontier {
         Vec::new()
     }
 
-    /// Says that the address of `host` could not be looked up again, and lets it hold for a while; false if there was none.
+    /// Notes that the lookup of a known address failed, and keeps the address for a while; returns false if there was
+    /// none.
     pub fn keep_address(&mut self, host: HostId, now: Instant) -> bool {
         let Some(Phase::Resolving(Some(address))) = self.hosts.get(host.index()).map(|host| host.phase)
         else {
@@ -379,7 +382,7 @@ impl Frontier {
         true
     }
 
-    /// Says that the robots rules of `host` are known and hold for a time, so that its pages may be picked.
+    /// Notes that the robots rules of `host` are known for the time `holds`, so that its pages may be picked.
     pub fn robots_known(&mut self, host: HostId, now: Instant, holds: Duration) {
         if let Some(entry) = self.hosts.get_mut(host.index()) {
             (entry.robots_until, entry.robots_under_way) = (Some(now + holds), false);
@@ -390,21 +393,20 @@ impl Frontier {
         }
     }
 
-    /// Whether the robots rules of `host` are known and hold.
+    /// Whether the robots rules of `host` are known and current.
     #[must_use]
     pub fn knows_robots(&self, host: HostId, now: Instant) -> bool {
         self.hosts.get(host.index()).is_some_and(|host| host.robots_until.is_some_and(|until| now < until))
     }
 
-    /// Says that a request to `host` is over; it lasted `elapsed`, and the server may have asked to be left alone for
-    /// the time of `pause`.
+    /// Notes that a request to `host` has ended. It took `elapsed`, and the server may have asked for a `pause`.
     pub fn completed(&mut self, host: HostId, now: Instant, elapsed: Duration, pause: Option<Duration>) {
         self.active = self.active.saturating_sub(1);
         self.ended(host);
         let entry = &mut self.hosts[host.index()];
         let delay = self.politeness.delay_after(entry.delay, elapsed, pause);
         entry.last = Some(now);
-        // Another request may have learned that the server wants to be left alone for longer.
+        // Another answer may have asked for a longer pause.
         entry.next = entry.next.max(after(entry.last, delay));
         let Phase::At(number, _) = entry.phase else { return };
         let address = &mut self.addresses[number];
@@ -414,12 +416,12 @@ impl Frontier {
         self.enter(number, now);
     }
 
-    /// Says that a request that was picked has not been sent after all, so that it counts for no delay.
+    /// Notes that a picked request was not sent after all, so that it counts for no delay.
     pub fn cancelled(&mut self, host: HostId, now: Instant) {
         self.active = self.active.saturating_sub(1);
         self.ended(host);
         let entry = &mut self.hosts[host.index()];
-        // What was learned of its delay in the meantime holds.
+        // Changes of its delay in the meantime stay in force.
         entry.next = after(entry.last, entry.delay.unwrap_or(self.politeness.host_delay));
         let (phase, has_asked) = (entry.phase, entry.robots_until.is_some());
         if !has_asked && self.top_level(host).is_some() {
@@ -433,15 +435,15 @@ impl Frontier {
         self.enter(number, now);
     }
 
-    /// The URL of `host` that is wanted most.
+    /// Returns the best URL of `host`.
     pub fn best(&mut self, host: HostId) -> Option<UrlId> {
         self.hosts.get(host.index())?;
         self.top_level(host)?;
         self.hosts.get(host.index())?.queue.best().map(|(_, url)| url)
     }
 
-    /// Lets [`Pick::Robots`] come for `host` once more, even if no URL of it waits or its rules are known; whether the host can
-    /// be asked at all in this run.
+    /// Makes [`Pick::Robots`] come for `host` once more, even if none of its URLs wait or its rules are known; returns
+    /// whether the host can be asked at all in this run.
     pub fn want_robots(&mut self, host: HostId, now: Instant) -> bool {
         self.grow(host);
         let entry = &mut self.hosts[host.index()];
@@ -451,7 +453,7 @@ impl Frontier {
         is_wanted
     }
 
-    /// Takes `host` out for the rest of this run; its URLs leave the frontier and are returned.
+    /// Drops `host` for the rest of this run; its URLs leave the frontier and are returned.
     pub fn give_up(&mut self, host: HostId, why: Refusal) -> Vec<UrlId> {
         self.grow(host);
         self.is_asked(host);
@@ -476,7 +478,7 @@ impl Frontier {
     }
 }
 
-/// When a server may be asked again that was asked at `time`; nothing when there is no delay.
+/// Returns when a server that was asked at `time` may be asked again; `None` if there is no delay.
 fn after(time: Option<Instant>, delay: Duration) -> Option<Instant> {
     time.filter(|_| !delay.is_zero()).map(|time| time + delay)
 }

@@ -1,4 +1,4 @@
-//! Who is next: hosts and addresses on their way between awake and asleep, ready and waiting.
+//! Scheduling: moves hosts between awake and asleep, and addresses between ready and waiting.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use super::{Address, Frontier, Host, PICKED, Phase, Pick, after};
 use crate::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE};
 
 impl Frontier {
-    /// Lets an ordinary page that waits do so under another level, be it higher or lower; whether it waits.
+    /// Moves a waiting ordinary page to another level, higher or lower; returns whether it waits.
     pub fn reorder(&mut self, url: UrlId, host: HostId, level: u8, now: Instant) -> bool {
         let Some(known) = self.level_of.get_mut(url.index()) else { return false };
         if *known == 0 || *known > LEVEL_PAGE_MAX {
@@ -18,7 +18,7 @@ impl Frontier {
         }
         let level = level.clamp(1, LEVEL_PAGE_MAX);
         if level < *known {
-            // Its entry is out of date from now on.
+            // Its entry is outdated from now on.
             *known = 0;
             self.queued -= 1;
         }
@@ -31,8 +31,8 @@ impl Frontier {
         }
     }
 
-    /// Counts a host at an address, and no more at the one where it was `before`; returns the address's number. One that has no
-    /// hosts left and need not be left alone is forgotten, so that names that move on and on take no memory.
+    /// Counts a host at an address, and no longer at the one where it was `before`; returns the address's number. An
+    /// address without hosts whose delay is over is dropped, so that moving host names take no memory.
     pub(super) fn move_host(&mut self, before: Option<IpAddr>, to: IpAddr, now: Instant) -> usize {
         let next = after(self.earlier, self.politeness.address_delay);
         let Self { addresses, address_numbers, vacant, .. } = self;
@@ -56,7 +56,7 @@ impl Frontier {
         number
     }
 
-    /// The level of the best address that may be asked now.
+    /// Returns the level of the best address that may be asked now.
     pub(super) fn ready_level(&mut self) -> Option<u8> {
         while let Some(&(level, _, number)) = self.ready.peek() {
             if self.addresses[number].ready_level == Some(level) {
@@ -67,15 +67,15 @@ impl Frontier {
         None
     }
 
-    /// The level of what [`Frontier::next`] would pick; 0 if it would pick nothing. It may be too high while the best entry is out
-    /// of date.
+    /// Returns the level of what [`Frontier::next`] would pick; 0 if nothing. It may be too high while the best entry
+    /// is outdated.
     pub fn best_level(&mut self, now: Instant) -> u8 {
         self.wake_addresses(now);
         let best = self.ready_level().max(self.unresolved_level());
         best.filter(|level| *level >= self.floor).unwrap_or(0)
     }
 
-    /// Moves addresses whose time has come from the waiting to the ready.
+    /// Moves addresses whose time has come from waiting to ready.
     pub(super) fn wake_addresses(&mut self, now: Instant) {
         while let Some(Reverse((time, number))) = self.waiting.peek().copied() {
             if time > now {
@@ -89,7 +89,7 @@ impl Frontier {
         }
     }
 
-    /// Takes one request from the best host at an address, if it is this node's turn there.
+    /// Picks a request at the best host of an address, if it is this node's turn there.
     pub(super) fn pick_at(&mut self, number: usize, now: Instant) -> Option<Pick> {
         let delay = self.politeness.address_delay;
         if let (Some(turns), Some(ip)) = (&mut self.turns, self.addresses[number].ip)
@@ -112,7 +112,7 @@ impl Frontier {
             entry.awake_level = None;
             match self.top_level(host) {
                 Some(top) if top < level => {
-                    // Another request has taken what it stood here for.
+                    // Another request has taken what this entry was for.
                     self.offer(host, now);
                     continue;
                 }
@@ -123,7 +123,7 @@ impl Frontier {
             let Phase::At(_, address) = entry.phase else { continue };
             if entry.address_until.is_some_and(|until| until <= now) {
                 if entry.active > 0 {
-                    // It is offered again when that is over.
+                    // It is offered again when that request ends.
                     continue;
                 }
                 entry.phase = Phase::Resolving(Some(address));
@@ -146,7 +146,7 @@ impl Frontier {
             entry.active += 1;
             self.active += 1;
             let delay = entry.delay.unwrap_or(self.politeness.host_delay);
-            // Until the answer arrives it is not known when the next request may go out, but never before this.
+            // Only the answer decides when the next request may be sent, but it is never before this.
             entry.next = after(Some(now), delay);
             let address_delay = self.politeness.address_delay;
             let address = &mut self.addresses[number];
@@ -158,14 +158,14 @@ impl Frontier {
         None
     }
 
-    /// Books that a request to a host is over.
+    /// Counts the end of a request to a host.
     pub(super) fn ended(&mut self, host: HostId) {
         let entry = &mut self.hosts[host.index()];
         self.hosts_active -= usize::from(entry.active == 1);
         entry.active = entry.active.saturating_sub(1);
     }
 
-    /// The best URL of a host; out-of-date entries on the way are dropped.
+    /// Takes the best URL of a host, dropping outdated entries.
     pub(super) fn pop_url(&mut self, host: HostId) -> Option<UrlId> {
         self.settle(host)?;
         let (level, url) = self.hosts[host.index()].queue.pop()?;
@@ -175,7 +175,7 @@ impl Frontier {
         Some(url)
     }
 
-    /// Drops out-of-date entries from the top of a host's queue and returns its best level.
+    /// Drops outdated entries from the top of a host's queue and returns its best level.
     pub(super) fn top_level(&mut self, host: HostId) -> Option<u8> {
         if self.hosts[host.index()].robots_wanted { Some(LEVEL_REQUISITE) } else { self.settle(host) }
     }
@@ -190,7 +190,7 @@ impl Frontier {
         })
     }
 
-    /// Puts a host that could be asked (now or later) where it will be found.
+    /// Adds an entry for a host that could be asked, now or later.
     pub(super) fn offer(&mut self, host: HostId, now: Instant) {
         let Some(level) = self.top_level(host) else { return };
         let per_host = self.politeness.per_host;
@@ -223,7 +223,7 @@ impl Frontier {
         }
     }
 
-    /// Puts an address among the ready or the waiting, as its hosts and its own delay demand.
+    /// Adds an address to the ready or the waiting ones, depending on its hosts and its own delay.
     pub(super) fn enter(&mut self, number: usize, now: Instant) {
         self.wake_hosts(number, now);
         let address = &mut self.addresses[number];

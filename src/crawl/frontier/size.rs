@@ -1,4 +1,4 @@
-//! What a frontier takes of memory and disk.
+//! Memory and disk space of a frontier.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use super::spill::Spill;
 use super::{Address, Frontier, Host};
 
 impl Frontier {
-    /// Bytes of memory, counted over all hosts.
+    /// Bytes of memory, summed over all hosts.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let of_host = |host: &Host| size_of::<Host>() + host.queue.memory_bytes();
@@ -39,7 +39,7 @@ impl Frontier {
         self.spill.as_ref().map_or(0, Spill::bytes)
     }
 
-    /// Entries on disk; a URL that rose may have more than one.
+    /// Number of entries on disk; a URL whose level rose may have several.
     #[must_use]
     pub fn on_disk_entries(&self) -> u64 {
         self.spill.as_ref().map_or(0, Spill::entries)

@@ -1,8 +1,8 @@
-//! URLs of the frontier on disk: chains of small blocks in one file that has no name.
+//! URLs of the frontier on disk: chains of small blocks in one file without a name.
 //!
-//! The frontier is derived and filled again when a crawl begins, so the file is gone with the process and never synced.
-//! A chain is read from its head and written at its tail; what was read is free to be written again. Invariant: an
-//! entry is in one chain until it is taken out, whatever fails: a write that fails changes no chain.
+//! The frontier is derived data, filled again when a crawl starts, so the file is never synced and vanishes with the
+//! process. A chain is read at its head and written at its tail; blocks are reused once read. Invariant: an entry is in
+//! one chain until it is taken out, even after failures: a failed write changes no chain.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use archive_storage::UrlId;
 
-/// Bytes of a block: the number of the next one, then entries.
+/// Bytes of a block: the number of the next block, then entries.
 const BLOCK_BYTES: usize = 128;
 
 /// Bytes of the number of the next block.
@@ -19,18 +19,18 @@ const NEXT_BYTES: usize = 4;
 /// Bytes of an entry: level and URL.
 const ENTRY_BYTES: usize = 5;
 
-/// Entries of a block.
+/// Entries per block.
 pub(super) const BLOCK_ENTRIES: usize = (BLOCK_BYTES - NEXT_BYTES) / ENTRY_BYTES;
 
 /// A URL and the level under which it waits.
 pub(super) type Spilled = (u8, UrlId);
 
-/// Entries in the order in which they were written.
+/// A chain of entries in the order in which they were written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
     head: u32,
     tail: u32,
-    /// Entries of the last block.
+    /// Number of entries in the last block.
     tail_entries: u8,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Spill {
 }
 
 impl Spill {
-    /// A spill in a file that nobody else uses.
+    /// Creates a spill in a file that nobody else uses.
     pub(super) fn new(file: File) -> Self {
         Self { file, blocks: 0, free: Vec::new(), entries: 0 }
     }
@@ -64,7 +64,7 @@ impl Spill {
         self.free.capacity() * size_of::<u32>()
     }
 
-    /// Appends entries to a chain, or begins one.
+    /// Appends entries to a chain, or starts a new chain.
     pub(super) fn append(
         &mut self,
         chain: Option<Chain>,
@@ -108,7 +108,7 @@ impl Spill {
         Ok(chain)
     }
 
-    /// Takes the first block of a chain out; returns what is left of the chain.
+    /// Takes out the first block of a chain; returns the rest of the chain.
     pub(super) fn take(&mut self, chain: Chain, entries: &mut Vec<Spilled>) -> io::Result<Option<Chain>> {
         let is_last = chain.head == chain.tail;
         let count = if is_last { usize::from(chain.tail_entries) } else { BLOCK_ENTRIES };

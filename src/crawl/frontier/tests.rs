@@ -1,4 +1,4 @@
-//! A frontier in which time is only a number.
+//! The frontier under a simulated clock.
 
 use super::{Frontier, Pick, Politeness};
 use crate::ledger::{LEVEL_REQUISITE, Refusal};
@@ -58,7 +58,7 @@ fn a_page_that_falls_is_fetched_once_and_late() {
         frontier.push(UrlId(url), HostId(0), level, now).unwrap();
     }
     assert!(frontier.reorder(UrlId(0), HostId(0), 2, now) && frontier.reorder(UrlId(1), HostId(0), 9, now));
-    // Parts of pages stay where they are, and what does not wait is not entered.
+    // Requisites keep their level, and what does not wait is not queued.
     assert!(!frontier.reorder(UrlId(3), HostId(0), 1, now) && !frontier.reorder(UrlId(4), HostId(0), 9, now));
     assert_eq!(frontier.queued(), 4);
     assert_eq!(frontier.next(now), Some(Pick::Resolve(HostId(0))));
@@ -109,7 +109,7 @@ fn the_best_host_goes_first() {
     assert_eq!(order, [1, 2, 0].map(|n| Some(Pick::Page(HostId(n), UrlId(n), address(n as u8)))));
 }
 
-/// Plays a crawl of `hosts` hosts on `addresses` addresses and checks every pause.
+/// Simulates a crawl of `hosts` hosts on `addresses` addresses and checks every delay.
 fn check_pauses(politeness: Politeness, hosts: u32, addresses: u8, answer: Duration) {
     let start = Instant::now();
     let (host_delay, address_delay) = (politeness.host_delay, politeness.address_delay);
@@ -129,7 +129,7 @@ fn check_pauses(politeness: Politeness, hosts: u32, addresses: u8, answer: Durat
                     if !frontier.may_resolve(host, SiteId(host.0 % 2)) {
                         continue;
                     }
-                    // Names move from address to address.
+                    // Host names move between addresses.
                     let hours = ((now - start).as_secs() / 3600) as u32;
                     let at = address(((host.0 + hours) % u32::from(addresses)) as u8);
                     frontier.resolved(host, Some(at), now);
@@ -180,7 +180,7 @@ fn a_site_with_a_host_for_every_page_is_resolved_as_it_is_asked() {
     let start = Instant::now();
     let mut frontier = Frontier::new(polite(2, 1));
     for host in 0..FARM + OTHERS {
-        // The farm makes itself more important than all others.
+        // The farm gives itself more importance than all others.
         frontier.push(UrlId(host), HostId(host), if host < FARM { 9 } else { 5 }, start).unwrap();
     }
     let (mut resolved, mut asked, mut others) = (0, 0, 0);
@@ -200,7 +200,7 @@ fn a_site_with_a_host_for_every_page_is_resolved_as_it_is_asked() {
                     frontier.resolved(host, Some(at), now);
                 }
                 Pick::Robots(host, at) => {
-                    // Half of the files are in the archive already, so that nothing is sent for them.
+                    // Half of the files are already in the archive, so nothing is requested for them.
                     if host.0 % 2 == 0 {
                         frontier.cancelled(host, now);
                     } else {
@@ -247,7 +247,7 @@ fn hosts_that_would_not_be_next_are_not_resolved() {
             }
         }
     };
-    // The stock, of which the first host is one, and then one for each host that was asked for the first time.
+    // The stock, including the first host, and then one more for each host asked for the first time.
     let first = resolve(&mut frontier);
     assert_eq!((first[0], first.len()), (HostId(2_000), 63));
     let later: Vec<_> = (0..900).flat_map(|_| resolve(&mut frontier)).collect();
@@ -282,7 +282,7 @@ fn a_continued_run_lets_servers_rest_first() {
         frontier.next(start);
         frontier.resolved(HostId(number), Some(address(1)), start);
     }
-    // The rules of one host are in the archive, with its own delay.
+    // The rules of one host are in the archive, with a delay of its own.
     frontier.set_delay(HostId(0), Some(Duration::from_secs(9)));
     frontier.robots_known(HostId(0), start, DAY);
     assert_eq!(frontier.next(at(3)), None);
@@ -347,7 +347,7 @@ fn an_address_holds_for_an_hour_and_delays_hold_after_it() {
     assert_eq!(frontier.next(later(59)), Some(Pick::Page(HostId(1), UrlId(1), address(1))));
     done(&mut frontier, 1, later(59));
 
-    // Both names are looked up again, once each, and its own delay is over for neither.
+    // Both names are looked up again, once each; the delay of neither is over.
     for host in 0..2 {
         assert_eq!(frontier.next(later(64)), Some(Pick::Resolve(HostId(host))));
         assert!(frontier.may_resolve(HostId(host), SiteId(0)));
@@ -356,14 +356,14 @@ fn an_address_holds_for_an_hour_and_delays_hold_after_it() {
     for host in 0..2 {
         assert!(frontier.resolved(HostId(host), Some(address(7)), later(64)).is_empty());
     }
-    // The rules are known still; the address is now the same, and has its own delay.
+    // The rules are still known; the address is now the same, and has a delay of its own.
     assert_eq!(frontier.next(later(64)), Some(Pick::Page(HostId(0), UrlId(2), address(7))));
     done(&mut frontier, 0, later(65));
     assert_eq!(frontier.next(later(66)), None);
     assert_eq!(frontier.next(later(67)), Some(Pick::Page(HostId(1), UrlId(3), address(7))));
     done(&mut frontier, 1, later(67));
 
-    // An address that cannot be found again stays for a while; one that may not be asked any more does not.
+    // An address that cannot be looked up again is kept for a while; one that may no longer be asked is not.
     for host in 0..2 {
         assert_eq!(frontier.next(later(125)), Some(Pick::Resolve(HostId(host))));
         assert!(frontier.keep_address(HostId(host), later(125)));
@@ -391,7 +391,7 @@ fn a_host_is_not_moved_while_it_is_asked() {
     assert_eq!(frontier.next(later), None);
     frontier.completed(HostId(0), later, Duration::ZERO, None);
     assert_eq!(frontier.next(later), Some(Pick::Resolve(HostId(0))));
-    // What is given up in the meantime stays so.
+    // A host given up in the meantime stays so.
     frontier.give_up(HostId(0), Refusal::RobotsUnreachable);
     frontier.resolved(HostId(0), Some(address(2)), later);
     assert_eq!((frontier.next(later), frontier.active()), (None, 0));
@@ -424,7 +424,7 @@ fn rules_are_asked_for_again_when_they_no_longer_hold() {
     }
     assert_eq!(frontier.next(start), Some(Pick::Resolve(host)));
     open(&mut frontier, host, address(1), start);
-    // Its address holds for an hour.
+    // Its address is valid for an hour.
     let renewed = start + DAY - Duration::from_secs(60);
     assert_eq!(frontier.next(renewed), Some(Pick::Resolve(host)));
     assert!(frontier.resolved(host, Some(address(1)), renewed).is_empty());

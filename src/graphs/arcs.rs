@@ -1,4 +1,4 @@
-//! Folders with a list of arcs, as network collections publish them.
+//! Folders with a list of arcs, as published by network collections.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,14 +10,15 @@ use flate2::bufread::MultiGzDecoder;
 use super::{ReadError, Recorded};
 use crate::importance::{Graph, GraphBuilder};
 
-/// A link; without a weight it weighs 1, and weights are positive.
+/// A link. Weights are positive; a link without one weighs 1.
 struct Arc {
     from: u32,
     to: u32,
     weight: Option<f32>,
 }
 
-/// Reads `arcs.tsv.gz` (source, target and perhaps weight, from 0) and, if there, `urls.txt.gz` (line i from 0 is page i).
+/// Reads `arcs.tsv.gz` (source, target and optionally weight; pages from 0) and, if it exists, `urls.txt.gz` (line i,
+/// from 0, is page i).
 pub(super) fn read(folder: &Path) -> Result<Recorded, ReadError> {
     let urls = names(&folder.join("urls.txt.gz"))?;
     let path = folder.join("arcs.tsv.gz");
@@ -32,7 +33,7 @@ pub(super) fn read(folder: &Path) -> Result<Recorded, ReadError> {
     Ok(Recorded { hosts: hosts(&urls, graph.pages()), graph, urls })
 }
 
-/// The name of each page, a line each; nothing when there is no such file.
+/// Reads the name of each page, one per line; `None` if the file does not exist.
 pub(super) fn names(path: &Path) -> Result<Option<Vec<String>>, ReadError> {
     if !path.is_file() {
         return Ok(None);
@@ -41,14 +42,14 @@ pub(super) fn names(path: &Path) -> Result<Option<Vec<String>>, ReadError> {
     read.map(Some).map_err(|source| ReadError::Io { path: path.into(), source })
 }
 
-/// The host of each page, if there is a name for each.
+/// Returns the host of each page, if each has a name.
 pub(super) fn hosts(urls: &Option<Vec<String>>, pages: usize) -> Option<Vec<u32>> {
     let urls = urls.as_ref().filter(|urls| urls.len() == pages)?;
     Some(numbered(urls.iter().map(|url| host_of(url))))
 }
 
-/// The graph, if arcs come by source and then target, all with a weight or all without: it takes no more memory than it
-/// has in the end. `None` if they do not.
+/// Reads the graph, if arcs are sorted by source and target, and all have weights or none has: this takes no more
+/// memory than the result. `None` if they are not.
 fn in_order(path: &Path, pages_min: usize) -> Result<Option<Graph>, ReadError> {
     let mut arcs = arcs(path)?.peekable();
     let weighted = matches!(arcs.peek(), Some(Ok(Arc { weight: Some(_), .. })));
@@ -80,7 +81,7 @@ fn in_any_order(path: &Path, pages_min: usize) -> Result<Graph, ReadError> {
     Ok(if weighted { graph } else { graph.unweighted() })
 }
 
-/// The arcs of a list.
+/// Reads the arcs of a list.
 fn arcs(path: &Path) -> Result<impl Iterator<Item = Result<Arc, ReadError>> + use<>, ReadError> {
     let path = path.to_owned();
     Ok(lines(&path)?.enumerate().map(move |(number, line)| {
@@ -89,14 +90,14 @@ fn arcs(path: &Path) -> Result<impl Iterator<Item = Result<Arc, ReadError>> + us
     }))
 }
 
-/// The host in a URL; a name stays as it is.
+/// Returns the host of a URL; a name is returned unchanged.
 #[must_use]
 pub fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or(rest)
 }
 
-/// Gives equal names equal numbers, in order of appearance.
+/// Assigns equal names equal numbers, in order of appearance.
 pub(super) fn numbered<'a>(names: impl Iterator<Item = &'a str>) -> Vec<u32> {
     let mut numbers = HashMap::new();
     names
@@ -112,7 +113,7 @@ fn lines(path: &Path) -> Result<impl Iterator<Item = std::io::Result<String>> + 
     Ok(BufReader::new(MultiGzDecoder::new(BufReader::new(file))).lines())
 }
 
-/// A line of the list: three fields or two.
+/// Parses a line of the list: two or three fields.
 fn parse(line: &str) -> Option<Arc> {
     let mut fields = line.split('\t');
     let from = fields.next()?.parse().ok()?;

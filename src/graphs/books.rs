@@ -1,4 +1,4 @@
-//! What the joining of several archives' graphs has to know of each.
+//! The view of an archive from which joined graphs are built.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,71 +14,71 @@ pub(super) type See<'a> = dyn FnMut(UrlId, &[UrlId]) + 'a;
 /// What is known of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The site that its host is of.
+    /// Site of its host.
     pub(super) site: Option<SiteId>,
-    /// Of these [`flags::ACCOUNT`] and [`flags::ALIAS`].
+    /// Page flags; only [`flags::ACCOUNT`] and [`flags::ALIAS`] are used.
     pub(super) flags: PageFlags,
     /// Whether it was fetched.
     pub(super) is_visited: bool,
 }
 
-/// An archive whose pages are ranked together with others'.
+/// An archive whose pages are ranked together with those of others.
 pub trait Books {
-    /// By which its URLs are found in another archive.
+    /// Key by which URLs of this archive are found in others.
     type Name;
 
-    /// What the archive is called.
+    /// Returns the archive's name.
     fn called(&self) -> PathBuf;
 
-    /// Its sites by their numbers, and whether pages of them were captured.
+    /// Returns its sites by number, and whether pages of them were captured.
     ///
     /// # Errors
-    /// When the archive cannot be read; so all others.
+    /// When the archive cannot be read; the other functions fail likewise.
     fn sites(&self) -> Result<Vec<(String, bool)>, JoinError>;
 
-    /// How many URLs it knows.
+    /// Number of known URLs.
     fn url_count(&self) -> u32;
 
-    /// What is known of a URL.
+    /// Returns what is known of a URL.
     fn entry(&self, id: UrlId) -> Result<Entry, JoinError>;
 
-    /// The same of all, in order.
+    /// Returns what is known of all URLs, in order.
     fn entries(&self) -> Box<dyn Iterator<Item = Result<(UrlId, Entry), JoinError>> + '_>;
 
-    /// The site of a page by the archive's rule.
+    /// Returns the site of a page by the archive's rule.
     fn site_by_rule(&self, id: UrlId) -> Result<Option<SiteId>, JoinError>;
 
-    /// Whether a server said last that there is no such page.
+    /// Whether the server's last answer was that the page does not exist.
     fn is_gone(&self, id: UrlId) -> Result<bool, JoinError>;
 
-    /// What each alias stands for.
+    /// Returns the page that each alias stands for.
     fn aliases(&self) -> Result<HashMap<UrlId, UrlId>, JoinError>;
 
-    /// Hands the newest links of all pages to a function.
+    /// Passes the newest links of all pages to `see`.
     fn links(&self, see: &mut See<'_>) -> Result<(), JoinError>;
 
-    /// The name of a URL.
+    /// Returns the key of a URL.
     fn url(&self, id: UrlId) -> Result<Self::Name, JoinError>;
 
-    /// The URL of a name.
+    /// Returns the URL with a key.
     fn find(&self, name: &Self::Name) -> Result<Option<UrlId>, JoinError>;
 }
 
-/// An archive in a folder of this machine.
+/// An archive in a local folder.
 #[derive(Debug)]
 pub struct Folder<'a> {
     path: PathBuf,
     state: &'a State,
-    /// By numbers of hosts.
+    /// Sites by host number.
     sites: Vec<SiteId>,
     credits: Credits,
 }
 
 impl<'a> Folder<'a> {
-    /// Of a store.
+    /// Creates the view of a store.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the archive cannot be read.
     pub fn of(store: &'a Store) -> Result<Self, JoinError> {
         let state = store.state();
         let sites = state.hosts().map(|host| Ok(host?.2.site)).collect::<Result<_, StateError>>()?;

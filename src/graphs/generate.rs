@@ -1,16 +1,16 @@
-//! Generated webs. Each page's links are a pure function of seed and page, so nothing has to be stored.
+//! Generated webs. The links of a page are a pure function of seed and page, so nothing has to be stored.
 
 use super::random::Random;
 use super::{ReadError, Recorded, Web};
 use crate::importance::{Graph, GraphBuilder};
 
-/// Most links a generated page has.
+/// Maximum number of links of a generated page.
 const LINKS_MAX: f64 = 2000.0;
 
-/// Most pages a generated graph may have when it is kept in memory.
+/// Maximum number of pages of a generated graph in memory.
 const PAGES_MAX: u32 = 1 << 31;
 
-/// What the name of a generated graph says.
+/// Parameters in the name of a generated graph.
 struct Parameters {
     model: String,
     pages: u32,
@@ -32,7 +32,7 @@ fn parameters(name: &str) -> Result<Parameters, ReadError> {
     Ok(Parameters { model, pages: pages.ok_or_else(wrong)? as u32, links, seed })
 }
 
-/// A graph in memory by its name, without `generate:`.
+/// Generates a graph in memory from its name, without `generate:`.
 pub(super) fn from_name(name: &str) -> Result<Recorded, ReadError> {
     let Parameters { model, pages, links, seed } = parameters(name)?;
     let recorded = |graph, hosts| Ok(Recorded { graph, hosts, urls: None });
@@ -52,7 +52,7 @@ pub(super) fn from_name(name: &str) -> Result<Recorded, ReadError> {
     }
 }
 
-/// A web by its name, made page by page where the model allows it.
+/// Opens a web by its name; it is generated page by page if the model allows it.
 pub(super) fn open(name: &str) -> Result<Box<dyn Web>, ReadError> {
     let Parameters { model, pages, links, seed } = parameters(name)?;
     Ok(match model.as_str() {
@@ -62,10 +62,10 @@ pub(super) fn open(name: &str) -> Result<Box<dyn Web>, ReadError> {
     })
 }
 
-/// All links of a web, in memory.
+/// Collects all links of a web in memory.
 ///
 /// # Errors
-/// When they are too many.
+/// When there are too many.
 pub fn collect(web: &impl Web) -> Result<Graph, ReadError> {
     let mut builder = GraphBuilder::new(web.pages(), false);
     let mut buffer = Vec::new();
@@ -83,13 +83,13 @@ pub fn collect(web: &impl Web) -> Result<Graph, ReadError> {
 
 /// A web of hosts whose sizes follow a power law, where most links stay inside the host.
 ///
-/// Inside a host, popularity falls with a page's place (the entrance is first); between hosts, links lead to popular
-/// hosts and mostly to their first pages. The number of links follows a power law too; some pages have none.
+/// Inside a host, popularity falls with a page's position (the home page is first). Between hosts, links lead to
+/// popular hosts and mostly to their first pages. The number of links follows a power law too; some pages have none.
 #[derive(Clone, Debug)]
 pub struct HostWeb {
-    /// First page of each host, and the number of pages at the end.
+    /// First page of each host; the last entry is the number of pages.
     starts: Vec<u32>,
-    /// For each block of [`HostWeb::BLOCK`] pages, the host its first page lies on.
+    /// For each block of [`HostWeb::BLOCK`] pages, the host of its first page.
     blocks: Vec<u32>,
     links: f64,
     seed: u64,
@@ -100,16 +100,16 @@ impl HostWeb {
     pub const BETWEEN_HOSTS: f64 = 0.037;
     /// Share of pages without links.
     pub const WITHOUT_LINKS: f64 = 0.1;
-    /// Most pages on a host, as in uk-2007-05.
+    /// Maximum number of pages of a host, as in uk-2007-05.
     pub const HOST_PAGES_MAX: f64 = 50_000.0;
-    /// Of the power law of host sizes: a share of `size^-EXPONENT` of hosts is larger than a size, which makes about 870
-    /// pages a host; uk-2007-05 has 925.
+    /// Exponent of the power law of host sizes: a share of `size^-EXPONENT` of the hosts is larger than a size. This
+    /// gives about 870 pages per host; uk-2007-05 has 925.
     pub const EXPONENT: f64 = 0.3;
-    /// A small web still has as many hosts as this, at least.
+    /// Minimum number of hosts, even in a small web.
     const HOSTS_MIN: f64 = 20.0;
     const BLOCK: u32 = 256;
 
-    /// A web of `pages` pages with `links` links each on average.
+    /// Creates a web of `pages` pages with `links` links each on average.
     #[must_use]
     pub fn new(pages: u32, links: f64, seed: u64) -> Self {
         let mut random = Random::for_item(seed, u64::MAX);
@@ -133,7 +133,7 @@ impl HostWeb {
         Self { starts, blocks, links, seed }
     }
 
-    /// The host of a page, from 0.
+    /// Returns the host of a page, from 0.
     #[must_use]
     pub fn host(&self, page: u32) -> u32 {
         let mut host = self.blocks[(page / Self::BLOCK) as usize];
@@ -143,7 +143,7 @@ impl HostWeb {
         host
     }
 
-    /// A page of the hosts' pages `first..end`: each doubling of the place is equally likely.
+    /// Returns a random page of a host, whose pages are `first..end`: each doubling of the position is equally likely.
     fn popular(random: &mut Random, first: u32, end: u32) -> u32 {
         let size = f64::from(end - first);
         first + ((size + 1.0).powf(random.unit()) as u32 - 1).min(end - first - 1)
@@ -164,7 +164,8 @@ impl Web for HostWeb {
         let pages = self.starts[self.starts.len() - 1];
         for _ in 0..count {
             let target = if end - first < 2 || random.unit() < Self::BETWEEN_HOSTS {
-                // A host as popular as it is big, for a random page lies on it; then mostly near its entrance.
+                // Hosts are popular in proportion to their size, as a random page lies on them; within a host, mostly
+                // near the home page.
                 let other = self.host(random.below(pages)) as usize;
                 Self::popular(&mut random, self.starts[other], self.starts[other + 1])
             } else if random.unit() < 0.5 {
@@ -185,14 +186,14 @@ impl Web for HostWeb {
     }
 }
 
-/// Every link leads anywhere: in-degrees are Poisson (the OPIC paper's first and simplest model).
+/// Every link leads to a random page: in-degrees are Poisson (the OPIC paper's first and simplest model).
 #[derive(Clone, Copy, Debug)]
 pub struct RandomWeb {
     /// Number of pages.
     pub pages: u32,
-    /// Links a page.
+    /// Number of links per page.
     pub links: f64,
-    /// Of the randomness.
+    /// Seed of the randomness.
     pub seed: u64,
 }
 
@@ -221,9 +222,9 @@ impl Web for RandomWeb {
 pub struct CopyModel {
     /// Number of pages.
     pub pages: u32,
-    /// Links a page.
+    /// Number of links per page.
     pub links: f64,
-    /// Of the randomness.
+    /// Seed of the randomness.
     pub seed: u64,
 }
 
@@ -231,7 +232,7 @@ impl CopyModel {
     /// Share of links that are copied.
     pub const COPIED: f64 = 0.5;
 
-    /// The graph.
+    /// Generates the graph.
     ///
     /// # Errors
     /// When it has too many arcs.
@@ -260,19 +261,19 @@ impl CopyModel {
 }
 
 /// The Graph 500 generator as the GAP benchmark uses it (`-g SCALE -k LINKS`): R-MAT with .57, .19, .19, then every arc
-/// both ways, arcs and loops to oneself once or not at all, and pages renumbered at random.
+/// in both directions, no duplicates or self-loops, and pages renumbered at random.
 #[derive(Clone, Copy, Debug)]
 pub struct Kronecker {
     /// log2 of the number of pages.
     pub scale: u32,
-    /// Arcs drawn a page, before they are turned around.
+    /// Number of arcs drawn per page, before the opposite ones are added.
     pub links: f64,
-    /// Of the randomness.
+    /// Seed of the randomness.
     pub seed: u64,
 }
 
 impl Kronecker {
-    /// The graph.
+    /// Generates the graph.
     ///
     /// # Errors
     /// When it has too many arcs.
@@ -308,7 +309,7 @@ impl Kronecker {
     }
 }
 
-/// A number of links with this mean: 0 for a share of pages, else Pareto with exponent 2.5.
+/// Draws a number of links with this mean: 0 for a share `without` of the pages, otherwise Pareto with exponent 2.5.
 fn link_count(random: &mut Random, mean: f64, without: f64) -> u32 {
     if random.unit() < without {
         return 0;
@@ -318,7 +319,7 @@ fn link_count(random: &mut Random, mean: f64, without: f64) -> u32 {
     count as u32 + u32::from(random.unit() < count.fract())
 }
 
-/// Sorts and removes what is there twice.
+/// Sorts and removes duplicates.
 fn distinct(targets: &mut Vec<u32>) {
     targets.sort_unstable();
     targets.dedup();

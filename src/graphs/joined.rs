@@ -1,8 +1,9 @@
-//! The link graphs of several archives as the one graph that they are, each archive's pages a part of it.
+//! The link graphs of several archives as one graph; the pages of each archive are a part of it.
 //!
-//! A page is one page however many archives know it. It is of the archive that answers for its site: the one that has captured
-//! pages of it, otherwise the first that knows it; or, where that archive does not know the page, of the first that does. What
-//! the page is (of its own, an alias, gone) is asked there, and an alias may lead on to a third archive.
+//! A page is one page however many archives know it. It belongs to the archive that is responsible for its site: the
+//! one that has captured pages of it, or else the first that knows it. If that archive does not know the page, it
+//! belongs to the first archive that does. What the page is (a page of its own, an alias, or gone) is decided there,
+//! and an alias may lead on to a third archive.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use crate::importance::rank::Damping;
 use crate::importance::{Graph, GraphError};
 use crate::ledger::{ALIASES_MAX, AnsweringError, CreditError, answering_of, page_flags as flags};
 
-/// Why archives give no graph together.
+/// Why the graphs of archives cannot be joined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
@@ -26,16 +27,16 @@ pub enum JoinError {
     /// An archive's rules cannot be read.
     #[error(transparent)]
     Rules(#[from] CreditError),
-    /// A part cannot be made.
+    /// A part cannot be built.
     #[error(transparent)]
     Part(#[from] PartError),
     /// There are too many links.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// What came from another machine cannot be read.
+    /// The outline of an archive on another machine cannot be read.
     #[error(transparent)]
     Outline(#[from] OutlineError),
-    /// Two archives have what only one may have.
+    /// Two archives have captured pages of the same site.
     #[error(
         "{} and {} have both captured pages of {site}: archives are ranked together if each site is in one of them; rank each alone",
         paths[0].display(),
@@ -47,17 +48,17 @@ pub enum JoinError {
         /// The archives.
         paths: [PathBuf; 2],
     },
-    /// More of them, or more pages, than have numbers.
+    /// There are more archives or pages than numbers.
     #[error("together these archives have more pages than can be numbered; rank fewer of them")]
     TooMany,
-    /// Values do not fit into memory.
+    /// The values do not fit into memory.
     #[error(
         "{given} bytes of memory are too few for the values of these archives, which take at least {least}"
     )]
     Memory {
-        /// The limit, bytes.
+        /// The limit in bytes.
         given: usize,
-        /// The lowest limit that may be enough, as far as it is known, bytes.
+        /// The lowest limit that may suffice, as far as known, in bytes.
         least: usize,
     },
 }
@@ -65,55 +66,56 @@ pub enum JoinError {
 /// A list of links, which grows by doubling, takes at most two of these shares of the memory.
 const MEMORY_SHARE: usize = 4;
 
-/// How parts are made.
+/// How parts are built.
 #[derive(Clone, Copy, Debug)]
 pub struct How<'a> {
-    /// How much of a page's rank follows its links.
+    /// Share of a page's rank that follows its links.
     pub damping: Damping,
-    /// Whether a site's links to another count as one.
+    /// Whether all links from one site to another count as one.
     pub unweighted: bool,
-    /// A folder for links, and bytes for links that are being read, and for everything but links while it is ranked.
+    /// If links are stored on disk: their folder, and the bytes of memory for links while they are read, and for
+    /// everything else while ranking.
     pub stored: Option<(&'a Path, usize)>,
 }
 
-/// The pages or sites of several archives.
+/// Pages or sites of several archives.
 #[derive(Debug)]
 pub struct Joined {
-    /// By archive, and connected.
+    /// One part per archive; the parts are connected.
     pub parts: Vec<Part>,
-    /// What each page or site of each part is called in its archive: the number of a `UrlId` or `SiteId`.
+    /// Number in its archive of each page or site of each part: a `UrlId` or `SiteId`.
     pub ids: Vec<Vec<u32>>,
 }
 
-/// Where a page or site has its place: the part, and the number there; nothing if it does not count.
+/// Position of a page or site: its part, and its number there; `None` if it does not count.
 type Place = Option<(u16, u32)>;
 
-/// Archives on their way to parts.
+/// Archives being made into parts.
 struct Web<'a, B> {
     archives: &'a [B],
-    /// By the archive's own numbers of sites, what each is called and which archive answers for it.
+    /// For each archive, the names of its sites by number; then the responsible archive of each.
     names: Vec<Vec<(String, bool)>>,
     sites: Vec<Vec<usize>>,
     /// What aliases stand for.
     aliases: Vec<HashMap<UrlId, UrlId>>,
-    /// By the archive's numbers of URLs; of archives that are worked at.
+    /// For each archive, the positions of its URLs by number.
     places: Vec<Vec<Place>>,
-    /// Whether links of a part lie in another archive.
+    /// For each archive, whether it has links of pages that belong to other parts.
     has_strays: Vec<bool>,
     ids: Vec<Vec<u32>>,
 }
 
 impl Joined {
-    /// Their pages, and the links of their newest captures that carry importance.
+    /// Joins their pages, and the links of their newest captures that carry importance.
     ///
     /// # Errors
-    /// When a store cannot be read, or two of them have captured pages of one site.
+    /// When an archive cannot be read, or two of them have captured pages of the same site.
     pub fn pages<B: Books>(archives: &[B], how: &How<'_>) -> Result<Self, JoinError> {
         Web::of_pages(archives)?.into_parts(how, false)
     }
 
-    /// The same as one graph in memory, in which the pages of one archive come after those of the other, and what each page is called
-    /// in its archive.
+    /// Joins their pages as one graph in memory, in which the pages of one archive follow those of the previous one.
+    /// Also returns the number of each page in its archive.
     ///
     /// # Errors
     /// As [`Self::pages`], and when there are too many links.
@@ -140,7 +142,7 @@ impl Joined {
         Ok((Graph::from_arcs(pages as usize, &arcs)?, web.ids))
     }
 
-    /// Their sites; a link weighs as many links as lead from pages of one site to pages of the other.
+    /// Joins their sites. The weight of an arc is the number of links from pages of one site to pages of the other.
     ///
     /// # Errors
     /// As [`Self::pages`].
@@ -186,7 +188,7 @@ impl<'a, B: Books> Web<'a, B> {
         })
     }
 
-    /// With the places of all pages.
+    /// Computes the positions of all pages.
     fn of_pages(archives: &'a [B]) -> Result<Self, JoinError> {
         let mut web = Self::new(archives)?;
         for (archive, books) in archives.iter().enumerate() {
@@ -212,13 +214,13 @@ impl<'a, B: Books> Web<'a, B> {
         Ok(web)
     }
 
-    /// Which archive answers for the site of a page.
+    /// Returns the archive responsible for the site of a page.
     fn owner(&self, archive: usize, entry: &Entry) -> usize {
         let owner = entry.site.and_then(|site| self.sites[archive].get(site.index()));
         owner.copied().unwrap_or(archive)
     }
 
-    /// Gives each site a number where it is answered for; the places of the sites of each archive.
+    /// Numbers each site in its responsible archive; returns the positions of the sites of each archive.
     fn add_sites(&mut self) -> Vec<Vec<Place>> {
         let mut numbers: HashMap<&String, (u16, u32)> = HashMap::new();
         for (archive, (names, sites)) in (0u16..).zip(self.names.iter().zip(&self.sites)) {
@@ -242,14 +244,14 @@ impl<'a, B: Books> Web<'a, B> {
         Ok(place)
     }
 
-    /// Keeps where a URL has its place.
+    /// Stores the position of a URL.
     fn put(&mut self, archive: usize, id: UrlId, entry: &Entry, place: Place) {
         let is_elsewhere = place.is_some_and(|(part, _)| usize::from(part) != archive);
         self.has_strays[archive] |= is_elsewhere && entry.is_visited;
         self.places[archive][id.index()] = place;
     }
 
-    /// The page that a URL is, after all aliases.
+    /// Returns the page that a URL stands for, after all aliases.
     fn resolve(&mut self, archive: usize, id: UrlId) -> Result<Place, JoinError> {
         let (mut archive, mut id, mut is_named_elsewhere) = (archive, id, false);
         for _ in 0..=2 * ALIASES_MAX {
@@ -274,7 +276,7 @@ impl<'a, B: Books> Web<'a, B> {
         Ok(None)
     }
 
-    /// The archive that a URL is of, and its number there.
+    /// Returns the archive that a URL belongs to, and its number there.
     fn home(&self, archive: usize, id: UrlId) -> Result<(usize, UrlId), JoinError> {
         let books = &self.archives[archive];
         let owner = self.owner(archive, &books.entry(id)?);
@@ -290,14 +292,14 @@ impl<'a, B: Books> Web<'a, B> {
         Ok((archive, id))
     }
 
-    /// Whether links to a URL count where it is known best.
+    /// Whether links to a URL count, as decided by the archive that it belongs to.
     fn counts(&self, archive: usize, id: UrlId) -> Result<bool, JoinError> {
         let (home, id) = self.home(archive, id)?;
         let books = &self.archives[home];
         Ok(books.entry(id)?.flags.has_any(flags::ACCOUNT | flags::ALIAS) || !books.is_gone(id)?)
     }
 
-    /// Takes the links of one part that lie in an archive.
+    /// Collects the links of one part that are in an archive.
     fn read(
         &self,
         archive: usize,
@@ -340,7 +342,7 @@ impl<'a, B: Books> Web<'a, B> {
     }
 }
 
-/// Refuses memory that is less than what is needed.
+/// Returns an error if the memory is less than `least`.
 fn has_room(how: &How<'_>, least: usize) -> Result<(), JoinError> {
     match how.stored {
         Some((_, given)) if given < least => Err(JoinError::Memory { given, least }),
@@ -348,7 +350,7 @@ fn has_room(how: &How<'_>, least: usize) -> Result<(), JoinError> {
     }
 }
 
-/// Links to the pages from `begin` to before `end`, which comes down so that they fit.
+/// Links to the pages from `begin` to before `end`, which is lowered until they fit.
 struct Gathered {
     links: Vec<Link>,
     begin: (u16, u32),

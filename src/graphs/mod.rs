@@ -1,4 +1,4 @@
-//! Graphs to rank: an archive's own, real ones from files, and generated ones up to sizes that no memory holds.
+//! Graphs to rank: those of archives, real ones from files, and generated ones of sizes beyond any memory.
 
 mod arcs;
 mod books;
@@ -26,30 +26,30 @@ pub use stored::{PageGraph, SiteGraph, StoredError};
 
 use crate::importance::{Graph, GraphError};
 
-/// How a gzip file begins (RFC 1952, section 2.3.1).
+/// First bytes of a gzip file (RFC 1952, section 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Why a graph cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The file system says so.
+    /// A file system operation failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A line that is not an arc.
+    /// A line is not an arc.
     #[error("{}: line {line} is not `source TAB target [TAB weight]`", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// A file whose size or content does not fit the graph.
+    /// A file's size or content does not fit the graph.
     #[error("{}: {what}", path.display())]
     Content {
         /// The file.
@@ -57,10 +57,10 @@ pub enum ReadError {
         /// What does not fit.
         what: String,
     },
-    /// The arcs are not a graph.
+    /// The arcs do not form a graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// The name of a generated graph.
+    /// The name of a generated graph is invalid.
     #[error(
         "'{0}' is not a generated graph; write generate:MODEL:PAGES[:LINKS[:SEED]] with MODEL web, copy, random or kron"
     )]
@@ -73,22 +73,22 @@ impl ReadError {
     }
 }
 
-/// A graph with what else is known of its pages.
+/// A graph, and what else is known of its pages.
 #[derive(Debug)]
 pub struct Recorded {
     /// The links.
     pub graph: Graph,
-    /// The host of each page, if the folder has URLs or the generator makes hosts.
+    /// Host of each page, if the folder has URLs or the generator makes hosts.
     pub hosts: Option<Vec<u32>>,
-    /// The URL or name of each page, if the folder has them.
+    /// URL or name of each page, if the folder has them.
     pub urls: Option<Vec<String>>,
 }
 
-/// Reads a graph: `generate:…`, the basename of a graph in BV format (perhaps with `NAME.urls.gz`), or a folder with
-/// `arcs.tsv.gz` and perhaps `urls.txt.gz`.
+/// Reads a graph: `generate:…`, the basename of a graph in BV format (optionally with `NAME.urls.gz`), or a folder with
+/// `arcs.tsv.gz` and optionally `urls.txt.gz`.
 ///
 /// # Errors
-/// When it is none of these, or damaged.
+/// When the path is none of these, or the files are damaged.
 pub fn read(path: &Path) -> Result<Recorded, ReadError> {
     if let Some(name) = path.to_str().and_then(|name| name.strip_prefix("generate:")) {
         return generate::from_name(name);
@@ -106,14 +106,15 @@ pub fn read(path: &Path) -> Result<Recorded, ReadError> {
     arcs::read(path)
 }
 
-/// A graph in BV format, and the names of its pages if they lie beside it.
+/// Reads a graph in BV format, and the names of its pages if their file exists.
 fn named(basename: &Path) -> Result<Recorded, ReadError> {
     let graph = bv::read(basename)?;
     let urls = arcs::names(&basename.with_extension("urls.gz"))?;
     Ok(Recorded { hosts: arcs::hosts(&urls, graph.pages()), graph, urls })
 }
 
-/// A web to crawl: generated page by page if it can be, so that its size is no matter of memory; else read as by [`read`].
+/// Opens a web to crawl: generated page by page if the model allows it, so that its size is not limited by memory;
+/// otherwise as [`read`].
 ///
 /// # Errors
 /// As [`read`].
@@ -124,10 +125,10 @@ pub fn open(path: &Path) -> Result<Box<dyn Web>, ReadError> {
     }
 }
 
-/// Reads a host number for each page: 32-bit little-endian numbers, or one name or URL a line, perhaps in gzip.
+/// Reads the host number of each page: 32-bit little-endian numbers, or one name or URL per line, optionally gzipped.
 ///
 /// # Errors
-/// When the file does not have one for each of `pages` pages.
+/// When the file does not have exactly one for each of `pages` pages.
 pub fn read_hosts(path: &Path, pages: usize) -> Result<Vec<u32>, ReadError> {
     let io = |source| ReadError::Io { path: path.into(), source };
     let mut bytes = std::fs::read(path).map_err(io)?;
@@ -148,15 +149,15 @@ pub fn read_hosts(path: &Path, pages: usize) -> Result<Vec<u32>, ReadError> {
     }
 }
 
-/// A web whose links are asked for page by page: a graph in memory, or one that is made up on the way.
+/// A web whose links are looked up page by page: a graph in memory, or one generated on the fly.
 pub trait Web: Send + Sync {
     /// Number of pages.
     fn pages(&self) -> usize;
 
-    /// The links of a page, each target once; `buffer` may be used to hold them.
+    /// Returns the links of a page, each target once; `buffer` may be used to hold them.
     fn links<'a>(&'a self, page: u32, buffer: &'a mut Vec<u32>) -> &'a [u32];
 
-    /// Whether two pages lie on the same host.
+    /// Whether two pages are on the same host.
     fn same_host(&self, a: u32, b: u32) -> bool;
 }
 
@@ -174,7 +175,7 @@ impl Web for Recorded {
     }
 }
 
-/// The folder `name` of real data for tests, if it is there; a test without it has nothing to say.
+/// Returns the folder `name` of real data for tests, if it exists; without it, a test is skipped.
 #[cfg(test)]
 pub(crate) fn test_data(name: &str) -> Option<PathBuf> {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");

@@ -1,9 +1,9 @@
-//! What a ranking needs of an archive on another machine: its link graph in 32-bit words, in pieces, without URLs.
+//! What a ranking needs of an archive on another machine: its link graph as 32-bit words, in pieces, without URLs.
 //!
-//! First come all URLs that it knows, in order: the site of the host, the site by the archive's rule, marks, and XXH3-128 of the
-//! URL, by which archives know that they mean the same page. Then come all pages that were fetched: what a URL is beside that, and the
-//! links of its newest capture that carry importance. Either is asked for piece by piece, each of another moment: numbers of URLs
-//! and sites stay the same as long as the state does.
+//! First come all known URLs, in order: the site of the host, the site by the archive's rule, marks, and the XXH3-128
+//! of the URL, by which archives recognise the same page. Then come the fetched pages: whether the page is gone, the
+//! URL it stands for, and the links of its newest capture that carry importance. Pieces are requested one by one, so
+//! each is of another moment; numbers of URLs and sites stay the same as long as the state does.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,25 +20,26 @@ use super::joined::JoinError;
 use super::parts::PAGE_BYTES;
 use crate::ledger::{LinkCode, ends, leads_to, page_flags as flags};
 
-/// URLs of one archive, at most: 29 bytes of memory each.
+/// Maximum number of URLs of one archive: each takes 29 bytes of memory.
 const URLS_MAX: usize = 1 << 29;
 
-/// Bytes of an archive's links, at most, in a file.
+/// Maximum bytes of an archive's links, which are in a file.
 const LISTS_BYTES_MAX: u64 = 64 << 30;
 
-/// Bytes of a piece; the last row may go beyond.
+/// Bytes of a piece; its last row may exceed it.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Rows between looks at the clock.
+/// Number of rows between checks of the clock.
 const ROWS_PER_LOOK: usize = 1 << 10;
 
 /// 32-bit words of a URL.
 const URL_WORDS: usize = 7;
 
-/// 32-bit words of a page before its links: its URL, whether it is gone, the URL that it stands for, and how many links it has.
+/// 32-bit words of a page before its links: its URL, whether it is gone, the URL it stands for, and the number of its
+/// links.
 const LIST_WORDS: usize = 4;
 
-/// In the place of a number: there is none.
+/// Stands for a missing number.
 const NONE: u32 = u32::MAX;
 
 /// Marks of a URL.
@@ -47,36 +48,36 @@ const ALIAS: u8 = 2;
 const VISITED: u8 = 4;
 const GONE: u8 = 8;
 
-/// What is asked for.
+/// Kind of rows that are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutlineRows {
-    /// URLs, by their numbers.
+    /// URLs, by number.
     Urls,
-    /// Pages that were fetched, by the order of first fetches.
+    /// Fetched pages, in the order of first fetches.
     Pages,
 }
 
-/// Why what came is not an outline.
+/// Why a received outline is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutlineError {
-    /// The links cannot be kept in a file.
+    /// The links cannot be written to a file.
     #[error("the links of another archive: {0}")]
     Io(#[from] io::Error),
-    /// It makes no sense.
+    /// The outline is invalid.
     #[error("{0}")]
     Senseless(&'static str),
-    /// It is too large.
+    /// The outline is too large.
     #[error("it has more than {URLS_MAX} URLs, or {} GiB of links", LISTS_BYTES_MAX >> 30)]
     TooMuch,
 }
 
-/// Hands out pieces of an archive's rows from a number on, until there are more than `room` bytes or an instant has come. Returns
-/// where to go on, if that is not the end.
+/// Passes pieces of an archive's rows to `take`, from row `from` on, until they exceed `room` bytes or the instant
+/// `until` has come. Returns the row to continue from; `None` at the end.
 ///
 /// # Errors
-/// When the archive cannot be read, and what `take` reports.
+/// When the archive cannot be read, and any error of `take`.
 pub fn send<E: From<JoinError>>(
     store: &Store,
     (rows, from): (OutlineRows, u32),
@@ -152,7 +153,7 @@ fn send_pages<E: From<JoinError>, F: FnMut(&[u8]) -> Result<(), E>>(
     out.end(None)
 }
 
-/// Rows on their way.
+/// Collects rows into pieces and passes them on.
 struct Pieces<F> {
     piece: Vec<u8>,
     rows: usize,
@@ -162,7 +163,7 @@ struct Pieces<F> {
 }
 
 impl<E, F: FnMut(&[u8]) -> Result<(), E>> Pieces<F> {
-    /// Whether no further row is wanted. One is always handed out.
+    /// Whether no further row is wanted. At least one row is always sent.
     fn is_full(&mut self) -> bool {
         self.rows += 1;
         let is_late = || self.until.is_some_and(|until| Instant::now() >= until);
@@ -187,19 +188,19 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Pieces<F> {
     }
 }
 
-/// An archive of another machine, as far as a ranking has to know it.
+/// An archive on another machine, as far as a ranking needs it.
 #[derive(Debug)]
 pub struct Outline {
     called: PathBuf,
-    /// The state that numbers are of.
+    /// Identity of the state that the numbers belong to.
     state: Option<u64>,
     wanted: Option<(OutlineRows, u32)>,
     sites: Vec<(String, bool)>,
-    /// By numbers of URLs: sites of the host and by the rule, marks and keys.
+    /// By URL: site of the host and site by the rule; then marks and keys.
     of_urls: Vec<[u32; 2]>,
     marks: Vec<u8>,
     keys: Vec<[u32; 4]>,
-    /// URLs in the order of their keys.
+    /// URLs sorted by key.
     by_key: Vec<u32>,
     hops: HashMap<UrlId, UrlId>,
     lists: BufWriter<File>,
@@ -208,10 +209,10 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Of an archive of which nothing has come yet; links go to a file in a folder.
+    /// Creates an empty outline of an archive; its links will be in a file in `folder`.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub fn new(called: &str, folder: Option<&Path>) -> Result<Self, OutlineError> {
         let lists = folder.map_or_else(tempfile::tempfile, tempfile::tempfile_in)?;
         Ok(Self {
@@ -230,23 +231,23 @@ impl Outline {
         })
     }
 
-    /// Which rows are to be asked for next, from which on; none if all are there.
+    /// Returns the kind of rows to request next, and the first row; `None` if all are there.
     #[must_use]
     pub fn wanted(&self) -> Option<(OutlineRows, u32)> {
         self.wanted
     }
 
-    /// Bytes that the values of its pages take at least: those of what it has fetched, which no other archive has.
+    /// Minimum bytes of the values of its pages: those of the pages that it has fetched, which no other archive has.
     #[must_use]
     pub fn least_bytes(&self) -> usize {
         let is_fetched = |marks: &&u8| **marks & (ACCOUNT | VISITED) == ACCOUNT | VISITED;
         PAGE_BYTES * self.marks.iter().filter(is_fetched).count()
     }
 
-    /// Takes a piece of the rows that are wanted.
+    /// Adds a piece of the rows requested.
     ///
     /// # Errors
-    /// When it makes no sense, is too much, or cannot be kept.
+    /// When the piece is invalid or too large, or cannot be stored.
     pub fn take(&mut self, piece: &[u8]) -> Result<(), OutlineError> {
         let (bytes, rest) = piece.as_chunks::<4>();
         if !rest.is_empty() {
@@ -290,7 +291,7 @@ impl Outline {
                 return Err(OutlineError::Senseless("the links of a page are cut off"));
             }
             rest = targets.split_at(count as usize).1;
-            // A page that was found after URLs were asked for has no number here, and no links.
+            // A page found after the URLs were sent has no number here, and no links.
             let Some(marks) = self.marks.get_mut(id as usize) else { continue };
             *marks |= if is_gone == 1 { GONE } else { 0 };
             if leads != NONE && *marks & (ALIAS | ACCOUNT) == ALIAS {
@@ -300,10 +301,10 @@ impl Outline {
         Ok(self.lists.write_all(piece)?)
     }
 
-    /// Takes the end of an answer: of which state it was, and where the next one begins.
+    /// Ends an answer: `state` is the state it was read from, and `next` where the next answer continues.
     ///
     /// # Errors
-    /// When the state is another one than before, or what came is not what was asked for.
+    /// When the state has changed, or the answer is not the one requested.
     pub fn end(&mut self, state: Option<u64>, next: Option<u32>) -> Result<(), OutlineError> {
         self.state.get_or_insert(state.unwrap_or_default());
         self.check(state)?;
@@ -325,7 +326,7 @@ impl Outline {
         Ok(())
     }
 
-    /// Takes all its sites, in order, which makes it whole.
+    /// Adds all sites, in order, which completes the outline.
     ///
     /// # Errors
     /// As [`Self::end`].
@@ -338,13 +339,13 @@ impl Outline {
         Ok(())
     }
 
-    /// The name of a site.
+    /// Returns the name of a site.
     #[must_use]
     pub fn site(&self, number: u32) -> Option<&str> {
         self.sites.get(number as usize).map(|(name, _)| name.as_str())
     }
 
-    /// Fails if a state is another one than the one that its numbers are of.
+    /// Fails if a state is not the one that the numbers belong to.
     ///
     /// # Errors
     /// [`OutlineError::Senseless`].
@@ -355,7 +356,7 @@ impl Outline {
         Err(OutlineError::Senseless("it was rebuilt while it was read; rank again"))
     }
 
-    /// Whether a URL has this number.
+    /// Whether this is the number of a URL.
     #[must_use]
     pub fn has_url(&self, id: u32, url: &str) -> bool {
         let key = xxh3_128(url.as_bytes());

@@ -5,7 +5,7 @@ use archive_storage::{State, StateError, UrlId};
 use crate::importance::{Graph, GraphError};
 use crate::ledger::{CreditError, Credits, LinkCode, aliases, page_flags as flags};
 
-/// Why an archive gives no graph.
+/// Why an archive's graph cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoredError {
@@ -20,12 +20,12 @@ pub enum StoredError {
     Rules(#[from] CreditError),
 }
 
-/// The pages of an archive, numbered densely, and the links of their newest captures that carry importance.
+/// Pages of an archive, numbered densely, and the links of their newest captures that carry importance.
 #[derive(Debug)]
 pub struct PageGraph {
     /// The links.
     pub graph: Graph,
-    /// The URL of each page, ascending.
+    /// URL of each page, ascending.
     pub urls: Vec<UrlId>,
 }
 
@@ -38,7 +38,7 @@ impl PageGraph {
         Self::among(state, |_| true)
     }
 
-    /// Only some of the pages, and the links among them.
+    /// Reads only some of the pages, and the links among them.
     ///
     /// # Errors
     /// When the store cannot be read, or there are too many links.
@@ -68,7 +68,7 @@ impl PageGraph {
     }
 }
 
-/// The sites of an archive; an arc weighs as many links as lead from pages of one site to pages of the other.
+/// Sites of an archive. The weight of an arc is the number of links from pages of one site to pages of the other.
 #[derive(Debug)]
 pub struct SiteGraph {
     /// The links between sites.
@@ -76,7 +76,7 @@ pub struct SiteGraph {
 }
 
 impl SiteGraph {
-    /// Reads the link log. Pages are numbered by `SiteId`.
+    /// Reads the link log. Nodes are numbered by `SiteId`.
     ///
     /// # Errors
     /// When the store cannot be read, or there are too many links.

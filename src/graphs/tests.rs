@@ -33,7 +33,7 @@ fn arcs_in_any_order_make_the_same_graph() {
     let graph = read_text("0\t3\n0\t3\n1\t0\n1\t2\n");
     assert_eq!((graph.pages(), graph.arcs()), (4, 3));
     assert_eq!(read_text("1\t2\n0\t3\n1\t0\n0\t3\n"), graph);
-    // A weight that comes late makes all arcs weigh something.
+    // If any arc has a weight, all have one.
     let weighted = read_text("0\t3\n1\t0\n1\t2\t4\n");
     assert_eq!(weighted.weights(1), Some(&[1.0, 4.0][..]));
     assert_eq!(weighted, read_text("1\t2\t4\n1\t0\t1\n0\t3\t1\n"));
@@ -119,7 +119,7 @@ fn a_generated_web_of_hosts_keeps_links_inside() {
         all += links.len() as f64;
     }
     assert!((0.85..0.97).contains(&(inside / all)), "{}", inside / all);
-    // Hosts are runs of pages.
+    // Each host is a run of pages.
     let hosts: Vec<u32> = (0..50_000).map(|page| web.host(page)).collect();
     assert!(hosts.windows(2).all(|pair| pair[1] == pair[0] || pair[1] == pair[0] + 1));
 }

@@ -1,18 +1,18 @@
-//! Bits as the WebGraph framework writes them: the highest bit of a byte comes first.
+//! Bit streams of the WebGraph framework: the highest bit of a byte comes first.
 
 use std::io::{self, Read, Write};
 
-/// Bytes that are read at a time.
+/// Number of bytes read at a time.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// Why bits cannot be read.
 #[derive(Debug)]
 pub(super) enum BitError {
-    /// The file system says so.
+    /// A file system operation failed.
     Io(io::Error),
     /// The file ends too early.
     End,
-    /// What is there means nothing.
+    /// The bits are invalid.
     Damaged(&'static str),
 }
 
@@ -22,14 +22,14 @@ impl From<io::Error> for BitError {
     }
 }
 
-/// Reads bits one after the other.
+/// Reads a bit stream.
 pub(super) struct BitReader<R> {
     from: R,
     bytes: Box<[u8]>,
-    /// The part of `bytes` that is still to be read.
+    /// Start of the unread part of `bytes`; `length` is its end.
     place: usize,
     length: usize,
-    /// The next `left` bits, from the highest on; below them there is nothing, or the bits that follow.
+    /// The next `left` bits, from the highest on; the bits below are zero or the ones that follow.
     word: u64,
     left: u32,
 }
@@ -39,7 +39,7 @@ impl<R: Read> BitReader<R> {
         Self { from, bytes: vec![0; BUFFER_BYTES].into(), place: 0, length: 0, word: 0, left: 0 }
     }
 
-    /// A number of `count` bits, 64 at most.
+    /// Reads a number of `count` bits, at most 64.
     #[inline]
     pub(super) fn bits(&mut self, count: u32) -> Result<u64, BitError> {
         if count > 32 {
@@ -51,13 +51,13 @@ impl<R: Read> BitReader<R> {
                 return Err(BitError::End);
             }
         }
-        // In two steps, as no shift may be by 64.
+        // In two steps, because a shift by 64 is not allowed.
         let value = self.word >> 1 >> (63 - count);
         self.skip(count);
         Ok(value)
     }
 
-    /// The number of zeros before the next one.
+    /// Reads a unary number: the number of zeros before the next one.
     #[inline]
     pub(super) fn unary(&mut self) -> Result<u64, BitError> {
         let mut zeros = 0;
@@ -77,7 +77,8 @@ impl<R: Read> BitReader<R> {
         }
     }
 
-    /// Elias' γ: as many zeros as the number plus one has bits after its first, then the number plus one.
+    /// Reads a number in Elias' γ code: as many zeros as the number plus one has bits after its first, then the number
+    /// plus one.
     #[inline]
     pub(super) fn gamma(&mut self) -> Result<u64, BitError> {
         let length = 2 * self.word.leading_zeros() + 1;
@@ -90,7 +91,7 @@ impl<R: Read> BitReader<R> {
         self.rest(length)
     }
 
-    /// The rest of a number plus one, of which is known how many bits follow its first.
+    /// Reads a number plus one, given the number of bits after its first.
     pub(super) fn rest(&mut self, length: u64) -> Result<u64, BitError> {
         match u32::try_from(length) {
             Ok(length @ ..64) => Ok((1 << length | self.bits(length)?) - 1),
@@ -104,7 +105,7 @@ impl<R: Read> BitReader<R> {
         self.left -= count;
     }
 
-    /// Makes at least 56 bits ready, or all that are left.
+    /// Provides at least 56 bits, or all that are left.
     #[inline]
     fn fill(&mut self) -> Result<(), BitError> {
         if self.length - self.place < 8 {
@@ -142,10 +143,10 @@ impl<R: Read> BitReader<R> {
     }
 }
 
-/// Writes bits one after the other.
+/// Writes a bit stream.
 pub(super) struct BitWriter<W> {
     to: W,
-    /// Bits that are not written yet, from the highest on.
+    /// Bits not yet written, from the highest on.
     word: u64,
     used: u32,
 }
@@ -155,11 +156,11 @@ impl<W: Write> BitWriter<W> {
         Self { to, word: 0, used: 0 }
     }
 
-    /// Writes a number that has no more than `count` bits, 64 at most.
+    /// Writes a number of `count` bits, at most 64.
     pub(super) fn bits(&mut self, value: u64, count: u32) -> io::Result<()> {
         let room = 64 - self.used;
         if count < room {
-            // In two steps, as no shift may be by 64.
+            // In two steps, because a shift by 64 is not allowed.
             self.word |= value << (room - count - 1) << 1;
             self.used += count;
             return Ok(());
@@ -171,7 +172,7 @@ impl<W: Write> BitWriter<W> {
         Ok(())
     }
 
-    /// So many zeros and a one.
+    /// Writes a unary number: this many zeros and a one.
     pub(super) fn unary(&mut self, mut value: u64) -> io::Result<()> {
         while value >= 63 {
             self.bits(0, 63)?;
@@ -180,7 +181,7 @@ impl<W: Write> BitWriter<W> {
         self.bits(1, value as u32 + 1)
     }
 
-    /// Fills the last byte with zeros and hands all to the system.
+    /// Pads the last byte with zeros and flushes.
     pub(super) fn finish(mut self) -> io::Result<()> {
         let bytes = self.word.to_be_bytes();
         self.to.write_all(&bytes[..self.used.div_ceil(8) as usize])?;

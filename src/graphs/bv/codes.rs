@@ -1,10 +1,10 @@
-//! Codes for whole numbers from 0: a small number takes few bits.
+//! Codes for integers from 0 on: small numbers take few bits.
 
 use std::io::{self, Read, Write};
 
 use super::bits::{BitError, BitReader, BitWriter};
 
-/// A code, as `compressionflags` names it.
+/// A code, named as in `compressionflags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Code {
     Unary,
@@ -12,17 +12,17 @@ pub(super) enum Code {
     Gamma,
     /// Elias' δ.
     Delta,
-    /// Three bits at a time, after a one if they are the last.
+    /// Three bits at a time, each group preceded by a one if it is the last.
     Nibble,
-    /// ζ with this shrinking factor, which is at least 1 (Boldi and Vigna, "Codes for the World Wide Web", 2005).
+    /// ζ with this shrinking factor, at least 1 (Boldi and Vigna, "Codes for the World Wide Web", 2005).
     Zeta(u32),
 }
 
 impl Code {
-    /// The highest shrinking factor that is read. More than 7 has no use.
+    /// Maximum shrinking factor. More than 7 is useless.
     const ZETA_MAX: u32 = 16;
 
-    /// The code of this name; `ZETA` without a number has the factor `zeta`.
+    /// Returns the code of this name; `ZETA` without a number has the factor `zeta`.
     pub(super) fn by_name(name: &str, zeta: u32) -> Option<Self> {
         Some(match name {
             "UNARY" => Self::Unary,
@@ -38,7 +38,7 @@ impl Code {
         (1..=Self::ZETA_MAX).contains(&factor).then_some(Self::Zeta(factor))
     }
 
-    /// The next number.
+    /// Reads the next number.
     #[inline]
     pub(super) fn read(self, bits: &mut BitReader<impl Read>) -> Result<u64, BitError> {
         match self {
@@ -53,7 +53,7 @@ impl Code {
         }
     }
 
-    /// Writes a number below 2^48 in one of the codes that graphs are written with.
+    /// Writes a number below 2^48 in one of the codes used for writing graphs.
     pub(super) fn write(self, value: u64, bits: &mut BitWriter<impl Write>) -> io::Result<()> {
         let next = value + 1;
         let log = next.ilog2();
@@ -76,7 +76,7 @@ impl Code {
         }
     }
 
-    /// How many bits [`Self::write`] writes.
+    /// Number of bits that [`Self::write`] writes.
     pub(super) fn length(self, value: u64) -> u64 {
         let next = value + 1;
         let log = next.ilog2();

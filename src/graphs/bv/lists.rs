@@ -1,4 +1,4 @@
-//! The lists of links of a graph, page by page (section 4 of the paper).
+//! The lists of links in a graph, page by page (section 4 of the paper).
 
 use std::io::Read;
 
@@ -6,25 +6,25 @@ use super::bits::{BitError, BitReader};
 use super::codes::Code;
 use super::properties::Properties;
 
-/// Reads lists in order; each may refer to those shortly before it.
+/// Reads lists in order; each may refer to some of those before it.
 pub(super) struct Lists<R> {
     bits: BitReader<R>,
     properties: Properties,
     page: u32,
-    /// Links that may still come.
+    /// Number of links that may still follow.
     arcs_left: u64,
-    /// The last lists; that of a page has the place of its number modulo their count.
+    /// The last lists; that of a page is at its number modulo the number of lists.
     last: Vec<Vec<u32>>,
     copied: Vec<u32>,
     /// Links in intervals.
     runs: Vec<u32>,
     residuals: Vec<u32>,
-    /// The two together.
+    /// Intervals and residuals together.
     merged: Vec<u32>,
 }
 
 impl<R: Read> Lists<R> {
-    /// The lists in these bits, with no more than `arcs_max` links.
+    /// Starts reading lists, with at most `arcs_max` links in total.
     pub(super) fn new(from: R, properties: Properties, arcs_max: u64) -> Self {
         Self {
             bits: BitReader::new(from),
@@ -39,12 +39,12 @@ impl<R: Read> Lists<R> {
         }
     }
 
-    /// The page whose list is read next.
+    /// Returns the page whose list is read next.
     pub(super) fn page(&self) -> u32 {
         self.page
     }
 
-    /// The targets of the next page, ascending; none after the last one.
+    /// Returns the targets of the next page, ascending; `None` after the last page.
     pub(super) fn next(&mut self) -> Result<Option<&[u32]>, BitError> {
         if self.page == self.properties.pages {
             return Ok(None);
@@ -74,7 +74,7 @@ impl<R: Read> Lists<R> {
         Ok(Some(&self.last[place]))
     }
 
-    /// A number that is no more than `most`.
+    /// Reads a number that is at most `most`.
     #[inline]
     fn number(&mut self, code: Code, most: u64) -> Result<u64, BitError> {
         match code.read(&mut self.bits)? {
@@ -83,7 +83,7 @@ impl<R: Read> Lists<R> {
         }
     }
 
-    /// Takes over what the list has in common with an earlier one: every other block of that.
+    /// Reads which links are copied from an earlier list: every other block of it.
     fn copy(&mut self, degree: u64) -> Result<(), BitError> {
         self.copied.clear();
         if self.properties.window == 0 {
@@ -110,7 +110,7 @@ impl<R: Read> Lists<R> {
         let mut rest = from;
         for block in 0..count {
             let most = rest.len() as u64;
-            // All blocks but the first have a link at least.
+            // All blocks but the first have at least one link.
             let length = match block {
                 0 => self.number(self.properties.codes.blocks, most)?,
                 _ => self.number(self.properties.codes.blocks, most.saturating_sub(1))? + 1,
@@ -123,14 +123,14 @@ impl<R: Read> Lists<R> {
             }
             rest = after;
         }
-        // The last block is not written.
+        // The last block is implicit.
         if count % 2 == 0 {
             self.copied.extend_from_slice(rest);
         }
         Ok(())
     }
 
-    /// Reads runs of targets.
+    /// Reads intervals of consecutive targets.
     fn intervals(&mut self, degree: u64) -> Result<(), BitError> {
         self.runs.clear();
         let mut left = degree - self.copied.len() as u64;
@@ -167,13 +167,13 @@ impl<R: Read> Lists<R> {
         Ok(())
     }
 
-    /// A target: the first by its distance from the page, others by the gap after `before`.
+    /// Reads a target: the first as the distance from the page, others as the gap after `before`.
     #[inline]
     fn target(&mut self, code: Code, before: Option<u64>) -> Result<u32, BitError> {
         let number = code.read(&mut self.bits)?;
         let target = match before {
             Some(before) => number.checked_add(before + 1),
-            // 0, -1, 1, -2, … are written as 0, 1, 2, 3, …
+            // 0, -1, 1, -2, … are encoded as 0, 1, 2, 3, …
             None if number % 2 == 0 => u64::from(self.page).checked_add(number / 2),
             None => u64::from(self.page).checked_sub(number / 2 + 1),
         };
@@ -184,7 +184,7 @@ impl<R: Read> Lists<R> {
     }
 }
 
-/// Appends two ascending lists as one.
+/// Merges two ascending lists and appends the result.
 fn merge(mut left: &[u32], mut right: &[u32], into: &mut Vec<u32>) -> Result<(), BitError> {
     while let (Some((&a, after_a)), Some((&b, after_b))) = (left.split_first(), right.split_first()) {
         if a == b {

@@ -1,8 +1,9 @@
-//! The BV format of the WebGraph framework (Boldi and Vigna, "The WebGraph Framework I: Compression Techniques", WWW 2004).
+//! The BV format of the WebGraph framework (Boldi and Vigna, "The WebGraph Framework I: Compression Techniques", WWW
+//! 2004).
 //!
-//! `NAME.properties` is text, `NAME.graph` bits: for each page how many links it has, which of them it has in common with a
-//! page shortly before it, runs of neighbouring targets, and gaps between the others. `NAME.offsets` says where each list
-//! begins, for random access: it is written, and not read.
+//! `NAME.properties` is text; `NAME.graph` is a bit stream. For each page it has the number of its links, which of them
+//! are copied from a page shortly before it, intervals of consecutive targets, and gaps between the others.
+//! `NAME.offsets` says where each list begins, for random access: it is written but not read.
 
 mod bits;
 mod codes;
@@ -23,14 +24,14 @@ use crate::importance::{Graph, GraphBuilder};
 
 pub use self::write::write;
 
-/// Links that a graph of any length may have. Copies make a short file long: without a limit, one of some bytes could
-/// fill the memory.
+/// Number of links allowed in a graph of any file size. Copies make files short: without a limit, a file of a few bytes
+/// could fill the memory.
 const ARCS_ALWAYS: u64 = 1 << 24;
 
-/// Links that each bit of a file may stand for beyond these. Graphs of pages have less than one.
+/// Number of further links allowed per bit of the file. Graphs of pages have less than one.
 const ARCS_PER_BIT: u64 = 1 << 10;
 
-/// Reads the graph with this basename from beginning to end.
+/// Reads the whole graph with this basename.
 pub(super) fn read(basename: &Path) -> Result<Graph, ReadError> {
     let name = basename.with_extension("properties");
     let text = std::fs::read(&name).map_err(ReadError::io(&name))?;
@@ -41,7 +42,7 @@ pub(super) fn read(basename: &Path) -> Result<Graph, ReadError> {
     let length = file.metadata().map_err(ReadError::io(&path))?.len();
     let damaged = |what: String| ReadError::Content { path: path.clone(), what };
     let (pages, arcs, bits) = (properties.pages, properties.arcs, length.saturating_mul(8));
-    // The shortest list is a bit.
+    // The shortest list has one bit.
     if u64::from(pages) > bits {
         return Err(damaged(format!("is cut off: {length} bytes are too few for {pages} pages")));
     }

@@ -1,15 +1,15 @@
-//! What the properties of a graph say of its bits.
+//! The properties file of a graph, which describes its bit stream.
 
 use super::codes::Code;
 
-/// How lists are written, and how many there are.
+/// Parameters and size of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Properties {
     pub(super) pages: u32,
     pub(super) arcs: Option<u64>,
     /// A list may be copied from one of this many before it.
     pub(super) window: u32,
-    /// A run of targets that is no shorter is an interval; with 0 there are none.
+    /// Minimum length of an interval of targets; with 0 there are no intervals.
     pub(super) interval_min: u32,
     pub(super) codes: Codes,
 }
@@ -25,7 +25,7 @@ pub(super) struct Codes {
     pub(super) residuals: Code,
 }
 
-/// Those that need not be named.
+/// The default codes.
 pub(super) const USUAL_CODES: Codes = Codes {
     degrees: Code::Gamma,
     references: Code::Unary,
@@ -35,11 +35,11 @@ pub(super) const USUAL_CODES: Codes = Codes {
     residuals: Code::Zeta(3),
 };
 
-/// The widest window that is read. Graphs for random access have 7, those for archiving 70.
+/// Maximum width of the window. Graphs for random access have 7, those for archiving 70.
 const WINDOW_MAX: u32 = 1024;
 
 impl Properties {
-    /// Reads them from their file's text; the error says what is wrong.
+    /// Parses the text of a properties file; the error says what is wrong.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let value = |name: &str| {
             let lines = text.lines().filter_map(|line| line.split_once('='));

@@ -25,8 +25,8 @@ fn lists_of(graph: &Graph) -> Vec<Vec<u32>> {
     (0..graph.pages()).map(|page| graph.targets(page).to_vec()).collect()
 }
 
-/// What `name` has among the files that the crate `webgraph` 0.7 wrote of [`golden_lists`]: `usual` with its defaults,
-/// `other` with δ for degrees, γ for references, ζ₂, a window of 3 and intervals from 3 on.
+/// Returns the contents of `name` among the files that the crate `webgraph` 0.7 wrote for [`golden_lists`]: `usual`
+/// with its defaults, `other` with δ for degrees, γ for references, ζ₂, a window of 3 and intervals from 3 on.
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/graphs/bv/golden").join(name)
 }
@@ -38,7 +38,7 @@ fn what_others_wrote_is_read() {
     }
 }
 
-/// Bit for bit what `webgraph` writes, except for the zeros after the end.
+/// The bits equal those that `webgraph` writes, except for zeros after the end.
 #[test]
 fn what_is_written_is_as_others_write_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -53,7 +53,7 @@ fn what_is_written_is_as_others_write_it() {
     assert_eq!(lists_of(&read(&name).unwrap()), golden_lists());
 }
 
-/// Some lists, many of which are nearly those before them.
+/// Generates lists, many of which are similar to those before them.
 fn arbitrary_lists() -> impl Strategy<Value = Vec<Vec<u32>>> {
     let list = (any::<bool>(), proptest::collection::btree_set(0..60_u32, 0..20));
     proptest::collection::vec(list, 60).prop_map(|lists| {
@@ -151,7 +151,7 @@ fn codes_are_the_published_ones() {
     assert_eq!(read(Code::Nibble, "00011010"), 10);
 }
 
-/// What a hostile file could ask for: more pages or links than memory has, numbers without end.
+/// Hostile files that ask for more pages or links than fit into memory, or for endless numbers.
 #[test]
 fn a_short_file_is_no_large_graph() {
     let folder = tempfile::tempdir().unwrap();

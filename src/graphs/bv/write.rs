@@ -1,4 +1,4 @@
-//! Writes graphs (section 4 of the paper): each list as it is shortest, copied from one of those before it or not.
+//! Writes graphs (section 4 of the paper): each list in its shortest form, copied from one of those before it or not.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -11,16 +11,16 @@ use super::properties::{Codes, USUAL_CODES};
 /// A list may be copied from one of this many before it.
 const WINDOW: usize = 7;
 
-/// A list that is copied from a copied one and so on needs no more than so many others.
+/// Maximum length of a chain of copied lists.
 const REFERENCES_MAX: u32 = 3;
 
-/// A run of targets that is no shorter is written as an interval.
+/// Minimum length of a run of targets that is written as an interval.
 const INTERVAL_MIN: usize = 4;
 
 const CODES: Codes = USUAL_CODES;
 
-/// Writes a graph as `NAME.graph`, `NAME.offsets` and `NAME.properties`: the lists of all pages, targets ascending, in the
-/// format's usual codes and parameters.
+/// Writes a graph as `NAME.graph`, `NAME.offsets` and `NAME.properties`: the lists of all pages, with ascending
+/// targets, in the format's default codes and parameters.
 ///
 /// # Errors
 /// When the files cannot be written.
@@ -42,7 +42,7 @@ pub fn write(basename: &Path, lists: impl Iterator<Item = Vec<u32>>) -> io::Resu
     fs::write(basename.with_extension("properties"), window.properties())
 }
 
-/// A list as numbers in codes.
+/// A list as coded numbers.
 #[derive(Default)]
 struct Draft {
     numbers: Vec<(Code, u64)>,
@@ -55,13 +55,13 @@ impl Draft {
         self.numbers.push((code, value));
     }
 
-    /// A first target, by its distance from the page.
+    /// Writes a first target as its distance from the page.
     fn put_first(&mut self, code: Code, target: u32, page: u64) {
         let target = u64::from(target);
         self.put(code, if target >= page { 2 * (target - page) } else { 2 * (page - target) - 1 });
     }
 
-    /// Writes `list` of page `page`, as a copy of the list so many before it, if any.
+    /// Writes `list` of `page`, copying from the list that many before it, if given.
     fn fill(&mut self, page: u64, list: &[u32], from: Option<(usize, &[u32])>) {
         self.numbers.clear();
         self.bits = 0;
@@ -82,7 +82,7 @@ impl Draft {
         self.own(page, &own);
     }
 
-    /// Targets that are not copied: long runs, then all others.
+    /// Writes targets that are not copied: long runs, then all others.
     fn own(&mut self, page: u64, targets: &[u32]) {
         if targets.is_empty() {
             return;
@@ -111,8 +111,8 @@ impl Draft {
     }
 }
 
-/// Cuts `from` into blocks, of which every other one is in `list`; the last is left out. Returns their lengths, and what is
-/// in `list` only.
+/// Splits `from` into blocks, of which every other one is in `list`; the last block is implicit. Returns the lengths of
+/// the blocks, and the targets that are only in `list`.
 fn difference(list: &[u32], from: &[u32]) -> (Vec<u64>, Vec<u32>) {
     let (mut blocks, mut own) = (Vec::new(), Vec::new());
     let (mut length, mut copies) = (0, true);
@@ -122,7 +122,7 @@ fn difference(list: &[u32], from: &[u32]) -> (Vec<u64>, Vec<u32>) {
             own.push(less);
         }
         if list.peek().is_none() && !copies {
-            // The block that is left out says that nothing more is copied.
+            // The implicit last block is one that is not copied.
             return (blocks, own);
         }
         if list.next_if_eq(&target).is_some() != copies {
@@ -135,7 +135,7 @@ fn difference(list: &[u32], from: &[u32]) -> (Vec<u64>, Vec<u32>) {
     (blocks, own)
 }
 
-/// The last lists, with the number of others that each needs, and what was written.
+/// The last lists, each with the length of its chain of copies, and totals of what was written.
 #[derive(Default)]
 struct Window {
     lists: Vec<(Vec<u32>, u32)>,
@@ -146,7 +146,7 @@ struct Window {
 }
 
 impl Window {
-    /// How the next list is written.
+    /// Encodes the next list in its shortest form.
     fn push(&mut self, list: Vec<u32>) -> &Draft {
         let [best, other] = &mut self.drafts;
         let mut depth = 0;

@@ -1,4 +1,4 @@
-//! Links by the page that they lead to, in memory or in a file.
+//! Links sorted by target, in memory or in a file.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -10,24 +10,24 @@ use std::path::Path;
 /// A link of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// The page, by its number in its own part.
+    /// Number of the source page in its part.
     pub from: u32,
-    /// The part that it leads to.
+    /// Part of the target page.
     pub part: u16,
-    /// The page there.
+    /// Number of the target page in that part.
     pub to: u32,
-    /// What it weighs.
+    /// Weight.
     pub weight: f32,
 }
 
 impl Link {
-    /// Where it leads.
+    /// Returns the target.
     pub(in crate::graphs) fn target(&self) -> (u16, u32) {
         (self.part, self.to)
     }
 }
 
-/// Orders links by where they lead, and makes one of those that occur more than once.
+/// Sorts links by target and merges duplicates.
 pub(in crate::graphs) fn merge(links: &mut Vec<Link>, is_weighted: bool) {
     links.sort_unstable_by_key(|link| (link.target(), link.from));
     links.dedup_by(|next, kept| {
@@ -39,18 +39,18 @@ pub(in crate::graphs) fn merge(links: &mut Vec<Link>, is_weighted: bool) {
     });
 }
 
-/// 32-bit words of a piece of a file; a longer row has its own piece.
+/// 32-bit words in a piece of a file; a longer row has its own piece.
 const PIECE_WORDS: usize = 1 << 18;
 
-/// Where the words are.
+/// Where the words are stored.
 #[derive(Debug)]
 enum Pieces {
     Memory(Vec<Vec<u32>>),
-    /// A file without a name, and the words of each piece.
+    /// A file without a name, and the number of words in each piece.
     Stored(File, Vec<usize>),
 }
 
-/// Rows one after another, each the number of its sources, them, and their weights if links have weights.
+/// A sequence of rows; each has the number of its sources, the sources, and their weights if links have weights.
 #[derive(Debug)]
 pub(super) struct Rows {
     pieces: Pieces,
@@ -60,7 +60,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// No rows yet; in a file without a name if a folder is given.
+    /// Creates an empty sequence; in a file without a name if a folder is given.
     pub(super) fn new(is_weighted: bool, folder: Option<&Path>) -> io::Result<Self> {
         let pieces = match folder {
             Some(folder) => Pieces::Stored(tempfile::tempfile_in(folder)?, Vec::new()),
@@ -69,7 +69,7 @@ impl Rows {
         Ok(Self { pieces, piece: Vec::new(), rows: 0, is_weighted })
     }
 
-    /// Rows, also those without sources.
+    /// Number of rows, including those without sources.
     pub(super) fn len(&self) -> usize {
         self.rows
     }
@@ -88,7 +88,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Ends the piece that is being filled; nothing after it is seen before the next end.
+    /// Ends the current piece; rows are visible only once their piece has ended.
     pub(super) fn end_piece(&mut self) -> io::Result<()> {
         let piece = std::mem::take(&mut self.piece);
         if piece.is_empty() {
@@ -105,7 +105,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Hands the sum over the sources of each row to a function, and how many they are.
+    /// Calls `row` with the sum over the sources of each row, and their number.
     pub(super) fn each(&self, gifts: &[Cell<f64>], mut row: impl FnMut(f64, usize)) -> io::Result<()> {
         let mut sum_up = |words: &[u32]| {
             let mut words = words;
@@ -138,7 +138,7 @@ impl Rows {
         Ok(())
     }
 
-    /// A piece; those in a file are read in their order.
+    /// Reads a piece; those in a file must be read in order.
     fn read(&self, number: usize, offset: &mut u64) -> io::Result<Cow<'_, [u32]>> {
         match &self.pieces {
             Pieces::Memory(pieces) => Ok(Cow::Borrowed(&pieces[number])),

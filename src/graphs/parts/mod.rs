@@ -1,18 +1,19 @@
-//! PageRank of a graph that lies in parts, by chaotic iteration (Xyleme, section 5.3), with a proven error bound.
+//! PageRank of a graph in parts, by chaotic iteration (Xyleme, section 5.3), with a proven error bound.
 //!
-//! A part has some of the pages and all links that lead away from them. It solves `(I - d P^T) y = v` for its own pages in
-//! place (Gauss-Seidel), with the last known inflow from pages of other parts. Outflow is
-//! sent as totals, not as changes: for each page of another part that its own link to, the sum over them. So a [`Batch`]
-//! replaces those before it. It may come late, again, after newer ones or never, and nothing is counted twice.
+//! A part has some of the pages and all links that leave them. It solves `(I - d P^T) y = v` for its own pages in place
+//! (Gauss-Seidel), with the last known inflow from the pages of other parts. Outflow is sent as totals, not as changes:
+//! for each page of another part that this part's pages link to, the sum over these links. So a [`Batch`] replaces
+//! those before it. It may arrive late, again, after newer ones or never, and nothing is counted twice.
 //!
-//! **Bound.** Whatever y is, `|y* - y|_1 <= |r|_1 / (1 - d)` with `r = v - (I - d P^T) y` over all parts, and PageRank
-//! `x = y / |y|_1` is wrong by at most twice this divided by `|y|_1`. The residual of a page is at most what its part computes with what
-//! it has heard, and what has flowed to it unheard. So `|r|_1` is at most what all parts keep and what is on its way
-//! between them, and each part's [`Account`] says its share of both. Accounts need not be of one moment: they bound the error of the values
-//! that each part had when it gave its own. What rounding may have done to sums counts as kept.
+//! **Bound.** For any y, `|y* - y|_1 <= |r|_1 / (1 - d)` with `r = v - (I - d P^T) y` over all parts, and the error of
+//! PageRank `x = y / |y|_1` is at most twice this divided by `|y|_1`. The residual of a page is at most what its part
+//! computes from what it has heard, plus what has flowed to it unheard. So `|r|_1` is at most what all parts keep plus
+//! what is in transit between them, and each part's [`Account`] states its share of both. Accounts need not be of one
+//! moment: they bound the error of the values that each part had when it stated its own. The possible rounding error of
+//! sums counts as kept.
 //!
-//! Values begin below the solution and only rise towards it, and so does what flows. So values that are newer than their
-//! accounts are nearer.
+//! Values start below the solution and only rise towards it, and so do the flows. So values that are newer than their
+//! accounts are closer to it.
 
 mod links;
 mod part;
@@ -32,10 +33,10 @@ pub use run::{Chaotic, Outcome};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartError {
-    /// The links of a part cannot be kept in a file.
+    /// The links of a part cannot be written to or read from a file.
     #[error("the links of a part: {0}")]
     Io(#[from] io::Error),
-    /// A batch that is not from a part that links here, or not as long as its sender's are.
+    /// A batch is from a part without links to this one, or has the wrong length.
     #[error("a batch from part {from} to part {to} does not fit")]
     Batch {
         /// Its sender.
@@ -43,15 +44,15 @@ pub enum PartError {
         /// Its receiver.
         to: usize,
     },
-    /// The damping is wrong.
+    /// The damping is invalid.
     #[error(transparent)]
     Rank(#[from] RankError),
 }
 
-/// What sums of up to 2^32 numbers may lose by rounding, as a factor.
+/// Bound for the rounding error of sums of up to 2^32 numbers, as a factor.
 const SLACK: f64 = 1.0 + 1e-6;
 
-/// How wrong PageRank is at most, in L1, by the accounts of all parts in order.
+/// Returns an upper bound of the L1 error of PageRank, from the accounts of all parts in order.
 #[must_use]
 pub fn bound(accounts: &[Account]) -> f64 {
     let (mut residual, mut total, mut follows) = (0.0, 0.0, 0.0f64);
@@ -63,7 +64,7 @@ pub fn bound(accounts: &[Account]) -> f64 {
             residual += (sent - other.heard.get(number).copied().unwrap_or(0.0)).abs();
         }
     }
-    // Where nothing is left, as where there are no pages, nothing is wrong.
+    // Without a residual, as without pages, there is no error.
     if residual == 0.0 { 0.0 } else { 2.0 * SLACK * SLACK * residual / (1.0 - follows) / total }
 }
 

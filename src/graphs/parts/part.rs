@@ -1,4 +1,4 @@
-//! One part: its pages' values, and what flows in and out.
+//! One part: the values of its pages, and what flows in and out.
 
 use std::cell::Cell;
 use std::io;
@@ -9,26 +9,26 @@ use super::links::{Link, Rows, merge};
 use super::{PartError, SLACK};
 use crate::importance::rank::{Damping, RankError};
 
-/// Bytes of memory that a page takes while it is ranked, beside links to other parts.
+/// Bytes of memory per page while ranking, without links to other parts.
 pub(in crate::graphs) const PAGE_BYTES: usize = 32;
 
-/// What all pages of one part give to those of another, as a whole.
+/// Everything that the pages of one part give to those of another, as totals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// Its sender.
     pub from: usize,
     /// Its receiver.
     pub to: usize,
-    /// Its number among all from there to here, from 1.
+    /// Sequence number from this sender to this receiver, from 1.
     pub number: u64,
-    /// The sum of it, as the sender accounts for it.
+    /// Sum of the values, as in the sender's account.
     pub sum: f64,
-    /// For each page of the receiver that pages of the sender link to, by rising number.
+    /// Values for each page of the receiver that pages of the sender link to, in ascending order of pages.
     pub values: Vec<f64>,
 }
 
 impl Batch {
-    /// Its size in bytes when it is sent.
+    /// Size in bytes when sent.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         (8 * (self.values.len() + 4)) as u64
@@ -38,45 +38,46 @@ impl Batch {
 /// A part's share of the bound.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
-    /// Residual of its own pages with what it has heard, what flows out and was not made a batch, and rounding.
+    /// Residual of its own pages given what it has heard, outflow not yet sent, and possible rounding errors.
     pub kept: f64,
-    /// The sum of what it has sent, by receiver.
+    /// Sum of what it has sent, by receiver.
     pub sent: Vec<f64>,
-    /// The sum of what it has heard, by sender.
+    /// Sum of what it has heard, by sender.
     pub heard: Vec<f64>,
-    /// Its values together.
+    /// Sum of its values.
     pub total: f64,
-    /// The highest share of a page that follows links.
+    /// The highest share of a page's value that follows links.
     pub follows: f64,
 }
 
-/// What comes from one other part.
+/// Inflow from one other part.
 #[derive(Debug, Default)]
 struct Inlet {
-    /// The own pages that it is for.
+    /// Own pages that it is for.
     pages: Vec<u32>,
     values: Vec<f64>,
     number: u64,
 }
 
-/// What goes to one other part.
+/// Outflow to one other part.
 #[derive(Debug, Default)]
 struct Outlet {
-    /// Its place in all that flows out.
+    /// Its range in the whole outflow.
     places: Range<usize>,
-    /// The pages there.
+    /// The pages of the other part.
     pages: Vec<u32>,
     number: u64,
 }
 
-/// Pages of a graph, all links that lead away from them, and the values that they have.
+/// Pages of a graph, all links that leave them, and their values.
 #[derive(Debug)]
 pub struct Part {
     number: usize,
     damping: Damping,
     inner: Rows,
     outer: Rows,
-    /// For each page what a unit of weight of its links is given of a unit of its value; what they weigh until links are complete.
+    /// For each page, what a unit of weight of its links gets from a unit of its value. Until links are complete, the
+    /// sum of their weights.
     shares: Vec<f64>,
     values: Vec<f64>,
     gifts: Vec<f64>,
@@ -84,24 +85,25 @@ pub struct Part {
     outflow: Vec<f64>,
     inlets: Vec<Inlet>,
     outlets: Vec<Outlet>,
-    /// Residual of the own pages, what flows out unsent, and what rounding may have done to what was sent.
+    /// Residual of its own pages; then the outflow not yet sent, and the possible rounding errors of what was sent.
     residual: f64,
     unsent: f64,
     doubt: f64,
     account: Account,
-    /// Batches that were heard.
+    /// Number of batches heard.
     batches: u64,
-    /// Links, each once.
+    /// Number of distinct links.
     pub links: u64,
-    /// Sweeps over the own pages.
+    /// Number of sweeps over its own pages.
     pub sweeps: u32,
 }
 
 impl Part {
-    /// The part with this number, from 0, of so many pages, without links yet. In a folder, links are kept in a file there.
+    /// Creates part `number` (from 0) with `pages` pages and no links. If a folder is given, links are stored in a file
+    /// there.
     ///
     /// # Errors
-    /// When the damping is not in 0..1, or the file cannot be made.
+    /// When the damping is not in 0..1, or the file cannot be created.
     pub fn new(
         number: usize,
         pages: usize,
@@ -136,8 +138,8 @@ impl Part {
         })
     }
 
-    /// Adds links: all that lead to a page at once, and those to a page of a lower part, or a lower number in it, before.
-    /// A link that occurs twice counts once, or, if links are weighted, with both weights.
+    /// Adds links. All links to a page must be added at once, in ascending order of parts and of pages in them. A link
+    /// that occurs twice counts once, or, if links are weighted, with the sum of the weights.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -166,7 +168,8 @@ impl Part {
         self.outer.end_piece()
     }
 
-    /// Connects all parts, given in order and with all their links, so that each knows where inflow from the others goes.
+    /// Connects all parts, given in order and with all their links, so that each knows where inflow from the others
+    /// goes.
     pub fn connect(parts: &mut [Self]) {
         let count = parts.len();
         parts.iter_mut().for_each(|part| part.begin(count));
@@ -179,7 +182,7 @@ impl Part {
         }
     }
 
-    /// Makes weights of links shares of values, and values for all pages.
+    /// Turns weights of links into shares of values, and allocates values for all pages.
     fn begin(&mut self, count: usize) {
         for share in self.shares.iter_mut().filter(|weight| **weight > 0.0) {
             let weight = *share;
@@ -196,46 +199,46 @@ impl Part {
         (self.account.sent, self.account.heard) = (vec![0.0; count], vec![0.0; count]);
     }
 
-    /// Bytes of memory that it takes beside its links while it is ranked. Of what flows out, 8 each are its own, 12 its
-    /// receivers', and up to three batches from one part to another exist at once: made, waiting and being heard.
+    /// Bytes of memory while ranking, without links. For each entry of the outflow, this part has 8 bytes, the receiver
+    /// 12, and up to three batches of 8 exist at once: being built, waiting, and being heard.
     #[must_use]
     pub fn vector_bytes(&self) -> usize {
         PAGE_BYTES * self.shares.len() + 44 * self.outer.len()
     }
 
-    /// Its number.
+    /// Returns its number.
     #[must_use]
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Its share of the bound.
+    /// Returns its share of the bound.
     #[must_use]
     pub fn account(&self) -> Account {
         Account { kept: (self.residual + self.unsent + self.doubt) * SLACK, ..self.account.clone() }
     }
 
-    /// Residual of its own pages with what it has heard.
+    /// Residual of its own pages, given what it has heard.
     pub(super) fn residual(&self) -> f64 {
         self.residual
     }
 
-    /// The values of its pages; divided by those of all parts together they are PageRank.
+    /// Returns the values of its pages; divided by the sum over all parts, they are PageRank.
     #[must_use]
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// The same when nothing else is asked for any more.
+    /// Like [`Part::values`], consuming the part.
     #[must_use]
     pub fn into_values(self) -> Vec<f64> {
         self.values
     }
 
-    /// Takes in a batch, unless it is older than what is known.
+    /// Receives a batch, unless it is older than what is known.
     ///
     /// # Errors
-    /// When it is for another part, or not as long as what comes from there.
+    /// When the batch is for another part, or has the wrong length.
     pub fn hear(&mut self, batch: &Batch) -> Result<(), PartError> {
         let misfit = || PartError::Batch { from: batch.from, to: batch.to };
         let inlet = self.inlets.get_mut(batch.from).ok_or_else(misfit)?;
@@ -262,7 +265,7 @@ impl Part {
     /// # Errors
     /// When the links cannot be read.
     pub fn sweep(&mut self) -> io::Result<()> {
-        // An addition of income is one more rounding.
+        // Adding the income is one more rounding.
         let heard = self.batches as f64 + 2.0;
         let (mut moved, mut doubt, mut total, mut page) = (0.0, 0.0, 0.0, 0);
         let gifts = Cell::from_mut(self.gifts.as_mut_slice()).as_slice_of_cells();
@@ -282,7 +285,7 @@ impl Part {
         };
         self.inner.each(gifts, &mut update)?;
         (self.inner.len()..self.shares.len()).for_each(|_| update(0.0, 0));
-        // What pages gained after others had been computed with it is what these lack now, and what flows out more.
+        // Gains are still missing in pages that were computed before them, and in the outflow sent so far.
         let follows = moved * self.account.follows;
         self.residual = follows + doubt;
         self.unsent += follows;
@@ -291,7 +294,7 @@ impl Part {
         Ok(())
     }
 
-    /// What flows out now: a batch for each part to which more flows than was sent.
+    /// Returns the current outflow: a batch for each part to which more flows than was sent.
     ///
     /// # Errors
     /// When the links cannot be read.

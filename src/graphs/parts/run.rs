@@ -1,4 +1,4 @@
-//! Parts in one process, worked at by threads that do not wait for each other.
+//! Parts in one process, processed by threads that do not wait for each other.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,8 @@ use std::thread;
 use super::part::{Account, Batch, Part};
 use super::{PartError, bound};
 
-/// A part is swept until at most this share of its pages' residual is left, or so often, before it sends to the others.
+/// A part is swept until its residual is at most this share of what it was, or this often, before it sends to the
+/// others.
 const INNER_SHARE: f64 = 0.1;
 const INNER_SWEEPS_MAX: u32 = 16;
 
@@ -16,30 +17,30 @@ const INNER_SWEEPS_MAX: u32 = 16;
 pub struct Chaotic {
     /// Stop when the L1 error is proven to be at most this.
     pub tolerance: f64,
-    /// Stop at the latest when some part was swept so often.
+    /// Stop as soon as any part was swept this often.
     pub sweeps_max: u32,
-    /// Parts that are worked at at the same time.
+    /// Number of parts processed at the same time.
     pub threads: usize,
 }
 
-/// Its outcome.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// PageRank of the pages of each part; adds up to 1 over all of them.
+    /// PageRank of the pages of each part; the sum over all parts is 1.
     pub values: Vec<Vec<f64>>,
-    /// How wrong it is at most, in L1.
+    /// Upper bound of the L1 error.
     pub bound: f64,
-    /// Sweeps over a part, on average.
+    /// Average number of sweeps over a part.
     pub sweeps: f64,
-    /// Links that were read.
+    /// Number of links that were read.
     pub operations: u64,
-    /// How often a part sent its outflow, on average.
+    /// Average number of times that a part sent its outflow.
     pub rounds: f64,
     /// Bytes of batches between the parts.
     pub bytes: u64,
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Board {
     waiting: VecDeque<Part>,
     /// The newest batches, by receiver and sender.
@@ -61,7 +62,7 @@ impl Chaotic {
         let mail = (0..count).map(|_| vec![None; count]).collect();
         let waiting = VecDeque::from(parts);
         let mut board = Board { waiting, mail, accounts, rounds: 0, bytes: 0, is_over: false };
-        // What was under way when it was over can have made the bound a little higher again.
+        // Work in progress at the end of the last pass may have raised the bound slightly.
         while !self.is_over(&board) {
             board = self.work_together(Board { is_over: false, ..board })?;
         }
@@ -96,7 +97,7 @@ impl Chaotic {
         Ok(board.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Works at one part after the other until it is over.
+    /// Processes one part after another until the end.
     fn work(&self, board: &Mutex<Board>) -> Result<(), PartError> {
         let lock = || board.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -105,7 +106,7 @@ impl Chaotic {
                 return Ok(());
             }
             let Some(mut part) = shared.waiting.pop_front() else {
-                // There are no more threads than parts, so this one's is about to come back.
+                // There are no more threads than parts, so a part for this one is about to come back.
                 drop(shared);
                 thread::yield_now();
                 continue;
@@ -118,7 +119,7 @@ impl Chaotic {
         }
     }
 
-    /// The residual of one part that is as good as none.
+    /// Residual of one part that is small enough to ignore.
     fn enough(&self, accounts: &[Account]) -> f64 {
         let total: f64 = accounts.iter().map(|account| account.total).sum();
         let follows = accounts.iter().map(|account| account.follows).fold(0.0, f64::max);
@@ -152,7 +153,7 @@ impl Chaotic {
     }
 }
 
-/// Takes in what has come, works at the part, and says what flows out.
+/// Receives batches, sweeps the part, and returns what flows out.
 fn advance(part: &mut Part, mail: &[Batch], enough: f64) -> Result<Vec<Batch>, PartError> {
     if mail.is_empty() && part.account().kept <= enough {
         thread::yield_now();

@@ -6,14 +6,14 @@ use crate::importance::rank::{Damping, PageRank};
 
 const DAMPING: Damping = Damping::Constant(0.85);
 
-/// A graph, and for each page the part that has it and its number there.
+/// A graph, and for each page its part and its number there.
 struct Split {
     graph: Graph,
     places: Vec<(u16, u32)>,
     counts: Vec<usize>,
 }
 
-/// Pages at random, every third of them without links, dealt out at random.
+/// Generates a random graph, every third page of which has no links, with pages assigned to random parts.
 fn split(seed: u64, pages: usize, count: usize) -> Split {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut arcs = Vec::new();
@@ -48,7 +48,7 @@ impl Split {
         parts
     }
 
-    /// How far values by part are from those by page, when both add up to 1.
+    /// Returns the L1 distance between values by part and values by page, when both sum to 1.
     fn error(&self, values: &[&[f64]], truth: &[f64]) -> f64 {
         let total: f64 = values.iter().flat_map(|values| values.iter()).sum();
         let value = |&(part, number): &(u16, u32)| values[usize::from(part)][number as usize] / total;
@@ -131,7 +131,8 @@ fn batches_that_do_not_fit_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Parts are swept, send and hear in any order; batches come late, again and in any order. Accounts may be old.
+    /// Parts are swept, send and hear in any order; batches arrive late, repeatedly and in any order. Accounts may be
+    /// old.
     #[test]
     fn the_bound_is_never_below_the_error(seed: u64, pages in 1usize..60, count in 1usize..5) {
         let split = split(seed, pages, count);
@@ -139,7 +140,7 @@ proptest! {
         let mut parts = split.parts(DAMPING, None);
         let mut random = fastrand::Rng::with_seed(seed);
         let mut batches: Vec<Batch> = Vec::new();
-        // What each part reported last, and its values at that time.
+        // The last report of each part, and its values at that time.
         let mut reported: Vec<(Account, Vec<f64>)> =
             parts.iter().map(|part| (part.account(), part.values().to_vec())).collect();
         for _ in 0..400 {

@@ -1,10 +1,11 @@
 //! The sliced matrix on disk.
 //!
-//! A slice file is a sequence of 16-bit little-endian words. For each source with links into the slice: the distance from
-//! the source before (plus one; the first from -1), the number of links, the first target's distance from the source
-//! (zigzag), and the distances between targets. A number below 0xffff is one word; a larger one is 0xffff and two words.
-//! Crawled graphs are local, so most numbers are one word. Beside the slices lie `out.degrees` and, one a slice,
-//! `NNNN.degrees` with the number of links into its pages, as 32-bit little-endian numbers.
+//! A slice file is a sequence of 16-bit little-endian words. For each source with links into the slice it has: the
+//! distance from the previous source (minus one; the first is the source itself), the number of links, the first
+//! target's distance from the source (zigzag), and the distances between targets (minus one). A number below 0xffff is
+//! one word; a larger one is 0xffff and two words. Crawled graphs are local, so most numbers are one word. The same
+//! folder has `out.degrees` and, for each slice, `NNNN.degrees` with the number of links into its pages, as 32-bit
+//! little-endian numbers.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -12,13 +13,14 @@ use std::path::{Path, PathBuf};
 
 use super::{BUFFER_BYTES, SliceError};
 
-/// What stands before a number that takes two words.
+/// Precedes a number of two words.
 const LONG: u16 = u16::MAX;
 
-/// Most slices; each is an open file while building.
+/// Maximum number of slices; each is an open file while building.
 pub(super) const SLICES_MAX: usize = 512;
 
-/// What a thread needs beside its vectors: the words, a block of the sources' values with its bytes, and the degrees of a block.
+/// Memory of a thread besides its vectors: the words, a block of the sources' values with its bytes, and the degrees of
+/// a block.
 const OVERHEAD_BYTES: usize = 4 * BUFFER_BYTES;
 
 /// A finished matrix.
@@ -45,7 +47,7 @@ impl Matrix {
         self.links
     }
 
-    /// Bytes of all slices: what a scan reads, beside vectors.
+    /// Bytes of all slices: what a scan reads besides vectors.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -61,12 +63,12 @@ impl Matrix {
         slice * self.slice_pages..self.pages.min((slice + 1) * self.slice_pages)
     }
 
-    /// The links of each page, as many as are in `pages`.
+    /// Returns the number of links of each page in `pages`.
     pub(super) fn out_degrees(&self, pages: std::ops::Range<usize>) -> Result<Vec<u32>, SliceError> {
         read_numbers(&self.folder.join("out.degrees"), pages)
     }
 
-    /// The links into some pages of a slice, counted from its first.
+    /// Returns the number of links into some pages of a slice, whose pages are counted from 0.
     pub(super) fn in_degrees(
         &self,
         slice: usize,
@@ -112,16 +114,16 @@ impl Matrix {
     }
 }
 
-/// The least memory, in bytes, with which `pages` pages can be cut for `threads` threads.
+/// Minimum memory in bytes to cut `pages` pages for `threads` threads.
 fn least_memory(pages: usize, vectors: usize, threads: usize) -> usize {
     let threads = threads.max(1);
-    // The most slices that are as many for each thread.
+    // The greatest number of slices that is a multiple of the threads.
     let slices = (SLICES_MAX / threads * threads).max(1);
     let slice_bytes = 8 * vectors.max(1) * pages.div_ceil(slices).max(1);
     (slice_bytes + OVERHEAD_BYTES).saturating_mul(threads)
 }
 
-/// Writes a matrix, page by page.
+/// Writes a matrix page by page.
 #[derive(Debug)]
 pub struct Builder {
     matrix: Matrix,
@@ -131,11 +133,11 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A matrix of `pages` pages in `folder`, cut so that `vectors` vectors of a slice fit `memory` bytes for each of
-    /// `threads` threads together.
+    /// Starts a matrix of `pages` pages in `folder`, cut so that each of `threads` threads can hold `vectors` vectors
+    /// of a slice within `memory` bytes in total.
     ///
     /// # Errors
-    /// When the memory is too little, or files cannot be made.
+    /// When the memory is too small, or files cannot be created.
     pub fn new(
         folder: &Path,
         pages: usize,
@@ -149,7 +151,7 @@ impl Builder {
         }
         let free = memory / threads.max(1) - OVERHEAD_BYTES;
         let slice_pages = (free / (8 * vectors.max(1))).clamp(1, pages.max(1));
-        // As many for each thread, and even ones, so that threads finish together.
+        // Each thread gets the same number of slices of equal size, so that threads finish together.
         let count = pages.div_ceil(slice_pages).next_multiple_of(threads.max(1));
         let slice_pages = pages.div_ceil(count.max(1)).max(1);
         std::fs::create_dir_all(folder).map_err(SliceError::io(folder))?;
@@ -195,7 +197,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Ends the slices and counts the links into their pages.
+    /// Finishes the slices and counts the links into their pages.
     ///
     /// # Errors
     /// When pages are missing or the disk is full.
@@ -229,7 +231,7 @@ impl Builder {
     }
 }
 
-/// Writes a source's links into a slice; `None` when they do not ascend or lie beyond the pages.
+/// Writes a source's links into a slice; `None` if they do not ascend or exceed the pages.
 fn write_row(
     out: &mut impl Write,
     before: &mut Option<u32>,
@@ -289,10 +291,10 @@ impl Words {
         Ok(Self { path: path.into(), file, buffer: vec![0; BUFFER_BYTES], length: 0, place: 0, offset: 0 })
     }
 
-    /// The next number, or nothing at the end.
+    /// Returns the next number; `None` at the end.
     #[inline]
     fn next(&mut self) -> Result<Option<u32>, SliceError> {
-        // Six bytes are the longest number.
+        // The longest number has six bytes.
         if self.place + 6 > self.length {
             self.refill()?;
             if self.place == self.length {

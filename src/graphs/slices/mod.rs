@@ -1,15 +1,16 @@
-//! Ranking with little memory: the matrix cut into slices on disk (Xyleme, section 5.3).
+//! Ranking with little memory: the matrix is cut into slices on disk (Xyleme, section 5.3).
 //!
-//! A slice holds the links **into** a run of pages, ordered by source. Direct ranking keeps the run's new values in memory
-//! and reads the sources' values in order from a file; inverse ranking keeps the run's old values in memory and adds to
-//! its sources' new values in order, in a file. Either way a scan reads each slice once and everything else in order.
+//! A slice holds the links **into** a run of pages, ordered by source. Direct ranking keeps the run's new values in
+//! memory and reads the sources' values in order from a file; inverse ranking keeps the run's old values in memory and
+//! adds to its sources' new values in a file, also in order. Either way, a scan reads each slice once and everything
+//! else in order.
 //!
 //! * *Gauss-Seidel*: a finished slice replaces the old one in the file at once, so later slices compute with it.
 //! * *Chaotic*: with several threads, each computes its own slice with whatever the others have written so far.
 //! * *Combined*: direct and inverse in one scan; each slice then needs memory for both.
 //!
-//! The direct ranking solves PageRank's linear system without the pages that link nowhere, as `rank::PageRank` does, with
-//! the same proof of the error.
+//! The direct ranking solves PageRank's linear system without the pages that have no links, as `rank::PageRank` does,
+//! with the same error bound.
 
 mod matrix;
 mod rank;
@@ -21,43 +22,43 @@ use std::path::{Path, PathBuf};
 pub use matrix::{Builder, Matrix};
 pub use rank::{Outcome, Sliced, Which};
 
-/// Memory that buffers take beside the vectors, per thread.
+/// Memory for buffers besides the vectors, per thread.
 pub const BUFFER_BYTES: usize = 1 << 18;
 
 /// Why a matrix cannot be built or scanned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SliceError {
-    /// The file system says so.
+    /// A file system operation failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The cause.
         source: io::Error,
     },
-    /// A slice is not what the builder wrote.
+    /// A slice is not as the builder wrote it.
     #[error("{}: the slice is damaged at byte {offset}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Byte offset.
         offset: u64,
     },
     /// The limit is too small for buffers and a slice of useful size.
     #[error("{given} bytes of memory are too few for {pages} pages; {least} would do")]
     Memory {
-        /// The limit, bytes.
+        /// The limit in bytes.
         given: usize,
-        /// Pages of the graph.
+        /// Number of pages of the graph.
         pages: usize,
-        /// The lowest limit that is enough, bytes.
+        /// The lowest sufficient limit in bytes.
         least: usize,
     },
-    /// A page or link that does not fit.
+    /// A page or link does not fit.
     #[error("page {0} is beyond the last, or out of order")]
     Page(u32),
-    /// The damping or the personalisation is wrong.
+    /// The damping or the personalisation is invalid.
     #[error(transparent)]
     Rank(#[from] crate::importance::rank::RankError),
 }

@@ -14,14 +14,14 @@ use crate::importance::rank::RankError;
 pub enum Which {
     /// Importance: rank flows along links.
     Direct,
-    /// Interest: rank flows backwards, shared among all who link.
+    /// Interest: rank flows backwards, shared among all pages that link to one.
     Inverse,
     /// Both in one scan.
     Combined,
 }
 
 impl Which {
-    /// Vectors of a slice that are in memory at the same time.
+    /// Number of vectors of a slice that are in memory at the same time.
     #[must_use]
     pub fn vectors(self) -> usize {
         match self {
@@ -36,26 +36,26 @@ impl Which {
 pub struct Sliced {
     /// Which ranking.
     pub which: Which,
-    /// c, in 0..1.
+    /// Damping factor c, in 0..1.
     pub damping: f64,
     /// Stop when the proven L1 error is at most this.
     pub tolerance: f64,
-    /// Stop at the latest after this many scans.
+    /// Stop after this many scans at the latest.
     pub iterations_max: u32,
-    /// Threads; each holds its own slice.
+    /// Number of threads; each holds its own slice.
     pub threads: usize,
     /// Use finished slices at once instead of in the next scan (direct ranking only).
     pub gauss_seidel: bool,
 }
 
-/// What came out.
+/// The result of a ranking.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Scans.
+    /// Number of scans.
     pub iterations: u32,
-    /// Proven L1 error of the worst of the rankings.
+    /// Proven L1 error of the worse of the rankings.
     pub residual: f64,
-    /// Time of all scans.
+    /// Seconds of all scans.
     pub seconds: f64,
     /// Bytes read from slices and vectors in all scans.
     pub bytes_read: u64,
@@ -64,7 +64,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Importance of each page, adding up to 1; reads the whole vector into memory.
+    /// Returns the importance of each page, summing to 1; reads the whole vector into memory.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -72,7 +72,7 @@ impl Outcome {
         self.importance.as_ref().map(normalised).transpose()
     }
 
-    /// Interest of each page, adding up to 1; reads the whole vector into memory.
+    /// Returns the interest of each page, summing to 1; reads the whole vector into memory.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -90,8 +90,8 @@ fn normalised(vector: &VectorFile) -> Result<Vec<f64>, SliceError> {
 }
 
 impl Sliced {
-    /// Ranks. `interesting` says where interest begins (its weight for a page; everywhere alike if not given). Vectors are
-    /// kept in `folder`.
+    /// Computes the ranking. `interesting` gives the weight with which interest starts at a page; by default it is
+    /// uniform. Vectors are stored in `folder`.
     ///
     /// # Errors
     /// When the damping is not in 0..1, or the disk fails.
@@ -120,7 +120,7 @@ impl Sliced {
             outcome.iterations += 1;
         }
         outcome.seconds = start.elapsed().as_secs_f64();
-        // Each scan reads the slices, and the numbers of links of all pages for each ranking.
+        // Each scan reads the slices, and the degrees of all pages for each ranking.
         let scanned = matrix.bytes() + 4 * matrix.pages as u64 * self.which.vectors() as u64;
         outcome.bytes_read =
             u64::from(outcome.iterations) * scanned + scan.vectors().map(VectorFile::bytes_read).sum::<u64>();
@@ -145,17 +145,17 @@ impl Sums {
 }
 
 struct Direct {
-    /// y.
+    /// The solution y of the linear system.
     values: VectorFile,
-    /// y / links, as the sources give it; the scan reads it in order.
+    /// y divided by the number of links, as sources give it to targets; a scan reads it in order.
     gifts: VectorFile,
-    /// Where a scan writes gifts when it must not see its own.
+    /// Where a scan writes gifts if it must not see its own.
     next_gifts: Option<VectorFile>,
 }
 
 struct Inverse {
     values: VectorFile,
-    /// What came in during this scan.
+    /// Sum of what came in during this scan.
     inflow: VectorFile,
 }
 
@@ -203,7 +203,7 @@ impl<'a> Scan<'a> {
         direct.chain(inverse).flatten()
     }
 
-    /// One scan of the matrix; returns the proven error.
+    /// Scans the matrix once; returns the proven error.
     fn once(&self) -> Result<f64, SliceError> {
         let sums = self.each(self.matrix.slices(), |slice| self.slice(slice))?;
         let damping = self.options.damping;
@@ -223,7 +223,7 @@ impl<'a> Scan<'a> {
         Ok(residual)
     }
 
-    /// Does all parts of a piece of work, on all threads.
+    /// Does all parts of a task, on all threads.
     fn each(
         &self,
         parts: usize,
@@ -315,7 +315,7 @@ impl<'a> Scan<'a> {
         Ok(sums)
     }
 
-    /// What each page of a slice gives to every page that links to it.
+    /// Returns what each page of a slice gives to every page that links to it.
     fn inverse_gifts(&self, inverse: &Inverse, slice: usize) -> Result<Vec<f64>, SliceError> {
         let mut gifts = vec![0.0; self.matrix.range(slice).len()];
         inverse.values.read(self.matrix.range(slice).start, &mut gifts)?;
@@ -329,7 +329,7 @@ impl<'a> Scan<'a> {
         Ok(gifts)
     }
 
-    /// Turns a block of a scan's inflow into the inverse ranking's values.
+    /// Turns a block of a scan's inflow into values of the inverse ranking.
     fn turn(&self, inverse: &Inverse, block: usize) -> Result<Sums, SliceError> {
         let mut sums = Sums::default();
         let start = block * BLOCK;

@@ -7,7 +7,7 @@ fn graph() -> Graph {
     graphs::read(Path::new("generate:web:3000:9:5")).unwrap().graph
 }
 
-/// A matrix in as many slices as this memory asks for beyond the buffers.
+/// Builds a matrix with as many slices as follow from this memory beyond the buffers.
 fn build(graph: &Graph, folder: &Path, bytes: usize, which: Which, threads: usize) -> Matrix {
     let memory = (bytes + 4 * BUFFER_BYTES) * threads;
     let mut builder = Builder::new(folder, graph.pages(), memory, which.vectors(), threads).unwrap();
@@ -105,7 +105,7 @@ fn damaged_slices_are_errors() {
         let mut bad = good.clone();
         bad[place] ^= 0xff;
         std::fs::write(&path, &bad).unwrap();
-        // Whatever it reads, it does not panic.
+        // Whatever it reads, it must not panic.
         let _ = matrix.scan(0, |_, _| Ok(()));
     }
 }

@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError, RwLock};
 
 use super::{BUFFER_BYTES, SliceError};
 
-/// Numbers in a block.
+/// Numbers per block.
 pub(super) const BLOCK: usize = BUFFER_BYTES / 8;
 
-/// Guards for adding; far more than threads, so that they seldom wait for one another.
+/// Number of locks for adding; far more than threads, so that they rarely wait for one another.
 const TURNS: usize = 64;
 
 /// See the module's documentation. Threads may share it: a block is read either before or after it is written.
@@ -22,7 +22,7 @@ pub(super) struct VectorFile {
     file: File,
     length: usize,
     guard: RwLock<()>,
-    /// Of each block, the turn of who adds to it: one guard for every so many blocks.
+    /// Locks for adding to blocks: each serves one in [`TURNS`] blocks.
     turns: [Mutex<()>; TURNS],
     read: AtomicU64,
 }
@@ -50,12 +50,12 @@ impl VectorFile {
         self.length
     }
 
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     pub(super) fn bytes_read(&self) -> u64 {
         self.read.load(Relaxed)
     }
 
-    /// Fills `values` from place `start` on.
+    /// Reads values from position `start` on.
     pub(super) fn read(&self, start: usize, values: &mut [f64]) -> Result<(), SliceError> {
         let mut bytes = vec![0; values.len().min(BLOCK) * 8];
         for (number, block) in values.chunks_mut(BLOCK).enumerate() {
@@ -74,7 +74,7 @@ impl VectorFile {
         Ok(())
     }
 
-    /// Replaces the values from place `start` on.
+    /// Writes values from position `start` on.
     pub(super) fn write(&self, start: usize, values: &[f64]) -> Result<(), SliceError> {
         let mut bytes = Vec::with_capacity(values.len().min(BLOCK) * 8);
         for (number, block) in values.chunks(BLOCK).enumerate() {
@@ -102,7 +102,7 @@ impl VectorFile {
     }
 }
 
-/// Reads a vector in ascending order of places, block by block.
+/// Reads a vector in ascending order of positions, block by block.
 pub(super) struct Ascending<'a> {
     vector: &'a VectorFile,
     block: Vec<f64>,
@@ -114,7 +114,7 @@ impl<'a> Ascending<'a> {
         Self { vector, block: Vec::new(), start: 0 }
     }
 
-    /// The value at `place`, which never descends.
+    /// Returns the value at `place`, which must never descend.
     #[inline]
     pub(super) fn at(&mut self, place: usize) -> Result<f64, SliceError> {
         if let Some(value) = self.block.get(place.wrapping_sub(self.start)) {
@@ -137,10 +137,10 @@ impl<'a> Ascending<'a> {
     }
 }
 
-/// Adds to a vector in ascending order of places, block by block. Any number of threads may do so at the same time.
+/// Adds to a vector in ascending order of positions, block by block. Any number of threads may do so at the same time.
 pub(super) struct Adding<'a> {
     vector: &'a VectorFile,
-    /// What is to be added to the block that begins at `start`.
+    /// Amounts to add to the block that begins at `start`.
     amounts: Vec<f64>,
     start: usize,
     bytes: Vec<u8>,
@@ -162,7 +162,7 @@ impl<'a> Adding<'a> {
         Ok(())
     }
 
-    /// Adds what is still in memory.
+    /// Adds the amounts still in memory.
     pub(super) fn finish(mut self) -> Result<(), SliceError> {
         self.vector.add(self.start / BLOCK, &self.amounts, &mut self.bytes)
     }

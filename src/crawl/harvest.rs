@@ -10,7 +10,8 @@ use crate::topics::RELEVANT;
 /// Number of pages over which the current rate is measured.
 const PRESENT: usize = 100;
 
-/// Minimum number of pages between two estimates of the recall; at least one page for every so many known URLs.
+/// Minimum number of pages between two estimates of the recall; with many known URLs, one page per
+/// `RECALL_URLS_A_PAGE` of them.
 const RECALL_EVERY: u64 = 20;
 const RECALL_URLS_A_PAGE: u64 = 1024;
 

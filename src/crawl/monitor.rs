@@ -311,7 +311,7 @@ mod tests {
         let monitor = Monitor::start("127.0.0.1:0".parse().unwrap()).unwrap();
         let dripping = drip(&monitor);
         thread::sleep(Duration::from_millis(200));
-        // It would have 8192 bytes to send: a quarter of an hour.
+        // Sending all 8192 bytes would take it a quarter of an hour.
         assert!(ask(&monitor, "GET /status HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
         dripping.join().unwrap();
         let more: Vec<_> = (0..20).map(|_| drip(&monitor)).collect();
@@ -321,7 +321,7 @@ mod tests {
             drop(monitor);
             ended.send(()).unwrap();
         });
-        // Twenty of them would take forty seconds.
+        // Served to the end, twenty of them would take forty seconds.
         ends.recv_timeout(Duration::from_secs(20)).expect("the monitor ends with the crawl");
         assert!(TcpStream::connect(address).is_err(), "the port is closed");
         more.into_iter().for_each(|client| client.join().unwrap());

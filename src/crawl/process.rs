@@ -78,7 +78,7 @@ pub(super) struct Previous {
     pub(super) original_time: DateTime<Utc>,
 }
 
-/// What the ledger gets back.
+/// Result of a job, for the ledger.
 pub(super) enum Done {
     Resolved(HostId, Result<SocketAddr, FetchError>),
     Fetched(Box<FetchTag>, Result<Box<Processed>, FetchError>),

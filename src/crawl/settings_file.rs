@@ -51,7 +51,7 @@ pub enum SettingsError {
         /// The cause.
         source: io::Error,
     },
-    /// There is a mistake in it.
+    /// It has a mistake.
     #[error("{}, line {line}, column {column}: {problem}", path.display())]
     Mistake {
         /// The file.

@@ -51,7 +51,7 @@ pub enum CreditError {
     Sites {
         /// The archive's rule.
         now: SiteRule,
-        /// The rule asked for.
+        /// The requested rule.
         wanted: SiteRule,
     },
     /// Cash was lost or created.
@@ -92,7 +92,7 @@ pub struct Credits {
     pub(super) targets: Vec<Target>,
     /// Late captures whose pages are yet to be recomputed.
     pub(super) late: Late,
-    /// Expected sums of the page and site accounts, from what was written into them.
+    /// What was written into page and site accounts, to be compared with the ledgers.
     tallies: (Tally, Tally),
     /// Time spent on paying out cash since the last [`Credits::take_paying`].
     paying: Duration,

@@ -72,7 +72,7 @@ impl NearDuplicates {
 mod tests {
     use super::NearDuplicates;
 
-    /// Numbers whose bits differ in many places.
+    /// Returns numbers whose bits differ in many positions.
     fn unlike(number: u64) -> u64 {
         (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }

@@ -24,9 +24,9 @@ pub struct Outcome {
     pub time: DateTime<Utc>,
     /// Kind of capture.
     pub kind: CaptureKind,
-    /// HTTP status; 0 when nothing came back.
+    /// HTTP status; 0 if nothing answered.
     pub status: u16,
-    /// Media type without parameters; empty when unknown.
+    /// Media type without parameters; empty if unknown.
     pub media_type: String,
     /// Bytes of the payload, content coding included.
     pub payload_bytes: u64,

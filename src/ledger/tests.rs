@@ -112,7 +112,7 @@ fn a_redirect_shares_the_account_of_its_target() {
     assert_eq!(books.credits.pages().pages(), pages - 1);
     let flags = books.flags("http://a.test/old");
     assert!(flags.has_any(page_flags::ALIAS) && !flags.has_any(page_flags::ACCOUNT));
-    // What the alias had beyond its endowment is the target's now.
+    // The target got the cash of the alias beyond its endowment.
     assert_eq!(books.cash("http://a.test/new"), new + (old - crate::importance::ENDOWMENT));
     let (id, target) = (books.id("http://a.test/old"), books.id("http://a.test/new"));
     assert_eq!(account_of(&books.state, id).unwrap(), Some(target));
@@ -120,7 +120,7 @@ fn a_redirect_shares_the_account_of_its_target() {
     let before = books.cash("http://a.test/new");
     books.capture("http://a.test/", 200, 0, &[anchor("http://a.test/old")]);
     assert!(books.cash("http://a.test/new") > before);
-    // And it is a page of its own again when it has content.
+    // With content, it is a page of its own again.
     books.capture("http://a.test/old", 200, 9, &[]);
     let flags = books.flags("http://a.test/old");
     assert!(flags.has_any(page_flags::ACCOUNT) && !flags.has_any(page_flags::ALIAS));
@@ -195,7 +195,7 @@ fn what_says_nothing_new_leaves_accounts_and_links_as_they_are() {
     }
     let links = |url: &str| books.state.links(books.id(url)).unwrap().links.len();
     assert_eq!([links("http://a.test/"), links("http://a.test/x"), links("http://a.test/old")], [3, 1, 1]);
-    // What the page at a redirect's end is paid still reaches it.
+    // Payments still reach the page at the end of the redirect.
     let x = books.cash("http://a.test/x");
     books.not_modified("http://a.test/", 1);
     assert!(books.cash("http://a.test/x") > x);
@@ -215,13 +215,13 @@ fn a_copy_of_what_another_page_was_is_a_page() {
     assert_eq!(accounts(&books)[0], accounts(&books)[1], "until it is judged again");
     books.not_modified("http://a.test/de", 2);
     assert_eq!(accounts(&books)[1], Some(books.id("http://a.test/de")));
-    // And the other way round, when the one that was copied becomes a copy.
+    // Likewise if the original becomes the copy.
     books.capture("http://a.test/en", 200, 2, &[]);
     books.not_modified("http://a.test/de", 2);
     assert_eq!(accounts(&books)[0], accounts(&books)[1]);
 }
 
-/// Links out of the scope lead to pages that nobody ever fetches.
+/// Links out of scope lead to pages that are never fetched.
 #[test]
 fn cash_does_not_end_where_nobody_fetches() {
     let mut books = Books::new();
@@ -248,7 +248,7 @@ fn cash_does_not_end_where_nobody_fetches() {
     assert!(read > crate::importance::ENDOWMENT, "{read} units still go round");
 }
 
-/// With so many links rounds take longer than a tenth of a second.
+/// With this many links, rounds take longer than a tenth of a second.
 #[test]
 fn rounds_over_many_links_wait_until_cash_was_handed_on() {
     let mut books = Books::new();
@@ -312,7 +312,7 @@ fn a_vanished_page_gives_its_cash_back() {
     assert_eq!(books.cash("http://a.test/y"), y, "an error page pays nobody");
     let after = free(&books);
     assert_eq!(after.0 + after.1, before.0 + before.1 + cash, "what it had is the virtual page's");
-    // Links to it are not paid: what the home page has is for the small edge and for the other one alone.
+    // Links to it are not paid: the cash of the home page goes only to the small edge and to the other link.
     let (home, y) = (books.cash("http://a.test/"), books.cash("http://a.test/y"));
     books.capture("http://a.test/", 200, 5, &[anchor("http://a.test/x"), anchor("http://a.test/y")]);
     assert!(
@@ -321,7 +321,7 @@ fn a_vanished_page_gives_its_cash_back() {
     );
     books.capture("http://a.test/x", 200, 6, &[]);
     assert!(books.flags("http://a.test/x").has_any(page_flags::ACCOUNT), "it came back");
-    // A server that is out of order says nothing about its pages.
+    // A server error says nothing about pages.
     books.capture("http://a.test/x", 503, 7, &[]);
     assert!(books.flags("http://a.test/x").has_any(page_flags::ACCOUNT));
 }
@@ -339,7 +339,7 @@ fn cash_from_nowhere_is_noticed_without_a_look_at_the_accounts() {
         books.state.update_page(id, |page| page.cash -= by).unwrap();
         books.credits.balance(&books.state).unwrap();
     }
-    // Books that are opened later begin with what was saved.
+    // Books opened later start from the saved ones.
     books.credits.save(&mut books.state).unwrap();
     books.credits = Credits::open(&books.state).unwrap();
     books.capture("http://b.test/", 200, 2, &[anchor("http://a.test/")]);
@@ -358,7 +358,7 @@ fn a_link_not_to_be_followed_has_a_small_share() {
     let gained = |books: &Books, url: &str| (books.cash(url) - crate::importance::ENDOWMENT) as f64;
     let ratio = gained(&books, "http://a.test/plain") / gained(&books, "http://a.test/shy");
     assert!((ratio - 64.0 / 6.0).abs() < 0.1, "{ratio}");
-    // The log keeps that, so rounds over stored links weigh it the same.
+    // The link log stores this, so rounds over stored links use the same weights.
     let stored = books.state.links(id).unwrap().links;
     let shy: Vec<bool> = stored.iter().map(|link| LinkCode::from_byte(link.kind).nofollow()).collect();
     assert_eq!(shy, [true, false]);
@@ -375,15 +375,15 @@ fn favoured_pages_get_more_and_the_total_stays() {
     books.credits.set_rules(&mut books.state, rules.clone(), &[], 0.0).unwrap();
     let seeds = ["http://a.test/", "http://b.test/end"].map(str::to_owned);
     books.credits.add_seeds(&mut books.state, &seeds).unwrap();
-    // Something for the virtual page to pay from.
+    // Gives the virtual page cash to pay from.
     books.capture("http://b.test/end", 200, 1, &[]);
     books.capture("http://a.test/", 200, 2, &[anchor("http://a.test/news"), anchor("http://a.test/olds")]);
     let gained = |books: &Books, url: &str| (books.cash(url) - crate::importance::ENDOWMENT) as f64;
     let ratio = gained(&books, "http://a.test/news") / gained(&books, "http://a.test/olds");
     assert!(ratio > 1.2 && ratio < 4.01, "{ratio}");
-    // The rules are there when the archive is opened again.
+    // The rules are still there after the archive is reopened.
     assert_eq!(*Credits::open(&books.state).unwrap().rules(), rules);
-    // The same for pages that a query found.
+    // Pages found by a query get a bonus, too.
     let favoured = [books.id("http://a.test/olds")];
     books.credits.set_rules(&mut books.state, CashRules::default(), &favoured, 2.0).unwrap();
     books.capture("http://b.test/end", 200, 3, &[]);
@@ -402,14 +402,14 @@ fn favoured_sites_get_more_and_the_total_stays() {
     let site = |books: &Books, name| books.state.find_site(name).unwrap().unwrap();
     let sites = vec![(site(&books, "c.test"), 0.6), (site(&books, "d.test"), 0.3)];
     books.credits.favour_sites(&mut books.state, sites).unwrap();
-    // Something for the virtual page to pay from.
+    // Gives the virtual page cash to pay from.
     books.capture("http://b.test/end", 200, 1, &[]);
     let pages = ["http://a.test/x", "http://c.test/new", "http://d.test/new"];
     books.capture("http://a.test/", 200, 2, &pages.map(anchor));
     let [plain, most, more] = pages.map(|url| books.cash(url) - crate::importance::ENDOWMENT);
     assert!(most > more && more > plain, "{plain} {more} {most}");
     books.credits.audit(&books.state).unwrap();
-    // The sites are there when the archive is opened again.
+    // The sites are still there after the archive is reopened.
     let again = Credits::open(&books.state).unwrap();
     assert_eq!(again.favoured_sites.len(), 2);
     let many = (0..=FAVOURED_SITES_MAX as u32).map(|site| (archive_storage::SiteId(site), f64::from(site)));
@@ -435,7 +435,7 @@ fn sites_are_what_the_archive_began_with() {
         books.state.site_name(site).unwrap()
     };
     assert_eq!((name(&books, ann), name(&books, bob)), ("u.test/~ann".into(), "u.test/~bob".into()));
-    // Ann's site links to Bob's on the same host, and was paid for that; nobody links to the host's own pages.
+    // Ann's site links to Bob's on the same host, and pays it; nothing links to the host's own pages.
     let top = books.credits.top_sites(&books.state, 9).unwrap();
     let importance = |site: &str| top.iter().find(|(name, _)| name == site).unwrap().1;
     assert!(importance("u.test/~bob") > 2.0 * importance("u.test"), "{top:?}");

@@ -52,7 +52,7 @@ pub(super) struct Transfers {
     told: Vec<u64>,
     /// If set, the next checkpoint holds small batches back, except for these partitions, which are idle.
     holds_back: Option<BTreeSet<u16>>,
-    /// When nothing was held back last.
+    /// The last time that nothing was held back.
     all_said: Instant,
     /// Whether pages of other partitions are queued for fetching.
     is_crossing: bool,
@@ -69,7 +69,7 @@ pub enum PartitionError {
         now: String,
         /// Its cluster.
         cluster: String,
-        /// The partition asked for.
+        /// The requested partition.
         wanted: String,
         /// Its cluster.
         wanted_cluster: String,

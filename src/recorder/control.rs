@@ -10,7 +10,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Asks for a clean stop.
+    /// Requests a clean stop.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
     }
@@ -25,13 +25,13 @@ impl Control {
         self.pause.store(false, Ordering::SeqCst);
     }
 
-    /// Whether a stop was asked for.
+    /// Whether a stop was requested.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// Whether a pause was asked for.
+    /// Whether a pause was requested.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.pause.load(Ordering::SeqCst)

@@ -37,7 +37,7 @@ pub fn open(path: &Path, options: SegmentOptions) -> Result<Opened, RecorderErro
     open_on(Arc::new(RealDisk), path, options)
 }
 
-/// The same on any disk.
+/// Like [`open`], on any disk.
 ///
 /// # Errors
 /// As [`open`].

@@ -115,7 +115,7 @@ impl Run<'_> {
             return Ok(Some(Refusal::Ignored));
         }
         let flags = self.recorder.state().page(id)?.flags;
-        // A person asked for seeds, and for what is to be kept; requisites belong to their page.
+        // People chose seeds and what is to be kept; requisites belong to their page.
         if flags.has_any(flags::SEED) || verdict == Some(Verdict::Keep) || !flags::is_page(flags) {
             return Ok(None);
         }

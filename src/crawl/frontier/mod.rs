@@ -157,7 +157,7 @@ pub struct Frontier {
     front_max: usize,
     /// First disk error since the last [`Frontier::failure`].
     failure: Option<io::Error>,
-    /// Until when an earlier run may have asked servers.
+    /// Time until which an earlier run may have sent requests.
     earlier: Option<Instant>,
     /// This node's turns at addresses that other nodes ask, too; `None` without other nodes.
     pub(super) turns: Option<Turns>,

@@ -22,7 +22,7 @@ const ENTRY_BYTES: usize = 5;
 /// Entries per block.
 pub(super) const BLOCK_ENTRIES: usize = (BLOCK_BYTES - NEXT_BYTES) / ENTRY_BYTES;
 
-/// A URL and the level under which it waits.
+/// The level of a waiting URL, and the URL.
 pub(super) type Spilled = (u8, UrlId);
 
 /// A chain of entries in the order in which they were written.

@@ -22,7 +22,7 @@ fn address(last: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, last], 80))
 }
 
-/// Resolves a host and gives it its robots rules, so that its pages are next.
+/// Resolves a host and sets its robots rules, so that its pages come next.
 fn open(frontier: &mut Frontier, host: HostId, at: SocketAddr, now: Instant) {
     assert!(frontier.resolved(host, Some(at), now).is_empty());
     frontier.robots_known(host, now, DAY);
@@ -247,7 +247,7 @@ fn hosts_that_would_not_be_next_are_not_resolved() {
             }
         }
     };
-    // The stock, including the first host, and then one more for each host asked for the first time.
+    // The stock, including the first host, and then one more for each host that gets its first request.
     let first = resolve(&mut frontier);
     assert_eq!((first[0], first.len()), (HostId(2_000), 63));
     let later: Vec<_> = (0..900).flat_map(|_| resolve(&mut frontier)).collect();

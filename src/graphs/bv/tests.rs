@@ -6,7 +6,7 @@ use super::bits::{BitReader, BitWriter};
 use super::codes::Code;
 use super::*;
 
-/// Links of some pages: runs, gaps, lists that are like others, and empty ones.
+/// Links of some pages: runs, gaps, similar lists, and empty ones.
 fn golden_lists() -> Vec<Vec<u32>> {
     const PAGES: u32 = 96;
     let list = |page: u32| {

@@ -266,7 +266,7 @@ fn write_number(out: &mut impl Write, number: u32) -> io::Result<()> {
     }
 }
 
-/// Pages are numbered below 2^31, so the difference of two fits.
+/// Encodes a signed difference. Page numbers are below 2^31, so it fits.
 fn zigzag(difference: i64) -> u32 {
     ((difference << 1) ^ (difference >> 63)) as u32
 }

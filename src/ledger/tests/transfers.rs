@@ -7,7 +7,7 @@ fn partition(number: u16) -> Partition {
     Partition { cluster: "c".to_owned(), number, count: 2, mode: cluster::Mode::Exchange }
 }
 
-/// The home page of a site of a partition.
+/// Returns the home page of a site in a partition.
 fn home(number: u16) -> String {
     let site = (0..).map(|site| format!("s{site}.test")).find(|site| partition(1).of_site(site) == number);
     format!("http://{}/", site.unwrap())
@@ -23,7 +23,7 @@ fn books(number: u16) -> Books {
     books
 }
 
-/// What the first partition says now.
+/// Returns what the first partition reports now.
 fn said(books: &mut Books) -> Batch {
     books.credits.seal(&mut books.state).unwrap();
     books.credits.audit(&books.state).unwrap();
@@ -60,7 +60,7 @@ fn everything_is_said_of_a_page_once_and_again_when_it_has_changed_or_is_forgott
     hear(&mut two, &batch);
     let before = two.cash(first);
 
-    // Further cash comes without anything else.
+    // Further cash is reported without the other fields.
     let facts = Facts {
         links: vec![anchor(first), anchor(deep)],
         document: Some(DocumentKind::Html),
@@ -74,7 +74,7 @@ fn everything_is_said_of_a_page_once_and_again_when_it_has_changed_or_is_forgott
     hear(&mut two, &batch);
     assert!(two.cash(first) > before && two.cash(first) == before + batch.again[0].1);
 
-    // A page that is nearer now is news, and for an archive that was made again everything is.
+    // A page with a smaller depth is reported again; a rebuilt archive gets everything again.
     one.capture(&own, 200, 0, &[anchor(first), anchor(deep)]);
     let batch = said(&mut one);
     assert_eq!(named(&batch), [vec![deep], vec![first]]);
@@ -83,7 +83,7 @@ fn everything_is_said_of_a_page_once_and_again_when_it_has_changed_or_is_forgott
     one.credits.name_again(&one.state, &[(2, 1)].into()).unwrap();
     assert_eq!(named(&said(&mut one)), [vec![first, second, deep], vec![]]);
 
-    // Cash for a page that such an archive does not know is not lost.
+    // Cash for a page that a rebuilt archive does not know is not lost.
     let mut again = books(2);
     let route = Route { cluster: "c".to_owned(), from: 1, to: 2, number: 1 };
     let unknown = vec![(first.to_owned(), batch.again[0].1)];

@@ -11,7 +11,7 @@ use crate::ledger::{Credits, LinkCode, aliases, known_sites, shown};
 /// Receives a page's links that carry importance.
 pub(super) type See<'a> = dyn FnMut(UrlId, &[UrlId]) + 'a;
 
-/// What is known of a URL.
+/// What is known about a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Site of its host.
@@ -39,10 +39,10 @@ pub trait Books {
     /// Number of known URLs.
     fn url_count(&self) -> u32;
 
-    /// Returns what is known of a URL.
+    /// Returns what is known about a URL.
     fn entry(&self, id: UrlId) -> Result<Entry, JoinError>;
 
-    /// Returns what is known of all URLs, in order.
+    /// Returns what is known about all URLs, in order.
     fn entries(&self) -> Box<dyn Iterator<Item = Result<(UrlId, Entry), JoinError>> + '_>;
 
     /// Returns the site of a page by the archive's rule.

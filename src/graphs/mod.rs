@@ -73,7 +73,7 @@ impl ReadError {
     }
 }
 
-/// A graph, and what else is known of its pages.
+/// A graph, and what else is known about its pages.
 #[derive(Debug)]
 pub struct Recorded {
     /// The links.

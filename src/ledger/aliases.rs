@@ -6,7 +6,7 @@
 //! worth nothing, until it has content again.
 //!
 //! All this follows from the history alone. A revisit counts as what it refers to (a 304 of a copy is a copy), and a
-//! fetch that failed, or met a server error, says nothing of a page that was found before.
+//! fetch that failed, or met a server error, says nothing about a page that was found before.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

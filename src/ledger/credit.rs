@@ -471,7 +471,7 @@ impl Credits {
     }
 }
 
-/// Whether a capture says nothing of its page: the page was found before, and now an error hides it.
+/// Whether a capture says nothing about its page: the page was found before, and now an error hides it.
 fn says_nothing(outcome: &Outcome, before: Option<&Visit>) -> bool {
     !outcome.is_page() && !outcome.is_gone() && before.is_some_and(|visit| visit.versions > 0)
 }

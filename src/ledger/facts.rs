@@ -1,4 +1,4 @@
-//! What only the crawler knows of a capture, and its form as fields of the `metadata` record.
+//! What only the crawler knows about a capture, and its form as fields of the `metadata` record.
 
 use archive_storage::address::{is_url_in_bounds, url_hash};
 use archive_storage::segment::{FIELD_ENTITY_DIGEST, FIELD_IMPORTED};
@@ -85,7 +85,7 @@ pub struct OutLink {
     pub template: bool,
 }
 
-/// What only the crawler knows of a capture: the contents of its `metadata` record.
+/// What only the crawler knows about a capture: the contents of its `metadata` record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     /// The page that led here; `None` for a seed.

@@ -120,8 +120,8 @@ impl Credits {
         Ok(Target { link, account: payee.unwrap_or(link), code, weight, bonus })
     }
 
-    /// Notes what a link says of its target: that it is a page or a requisite, its distance from a seed, and how it was
-    /// found.
+    /// Notes what a link says about its target: that it is a page or a requisite, its distance from a seed, and how it
+    /// was found.
     ///
     /// A page found only by links that are not followed is refused until another link leads to it.
     fn note_link(

@@ -1,7 +1,7 @@
 //! The outcome of a fetch, in the form in which it changes the archive's state.
 //!
 //! A live capture and one replayed from its WARC records become the same [`Outcome`], which the same function credits.
-//! So the records must hold everything that the state knows of a capture.
+//! So the records must hold everything that the state knows about a capture.
 
 use std::borrow::Cow;
 

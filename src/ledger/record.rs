@@ -229,7 +229,7 @@ fn observe(visit: &mut Visit, outcome: &Outcome, changed: bool, before: i64) {
     visit.extension = observations.to_bytes();
 }
 
-/// Returns the newest capture that found the page; failed fetches say nothing of its content.
+/// Returns the newest capture that found the page; failed fetches say nothing about its content.
 fn last_version(state: &State, id: UrlId) -> Result<Option<Capture>, CreditError> {
     for capture in state.history(id)? {
         let (_, capture) = capture?;

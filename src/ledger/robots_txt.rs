@@ -1,7 +1,7 @@
 //! Which URLs are robots.txt files: only the URL itself decides, not what redirects to it.
 //!
 //! A robots.txt may redirect to any URL (RFC 9309 section 2.3.1.2). The answer from there is the file of the
-//! redirecting host and says nothing of the page at that URL. So the books keep it under a separate name.
+//! redirecting host and says nothing about the page at that URL. So the books keep it under a separate name.
 
 use std::borrow::Cow;
 

@@ -47,7 +47,7 @@ const DUE_PART: f64 = 1.0 / 64.0;
 const URL_BYTES: u64 = 16 + 24;
 const READ_BYTES: u64 = 48 + 128;
 
-/// Everything known of a URL, in one place: each link leads to another place in memory.
+/// Everything known about a URL, in one place: each link leads to another place in memory.
 #[derive(Clone, Copy)]
 struct UrlAccount {
     base: Base,

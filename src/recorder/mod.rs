@@ -5,8 +5,8 @@
 //! records. Each capture takes the same steps:
 //!
 //! 1. `Recorder::record` appends the records and credits the capture. A revisit whose payload was not parsed first
-//!    inherits what is known of the document from its original. A replayed capture is already in a segment, and is only
-//!    credited.
+//!    inherits what is known about the document from its original. A replayed capture is already in a segment, and is
+//!    only credited.
 //! 2. `Recorder::index` passes its text to the index, if it is the newest version of its page.
 //! 3. `Recorder::checkpoint`, when due, makes everything durable: first records, then the state with its watermarks,
 //!    then (less often) the index. The books are balanced first. Between checkpoints, a crawl has a thread sync

@@ -31,7 +31,7 @@ const REST_EVERY: Duration = Duration::from_secs(1);
 /// The checkpoints made for idle partitions take at most one part in this many of the time.
 const FEED_PART: u32 = 20;
 
-/// What this node knows of the others.
+/// What this node knows about the others.
 pub(super) struct Peers {
     node: Node,
     has_begun: bool,

@@ -26,7 +26,7 @@ const ROBOTS_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 const REQUESTS_MAX: u64 = 1000;
 const REQUESTS_PER_PAGE_MAX: u64 = 100;
 
-/// What is known of a URL requested as a robots.txt.
+/// What is known about a URL requested as a robots.txt.
 enum Answer {
     /// No valid answer.
     Unknown,

@@ -63,7 +63,7 @@ fn hops_and_failures_are_those_of_the_last_line() {
     );
 }
 
-/// Notes heads with a date and a number each, and returns what is known of them.
+/// Notes heads with a date and a number each, and returns what is known about them.
 fn heads(answers: usize) -> Noted {
     let answer = |number: usize| {
         let lines = format!("Date: {number}\r\nX-Powered-By: PHP/{}\r\nDATE: x\r\nEmpty:", number % 2);

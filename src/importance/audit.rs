@@ -1,9 +1,9 @@
-//! The proof that no cash was lost: a sum that is followed as accounts are written, compared at every checkpoint, and a
-//! pass over all accounts, done now and then.
+//! Proof that no cash was lost: a running sum over account writes, compared at every checkpoint, and an occasional pass
+//! over all accounts.
 
 use super::ledger::{Account, Ledger};
 
-/// Sums over accounts, compared with the ledger at the end.
+/// Sums over all accounts, compared with the ledger at the end.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     cash: u128,
@@ -13,11 +13,11 @@ pub struct Audit {
     rates: f64,
 }
 
-/// The books do not balance: the store lost or repeated something.
+/// The ledger does not balance: the store lost or repeated a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Imbalance {
-    /// The cash of all pages, of the virtual page and of the reserve is not all there is.
+    /// The cash of all pages, the virtual page and the reserve does not add up to the total.
     #[error("the ledger holds {found} units of cash instead of {expected}")]
     Total {
         /// [`Ledger::total`] in units.
@@ -25,7 +25,7 @@ pub enum Imbalance {
         /// Units found.
         found: u128,
     },
-    /// The cash of unread pages is not what the ledger noted.
+    /// The cash of unread pages differs from the ledger.
     #[error("unread pages hold {found} units of cash, the ledger says {expected}")]
     Unread {
         /// Units by the ledger.
@@ -33,13 +33,13 @@ pub enum Imbalance {
         /// Units found.
         found: u128,
     },
-    /// What was written into accounts does not add up to what the ledger moved.
+    /// The changes written to accounts do not add up to the cash that the ledger moved.
     #[error("accounts were given {by} units of cash more than the ledger moved")]
     Written {
-        /// Units too many; negative when some are missing.
+        /// Units in excess; negative if some are missing.
         by: i64,
     },
-    /// Accounts are missing or too many.
+    /// The number of accounts is wrong.
     #[error(
         "there are {unread} accounts of unread and {read} of read pages, the ledger says {unread_expected} and {read_expected}"
     )]
@@ -55,27 +55,27 @@ pub enum Imbalance {
     },
 }
 
-/// What all accounts hold according to those who write them, followed without reading them.
+/// The sum of all accounts, followed as they are written, without reading them.
 ///
-/// The caller adds up by how much every write changes an account's stored base;
-/// the ledger knows what all bases have to add up to. The two know nothing of each other.
+/// The caller adds up the changes of stored bases; the ledger knows what all bases have to add up to. The two are
+/// independent.
 #[derive(Clone, Copy, Debug)]
 pub struct Tally {
-    /// The sum of all bases less what was written, as of when the books balanced.
+    /// Sum of all bases minus `written`, at a time when the ledger balanced.
     begun: i64,
 }
 
 impl Tally {
-    /// Begins where the books balance: at a checkpoint. `written` is what was written so far.
+    /// Begins at a checkpoint, when the ledger balances. `written` is the sum of changes so far.
     #[must_use]
     pub fn begin(ledger: &Ledger, written: i64) -> Self {
         Self { begun: ledger.sum_of_bases().wrapping_sub(written) }
     }
 
-    /// Compares with the ledger.
+    /// Compares `written` with the ledger.
     ///
     /// # Errors
-    /// [`Imbalance::Written`].
+    /// [`Imbalance::Written`] if they differ.
     pub fn check(&self, ledger: &Ledger, written: i64) -> Result<(), Imbalance> {
         match self.begun.wrapping_add(written).wrapping_sub(ledger.sum_of_bases()) {
             0 => Ok(()),
@@ -85,7 +85,7 @@ impl Tally {
 }
 
 impl Audit {
-    /// Counts one open account; returns the page's rate, for sums over a site.
+    /// Adds an open account; returns the rate of the page, for sums over a site.
     pub fn add(&mut self, ledger: &Ledger, account: &Account) -> f64 {
         let cash = u128::from(ledger.cash(account).units());
         self.cash += cash;
@@ -100,7 +100,7 @@ impl Audit {
         rate
     }
 
-    /// Compares with the ledger and, when all is right, sets its mean importance to exactly 1.
+    /// Compares the sums with the ledger. If all agree, calibrates the ledger so that the mean importance is exactly 1.
     ///
     /// # Errors
     /// The first sum that differs.

@@ -1,7 +1,7 @@
-//! Cash in whole units, and a page's account relative to what everybody got.
+//! Cash in whole units, and accounts stored relative to a shared offset.
 //!
-//! The whole web's cash is [`Cash::WHOLE`], 2^60 units, for ever: integers are added exactly and in any order, so "the
-//! total is constant" can be checked to the last unit, also after a crash. A page begins with 2^28 of them, so rounding is
+//! The cash of the whole web is [`Cash::WHOLE`], 2^60 units, and never changes. Integer sums are exact in any order, so
+//! a constant total can be checked to the last unit, even after a crash. A page starts with 2^28 units, so rounding is
 //! far below every error of the method.
 
 use std::cmp::Ordering;
@@ -14,58 +14,58 @@ use serde::{Deserialize, Serialize};
 pub struct Cash(u64);
 
 impl Cash {
-    /// Nothing.
+    /// No cash.
     pub const ZERO: Self = Self(0);
-    /// All cash there is.
+    /// All cash of the web.
     pub const WHOLE: Self = Self(1 << 60);
 
-    /// `units` of cash; more than there is becomes [`Cash::WHOLE`].
+    /// An amount of `units`, capped at [`Cash::WHOLE`].
     #[must_use]
     pub const fn from_units(units: u64) -> Self {
         if units > Self::WHOLE.0 { Self::WHOLE } else { Self(units) }
     }
 
-    /// A share of the whole, between 0 and 1; anything else is moved to the nearer end.
+    /// A share of the whole, clamped to 0 to 1.
     #[must_use]
     pub fn from_share(share: f64) -> Self {
         Self::from_units((share.clamp(0.0, 1.0) * Self::WHOLE.0 as f64) as u64)
     }
 
-    /// The number of units.
+    /// Returns the number of units.
     #[must_use]
     pub const fn units(self) -> u64 {
         self.0
     }
 
-    /// The share of the whole, between 0 and 1.
+    /// Returns the share of the whole, from 0 to 1.
     #[must_use]
     pub fn share(self) -> f64 {
         self.0 as f64 / Self::WHOLE.0 as f64
     }
 }
 
-/// A page's account as it is stored: its cash less what the virtual page has given to every page of its group so far.
+/// The account of a page as stored: its cash minus what the virtual page has given to every page of its group so far.
 ///
-/// The virtual page pays all pages in O(1) by raising one offset; `cash = base + offset`. The offset grows without end,
-/// so both wrap around at 2^64: the cash itself lies between 0 and 2^60 and is therefore never ambiguous.
+/// The virtual page pays all pages in O(1) by raising one offset: `cash = base + offset`. The offset grows without
+/// limit, so both wrap around at 2^64. The cash lies between 0 and 2^60 and is therefore never ambiguous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Base(i64);
 
 impl Base {
-    /// The account as the store keeps it.
+    /// Creates the base from the stored number.
     #[must_use]
     pub const fn from_stored(stored: i64) -> Self {
         Self(stored)
     }
 
-    /// What the store has to keep.
+    /// Returns the number to store.
     #[must_use]
     pub const fn to_stored(self) -> i64 {
         self.0
     }
 
-    /// Compares the cash of two pages of the same group without knowing their offset.
+    /// Compares the cash of two pages of the same group without their offset.
     #[must_use]
     pub const fn compare(self, other: Self) -> Ordering {
         let difference = self.0.wrapping_sub(other.0);

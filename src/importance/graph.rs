@@ -1,6 +1,6 @@
-//! A link graph in memory: the links of all pages one after another (compressed sparse rows).
+//! An in-memory link graph in compressed sparse rows.
 
-/// Why arcs do not make a graph.
+/// Why arcs are not a valid graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
@@ -17,19 +17,19 @@ pub enum GraphError {
         /// Number of pages.
         pages: usize,
     },
-    /// Rows have to come in order, see [`GraphBuilder::push`].
+    /// Rows are not in ascending order; see [`GraphBuilder::push`].
     #[error("the links of page {from} come after those of page {last}")]
     Unsorted {
         /// Source of the arc.
         from: u32,
-        /// Source of the arc before it.
+        /// Source of the previous arc.
         last: u32,
     },
 }
 
-/// A directed graph; pages are numbered from 0. Arcs may have weights, else each weighs 1.
+/// A directed graph whose pages are numbered from 0. Without weights each arc has weight 1.
 ///
-/// Four bytes an arc and a page (eight an arc when weighted); arcs of one page are sorted by target and unique.
+/// Takes four bytes per arc and per page (eight per arc if weighted). Arcs of a page are sorted by target and unique.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     offsets: Vec<u32>,
@@ -38,21 +38,21 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The most arcs a graph can have.
+    /// Maximum number of arcs.
     pub const ARCS_MAX: usize = u32::MAX as usize - 1;
 
-    /// A graph from arcs in any order; an arc that occurs twice counts once (its weights are added up).
+    /// Builds a graph from arcs in any order; duplicate arcs count once.
     ///
     /// # Errors
-    /// When an arc names a page beyond `pages`, or there are too many.
+    /// If an arc names a page beyond `pages`, or there are too many arcs.
     pub fn from_arcs(pages: usize, arcs: &[(u32, u32)]) -> Result<Self, GraphError> {
         Self::sorted(pages, arcs.iter().map(|&(from, to)| (from, to, 1.0)), false)
     }
 
-    /// A graph from weighted arcs in any order; weights of an arc that occurs twice are added up.
+    /// Builds a graph from weighted arcs in any order; weights of duplicate arcs are added up.
     ///
     /// # Errors
-    /// When an arc names a page beyond `pages`, or there are too many.
+    /// If an arc names a page beyond `pages`, or there are too many arcs.
     pub fn from_weighted_arcs(pages: usize, arcs: &[(u32, u32, f32)]) -> Result<Self, GraphError> {
         Self::sorted(pages, arcs.iter().copied(), true)
     }
@@ -105,13 +105,13 @@ impl Graph {
         self.targets.len()
     }
 
-    /// The pages that `page` links to, ascending.
+    /// Returns the pages that `page` links to, in ascending order.
     #[must_use]
     pub fn targets(&self, page: usize) -> &[u32] {
         &self.targets[self.row(page)]
     }
 
-    /// The weights of these links; `None` when each weighs 1.
+    /// Returns the weights of these links; `None` if all are 1.
     #[must_use]
     pub fn weights(&self, page: usize) -> Option<&[f32]> {
         self.is_weighted().then(|| &self.weights[self.row(page)])
@@ -123,7 +123,7 @@ impl Graph {
         !self.weights.is_empty()
     }
 
-    /// The number of links of `page`, or the sum of their weights.
+    /// Returns the number of links of `page`, or the sum of their weights.
     #[must_use]
     pub fn out_weight(&self, page: usize) -> f64 {
         match self.weights(page) {
@@ -132,19 +132,19 @@ impl Graph {
         }
     }
 
-    /// The same graph where every arc weighs 1.
+    /// Drops all weights.
     #[must_use]
     pub fn unweighted(self) -> Self {
         Self { weights: Vec::new(), ..self }
     }
 
-    /// Place of the first arc of each page among all arcs, and the number of arcs at the end.
+    /// Returns the index of the first arc of each page, and the number of arcs at the end.
     #[must_use]
     pub fn offsets(&self) -> &[u32] {
         &self.offsets
     }
 
-    /// The graph with all arcs turned around.
+    /// Returns the graph with all arcs reversed.
     #[must_use]
     pub fn transposed(&self) -> Self {
         let mut offsets = vec![0u32; self.pages() + 1];
@@ -168,7 +168,8 @@ impl Graph {
         Self { offsets, targets, weights }
     }
 
-    /// Kleinberg's symmetric matrix as the OPIC paper has it: `i - j` when there is a link either way. Weights are lost.
+    /// Returns Kleinberg's symmetric matrix as in the OPIC paper: `i - j` if there is a link either way. Weights are
+    /// dropped.
     #[must_use]
     pub fn symmetric(&self) -> Self {
         let back = self.transposed();
@@ -194,18 +195,18 @@ impl Graph {
     }
 }
 
-/// Builds a [`Graph`] from arcs that come in order.
+/// Builds a [`Graph`] from arcs in ascending order.
 #[derive(Debug)]
 pub struct GraphBuilder {
     pages: usize,
-    /// Whether arcs may name further pages.
+    /// Whether arcs may name pages beyond `pages`.
     grows: bool,
     weighted: bool,
     graph: Graph,
 }
 
 impl GraphBuilder {
-    /// A builder for a graph of `pages` pages.
+    /// Creates a builder for a graph of `pages` pages.
     #[must_use]
     pub fn new(pages: usize, weighted: bool) -> Self {
         let mut offsets = Vec::with_capacity(pages + 1);
@@ -214,20 +215,20 @@ impl GraphBuilder {
         Self { pages, grows: false, weighted, graph }
     }
 
-    /// A builder for a graph of as many pages as its arcs name.
+    /// Creates a builder for a graph that grows with the pages its arcs name.
     #[must_use]
     pub fn growing(weighted: bool) -> Self {
         Self { grows: true, ..Self::new(0, weighted) }
     }
 
-    /// Makes a growing graph have at least this many pages.
+    /// Sets a minimum number of pages, if the graph can grow.
     pub fn grow(&mut self, pages: usize) {
         if self.grows {
             self.pages = self.pages.max(pages);
         }
     }
 
-    /// Makes room for `arcs` arcs.
+    /// Reserves memory for `arcs` arcs.
     pub fn reserve(&mut self, arcs: usize) {
         self.graph.targets.reserve_exact(arcs);
         if self.weighted {
@@ -235,20 +236,20 @@ impl GraphBuilder {
         }
     }
 
-    /// Adds an arc. Sources have to ascend; a repeated target (they ascend as well) adds to the weight.
+    /// Adds an arc. Sources must ascend, and so must the targets of a source; a repeated target adds to the weight.
     ///
     /// # Errors
-    /// When a page is not known, sources descend, or there are too many arcs.
+    /// If a page is unknown, sources descend, or there are too many arcs.
     pub fn push(&mut self, from: u32, to: u32, weight: f32) -> Result<(), GraphError> {
         self.check(from, to, 1)?;
         self.append(from, to, weight);
         Ok(())
     }
 
-    /// Adds all links of a page, each of weight 1. Sources have to ascend, and so do targets, each once.
+    /// Adds all links of a page with weight 1. Sources must ascend; targets must ascend without repetition.
     ///
     /// # Errors
-    /// As [`Self::push`].
+    /// The same as for [`Self::push`].
     pub fn push_row(&mut self, from: u32, targets: &[u32]) -> Result<(), GraphError> {
         let Some(&last) = targets.last() else { return Ok(()) };
         self.check(from, last, targets.len())?;
@@ -260,7 +261,7 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// Whether `arcs` more arcs from a page to others, up to `to`, fit.
+    /// Checks that `arcs` more arcs from a page to targets up to `to` fit.
     fn check(&mut self, from: u32, to: u32, arcs: usize) -> Result<(), GraphError> {
         self.grow(from.max(to) as usize + 1);
         if from as usize >= self.pages || to as usize >= self.pages {
@@ -276,7 +277,7 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// The finished graph.
+    /// Returns the finished graph.
     #[must_use]
     pub fn finish(mut self) -> Graph {
         self.begin(self.pages);
@@ -298,7 +299,7 @@ impl GraphBuilder {
         }
     }
 
-    /// Ends all rows before that of `page`.
+    /// Ends all rows before `page`.
     fn begin(&mut self, page: usize) {
         let arcs = self.graph.targets.len() as u32;
         while self.graph.offsets.len() <= page {
@@ -307,7 +308,7 @@ impl GraphBuilder {
     }
 }
 
-/// Turns counts, each one place late, into offsets.
+/// Turns counts, shifted by one place, into offsets.
 fn add_up(counts: &mut [u32]) {
     let mut sum = 0;
     for count in counts {

@@ -1,35 +1,35 @@
-//! The credit history of one page: what came in, over which time, by interpolation.
+//! The credit history of a page by interpolation: how much cash came in, over which time.
 //!
-//! Time is the clock G: it advances by one when the whole web's cash has been handed on once. A history is one number,
-//! the cash that came in during a span of G-time that ends at the last visit, so a page costs 16 bytes however often it
-//! is read. The formula is the paper's ("Adaptive on-line page importance computation", section 3, interpolation),
-//! extended to pages that are younger than the window: their span grows until it is the window, so that the default
-//! history of a new page does not outweigh what was really seen of it.
+//! Time is the clock G, which advances by one when the cash of the whole web has been handed on once. A history is one
+//! number: the cash that came in during a span of G-time that ends at the last visit. So a page takes 16 bytes however
+//! often it is read. The formula is from the paper ("Adaptive on-line page importance computation", section 3,
+//! interpolation), extended to pages younger than the window: their span grows until it reaches the window, so that the
+//! default history of a new page does not outweigh what was actually observed.
 
 use serde::{Deserialize, Serialize};
 
-/// A page's credit history, as of its last visit.
+/// Credit history of a page as of its last visit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Credit {
-    /// Cash that came in during `span`, in shares of the whole web's cash.
+    /// Cash that came in during `span`, in the unit of the caller (endowments in [`Ledger`](super::Ledger)).
     pub history: f32,
-    /// G-time that `history` covers, at most the window.
+    /// The G-time that `history` covers, at most the window.
     pub span: f32,
     /// The clock at the last visit.
     pub clock: f64,
 }
 
 impl Credit {
-    /// The history of a page that is visited for the first time at `clock`, with `cash` that came in during `age`.
+    /// Creates the history of a page first visited at `clock`, with `cash` that came in during `age`.
     #[must_use]
     pub fn first(cash: f64, age: f64, clock: f64) -> Self {
         Self { history: cash as f32, span: age as f32, clock }
     }
 
-    /// The history after a visit at `clock` that found `cash`, over a window of `window` turns of G.
+    /// Returns the history after a visit at `clock` that found `cash`, for a window of `window` turns of G.
     ///
-    /// Cash is taken to have come in evenly since the last visit. With D the time since then, T the window and S the
-    /// span: `S' = min(T, S + D)`, `H' = H (S' - D) / S + c`; and `H' = c T / D` when D reaches the window.
+    /// Assumes that cash came in evenly since the last visit. With D the time since then, T the window and S the span:
+    /// `S' = min(T, S + D)`, `H' = H (S' - D) / S + c`; or `H' = c T / D` if D reaches the window.
     #[must_use]
     pub fn measured(self, cash: f64, clock: f64, window: f64) -> Self {
         let elapsed = (clock - self.clock).max(0.0);
@@ -42,26 +42,27 @@ impl Credit {
         Self { history: (kept + cash) as f32, span: span as f32, clock }
     }
 
-    /// Cash that comes in per turn of G, as known at `clock` when the page holds `cash`.
+    /// Returns the cash that comes in per turn of G, as estimated at `clock` when the page holds `cash`.
     ///
-    /// This is the paper's `(H + C) / (G + 1)` over the span: cash not yet handed on is evidence as well.
+    /// This is the paper's `(H + C) / (G + 1)` over the span: cash not yet handed on is evidence too.
     #[must_use]
     pub fn rate(self, cash: f64, clock: f64) -> f64 {
         let time = f64::from(self.span) + (clock - self.clock).max(0.0);
         if time > 0.0 { (f64::from(self.history) + cash) / time } else { 0.0 }
     }
 
-    /// The history of a page that earns, with the `cash` it holds at `clock`, what it earned up to its last visit.
+    /// Returns the history of a page that, with the `cash` it holds at `clock`, earns what it earned up to its last
+    /// visit.
     ///
-    /// Where pages are visited in turn, that is what came in over whole turns; what has come in since depends on whose turn was
-    /// last.
+    /// If pages are visited in turn, that is what came in over whole turns. What came in since depends on which pages
+    /// were visited last.
     #[must_use]
     pub fn evened(self, cash: f64, clock: f64) -> Self {
         let earned = self.rate(0.0, self.clock) * (f64::from(self.span) + (clock - self.clock).max(0.0));
         Self { history: (earned - cash).max(0.0) as f32, ..self }
     }
 
-    /// The history as 16 bytes, for stores that keep bytes.
+    /// Encodes the history in 16 bytes.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
@@ -71,7 +72,7 @@ impl Credit {
         bytes
     }
 
-    /// The history from its 16 bytes; numbers that no history can have (negative, not finite) become 0.
+    /// Decodes a history; invalid numbers (negative or not finite) become 0.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         let [a, b, c, d, e, f, g, h, clock @ ..] = bytes;

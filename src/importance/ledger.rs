@@ -1,36 +1,39 @@
-//! Adaptive OPIC as a ledger: few numbers for the whole web, two small values a page, every operation in O(1).
+//! Adaptive OPIC as a ledger: a few global numbers, two small values per page, every operation in O(1).
 //!
-//! The caller keeps a page's [`Account`] (the crawler in its store, the lab in vectors) and the ledger keeps what is
-//! common to all: the virtual page, the clock, how much each group of pages was given. After **every** call
+//! The caller keeps the [`Account`] of each page (the crawler in its store, the lab in vectors). The ledger keeps what
+//! all pages share: the virtual page, the clock, and the amount given to each group of pages. After **every** call
 //!
 //! ```text
 //! reserve + cash of the virtual page + sum over accounts of their cash = total     (exactly)
 //! ```
 //!
-//! as long as each account is replaced by what the ledger returned for it. [`Audit`](super::Audit) proves it. The total is
-//! [`Cash::WHOLE`] for ever, unless the ledger is one of several that hand cash to each other (`transfer`).
+//! provided that each account is replaced by what the ledger returned for it. [`Audit`](super::Audit) proves it. The
+//! total is always [`Cash::WHOLE`], unless the ledger is one of several that pass cash to each other (`transfer`).
 //!
-//! What the papers leave open, decided here:
+//! Decisions where the papers leave the details open:
 //!
-//! * **The beginning.** The paper gives every page 1/n of the cash before it begins; a crawl does not know n. Each page gets
-//!   an equal [`ENDOWMENT`] from a reserve when it is discovered, so at any time the known pages stand as if the algorithm
-//!   had begun with just them, and the first pages of a crawl are no richer than the last. What has left the reserve is
-//!   the *circulating* cash; the clock G and all shares are in terms of it. With all the cash on the seeds instead, one
-//!   pass over a web of 20 000 pages ended with an L1 error of 1.05 instead of 0.64, four passes with .65 instead of .30.
-//! * **The virtual page** hands out everything it holds, in equal parts, whenever it holds more than a fixed share of
-//!   all cash ([`Policy::virtual_share_max`], 1/64). That costs nothing (one offset), counts on the clock like a visit,
-//!   and keeps new pages from waiting for cash.
-//! * **Unread and read pages are two groups** with an offset each, so the virtual page can favour discovery or refresh. By
-//!   default it gives to read pages only. What an unread page holds is then its endowment and what others gave it for a
-//!   link, and most cash first is the best crawl order there is (`order::Endowed`): with a share for all, pages that have
-//!   waited long would come before better ones. Estimates of unread pages are given what the virtual page would have paid.
-//! * **Default history**: what an unread page received beyond its endowment is taken to have come in over the mean time that
-//!   such cash has lain on unread pages (Little's law: what lies there divided by the flow per turn of G), but not over
-//!   less than a first pass, until it is over ([`Ledger::settle`]). A new page so has the importance of recently introduced pages, as the paper asks, while one
-//!   that got more than others starts with more; and within a first pass, where every neighbour has linked at most once,
-//!   pages are compared by what they received and not by when they were found.
+//! * **Start.** In the paper every page has 1/n of the cash at the start, but a crawl does not know n. Each page gets
+//!   an equal [`ENDOWMENT`] from a reserve when it is discovered. So at any time the known pages stand as if the
+//!   algorithm had started with exactly them, and the first pages of a crawl are no richer than the last. Cash that has
+//!   left the reserve is *circulating*; the clock G and all shares refer to it. With all cash on the seeds instead, one
+//!   pass over a web of 20,000 pages ended with an L1 error of 1.05 instead of 0.64, and four passes with 0.65 instead
+//!   of 0.30.
+//! * **The virtual page** hands out all its cash in equal parts whenever it holds more than a fixed share of all cash
+//!   ([`Policy::virtual_share_max`], 1/64). That is cheap (one offset), advances the clock like a visit, and keeps new
+//!   pages from waiting for cash.
+//! * **Unread and read pages are two groups** with separate offsets, so the virtual page can favour discovery or
+//!   refresh. By default it gives to read pages only. An unread page then holds its endowment and what other pages gave
+//!   it for links, and most cash first is the best crawl order (`order::Endowed`). With a share for all, pages that
+//!   have waited long would come before better ones. Estimates of unread pages include what the virtual page would have
+//!   paid.
+//! * **Default history**: what an unread page received beyond its endowment is assumed to have come in over the mean
+//!   time that such cash has lain on unread pages (Little's law: the amount there divided by the flow per turn of G).
+//!   Until the first pass is over ([`Ledger::settle`]), the time is at least that of a first pass. So a new page has
+//!   the importance of recently introduced pages, as the paper demands, while one that got more than others starts
+//!   higher. Within a first pass, where every neighbour has linked at most once, pages are compared by what they
+//!   received and not by when they were found.
 //! * **Importance** is the rate of a page divided by the mean rate of all known pages. All cash handed on arrives
-//!   somewhere, so the rates of all pages and of the virtual page add up to 1, and the mean is known in O(1); each
+//!   somewhere, so the rates of all pages and of the virtual page add up to 1, and the mean is known in O(1). Each
 //!   audit corrects it to exactly 1.
 
 use serde::{Deserialize, Serialize};
@@ -45,38 +48,38 @@ mod transfer;
 
 pub use payout::Payout;
 
-/// Units that a page is given when it is discovered: 2^32 pages, as many as ids can name, empty the reserve.
+/// Units that a page is given when it is discovered. 2^32 pages, as many as there are ids, exhaust the reserve.
 pub const ENDOWMENT: u64 = 1 << 28;
 
-/// The shortest G-time that cash is taken to have lain on a page.
+/// Minimum G-time that cash is assumed to have lain on a page.
 const AGE_MIN: f64 = 1e-9;
 
-/// Turns of G that a first pass over the known pages takes at most: greedy ones pay about two endowments a page.
+/// Maximum number of turns of G for a first pass over the known pages: greedy passes pay about two endowments per page.
 const FIRST_PASS: f64 = 4.0;
 
-/// The share of all cash but their endowments that unread pages may keep when the rest is called in.
+/// Maximum share of all cash except endowments that unread pages may keep when the rest is called in.
 const UNREAD_SHARE_MAX: f64 = 1.0 / 3.0;
 
-/// Turns of G over which the flow to unread pages and to the virtual page is averaged.
+/// Number of turns of G over which the flows to unread pages and to the virtual page are averaged.
 const FLOW_WINDOW: f64 = 1.0;
 
-/// How a ledger behaves; may differ from one run to the next.
+/// The behaviour of a ledger; it may change from run to run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
-    /// Length of the window T in turns of G: longer is more precise, shorter follows changes faster.
+    /// Length of the window T in turns of G. Longer is more precise, shorter follows changes faster.
     pub window: f64,
     /// What a visited page gives to the virtual page.
     pub small_edge: SmallEdge,
-    /// The virtual page hands out its cash when it holds more than this share of the circulating cash.
+    /// Maximum share of the circulating cash on the virtual page before it hands out its cash.
     pub virtual_share_max: f64,
-    /// What an unread page receives from the virtual page, relative to `refresh`; 0 for nothing.
+    /// Weight of an unread page when the virtual page hands out cash, relative to `refresh`; 0 for nothing.
     pub discovery: u16,
-    /// What a read page receives from the virtual page, relative to `discovery`; 0 for nothing.
+    /// Weight of a read page when the virtual page hands out cash, relative to `discovery`; 0 for nothing.
     pub refresh: u16,
 }
 
 impl Policy {
-    /// The default, but the virtual page treats all pages alike, as the paper has it.
+    /// The default, except that the virtual page treats all pages alike, as in the paper.
     #[must_use]
     pub fn neutral() -> Self {
         Self { discovery: 1, ..Self::default() }
@@ -98,13 +101,13 @@ impl Default for Policy {
 /// The link from every page to the virtual page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SmallEdge {
-    /// Weighs as much as one ordinary link (the OPIC paper).
+    /// As heavy as an ordinary link (the OPIC paper).
     Link,
     /// A fixed share of the page's cash: 0.15 gives PageRank with damping 0.85.
     Share(f64),
 }
 
-/// One page's (or site's) account.
+/// The account of a page or a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Account {
     /// Its cash, relative to the offset of its group.
@@ -113,37 +116,37 @@ pub struct Account {
     pub credit: Option<Credit>,
 }
 
-/// What is common to all pages that were (or were not) read.
+/// Data shared by all read pages, or by all unread ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Group {
     pages: u64,
     offset: i64,
 }
 
-/// The ledger's numbers: what has to be saved at a checkpoint.
+/// The numbers of a ledger, to be saved at a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Numbers {
-    /// Units of all cash that there is in this ledger.
+    /// Units of all cash in this ledger.
     #[serde(default = "whole")]
     total: u64,
-    /// Units that no page has been given yet.
+    /// Units not yet given to any page.
     reserve: u64,
     virtual_cash: u64,
     /// The clock G.
     clock: f64,
     unread: Group,
     read: Group,
-    /// Units that lie on unread pages.
+    /// Units on unread pages.
     unread_cash: u64,
-    /// Share of the moved cash that goes to unread pages, and to the virtual page.
+    /// Shares of the moved cash that go to unread pages and to the virtual page.
     unread_rate: f64,
     virtual_rate: f64,
-    /// What the last audit multiplied the mean rate by.
+    /// Factor that the last audit applied to the mean rate.
     calibration: f64,
-    /// Whether cash has gone round often enough for its flows to be those of all known pages.
+    /// Whether cash has circulated long enough for its flows to represent all known pages.
     #[serde(default)]
     is_settled: bool,
-    /// The clock when that was last said.
+    /// Value of the clock when the ledger was last settled.
     #[serde(default)]
     settled_at: f64,
 }
@@ -152,7 +155,7 @@ fn whole() -> u64 {
     Cash::WHOLE.units()
 }
 
-/// The common books of all pages. See the module's documentation.
+/// The data that all pages share. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     numbers: Numbers,
@@ -160,13 +163,13 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// An empty ledger: no page, all cash in the reserve.
+    /// Creates an empty ledger: no pages, all cash in the reserve.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self::with_total(policy, Cash::WHOLE)
     }
 
-    /// An empty ledger that has only so much cash: others have the rest.
+    /// Creates an empty ledger with part of the cash; other ledgers have the rest.
     #[must_use]
     pub fn with_total(policy: Policy, total: Cash) -> Self {
         let numbers = Numbers {
@@ -186,19 +189,19 @@ impl Ledger {
         Self { numbers, policy }
     }
 
-    /// A ledger that continues from saved `numbers`.
+    /// Continues from saved `numbers`.
     #[must_use]
     pub fn resume(numbers: Numbers, policy: Policy) -> Self {
         Self { numbers, policy }
     }
 
-    /// What to save.
+    /// Returns the numbers to save.
     #[must_use]
     pub fn numbers(&self) -> Numbers {
         self.numbers
     }
 
-    /// The policy in force.
+    /// Returns the policy in force.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
@@ -210,13 +213,13 @@ impl Ledger {
         self.numbers.clock
     }
 
-    /// What has not been given to any page yet.
+    /// Cash not yet given to any page.
     #[must_use]
     pub fn reserve(&self) -> Cash {
         Cash::from_units(self.numbers.reserve)
     }
 
-    /// All cash of this ledger.
+    /// All cash in this ledger.
     #[must_use]
     pub fn total(&self) -> Cash {
         Cash::from_units(self.numbers.total)
@@ -226,43 +229,43 @@ impl Ledger {
         self.numbers.total - self.numbers.reserve
     }
 
-    /// `units` as a share of the circulating cash.
+    /// Returns `units` as a share of the circulating cash.
     fn share(&self, units: u64) -> f64 {
         let circulating = self.circulating();
         if circulating == 0 { 0.0 } else { units as f64 / circulating as f64 }
     }
 
-    /// Known pages: accounts that are open.
+    /// Number of known pages, which are the open accounts.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.numbers.unread.pages + self.numbers.read.pages
     }
 
-    /// Known pages that were never read.
+    /// Number of known pages that were never read.
     #[must_use]
     pub fn unread_pages(&self) -> u64 {
         self.numbers.unread.pages
     }
 
-    /// What the virtual page holds.
+    /// Cash of the virtual page.
     #[must_use]
     pub fn virtual_cash(&self) -> Cash {
         Cash::from_units(self.numbers.virtual_cash)
     }
 
-    /// What all unread pages hold together.
+    /// Cash of all unread pages.
     #[must_use]
     pub fn unread_cash(&self) -> Cash {
         Cash::from_units(self.numbers.unread_cash)
     }
 
-    /// The cash on `account`.
+    /// Cash of an account.
     #[must_use]
     pub fn cash(&self, account: &Account) -> Cash {
         Cash::from_units(account.base.units(self.group(account.credit.is_some()).offset))
     }
 
-    /// Opens the account of a page seen for the first time: unread, with the endowment.
+    /// Opens the account of a newly discovered page: unread, with the endowment.
     pub fn discover(&mut self) -> Account {
         let endowment = ENDOWMENT.min(self.numbers.reserve);
         self.numbers.reserve -= endowment;
@@ -273,9 +276,9 @@ impl Ledger {
 
     /// Books a visit: the cash of `account` goes into its history and is then paid out to its links.
     ///
-    /// `weights` is the sum of the weights of all links that will be paid. `account` is updated at once (store it before
-    /// paying, so that a link from the page to itself is paid on top). Whatever the [`Payout`] does not pay stays with
-    /// the virtual page: all of it when the page has no links.
+    /// `weights` is the sum of the weights of all links to be paid. `account` is updated at once; store it before
+    /// paying, so that a link from the page to itself is added on top. Whatever the [`Payout`] does not pay stays with
+    /// the virtual page, which is everything if the page has no links.
     pub fn visit(&mut self, account: &mut Account, weights: u64) -> Payout<'_> {
         let cash = self.cash(account);
         let read = account.credit.is_some();
@@ -297,10 +300,10 @@ impl Ledger {
         Payout { ledger: self, cash: cash.units(), unit, left, unread: 0, paid: 0, bonus: 0 }
     }
 
-    /// Closes the account of a page that is gone for good, or that turned out to be another page's alias.
+    /// Closes the account of a page that is gone for good or turned out to be an alias.
     ///
-    /// Its endowment goes back to the reserve and the rest of its cash to the virtual page. The page is no longer counted;
-    /// links to it must not be paid any more (what is not paid stays with the virtual page).
+    /// Its endowment returns to the reserve and the rest of its cash goes to the virtual page. The page no longer
+    /// counts, and links to it must not be paid any more (their share stays with the virtual page).
     pub fn close(&mut self, account: &Account) {
         let cash = self.cash(account).units();
         if account.credit.is_some() {
@@ -313,13 +316,13 @@ impl Ledger {
         self.numbers.reserve += endowment;
     }
 
-    /// Makes `alias` and `target` one account (a redirect, a duplicate): `target` gets the cash and `alias` is closed.
+    /// Merges the account of `alias` (a redirect or a duplicate) into `target`, and closes `alias`.
     ///
     /// From now on links to the alias must be paid to the target.
     pub fn merge(&mut self, alias: &Account, target: &mut Account) {
         let cash = self.cash(alias).units();
         self.close(alias);
-        // The alias was not a page of its own, so its endowment is no evidence for the target.
+        // The alias was not a separate page, so its endowment is no evidence for the target.
         let cash = cash - ENDOWMENT.min(cash);
         self.numbers.virtual_cash -= cash;
         target.base = target.base.plus(cash);
@@ -328,8 +331,8 @@ impl Ledger {
         }
     }
 
-    /// Which share of what unread pages have received lies idle: more than comes in during a first pass, or more than a third
-    /// of all cash that is not their endowment.
+    /// Returns the idle share of what unread pages have received: the excess over what comes in during a first pass, or
+    /// over a third of all cash except their endowments.
     #[must_use]
     pub fn idle_share(&self) -> f64 {
         let endowed = self.numbers.unread.pages.saturating_mul(ENDOWMENT).min(self.numbers.unread_cash);
@@ -339,21 +342,22 @@ impl Ledger {
         if received > wanted { 1.0 - wanted / received } else { 0.0 }
     }
 
-    /// Says that cash has gone round often enough to know its flows: the first pass is over.
+    /// Marks the first pass as over: cash has circulated enough to know its flows.
     pub fn settle(&mut self) {
         self.numbers.is_settled = true;
         self.numbers.settled_at = self.numbers.clock;
     }
 
-    /// Turns of G since that was last said; infinitely many if it never was.
+    /// Turns of G since [`Self::settle`] was last called; infinite if it never was.
     #[must_use]
     pub fn moved_since_settled(&self) -> f64 {
         if self.numbers.is_settled { self.numbers.clock - self.numbers.settled_at } else { f64::INFINITY }
     }
 
-    /// Takes a share of what an unread page has received back to the virtual page; returns its new base.
+    /// Returns a share of what an unread page has received to the virtual page; returns the new base.
     ///
-    /// Nobody may ever fetch it. Taken from all unread pages alike, this changes neither their estimates nor their order.
+    /// The page may never be fetched. If all unread pages are treated alike, neither their estimates nor their order
+    /// change.
     #[must_use = "the account has to be replaced"]
     pub fn call_in(&mut self, base: Base, share: f64) -> Base {
         let units = base.units(self.numbers.unread.offset);
@@ -364,9 +368,9 @@ impl Ledger {
         Base::with(units - taken, self.numbers.unread.offset)
     }
 
-    /// Hands out what the virtual page holds, in O(1), as the policy divides it between unread and read pages.
+    /// Hands out the cash of the virtual page in O(1), divided between unread and read pages by the policy.
     ///
-    /// Happens automatically after payouts. Does nothing without receivers. The rest of the division stays with
+    /// Happens automatically after payouts. Does nothing without receivers. The remainder of the division stays with
     /// the virtual page.
     pub fn hand_out(&mut self) {
         let (discovery, refresh) = (u64::from(self.policy.discovery), u64::from(self.policy.refresh));
@@ -390,7 +394,7 @@ impl Ledger {
         self.numbers.read.pages
     }
 
-    /// What the stored bases of all accounts add up to, when no cash is lost; wraps around as they do.
+    /// Returns what the stored bases of all accounts must add up to; wraps around as they do.
     pub(super) fn sum_of_bases(&self) -> i64 {
         let Numbers { total, reserve, virtual_cash, unread, read, .. } = self.numbers;
         let held = (total - reserve - virtual_cash) as i64;
@@ -402,7 +406,7 @@ impl Ledger {
         if read { &self.numbers.read } else { &self.numbers.unread }
     }
 
-    /// A page with `units` of cash leaves the unread pages, and with it its part of the flow to them.
+    /// Removes a page with `units` of cash from the unread pages, together with its part of the flow to them.
     fn leave_unread(&mut self, units: u64) {
         let all = self.numbers.unread_cash;
         if all > 0 {
@@ -412,7 +416,8 @@ impl Ledger {
         self.numbers.unread.pages = self.numbers.unread.pages.saturating_sub(1);
     }
 
-    /// Divides `cash` by the weights of the links and of the small edge: cash a unit of weight, and all for the links.
+    /// Divides `cash` by the weights of the links and the small edge; returns the cash per unit of weight and the total
+    /// for the links.
     fn split(&self, cash: u64, weights: u64) -> (u64, u64) {
         if weights == 0 {
             return (0, 0);
@@ -429,23 +434,23 @@ impl Ledger {
         }
     }
 
-    /// Averages the flows over a movement of `moved` units, of which some went to unread pages and the virtual page.
+    /// Updates the average flows after `moved` units were moved, some of them to unread pages and the virtual page.
     fn observe(&mut self, moved: u64, to_unread: u64, to_virtual: u64) {
         let (moved, to_unread, to_virtual) =
             (self.share(moved), self.share(to_unread), self.share(to_virtual));
-        // The cash everybody starts with counts as one turn of G before the clock's 0: the paper's (H + C) / (G + 1).
+        // The cash at the start counts as one turn of G before clock 0: the paper's (H + C) / (G + 1).
         let time = (self.clock() + 1.0).min(FLOW_WINDOW + moved);
         self.numbers.unread_rate += (to_unread - self.numbers.unread_rate * moved) / time;
         self.numbers.virtual_rate += (to_virtual - self.numbers.virtual_rate * moved) / time;
     }
 }
 
-/// What of the cash of an unread page was received from others, in endowments.
+/// The part of an unread page's cash that other pages gave it, in endowments.
 fn received(units: u64) -> f64 {
     in_endowments(units.saturating_sub(ENDOWMENT))
 }
 
-/// An amount of cash in endowments: what one page was given.
+/// Converts units of cash to endowments.
 fn in_endowments(units: u64) -> f64 {
     units as f64 / ENDOWMENT as f64
 }

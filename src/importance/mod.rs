@@ -1,10 +1,10 @@
-//! The papers' mathematics of importance: numbers in, numbers out, no I/O.
+//! The mathematics of importance from the papers; pure computation without I/O.
 //!
 //! **While crawling**: [`Ledger`] is adaptive OPIC (Abiteboul, Preda, Cobena, WWW 2003) over accounts that the caller
-//! keeps; [`SiteAccount`] the same among sites; [`Audit`] the proof that no cash is lost; [`LinkWeights`] says what a
-//! link is worth. [`Window`] has the paper's other window policies for the lab.
+//! keeps. [`SiteAccount`] does the same among sites. [`Audit`] proves that no cash is lost. [`LinkWeights`] defines the
+//! weights of links. [`Window`] has the other window policies of the paper for the lab.
 //!
-//! **Orders**, in which to download what is known: see [`order`]. **Off line**, over a whole [`Graph`]: see [`rank`].
+//! **Orders** for downloading known pages: see [`order`]. **Offline**, over a whole [`Graph`]: see [`rank`].
 
 mod audit;
 mod cash;

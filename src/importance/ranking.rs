@@ -1,4 +1,4 @@
-//! Every off-line method under one name, timed: what `archive rank` runs.
+//! All offline methods by name, with timing; `archive rank` runs them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,24 +7,24 @@ use std::time::Instant;
 use super::Graph;
 use super::rank::{Damping, Dangling, Harmonic, Matrix, PageRank, Power, RankError, Ranking, combined, hits};
 
-/// A method, by the name the command line takes.
+/// A method; its name is what the command line takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// PageRank by the fast solver, with a proven error bound.
     PageRank,
-    /// OPIC's fixed point, which the crawler's estimates converge to.
+    /// The fixed point of OPIC, to which the crawler's estimates converge.
     Opic,
-    /// The random walk by plain iteration, as Xyleme prints it.
+    /// The random walk by plain iteration, as printed in Xyleme.
     Walk,
-    /// Xyleme's interest PR': the walk on the inverse graph from the chosen pages.
+    /// Xyleme's interest PR': the walk on the inverse graph, starting from the chosen pages.
     Interest,
-    /// The second form PR'': personalised by, and started from, the importance of the chosen pages.
+    /// The second form PR'': the importance of the chosen pages is both personalisation and start vector.
     InterestOfImportant,
-    /// As `Interest` with the matrix as it is printed in the paper.
+    /// Like `Interest`, with the matrix exactly as printed in the paper.
     InterestPrinted,
-    /// Importance and interest in one scan.
+    /// Importance and interest in a single scan.
     Combined,
-    /// Important is what important pages link to, every link counting the same.
+    /// A page is important if important pages link to it; all links count the same.
     Links,
     /// Kleinberg's symmetric matrix.
     Symmetric,
@@ -48,7 +48,7 @@ const METHODS: [(&str, Method); 11] = [
     ("harmonic", Method::Harmonic),
 ];
 
-/// Not the name of a method.
+/// The text is not the name of a method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a method; there are {names}", names = METHODS.map(|(name, _)| name).join(", "))]
 pub struct UnknownMethod(String);
@@ -69,62 +69,62 @@ impl fmt::Display for Method {
     }
 }
 
-/// What to compute.
+/// The parameters of a computation.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// By which method.
+    /// The method.
     pub method: Method,
-    /// d or c.
+    /// Damping factor, called d or c in the papers.
     pub damping: f64,
-    /// See the method for what is bounded.
+    /// Error tolerance; its meaning depends on the method.
     pub tolerance: f64,
-    /// At most this many iterations.
+    /// Maximum number of iterations.
     pub iterations_max: u32,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// A weight for each page: where jumps lead, or which pages are interesting (XML, a query's result).
+    /// A weight for each page: jump targets, or the pages of interest (XML, the result of a query).
     pub chosen: Option<&'a [f64]>,
-    /// Restore lost rank by Xyleme's factor r instead of sending it where jumps lead.
+    /// Whether to restore lost rank by Xyleme's factor r instead of sending it to the jump targets.
     pub renormalise: bool,
-    /// Iterate A + I.
+    /// Whether to iterate A + I.
     pub add_identity: bool,
-    /// For harmonic centrality, start from so many pages only.
+    /// For harmonic centrality: number of start pages, if not all.
     pub samples: Option<usize>,
 }
 
-/// One column of values, and what it took.
+/// A column of values, with the time it took.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// `pagerank`, `interest`, `authority`, …
     pub name: &'static str,
-    /// The values and the convergence.
+    /// The values and their convergence.
     pub ranking: Ranking,
-    /// Laying out the graph, before iterating.
+    /// Time for laying out the graph, before iterating.
     pub prepare_seconds: f64,
-    /// Iterating.
+    /// Time for iterating.
     pub seconds: f64,
 }
 
-/// Why nothing could be computed.
+/// Why a computation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RankingError {
-    /// The method refuses its parameters.
+    /// The method rejects its parameters.
     #[error(transparent)]
     Rank(#[from] RankError),
-    /// Interest needs to know in what.
+    /// Interest needs chosen pages.
     #[error("the method {0} needs the pages of interest (--chosen)")]
     NothingChosen(Method),
-    /// Threads could not be started.
+    /// Threads cannot be started.
     #[error("cannot start threads: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
 }
 
 impl Request<'_> {
-    /// Computes the method's columns; the graph is used up, so that memory holds it as few times as possible.
+    /// Computes the columns of the method. It consumes the graph, to hold as few copies in memory as possible.
     ///
     /// # Errors
-    /// When parameters do not fit the method.
+    /// If parameters do not fit the method.
     pub fn run(&self, graph: Graph) -> Result<Vec<Column>, RankingError> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.max(1)).build()?;
         pool.install(|| self.columns(graph))

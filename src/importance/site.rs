@@ -1,19 +1,19 @@
-//! Importance of sites while crawling: OPIC on the graph of sites, where only links between sites count.
+//! Importance of sites while crawling: OPIC on the site graph, where only links between sites count.
 //!
-//! Links inside a site are under its owner's control and are how link farms win, so here they are worth nothing
-//! (`W_aa = 0`). The books are a second [`Ledger`] whose accounts are sites. A visit of a page is a visit of its site:
-//! the site's cash goes to the sites the page links to. Greedy crawling visits pages in proportion to their importance,
-//! and so the weights of the site graph come out as `W_ab ~ sum over pages i of a: x_i * links(i -> b) / links(i)`,
-//! without the graph ever being stored.
+//! Links inside a site are controlled by its owner, and link farms win by them; here they are worth nothing (`W_aa =
+//! 0`). A second [`Ledger`] has the sites as accounts. A visit of a page is a visit of its site: the cash of the site
+//! goes to the sites that the page links to. Greedy crawling visits pages in proportion to their importance, so the
+//! weights of the site graph become `W_ab ~ sum over pages i of a: x_i * links(i -> b) / links(i)`, although the graph
+//! is never stored.
 
 use super::ledger::{Account, Ledger, Payout};
 
-/// What the store keeps of a site's place among sites.
+/// The stored account of a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiteAccount {
-    /// Cash and history among sites.
+    /// Cash and history of the site.
     pub account: Account,
-    /// Whether any page of the site was seen to link to another site.
+    /// Whether any page of the site has linked to another site.
     pub linking: bool,
 }
 
@@ -23,11 +23,11 @@ impl SiteAccount {
         Self { account: sites.discover(), linking: false }
     }
 
-    /// Books that a page of this site was read, whose links to other sites weigh `outside` together.
+    /// Books a visit of a page of this site, where `outside` is the total weight of its links to other sites.
     ///
-    /// Returns the payout for these links. A page that links to no other site says nothing about the site graph: there
-    /// is nothing to pay then. Only a site that never linked to another gives its cash to the virtual page, as a page
-    /// without links does.
+    /// Returns the payout for these links. A page without links to other sites says nothing about the site graph, so
+    /// there is nothing to pay. Only a site that never linked to another gives its cash to the virtual page, like a
+    /// page without links.
     pub fn visit<'a>(&mut self, sites: &'a mut Ledger, outside: u64) -> Option<Payout<'a>> {
         if outside > 0 {
             self.linking = true;
@@ -54,7 +54,7 @@ mod tests {
         ledger.hand_out();
         for round in 0..400 {
             for (site, target) in [(0, Some(2)), (1, Some(2)), (2, Some(0)), (3, None)] {
-                // Every other page of the linking sites has inside links only.
+                // Every other page of the linking sites has internal links only.
                 let target = if round % 2 == 0 { target } else { None };
                 let mut visited = sites[site];
                 let outside = if target.is_some() { u64::from(Weight::LINK.parts()) } else { 0 };
@@ -67,8 +67,9 @@ mod tests {
                 }
             }
         }
-        // By hand: each page keeps half for the virtual page v, the farm all: with t = v / 4 to each site,
-        // x1 = x3 = t, x0 = t + x2 / 2, x2 = t + (x0 + x1) / 2, so x2 = 8/3 t and x0 = 7/3 t; the mean is 7/4 t.
+        // By hand: each page keeps half for the virtual page v, and the farm gives it everything. With t = v / 4 for
+        // each site, x1 = x3 = t, x0 = t + x2 / 2, x2 = t + (x0 + x1) / 2, so x2 = 8/3 t and x0 = 7/3 t; the mean is
+        // 7/4 t.
         let importance: Vec<f64> = sites.iter().map(|site| ledger.importance(&site.account)).collect();
         for (found, expected) in importance.iter().zip([4.0 / 3.0, 4.0 / 7.0, 32.0 / 21.0, 4.0 / 7.0]) {
             assert!((found / expected - 1.0).abs() < 0.06, "{importance:?}");

@@ -1,48 +1,48 @@
-//! What a link weighs when a page's cash is divided among its links.
+//! The weights by which the cash of a page is divided among its links.
 
 use serde::{Deserialize, Serialize};
 
-/// The weight of a link, in 1/64 of an ordinary link.
+/// Weight of a link, in 1/64 of an ordinary link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Weight(u32);
 
 impl Weight {
-    /// Nothing.
+    /// No weight.
     pub const NONE: Self = Self(0);
     /// An ordinary link.
     pub const LINK: Self = Self(64);
-    /// The heaviest link there is, 1024 ordinary links.
+    /// Maximum weight, 1024 ordinary links.
     pub const MAX: Self = Self(64 * 1024);
 
-    /// A weight of `links` ordinary links, between 0 and 1024; a positive one is never rounded down to nothing.
+    /// The weight of `links` ordinary links, clamped to 0 to 1024; a positive weight is never rounded down to zero.
     #[must_use]
     pub fn links(links: f64) -> Self {
         let parts = links.clamp(0.0, 1024.0) * f64::from(Self::LINK.0);
         Self(if parts > 0.0 { parts.round().max(1.0) as u32 } else { 0 })
     }
 
-    /// The weight in 1/64 links.
+    /// Returns the weight in 1/64 of a link.
     #[must_use]
     pub const fn parts(self) -> u32 {
         self.0
     }
 }
 
-/// What a crawler knows of a link that matters for its weight.
+/// Properties of a link that affect its weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkTraits {
-    /// The target lies on another host.
+    /// Whether the target is on another host.
     pub between_hosts: bool,
-    /// The author asked not to follow it (`rel=nofollow`, `ugc`, `sponsored`).
+    /// Whether the author asked not to follow it (`rel=nofollow`, `ugc`, `sponsored`).
     pub nofollow: bool,
-    /// It stands on most pages of its host: navigation, not recommendation.
+    /// Whether it is on most pages of its host: navigation, not recommendation.
     pub template: bool,
 }
 
-/// How links are weighted. The default treats all alike but for `nofollow`.
+/// Link weights by properties. By default only `nofollow` matters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkWeights {
-    /// M: how many links inside a host one link between hosts is worth (Alam et al., FPR@M; the paper's best is 100).
+    /// M: weight of a link between hosts relative to one inside a host (Alam et al., FPR@M; the paper's best is 100).
     pub between_hosts: f64,
     /// Factor for links with `nofollow`.
     pub nofollow: f64,
@@ -57,7 +57,7 @@ impl Default for LinkWeights {
 }
 
 impl LinkWeights {
-    /// The weight of a link.
+    /// Returns the weight of a link.
     #[must_use]
     pub fn of(&self, link: LinkTraits) -> Weight {
         let mut links = 1.0;

@@ -1,20 +1,20 @@
-//! The four window policies of the paper, and none, for comparing them.
+//! The four window policies of the paper, and no window, for comparison.
 //!
-//! The crawler keeps [`Credit`] (interpolation). The other policies keep a list of measures, the pairs (cash, clock) of
-//! the last visits, and live only in the lab.
+//! The crawler uses [`Credit`] (interpolation). The other policies keep a list of measures, which are the pairs (clock,
+//! cash) of the last visits, and exist only in the lab.
 
 use std::collections::VecDeque;
 
 use super::interpolated::Credit;
 
-/// How much of a page's past counts. Times are turns of G.
+/// How much of the history of a page counts. Times are in turns of G.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Window {
     /// Everything since the start.
     All,
     /// The last `measures` visits.
     Variable {
-        /// How many, at least 1.
+        /// Number of visits, at least 1.
         measures: usize,
     },
     /// The visits during the last `time`.
@@ -22,43 +22,43 @@ pub enum Window {
         /// Length of the window.
         time: f64,
     },
-    /// As fixed, but never fewer than `measures` visits.
+    /// Like [`Window::Fixed`], but never fewer than `measures` visits.
     ImprovedFixed {
         /// Length of the window.
         time: f64,
-        /// The paper uses 3.
+        /// Minimum number of visits; the paper uses 3.
         measures: usize,
     },
-    /// One interpolated number for the last `time`.
+    /// A single number, interpolated for the last `time`.
     Interpolation {
         /// Length of the window.
         time: f64,
     },
 }
 
-/// One page's past under a window policy.
+/// The history of a page under a window policy.
 #[derive(Clone, Debug)]
 pub enum History {
-    /// A running sum since the clock of its beginning.
+    /// A running sum since the start.
     All {
-        /// Cash that came in.
+        /// Cash that came in since then.
         sum: f64,
-        /// When counting began.
+        /// Clock at the start.
         since: f64,
     },
-    /// Measures, oldest first, after the clock before the first of them.
+    /// Measures, oldest first.
     Measures {
-        /// (clock, cash) of visits.
+        /// (clock, cash) of each visit.
         measures: VecDeque<(f64, f64)>,
-        /// Clock from which the first measure's cash came in.
+        /// Clock from which the cash of the first measure accumulated.
         since: f64,
     },
-    /// Interpolated.
+    /// An interpolated history.
     Credit(Credit),
 }
 
 impl Window {
-    /// The past of a page whose account was opened at `clock`.
+    /// Creates the history of a page whose account was opened at `clock`.
     #[must_use]
     pub fn begin(self, clock: f64) -> History {
         match self {
@@ -70,7 +70,7 @@ impl Window {
         }
     }
 
-    /// Adds the visit at `clock` that found `cash`, and forgets what has left the window.
+    /// Adds a visit at `clock` that found `cash`, and drops what has left the window.
     pub fn visit(self, history: &mut History, cash: f64, clock: f64) {
         match history {
             History::All { sum, .. } => *sum += cash,
@@ -91,7 +91,7 @@ impl Window {
         }
     }
 
-    /// The estimate at `clock` of the cash that comes in per turn of G, when the page holds `cash`.
+    /// Estimates at `clock` the cash that comes in per turn of G, when the page holds `cash`.
     #[must_use]
     pub fn rate(self, history: &History, cash: f64, clock: f64) -> f64 {
         let per = |sum: f64, time: f64| if time > 0.0 { sum / time } else { 0.0 };
@@ -102,7 +102,7 @@ impl Window {
                 let (time, fewest) = self.limits();
                 let mut sum = cash;
                 let mut begin = *since;
-                // What has left the window since the last visit no longer counts.
+                // Measures that have left the window since the last visit no longer count.
                 let mut remaining = measures.len();
                 for &(measured, amount) in measures {
                     if remaining > fewest && measured < clock - time {
@@ -117,7 +117,7 @@ impl Window {
         }
     }
 
-    /// Numbers stored for one page: the paper's measure of memory, one for interpolation.
+    /// Number of values stored for a page, which is the paper's measure of memory; 1 for interpolation.
     #[must_use]
     pub fn measures(history: &History) -> usize {
         match history {
@@ -126,7 +126,7 @@ impl Window {
         }
     }
 
-    /// (longest time, fewest measures) that are kept.
+    /// Maximum age and minimum number of the measures that are kept.
     fn limits(self) -> (f64, usize) {
         match self {
             Self::Variable { measures } => (0.0, measures.max(1)),

@@ -1,10 +1,11 @@
-//! What a refresh fetches, in which order: what was asked for, what was announced, and what is most obsolete.
+//! What a refresh fetches and in which order: requested pages, announced pages, then the most obsolete ones.
 //!
-//! Pages that somebody waits for (a report that is due) come first; then those that site masters have announced, up to
-//! half of what is left, so that nobody can take the whole budget; then, by the share for discovery, what was never
-//! fetched; then what is worth most, no page sooner than the shortest interval allows. Pages of a cluster are fetched together
-//! or not at all (Xyleme, section 6: "see such a cluster as a single document"). One budget may be for several archives:
-//! what is awaited and announced is taken from them in turns, everything else as if they were one.
+//! Pages that somebody waits for (a report that is due) come first. Pages announced by site masters come next, up to
+//! half of the remaining budget, so that nobody can take all of it. Then come pages that were never fetched, up to the
+//! share for discovery, and then the pages with the highest values. Of these, no page is fetched sooner than the
+//! shortest interval allows. Pages of a cluster are fetched together or not at all (Xyleme, section 6: "see such a
+//! cluster as a single document"). One budget may serve several archives: awaited and announced pages are taken from
+//! the archives in turn, everything else as if they were one archive.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,13 +15,14 @@ use chrono::{DateTime, Utc};
 use super::due::{Source, SourcePage, most_obsolete_of, undiscovered};
 use crate::ledger::CreditError;
 
-/// The share of the budget that announcements may take, as a divisor.
+/// Divisor of the remaining budget that gives the share for announcements.
 const ANNOUNCED_DIVISOR: usize = 2;
 
-/// At most `budget` pages of all sources together, by source, the most urgent first. All are chosen by the rules of the first one.
+/// Returns at most `budget` pages of all sources together, grouped by source, the most urgent first. The rules of the
+/// first source choose all of them.
 ///
 /// # Errors
-/// When a store fails.
+/// If a store fails.
 pub fn agenda(
     sources: &[Source<'_>],
     budget: usize,
@@ -39,7 +41,7 @@ pub fn agenda(
     let left = budget - list.pages.len();
     undiscovered(sources, left)?.into_iter().for_each(|page| list.take(page));
     if list.pages.len() < budget {
-        // Pages of clusters for which there is no room any more leave theirs to others.
+        // Clusters that no longer fit leave their place to other pages.
         let candidates = budget.saturating_add(list.clusters.len());
         for page in most_obsolete_of(sources, candidates, now)? {
             list.take(page);
@@ -50,7 +52,7 @@ pub fn agenda(
     Ok(shares)
 }
 
-/// The first page of each source, then the second of each, and so on.
+/// Interleaves the sources: the first page of each, then the second of each, and so on.
 fn in_turns<P: AsRef<[UrlId]>>(sources: &[P]) -> impl Iterator<Item = SourcePage> {
     let longest = sources.iter().map(|pages| pages.as_ref().len()).max().unwrap_or(0);
     let at = move |at: usize| {
@@ -59,7 +61,7 @@ fn in_turns<P: AsRef<[UrlId]>>(sources: &[P]) -> impl Iterator<Item = SourcePage
     (0..longest).flat_map(at)
 }
 
-/// For each page of a cluster all its pages.
+/// Maps each page of a cluster to all pages of that cluster.
 fn clusters(sources: &[Source<'_>]) -> Result<HashMap<SourcePage, Vec<SourcePage>>, CreditError> {
     let mut clusters = HashMap::new();
     for (place, Source { state, credits, .. }) in sources.iter().enumerate() {
@@ -88,7 +90,7 @@ impl List {
         }
         let cluster = self.clusters.get(&page).cloned().unwrap_or_else(|| vec![page]);
         let new: Vec<SourcePage> = cluster.into_iter().filter(|page| !self.taken.contains(page)).collect();
-        // A cluster that is larger than the whole budget would never be fetched.
+        // The first cluster is always taken: one that exceeds the whole budget would otherwise never be fetched.
         if self.pages.len() + new.len() <= self.budget || self.pages.is_empty() {
             self.taken.extend(&new);
             self.pages.extend(new);

@@ -1,7 +1,7 @@
-//! How many pages a host and a site may have: more for sites that others link to.
+//! Page budgets of hosts and sites. Sites that others link to get more.
 //!
-//! A host with a calendar and a site with a name for every page have no end, and their own links make them look
-//! important. So the budget grows with the importance that comes from other sites alone (IRLbot has the same idea: Lee,
+//! A host with a calendar or a site with a host name for every page has no end, and its own links make it look
+//! important. So the budget grows only with the importance that comes from other sites (IRLbot has the same idea: Lee,
 //! Leonard, Wang, Loguinov, "IRLbot: Scaling to 6 billion pages and beyond", WWW 2008, section 5).
 
 use std::collections::HashMap;
@@ -15,17 +15,17 @@ use crate::ledger::{Candidate, Credits, LEVEL_PAGE_MAX, Refusal};
 /// The budget of the most important site is this many times that of an ordinary one.
 const GROWTH_MAX: f64 = 100.0;
 
-/// Pages that a host and a site may have, if anything limits them.
+/// Limits on the pages of a host and of a site, if any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budgets {
-    /// Pages of one host of a site of importance 1 or less.
+    /// Page limit of a host whose site has importance 1 or less.
     pub pages_per_host: Option<u32>,
-    /// Pages of one site of importance 1 or less.
+    /// Page limit of a site of importance 1 or less.
     pub pages_per_site: Option<u32>,
 }
 
-/// Pages that are being fetched and count for a budget already.
+/// Pages that are being fetched and already count towards a budget.
 #[derive(Debug, Default)]
 pub(crate) struct UnderWay {
     hosts: HashMap<HostId, u32>,
@@ -33,20 +33,20 @@ pub(crate) struct UnderWay {
 }
 
 impl Budgets {
-    /// How many pages a host of a site of this importance may have.
+    /// Page limit of a host, given the importance of its site.
     #[must_use]
     pub fn of_host(&self, site_importance: f64) -> Option<u32> {
         self.pages_per_host.map(|pages| grown(pages, site_importance))
     }
 
-    /// How many pages a site of this importance may have.
+    /// Page limit of a site of this importance.
     #[must_use]
     pub fn of_site(&self, importance: f64) -> Option<u32> {
         self.pages_per_site.map(|pages| grown(pages, importance))
     }
 
-    /// Why a page need not wait for its turn: its site has had all its pages. So a site with a host for every name takes no
-    /// memory for them.
+    /// Returns why a page need not enter the frontier: the budget of its host or site is spent. So a site with
+    /// countless host names takes no memory there.
     pub(crate) fn early(
         &self,
         state: &State,
@@ -55,11 +55,11 @@ impl Budgets {
         under_way: &UnderWay,
         decisions: &Decisions,
     ) -> Result<Option<Refusal>, StateError> {
-        // A state that somebody else made may name a host that there is not; the frontier would grow to its number.
+        // A state from elsewhere may name a host that does not exist, and the frontier would grow to its number.
         if candidate.host.0 >= state.host_count() {
             return Err(StateError::Unknown { what: "host", id: u64::from(candidate.host.0) });
         }
-        // A seed was asked for by a person, and parts of a page belong to it.
+        // Seeds were requested by a person, and parts of a page belong to the page.
         if candidate.level > LEVEL_PAGE_MAX {
             return Ok(None);
         }
@@ -68,7 +68,7 @@ impl Budgets {
         Ok(spent.filter(|_| !is_kept))
     }
 
-    /// Why no further page of a host may be fetched: budgets grow and shrink with people's ratings too.
+    /// Returns why no further page of a host may be fetched. People's ratings scale budgets up and down.
     pub(crate) fn spent(
         &self,
         state: &State,
@@ -104,7 +104,7 @@ impl Budgets {
     }
 }
 
-/// Whether people want a page whatever it costs.
+/// Whether people want a page regardless of budgets.
 fn is_kept(state: &State, url: UrlId, host: HostId, decisions: &Decisions) -> Result<bool, StateError> {
     if decisions.is_empty() {
         return Ok(false);
@@ -119,14 +119,14 @@ fn grown(pages: u32, importance: f64) -> u32 {
 }
 
 impl UnderWay {
-    /// A page of a host is being fetched.
+    /// Counts a page of this host whose fetch begins.
     pub(crate) fn begin(&mut self, state: &State, host: HostId) -> Result<(), StateError> {
         *self.hosts.entry(host).or_insert(0) += 1;
         *self.sites.entry(state.host(host)?.site).or_insert(0) += 1;
         Ok(())
     }
 
-    /// Its fetch is over.
+    /// Uncounts a page of this host whose fetch has ended.
     pub(crate) fn end(&mut self, state: &State, host: HostId) -> Result<(), StateError> {
         take_one(&mut self.hosts, &host);
         take_one(&mut self.sites, &state.host(host)?.site);

@@ -1,9 +1,9 @@
-//! What to fetch next and why: the agenda of a refresh, and how fresh it keeps the copies.
+//! What to fetch next and why: the agenda of a refresh, and how fresh the copies are.
 //!
-//! Everything is read from the state and from what was decided: which pages are due ([`most_obsolete`], [`agenda`]), by which
-//! rules ([`RefreshRules`]), when the turn of one page comes ([`why()`]), how fresh copies are ([`freshness`]) and what a
-//! budget will do for it ([`plan`]). A crawl takes its order, its budgets and what it leaves from here ([`CrawlPolicy`]); what it
-//! is doing at the moment is its own business.
+//! Everything is computed from the state and from people's decisions: which pages are due ([`most_obsolete`],
+//! [`agenda`]), by which rules ([`RefreshRules`]), when a page is due ([`why()`]), how fresh copies are ([`freshness`])
+//! and what a budget achieves ([`plan`]). A crawl takes its ordering, budgets and exclusions from here
+//! ([`CrawlPolicy`]). The state of a running crawl is not kept here.
 
 mod agenda;
 mod budget;

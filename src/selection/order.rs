@@ -1,8 +1,8 @@
-//! In which order pages are fetched: by the cash in the books, or by one of the orders that the lab compares.
+//! The order in which pages are fetched: by the cash in the ledger, or by one of the orders that the lab compares.
 //!
-//! The orders are those of [`crate::importance::order`], the very ones the lab measures; what they put into their queue
-//! becomes the level under which a page waits in the frontier. Cash is kept with the pages; every other order keeps its
-//! numbers in memory and recomputes them from the stored links when a crawl continues.
+//! The orders are those of [`crate::importance::order`], the same that the lab measures. The priority of a page in
+//! their queue becomes its level in the frontier. Cash is stored with the pages; every other order keeps its numbers in
+//! memory and recomputes them from the stored links when a crawl continues.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,32 +15,32 @@ use crate::importance::order::{
 };
 use crate::ledger::{LEVEL_PAGE_MAX, LinkCode, page_flags as flags};
 
-/// The seed of the random order: a continued crawl draws for the same pages in the same order again.
+/// Seed of the random order. A continued crawl draws the same numbers for the same pages.
 const RANDOM_SEED: u64 = 1;
 
-/// The weight of a link to another host in FPR@M, unless said otherwise: the paper found it best.
+/// Default weight of a link to another host in FPR@M; the paper found it best.
 const HOST_WEIGHT: f64 = 100.0;
 
-/// Flags of pages: of those with an account, and of those that turned out to lead to another one or to nothing.
+/// Flags of pages that have an account, also of those that turned out to be aliases or missing.
 const WAITS_OR_LEADS: PageFlags = flags::PAGE;
 
-/// Levels of one doubling of a value.
+/// Number of levels per doubling of a priority.
 const LEVELS_PER_DOUBLING: f64 = 4.0;
 
-/// Which order; its text form is what the command line takes.
+/// An order of fetching; the command line takes its text form.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum CrawlOrder {
     /// Most cash first (OPIC).
     #[default]
     Cash,
-    /// Fractional PageRank with an endowment for every page; a link between hosts weighs M.
+    /// Fractional PageRank with an endowment for every page; a link between hosts has weight M.
     Endowed(f64),
-    /// Fractional PageRank; a link between hosts weighs M.
+    /// Fractional PageRank; a link between hosts has weight M.
     Fractional(f64),
-    /// First known, first fetched.
+    /// In order of discovery.
     Breadth,
-    /// Fewest links from the site's entrance first.
+    /// Fewest links from the entrance of the site first.
     Depth,
     /// Most links from fetched pages first.
     Backlinks,
@@ -48,7 +48,7 @@ pub enum CrawlOrder {
     Random,
 }
 
-/// Not the name of an order.
+/// The text is not the name of an order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not an order; there are cash, endowed[@M], fpr[@M], breadth, depth, backlinks and random")]
 pub struct UnknownOrder(String);
@@ -107,7 +107,7 @@ impl fmt::Display for CrawlOrder {
 }
 
 impl CrawlOrder {
-    /// What it fetches first, in English.
+    /// Describes in English what comes first.
     #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
@@ -122,7 +122,7 @@ impl CrawlOrder {
         }
     }
 
-    /// What keeps the order's numbers; none for cash, which is in the books.
+    /// Creates the ordering and brings it up to date; `None` for cash, which is in the ledger.
     pub(crate) fn begin(self, state: &State, seeds: &[UrlId]) -> Result<Option<Ordering>, StateError> {
         let (order, scale): (Box<dyn Order>, Scale) = match self {
             Self::Cash => return Ok(None),
@@ -142,11 +142,11 @@ impl CrawlOrder {
     }
 }
 
-/// An order at work.
+/// An order in use, with the levels of its pages.
 pub(crate) struct Ordering {
     order: Box<dyn Order>,
     levels: Levels,
-    /// The links of the page at hand; kept to be used again.
+    /// Links of the current page; the buffer is reused.
     links: Vec<Link>,
 }
 
@@ -157,7 +157,7 @@ impl fmt::Debug for Ordering {
 }
 
 impl Ordering {
-    /// Goes over the seeds and what was fetched before.
+    /// Replays the seeds and the pages fetched before.
     fn resume(&mut self, state: &State, seeds: &[UrlId]) -> Result<(), StateError> {
         let seeds: Vec<u32> = seeds.iter().map(|seed| seed.0).collect();
         self.order.begin(&seeds, &mut self.levels);
@@ -178,7 +178,7 @@ impl Ordering {
         Ok(())
     }
 
-    /// Records that a page was fetched and leads to these pages.
+    /// Records that a page was fetched and links to `targets`.
     pub(crate) fn fetched(
         &mut self,
         state: &State,
@@ -197,24 +197,24 @@ impl Ordering {
         Ok(())
     }
 
-    /// The level under which a page is to wait.
+    /// Level of a page in the frontier.
     pub(crate) fn level(&self, page: UrlId) -> u8 {
         self.levels.of.get(page.index()).copied().unwrap_or(1).max(1)
     }
 }
 
-/// How an order's priorities become levels.
+/// How the priorities of an order map to levels.
 #[derive(Debug, Clone, Copy)]
 enum Scale {
-    /// Each doubling is four levels; the priority 1 has the level `one`.
+    /// [`LEVELS_PER_DOUBLING`] levels for each doubling; priority 1 has level `one`.
     Logarithm { one: f64 },
     /// Priorities from 0 to `whole`.
     Linear { whole: f64 },
-    /// 1, 1/2, 1/3, and so on, a level each.
+    /// Priorities 1, 1/2, 1/3, …, one level each.
     Reciprocal,
 }
 
-/// The levels of all pages that an order has put into its queue; the pages themselves wait in the frontier.
+/// The levels of all pages that an order has queued; the pages themselves wait in the frontier.
 struct Levels {
     scale: Scale,
     of: Vec<u8>,
@@ -241,7 +241,7 @@ impl Queue for Levels {
         self.of[place] = self.level(priority);
     }
 
-    /// It is not known here which page the servers' delays allow next.
+    /// Always `None`: only the frontier knows which page the delays of the servers allow next.
     fn best(&mut self) -> Option<f64> {
         None
     }

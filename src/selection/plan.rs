@@ -1,65 +1,65 @@
-//! What a budget will buy: refresh runs to come, in expectation.
+//! What a budget achieves: the expected outcome of future refresh runs.
 //!
-//! Every run fetches the pages that the refresh's own rule ranks first, none sooner than its shortest interval; between runs copies grow old as their rates make
-//! probable. Nothing is drawn at random, so the same archive gives the same forecast. What is not foreseen: pages to be
-//! discovered, and what runs will still learn of rates.
+//! Every run fetches the pages that the rule of the refresh ranks first, none sooner than its shortest interval.
+//! Between runs copies age according to their change rates. Nothing is drawn at random, so the same archive gives the
+//! same forecast. The forecast ignores pages yet to be discovered and what future runs will learn about rates.
 
 use super::freshness::PageModel;
 use crate::refresh::budget::Rule;
 
-/// Pages that are computed with; of more, every n-th is taken, and the budget with it.
+/// Maximum number of pages in a forecast. Of more pages every n-th is taken, and the budget is scaled down.
 pub const SAMPLE_MAX: usize = 20_000;
 
-/// Runs of a forecast, at most.
+/// Maximum number of runs in a forecast.
 pub const RUNS_MAX: usize = 2_000;
 
-/// Halvings in the search for a budget.
+/// Maximum number of bisection steps in the search for a budget.
 const SEARCH_STEPS: usize = 24;
 
-/// How runs choose.
+/// How runs rank pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ranking {
-    /// By what.
+    /// The rule.
     pub by: Rule,
-    /// Pages are not fetched again before this many days.
+    /// Minimum number of days between two fetches of a page.
     pub shortest: f64,
 }
 
 impl Ranking {
-    /// By a rule, without a shortest interval.
+    /// Ranks by a rule, without a shortest interval.
     #[must_use]
     pub fn by(rule: Rule) -> Self {
         Self { by: rule, shortest: 0.0 }
     }
 }
 
-/// Refresh runs to come.
+/// A series of future refresh runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Runs {
-    /// Pages a run fetches, at most.
+    /// Maximum number of pages per run.
     pub budget: f64,
     /// Days between two runs; the first is now.
     pub every: f64,
-    /// Days to look ahead.
+    /// Length of the forecast in days.
     pub days: f64,
 }
 
-/// What runs buy, averaged over the days to come and weighted by importance.
+/// What the runs achieve, averaged over the days of the forecast and weighted by importance.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Forecast {
-    /// Pages a run fetches, at most.
+    /// Maximum number of pages per run.
     pub budget: u64,
-    /// Fetches of all runs together.
+    /// Fetches of all runs in total.
     pub fetches: u64,
-    /// The expected share of time in which copies are unchanged.
+    /// Expected share of time for which copies are unchanged.
     pub freshness: f64,
-    /// The same with all pages alike.
+    /// The same with equal weights.
     pub freshness_unweighted: f64,
-    /// The expected days since the first missed change.
+    /// Expected number of days since the first missed change.
     pub age_days: f64,
 }
 
-/// The pages that are computed with, and how many pages each stands for.
+/// The pages of a forecast, and how many pages each stands for.
 #[derive(Debug)]
 pub struct Sample<'a> {
     pages: Vec<&'a PageModel>,
@@ -67,48 +67,48 @@ pub struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    /// A sample of at most [`SAMPLE_MAX`] pages.
+    /// Takes at most [`SAMPLE_MAX`] of these pages.
     #[must_use]
     pub fn of(pages: &'a [PageModel]) -> Self {
         Self::drawn(pages.iter().step_by(Self::step(pages.len())).collect(), pages.len())
     }
 
-    /// The same of pages that were drawn elsewhere: every [`Sample::step`]-th of `count`.
+    /// Uses a sample drawn elsewhere: every [`Sample::step`]-th of `count` pages.
     #[must_use]
     pub fn drawn(pages: Vec<&'a PageModel>, count: usize) -> Self {
         let stands_for = count as f64 / pages.len().max(1) as f64;
         Self { pages, stands_for }
     }
 
-    /// Every which of as many pages is in a sample.
+    /// Sampling step for this many pages: every n-th page is in the sample.
     #[must_use]
     pub fn step(count: usize) -> usize {
         count.div_ceil(SAMPLE_MAX).max(1)
     }
 
-    /// Whether not all pages are in it.
+    /// Whether pages were left out.
     #[must_use]
     pub fn is_part(&self) -> bool {
         self.stands_for > 1.0
     }
 
-    /// How many pages there are in all.
+    /// Number of pages that the sample stands for.
     #[must_use]
     pub fn len(&self) -> usize {
         (self.pages.len() as f64 * self.stands_for).round() as usize
     }
 
-    /// Whether there are no pages.
+    /// Whether the sample is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
-    /// What runs by `ranking` will buy.
+    /// Forecasts the outcome of `runs` ranked by `ranking`.
     #[must_use]
     pub fn forecast(&self, ranking: &Ranking, runs: &Runs) -> Forecast {
         let mut ages: Vec<f64> = self.pages.iter().map(|page| page.copy.age).collect();
-        // What an announcement adds to an age, until the page is fetched.
+        // Days that an announcement adds to an age, until the page is fetched.
         let mut announced: Vec<f64> = self.pages.iter().map(|page| page.copy.announced_days()).collect();
         let mut scores: Vec<(f64, usize)> = Vec::with_capacity(self.pages.len());
         let weight: f64 = self.pages.iter().map(|page| page.importance).sum();
@@ -157,7 +157,8 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// The smallest budget whose forecast reaches a freshness; none when not even fetching everything in each run does.
+    /// Returns the forecast of the smallest budget that reaches `freshness`; `None` if even fetching every page in each
+    /// run does not.
     #[must_use]
     pub fn budget_for(&self, ranking: &Ranking, runs: &Runs, freshness: f64) -> Option<Forecast> {
         let at = |budget: f64| self.forecast(ranking, &Runs { budget, ..*runs });
@@ -206,7 +207,7 @@ mod tests {
         let x: f64 = 0.05 * 10.0;
         assert!((forecast.freshness - (1.0 - (-x).exp()) / x).abs() < 0.003, "{forecast:?}");
         assert_eq!((forecast.fetches, forecast.freshness), (6000, forecast.freshness_unweighted));
-        // Index age of a page that is fetched every ten days, on average.
+        // Mean index age of a page that is fetched every ten days.
         let expected = 5.0 - 20.0 + (1.0 - (-x).exp()) / (x * 0.05);
         assert!((forecast.age_days - expected).abs() < 0.05, "{forecast:?} {expected}");
     }

@@ -1,4 +1,5 @@
-//! What a crawl had to fetch and to leave out, kept in the archive so that `archive why` can report it afterwards.
+//! The policy of a crawl: what it fetches and what it leaves out. It is kept in the archive so that `archive why` can
+//! report it.
 
 use archive_storage::State;
 use serde::{Deserialize, Serialize};
@@ -9,38 +10,38 @@ use super::order::CrawlOrder;
 use crate::ledger::{CreditError, POLICY_SETTING};
 use crate::topic::Recall;
 
-/// What a crawl takes and leaves; all of it may differ from run to run.
+/// What a crawl fetches and leaves out; each run may differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CrawlPolicy {
-    /// The product name by which robots.txt may address the crawler.
+    /// Product name of the crawler in robots.txt.
     pub robots_name: String,
-    /// In which order pages are fetched.
+    /// Order in which pages are fetched.
     pub order: CrawlOrder,
-    /// What is looked for, if the crawl is focused; the order is that of cash then.
+    /// The topic of a focused crawl; its order is then [`CrawlOrder::Cash`].
     pub focus: Option<FocusPolicy>,
-    /// Pages that a host and a site may have.
+    /// Page limits of hosts and sites.
     pub budgets: Budgets,
-    /// Variations of one page by a query of three parameters or more, at most; 0 for no limit.
+    /// Maximum number of variations of a page by a query of three parameters or more; 0 for no limit.
     pub query_variations: u32,
-    /// Pages of a host with the same content: links of further ones are not followed; 0 for no limit.
+    /// Maximum number of pages of a host with the same content; links of further ones are not followed. 0 for no limit.
     pub same_content: u32,
-    /// Whether links that ask not to be followed are not (`rel=nofollow`, `meta name=robots`, `X-Robots-Tag`).
+    /// Whether to ignore links that ask not to be followed (`rel=nofollow`, `meta name=robots`, `X-Robots-Tag`).
     pub obey_nofollow: bool,
-    /// Whether pages that ask not to be archived are not (`meta name=robots`, `X-Robots-Tag`).
+    /// Whether to leave out pages that ask not to be archived (`meta name=robots`, `X-Robots-Tag`).
     pub obey_noarchive: bool,
-    /// Patterns of URLs that the settings file leaves out.
+    /// URL patterns that the settings file excludes.
     pub ignored: Vec<String>,
-    /// How it ended; none while it runs, and after a crash.
+    /// How the crawl ended; `None` while it runs and after a crash.
     pub ended: Option<Ended>,
 }
 
 /// How a crawl ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
-    /// What ended it, a word.
+    /// What ended the crawl, in one word.
     pub reason: String,
-    /// What it had found, if it was focused.
+    /// What a focused crawl found.
     pub topic: Option<TopicStatus>,
 }
 
@@ -49,13 +50,13 @@ pub struct Ended {
 pub struct TopicStatus {
     /// The topic.
     pub name: String,
-    /// Pages that were seen in this run.
+    /// Pages looked at in this run.
     pub looked_at: u64,
-    /// Of these, pages of the topic.
+    /// Number of these pages that are of the topic.
     pub found: u64,
-    /// Their share of the last hundred pages.
+    /// Share of pages of the topic among the last hundred.
     pub harvest: f64,
-    /// How much is found of what there is; none as long as too little is known. It counts what earlier runs found, too.
+    /// Estimated recall, including pages found by earlier runs; `None` while too little is known.
     pub recall: Option<Recall>,
 }
 
@@ -77,16 +78,16 @@ impl Default for CrawlPolicy {
 }
 
 impl CrawlPolicy {
-    /// The policy of the archive's last crawl; the default one if there was none.
+    /// Returns the policy of the last crawl of the archive; the default if there was none.
     ///
     /// # Errors
-    /// When it was kept in a form that cannot be read.
+    /// If the stored policy cannot be read.
     pub fn of_last_crawl(state: &State) -> Result<Self, CreditError> {
         let Some(bytes) = state.setting(POLICY_SETTING) else { return Ok(Self::default()) };
         serde_json::from_slice(bytes).map_err(|_| CreditError::Setting(POLICY_SETTING))
     }
 
-    /// Keeps it for the next checkpoint to save.
+    /// Stores the policy in the state, for the next checkpoint.
     pub(crate) fn keep(&self, state: &mut State) -> Result<(), CreditError> {
         let bytes = serde_json::to_vec(self).map_err(|_| CreditError::Setting(POLICY_SETTING))?;
         Ok(state.set_setting(POLICY_SETTING, Some(&bytes))?)

@@ -1,4 +1,4 @@
-//! The robots.txt of a host as the archive has it.
+//! The stored robots.txt of a host.
 
 use archive_storage::address::canonical;
 use archive_storage::warc::HttpHead;
@@ -9,7 +9,7 @@ use crate::fetch::robots::{ROBOTS_BYTES_MAX, Robots};
 use crate::ledger::name_as_robots_txt;
 use crate::parse::decode_content;
 
-/// Redirects on the way to the rules of one host that are followed, over all hosts together (RFC 9309 section 2.3.1.2).
+/// Maximum number of redirects followed to the robots.txt of one host, across hosts (RFC 9309 section 2.3.1.2).
 pub(crate) const REDIRECTS_MAX: usize = 5;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -17,18 +17,18 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 /// The newest answer of a host to a request for its robots.txt.
 #[derive(Debug)]
 pub(super) struct StoredRobots {
-    /// The URL that was asked for, in the end.
+    /// URL of the answer, after redirects.
     pub(super) url: String,
-    /// When, seconds since 1970.
+    /// Time of the answer in seconds since 1970.
     pub(super) time: i64,
-    /// What came back; 0 for nothing.
+    /// HTTP status; 0 if nothing answered.
     pub(super) status: u16,
-    /// What it says, if it is a file of rules.
+    /// The rules, if the answer is a file.
     pub(super) robots: Option<Robots>,
 }
 
-/// Looks for the robots.txt of a host (with its port, if it has one), over http and https, and follows its redirects; as it
-/// was at a time, in seconds since 1970.
+/// Finds the robots.txt of a host (with its port, if any) over http and https, as of `at` in seconds since 1970, and
+/// follows its redirects.
 pub(super) fn find(
     store: &Store,
     host: &str,
@@ -36,7 +36,7 @@ pub(super) fn find(
     at: i64,
 ) -> Result<Option<StoredRobots>, StoreError> {
     let mut newest: Option<(String, Capture)> = None;
-    // Where one scheme failed, the other was asked within the same second.
+    // When one scheme failed, the other was tried within the same second.
     let rank = |capture: &Capture| (seconds(capture), capture.status != 0);
     for scheme in ["http", "https"] {
         let url = format!("{scheme}://{host}/robots.txt");
@@ -51,7 +51,7 @@ pub(super) fn find(
     for _ in 0..REDIRECTS_MAX {
         let Some(target) = redirect(store, &url, &capture)? else { break };
         let Some((_, next)) = answer(store, &target, at)? else { break };
-        // It is as old as the oldest answer on the way.
+        // The result is as old as the oldest answer on the way.
         (url, capture, time) = (target, next, time.min(seconds(&next)));
     }
     let is_file = (200..300).contains(&capture.status);
@@ -59,19 +59,19 @@ pub(super) fn find(
     Ok(Some(StoredRobots { url, time, status: capture.status, robots }))
 }
 
-/// When a capture was made, seconds since 1970.
+/// Time of a capture in seconds since 1970.
 pub(crate) fn seconds(capture: &Capture) -> i64 {
     capture.time.div_euclid(MICROS_PER_SECOND)
 }
 
-/// The newest answer until a time to a request for a URL as a robots.txt.
+/// Returns the newest answer, not after `at`, to a request for `url` as a robots.txt.
 pub(crate) fn answer(store: &Store, url: &str, at: i64) -> Result<Option<(CaptureId, Capture)>, StoreError> {
     let Some(id) = store.state().find(&name_as_robots_txt(url))? else { return Ok(None) };
     let is_known = |entry: &Result<_, _>| entry.as_ref().map_or(true, |(_, capture)| seconds(capture) <= at);
     Ok(store.state().history(id)?.find(is_known).transpose()?)
 }
 
-/// The canonical URL that an answer of `url` redirects to.
+/// Returns the canonical URL that this answer of `url` redirects to.
 pub(crate) fn redirect(store: &Store, url: &str, capture: &Capture) -> Result<Option<String>, StoreError> {
     if !(300..400).contains(&capture.status) {
         return Ok(None);
@@ -81,7 +81,7 @@ pub(crate) fn redirect(store: &Store, url: &str, capture: &Capture) -> Result<Op
     Ok(target.filter(|target| matches!(target.scheme(), "http" | "https")).map(|target| canonical(&target)))
 }
 
-/// The rules of a capture that is a file; nothing when the archive has no payload of it.
+/// Parses the rules of a capture; `None` if the archive has no payload for it.
 pub(crate) fn read(
     store: &Store,
     capture: &Capture,
@@ -93,7 +93,7 @@ pub(crate) fn read(
     Ok(Some(parse(&head, &record.payload(), robots_name)))
 }
 
-/// The rules of a payload without its transfer coding.
+/// Parses a payload whose transfer coding was removed.
 pub(crate) fn parse(head: &HttpHead, payload: &[u8], robots_name: &str) -> Robots {
     let coding = head.get("Content-Encoding").unwrap_or_default();
     Robots::parse(&decode_content(payload, coding, ROBOTS_BYTES_MAX).body, robots_name)

@@ -1,4 +1,4 @@
-//! The visits of a URL one by one: what came of each, how it was found at that time, and what robots.txt said then.
+//! The visits of a URL one by one: the outcome of each, how the URL was found, and what robots.txt said then.
 
 use archive_storage::{CaptureKind, Store, UrlId};
 use chrono::{DateTime, Utc};
@@ -15,56 +15,56 @@ use crate::recorder::RecorderError;
 /// One visit; times are UTC.
 #[derive(Debug, Clone, Serialize)]
 pub struct StoredVisit {
-    /// When.
+    /// Time of the visit.
     #[serde(serialize_with = "utc")]
     pub time: Option<DateTime<Utc>>,
-    /// HTTP status; 0 when nothing answered.
+    /// HTTP status; 0 if nothing answered.
     pub status: u16,
     /// What was stored.
     pub kind: CaptureKind,
-    /// The page that led here; nothing for a seed.
+    /// The page that linked here; `None` for a seed.
     pub via: Option<String>,
-    /// The kinds of links from a seed to here, a letter each, as Heritrix has them.
+    /// Kinds of the links from a seed to here, one letter each, as in Heritrix.
     pub hops: String,
-    /// Importance at that time, mean 1 over all pages.
+    /// Importance at that time; the mean over all pages is 1.
     pub importance: Option<f64>,
-    /// What its host's robots.txt said at that time.
+    /// What the robots.txt of its host said at that time.
     pub robots: Option<RobotsAnswer>,
     /// Why nothing came back.
     pub error: Option<String>,
-    /// When and why it was erased, in words.
+    /// When and why the capture was erased, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<String>,
-    /// Why the body is not all of it (`WARC-Truncated`).
+    /// Why the body is incomplete (`WARC-Truncated`).
     pub truncated: Option<String>,
-    /// What was cut, repaired or not understood when it was read, and why its links are not followed.
+    /// What the parser cut, repaired or did not understand, and why the links are not followed.
     pub problems: Vec<String>,
 }
 
-/// What robots.txt says of a URL.
+/// What robots.txt says about a URL.
 #[derive(Debug, Clone, Serialize)]
 pub struct RobotsAnswer {
-    /// Where it was asked for.
+    /// URL of the robots.txt.
     pub url: String,
-    /// When.
+    /// When it was fetched.
     #[serde(serialize_with = "utc")]
     pub time: Option<DateTime<Utc>>,
-    /// The status of the answer; 0 when there was none.
+    /// HTTP status of the answer; 0 if there was none.
     pub status: u16,
-    /// Whether it lets the URL be fetched.
+    /// Whether the URL may be fetched.
     pub allowed: bool,
-    /// The number of the line that decides, from 1.
+    /// Number of the deciding line, from 1.
     pub line: Option<u32>,
     /// The pattern of that line.
     pub pattern: Option<String>,
-    /// The delay it asks for, seconds.
+    /// The crawl delay in seconds.
     pub crawl_delay: Option<f64>,
 }
 
-/// The newest visits of a URL that `access` shows, at most so many, newest first.
+/// Returns the newest visits of a URL that `access` permits, at most `most`, newest first.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub fn visits_of(
     store: &Store,
     access: &Access,
@@ -74,7 +74,7 @@ pub fn visits_of(
     visits(store, access, id, &CrawlPolicy::of_last_crawl(store.state())?.robots_name, most)
 }
 
-/// The same, for a crawler of this name.
+/// The same for a crawler of this name.
 pub(super) fn visits(
     store: &Store,
     access: &Access,
@@ -111,7 +111,7 @@ pub(super) fn visits(
     Ok(visits)
 }
 
-/// What a host's robots.txt says of a URL, as it was at a time in seconds since 1970.
+/// Returns what the robots.txt of a host said about a URL at time `at`, in seconds since 1970.
 pub(super) fn robots(
     store: &Store,
     url: &str,
@@ -130,7 +130,7 @@ pub(super) fn robots(
         };
         let allowed = match &verdict {
             Some(verdict) => verdict.allowed,
-            // Without a file everything is allowed; while a server is in trouble, nothing.
+            // Without a file everything is allowed; while the server has errors, nothing.
             None => (300..500).contains(&stored.status) && stored.status != 429,
         };
         RobotsAnswer {

@@ -1,6 +1,6 @@
-//! Why a URL is in the archive or is not: what is known of its way, its host's rules, its budget and its next fetch.
+//! Why a URL is in the archive or not: how it was found, the rules of its host, its budget and its next fetch.
 //!
-//! Everything is read from the store as of its last checkpoint; nothing is asked of the network.
+//! Everything is read from the store as of its last checkpoint; there are no network requests.
 
 use archive_storage::address::site_of;
 use archive_storage::{Page, State, Store, UrlId};
@@ -18,45 +18,45 @@ use crate::recorder::RecorderError;
 use crate::texts::{Language, put};
 use crate::topics::{self, TopicError};
 
-/// Captures of the page that led here that are read to find the one with the link.
+/// Maximum number of captures of the linking page that are read to find the one with the link.
 const VIA_CAPTURES_MAX: usize = 64;
 
-/// Pages of the way from a seed that are listed.
+/// Maximum number of pages listed on the way from a seed.
 const WAY_MAX: usize = 32;
 
-/// Parts that add less to the log-odds of a page are not listed.
+/// Parts that change the log-odds of a page by less are not listed.
 const PART_MIN: f64 = 0.05;
 
-/// What is known of a URL; times are UTC.
+/// What is known about a URL; times are UTC.
 #[derive(Debug, Clone, Serialize)]
 pub struct Why {
     /// The URL in canonical form.
     pub url: String,
-    /// What became of it so far, in a sentence.
+    /// What has become of it so far, in a sentence.
     pub verdict: String,
-    /// Why it is not fetched, if it is not.
+    /// Why it is not fetched, if so.
     pub refusal: Option<Refusal>,
     /// How it was found.
     pub found: Found,
-    /// Whether it belongs to the crawl's scope, in a sentence.
+    /// Whether it is in scope, in a sentence.
     pub scope: String,
-    /// Its host's robots.txt, if it was ever asked for.
+    /// What the robots.txt of its host says, if it was ever requested.
     pub robots: Option<RobotsAnswer>,
-    /// What its host and its site have had.
+    /// Fetched pages and limits of its host and site.
     pub spent: Spent,
-    /// What people decided on it, in a sentence; none without a decision.
+    /// What people decided about it, in a sentence; `None` without a decision.
     pub decided: Option<String>,
-    /// What was announced of it by its site or by a notice, in a sentence; nothing if nothing was.
+    /// What its site or a notice announced about it, in a sentence; `None` without an announcement.
     pub announced: Option<String>,
     /// The order in which the last crawl fetched pages.
     pub order: CrawlOrder,
-    /// What the last crawl, if it was focused, thinks of it.
+    /// The view of the last crawl, if that was focused.
     pub topic: Option<FocusReport>,
     /// Its last fetch.
     pub last_fetch: Option<LastFetch>,
-    /// Importance, mean 1 over all pages; nothing for what is not a page.
+    /// Importance, with mean 1 over all pages; `None` if it is not a page.
     pub importance: Option<f64>,
-    /// When it is worth fetching again, if it was fetched.
+    /// When to fetch it again, if it was fetched.
     pub next_visit: Option<NextVisit>,
 }
 
@@ -65,33 +65,33 @@ pub struct Why {
 pub struct Found {
     /// Whether it is a seed.
     pub seed: bool,
-    /// The page with the link, nearest first, then the page that led there, and so on.
+    /// The linking pages, nearest first: the page with the link, the page that linked to that page, and so on.
     pub via: Vec<String>,
-    /// The kinds of links from a seed to here, a letter each, as Heritrix has them.
+    /// Kinds of the links from a seed to here, one letter each, as in Heritrix.
     pub hops: String,
     /// When the link was first seen.
     #[serde(serialize_with = "utc")]
     pub time: Option<DateTime<Utc>>,
-    /// Links from the nearest seed.
+    /// Number of links from the nearest seed.
     pub depth: u8,
 }
 
-/// What a URL's host and site have had of the crawl.
+/// How much of their budgets the host and the site of a URL have used.
 #[derive(Debug, Clone, Serialize)]
 pub struct Spent {
     /// The host with its port.
     pub host: String,
-    /// Pages of the host that were fetched.
+    /// Fetched pages of the host.
     pub host_pages: u32,
     /// The site.
     pub site: String,
-    /// Pages that the host may have, if anything limits them.
+    /// Page limit of the host, if any.
     pub host_budget: Option<u32>,
-    /// Pages of the site that were fetched.
+    /// Fetched pages of the site.
     pub site_pages: u32,
-    /// Pages that the site may have, if anything limits them.
+    /// Page limit of the site, if any.
     pub site_budget: Option<u32>,
-    /// Importance of the site by links from other sites, mean 1.
+    /// Importance of the site by links from other sites; the mean is 1.
     pub site_importance: f64,
 }
 
@@ -105,51 +105,51 @@ pub struct LastFetch {
     pub captures: u32,
 }
 
-/// When a page is worth fetching again, by the policy of the archive's refreshes.
+/// When to fetch a page again, by the policy of the refreshes of the archive.
 #[derive(Debug, Clone, Serialize)]
 pub struct NextVisit {
     /// The policy.
     pub policy: String,
-    /// Changes a day, estimated from the page's own visits.
+    /// Changes per day, estimated from the visits of the page.
     pub changes_per_day: f64,
-    /// The budget that the time is worked out for, fetches a day.
+    /// The budget that this assumes, in fetches per day.
     pub fetches_per_day: f64,
-    /// Days from one fetch to the next in the long run: the age at which the policy's rule values a page's copy as high as
-    /// the last one that the budget suffices for. Nothing for a page that is given up.
+    /// Days between fetches in the long run: the age at which the policy's rule values the copy as high as the last
+    /// page that the budget covers. `None` for a page that is given up.
     pub interval_days: Option<f64>,
-    /// When it is due: so many days after its last fetch. Nothing for a page that is given up.
+    /// When it is due: `interval_days` after its last fetch. `None` for a page that is given up.
     #[serde(serialize_with = "utc")]
     pub due: Option<DateTime<Utc>>,
-    /// Pages whose fetch is worth more now.
+    /// Number of pages whose fetch has a higher value now.
     pub before: u64,
-    /// Pages that can be fetched again.
+    /// Number of pages that can be fetched again.
     pub of: u64,
-    /// Whether both numbers are estimated from a sample, as in archives of more than 32 768 fetched pages.
+    /// Whether `before` and `of` are estimated from a sample, as in archives too large to compare all pages.
     pub estimated: bool,
 }
 
-/// What a focused crawl thinks of a URL.
+/// How a focused crawl rates a URL.
 #[derive(Debug, Clone, Serialize)]
 pub struct FocusReport {
     /// The topic.
     pub name: String,
     /// The mode of the crawl.
     pub mode: FocusMode,
-    /// How much the topic counts beside importance.
+    /// Weight of the topic relative to importance.
     pub weight: f64,
-    /// How probably it is of the topic, once it was fetched and has text.
+    /// Probability of the topic, once the page was fetched and has text.
     pub probability: Option<f64>,
-    /// While it waits: how promising it is, from 0 to 1; nothing if no page that counts leads to it.
+    /// Expected relevance while it waits, from 0 to 1; `None` if no page that counts links to it.
     pub promise: Option<f64>,
-    /// What that consists of, in log-odds, by the mode `learned`: the largest part first.
+    /// Contributions to the expected relevance in log-odds, in mode `learned`; the largest first.
     pub parts: Vec<(&'static str, f64)>,
 }
 
-/// Reports what is known of the URL `id`; a refresh is taken to have `fetches_per_day`, or else what the archive had so far, and
-/// pages to weigh what `weights` say. Sentences are in a language.
+/// Reports what is known about the URL `id`. The next visit assumes `fetches_per_day`, or else the past rate of the
+/// archive, and page weights by `weights`. Sentences are in language `t`.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub fn why(
     store: &Store,
     access: &Access,
@@ -223,7 +223,7 @@ fn standing(
         parts,
     };
     if is_fetched {
-        // The topic may be gone since.
+        // The topic may have been removed since.
         let topic = topics::get(store.path(), &policy.topic).ok();
         let document = topics::read_documents(store, &[id])?;
         let probability = topic.and_then(|topic| topics::judge(&topic, &document, &[]).1.pop());
@@ -308,7 +308,8 @@ fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, RecorderError> 
     Ok(Found { seed, via, hops: hops.into_iter().collect(), time, depth: page.depth })
 }
 
-/// The time of the first capture of a page that has the link; of its first capture if no record shows the link.
+/// Returns the time of the first capture of a page that has the link, or of its first capture if no record shows the
+/// link.
 fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Utc>>, RecorderError> {
     let mut captures = Vec::new();
     for capture in store.state().history(page)? {
@@ -316,7 +317,7 @@ fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Ut
     }
     let time = |micros| DateTime::<Utc>::from_timestamp_micros(micros);
     for capture in captures.iter().rev().take(VIA_CAPTURES_MAX) {
-        // A checkpoint is older than the newest records, never the other way round; a damaged one is skipped.
+        // Records may be newer than the checkpoint, never older; damaged ones are skipped.
         let Ok(fields) = store.metadata(capture) else { continue };
         if Facts::from_fields(&fields).links.iter().any(|link| link.url == url) {
             return Ok(time(capture.time));
@@ -358,7 +359,7 @@ fn last_fetch(
     Ok(Some(LastFetch { visit, captures: store.state().visit(id)?.map_or(0, |visit| visit.captures) }))
 }
 
-/// When the page is due, beside everything that was fetched.
+/// Works out when the page is due in competition with all fetched pages.
 fn next_visit(
     store: &Store,
     credits: &Credits,

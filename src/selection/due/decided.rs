@@ -1,4 +1,4 @@
-//! What people decided, as weights of pages.
+//! People's decisions as page weights.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use archive_storage::{HostId, State, UrlId};
 use crate::decisions::{CurrentDecisions, Decisions, Subject};
 use crate::ledger::{CreditError, authority};
 
-/// By how much decisions change what pages weigh; hosts without a decision are not in it.
+/// The factors by which decisions change page weights; hosts without a decision are left out.
 #[derive(Debug, Default)]
 pub(super) struct Decided {
     decisions: Decisions,
@@ -18,9 +18,9 @@ pub(super) struct Decided {
 struct Host {
     name: String,
     site: String,
-    /// What its pages weigh, unless something narrower was said.
+    /// Weight of its pages, unless a narrower decision applies.
     weight: f64,
-    /// Something was said of its folders or pages.
+    /// Whether there are decisions about its folders or pages.
     has_narrower: bool,
 }
 
@@ -49,12 +49,12 @@ impl Decided {
         Ok(Self { decisions, hosts })
     }
 
-    /// How many decisions there are, those that were undone too.
+    /// Number of decisions, including undone ones.
     pub(super) fn count(&self) -> u64 {
         self.decisions.log().len() as u64
     }
 
-    /// What people decided on a page.
+    /// Returns the decisions that apply to a page.
     pub(super) fn standing(&self, state: &State, id: UrlId) -> Result<CurrentDecisions, CreditError> {
         Ok(match self.hosts.get(&state.page(id)?.host) {
             None => CurrentDecisions::default(),
@@ -62,7 +62,7 @@ impl Decided {
         })
     }
 
-    /// What a page of this host weighs, in times of its weight; 0 if it is not to be fetched.
+    /// Returns the factor for a page of this host; 0 if it must not be fetched.
     pub(super) fn weight(&self, state: &State, id: UrlId, host: HostId) -> Result<f64, CreditError> {
         if self.hosts.is_empty() {
             return Ok(1.0);

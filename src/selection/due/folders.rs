@@ -1,9 +1,9 @@
-//! Pages of a large archive in folders by the time unit in which they will be worth a fetch, kept beside the state.
+//! Due folders: the pages of a large archive, grouped by the time unit in which they become worth a fetch.
 //!
-//! A pass over all visits writes them; the runs of the days that follow open the folders that have come due and look at these
-//! pages alone, and at those that were captured since. The choice is the one that a pass would make, as long as what is
-//! found reaches the value down to which folders were filled; if it does not, or when the rules or the assumed rate have
-//! changed or the time is over, there is a pass again. The file is derived: losing it costs a pass.
+//! A pass over all visits writes them next to the state. Runs of the following days open only the folders that have
+//! come due, and read those pages and the ones captured since. The choice equals that of a full pass as long as the
+//! values found reach the value down to which the folders were filled. There is a new pass if they do not, if the rules
+//! or the assumed rate have changed, or after [`DAYS`]. The file is derived; losing it costs one pass.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -21,48 +21,49 @@ use crate::ledger::CreditError;
 use crate::prepared::is_signal;
 use crate::refresh::budget::Rule;
 
-/// Days that folders reach ahead.
+/// Number of days that folders cover.
 const DAYS: f64 = 7.0;
 
-/// Folders hold pages down to this part of the lowest value that was fetched, so that a run with a larger budget, or in a
-/// quieter time, finds enough in them.
+/// Folders hold pages down to this share of the lowest value in the chosen set, so that they suffice for a run with a
+/// larger budget or in a quieter time.
 const SLACK: f64 = 0.5;
 
-/// Of all pages that were fetched, captures since the pass may be so many parts; with more of them there is a new pass.
+/// Divisor of the number of fetched pages that gives the maximum number of captures since the pass; beyond it there is
+/// a new pass.
 const CAPTURED_DIVISOR: u64 = 8;
 
-/// The mean rate that is assumed of pages may be other than at the pass by this share; it is another one at once where other
-/// archives are chosen from as well.
+/// Maximum relative difference of the assumed mean rate from that of the pass. The rate changes at once when further
+/// archives are included.
 const RATE_SHARE: f64 = 0.1;
 
-/// A head longer than this is none, in bytes.
+/// Maximum length of the header in bytes; a longer one is invalid.
 const HEAD_MAX: u64 = 1 << 20;
 
-/// What the first line of the file says; after it come the pages' ids as 32-bit numbers, folder by folder.
+/// The first line of the file. The page ids follow as 32-bit numbers, folder by folder.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     version: u32,
     rules: RefreshRules,
-    /// Decisions of people that pages were weighed by.
+    /// Number of decisions that were in force.
     decisions: u64,
-    /// By what a column's values were multiplied.
+    /// Factor for the values of the weight column.
     scale: f64,
-    /// The mean rate that was assumed of pages which were not yet fetched twice.
+    /// Mean rate assumed for pages fetched only once.
     mean_rate: f64,
-    /// Captures that the archive had.
+    /// Number of captures of the archive.
     captures: u64,
-    /// When the pass was made, seconds since 1970.
+    /// Time of the pass, in seconds since 1970.
     made: i64,
-    /// The lowest value of a page in its folder's time unit.
+    /// Value that a page reaches in the time unit of its folder.
     lowest: f64,
-    /// Pages of each folder, from the time unit of the pass on.
+    /// Number of pages in each folder, starting with the time unit of the pass.
     counts: Vec<u32>,
 }
 
 const VERSION: u32 = 3;
 
 impl Survey<'_> {
-    /// The best by a rule from the folders in this file; nothing when a pass over all pages is needed.
+    /// Returns the best pages by a rule from the folders in this file; `None` if a pass over all pages is needed.
     pub(super) fn best_of_folders(
         &self,
         path: &Path,
@@ -75,7 +76,7 @@ impl Survey<'_> {
         let Some(newer) = numbers(head.captures..captures) else { return Ok(None) };
         for Capture { url: page, .. } in self.state.captures_of(&newer)? {
             if pages.insert(page) && self.state.visit(page)?.is_some_and(|visit| is_signal(&visit)) {
-                // It may have announced changes.
+                // A sitemap or feed may have announced changes of these pages.
                 pages.extend(self.state.links(page)?.links.iter().map(|link| link.target));
             }
         }
@@ -92,7 +93,7 @@ impl Survey<'_> {
         Ok(best.lowest().is_some_and(|lowest| lowest >= head.lowest).then_some(best))
     }
 
-    /// The head of a file that fits, and the pages that are due.
+    /// Reads the header, if it fits the current rules and state, and the ids of the due pages.
     fn open(&self, path: &Path) -> Option<(Head, Vec<u32>)> {
         let mut file = BufReader::new(open_regular(path, OpenMode::Read).ok()?);
         let mut line = Vec::new();
@@ -124,7 +125,8 @@ impl Survey<'_> {
         (self.choice.rules.unit.as_secs() as i64).max(1)
     }
 
-    /// Puts all pages into folders which will be worth as much as the lowest of `best`, nearly: with a pass, unless they are given.
+    /// Puts every page that will reach a value close to the lowest of `best` into a folder. Makes a pass unless `all`
+    /// has the candidates.
     pub(super) fn fill_folders(
         &self,
         path: &Path,
@@ -160,7 +162,7 @@ impl Survey<'_> {
             lowest,
             counts,
         };
-        // Without the file the next run makes a pass: no reason to fail.
+        // Without the file the next run makes a pass, so this is no reason to fail.
         if let Err(error) = save(path, &head, &folders) {
             tracing::warn!(%error, path = %path.display(), "due folders are not kept");
         }
@@ -169,10 +171,11 @@ impl Survey<'_> {
 }
 
 impl Candidate {
-    /// Days until its value by a rule reaches `lowest`, 0 when it already has; none if it has not when folders end.
+    /// Returns the days until the value by a rule reaches `lowest`, 0 if it already has; `None` if it does not within
+    /// [`DAYS`].
     fn days_until(&self, rule: Rule, lowest: f64, shortest: f64) -> Option<f64> {
         let value_in = |days: f64| Self { age: self.age + days, ..*self }.value(rule);
-        // Values rise with the age, and finding an age takes many of them.
+        // Values rise with age. Check the last day first: inverting the value takes many evaluations.
         if value_in(DAYS) < lowest {
             return None;
         }
@@ -184,7 +187,7 @@ impl Candidate {
     }
 }
 
-/// The ids of captures in a range of numbers, if all of these are ids.
+/// Returns the capture ids of a range of numbers; `None` if any number is too large for an id.
 pub(super) fn numbers(range: Range<u64>) -> Option<Vec<CaptureId>> {
     range.map(|number| u32::try_from(number).ok().map(CaptureId)).collect()
 }

@@ -6,31 +6,31 @@ use super::{SECONDS_PER_DAY, Source, Survey};
 use crate::ledger::CreditError;
 use crate::refresh::rate::RatePrior;
 
-/// What keeps a refresh from fetching anything.
+/// Why a refresh fetches nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
-    /// There is no page that can be fetched again.
+    /// No page can be fetched again.
     NoPages,
-    /// No page may be fetched again before.
+    /// No page may be fetched again before this time.
     Until(DateTime<Utc>),
-    /// Of so many pages that can be fetched again none is worth it.
+    /// None of this many pages that can be fetched again is worth a fetch.
     NoneWorth(u64),
 }
 
 impl Idle {
-    /// Looks at all pages of all archives.
+    /// Finds the reason by a pass over all pages of all archives.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn of(sources: &[Source<'_>], now: DateTime<Utc>) -> Result<Self, CreditError> {
-        // Rates do not matter here.
+        // The result does not depend on rates.
         let surveys: Vec<Survey<'_>> =
             sources.iter().map(|source| source.survey(RatePrior::learned(&[]), now)).collect();
         let mut earliest: Option<u32> = None;
         for survey in &surveys {
             for visit in survey.state.visits(0) {
                 let (page, visit) = visit?;
-                // Most pages were fetched later than one that was found before them.
+                // Compare times first: it is cheap, and most pages were fetched later than an earlier page.
                 if visit.captures > 0
                     && earliest.is_none_or(|earliest| visit.last_seen < earliest)
                     && survey.candidate(page, &survey.state.page(page)?, &visit)?.is_some()

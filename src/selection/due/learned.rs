@@ -1,9 +1,9 @@
-//! Policies that learn from all pages, trained on the archive's captures in the order of time.
+//! Policies that learn from all pages, trained on the captures in order of time.
 //!
-//! Each run builds the policy again from the histories of the considered pages: all pages, or in a very large archive the pages
-//! with the highest values by their own rates and those that were fetched last, which say most about their relatives. So memory
-//! is bounded, and a run after a crash or a rebuild decides as the run before would have. Several archives teach one policy, which
-//! knows their pages by running numbers.
+//! Each run rebuilds the policy from the histories of the considered pages: all pages, or in a very large archive those
+//! with the highest values by their own rates and those fetched last, which say most about related pages. So memory is
+//! bounded, and a run after a crash or a rebuild makes the same decisions. Several archives train one policy, which
+//! knows their pages by consecutive numbers.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -21,28 +21,28 @@ use crate::refresh::change_model::{DIRECTORY, Relations, relations};
 use crate::refresh::policies::{Known, Policy, Sighting};
 use crate::refresh::rate::{ChangeObservations, days_before_change};
 
-/// Pages of all archives that are considered for each one that is fetched a day, within these bounds unless the budget is larger; a
-/// page takes some 700 bytes.
+/// Number of pages considered, over all archives, per daily fetch; it is clamped to the bounds below unless the budget
+/// is larger. A page takes some 700 bytes.
 const CONSIDERED_DAYS: f64 = 16.0;
 const CONSIDERED_MIN: usize = 1 << 17;
 const CONSIDERED_MAX: usize = 3 << 17;
 
-/// Besides these, pages that were fetched last.
+/// Maximum number of recently captured pages considered in addition.
 const RECENT_MAX: usize = 1 << 16;
 
-/// The newest visits of a page that a policy learns from.
+/// Maximum number of visits per page that a policy learns from, the newest ones.
 const VISITS_MAX: usize = 64;
 
-/// Visits within this many days count as one moment.
+/// Visits within this many days are shown to the policy together.
 const MOMENT_DAYS: f64 = 1.0 / 24.0;
 
 const MICROSECONDS_PER_DAY: f64 = SECONDS_PER_DAY * 1e6;
 
-/// A page that is considered.
+/// A page that the policy takes into account.
 struct Considered {
     candidate: Candidate,
     ripe: bool,
-    /// It was a page, and its server says that it is gone.
+    /// Whether its server reports it gone.
     vanished: bool,
     host: HostId,
     first_seen: u32,
@@ -51,25 +51,25 @@ struct Considered {
     observations: ChangeObservations,
 }
 
-/// A visit after the first.
+/// A visit of a page after its first.
 struct PastVisit {
-    /// When, in days.
+    /// Time in days.
     at: f64,
     page: usize,
-    /// When the page last changed, in days, if it did since the visit before.
+    /// Time of the last change, in days, if the page changed since the previous visit.
     changed: Option<f64>,
-    /// It found the page gone.
+    /// Whether the page was gone.
     gone: bool,
 }
 
-/// The captures that a policy learns from.
+/// The history that a policy learns from.
 struct Past {
     visits: Vec<PastVisit>,
-    /// The first capture of each page that counts, in days.
+    /// Day of the first capture that counts, for each page.
     found: Vec<f64>,
 }
 
-/// The best of each archive by the policy of the rules, which learns from the visits of all of them first.
+/// Returns the best pages of each archive, by the policy of the rules, after training it on the visits of all archives.
 pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Best>, CreditError> {
     let mut best: Vec<Best> = surveys.iter().map(|_| Best::new(budget)).collect();
     let Some(Survey { now, choice, .. }) = surveys.first() else { return Ok(best) };
@@ -80,7 +80,7 @@ pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Best>, C
         .iter()
         .map(|survey| survey.considered((room / surveys.len()).max(budget), RECENT_MAX / surveys.len()));
     let considered = considered.collect::<Result<Vec<_>, _>>()?;
-    // If no page may be fetched yet, there is nothing to rank.
+    // While no page may be fetched there is nothing to rank.
     if !considered.iter().flatten().any(|page| page.ripe) {
         return Ok(best);
     }
@@ -105,7 +105,7 @@ pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Best>, C
         }
         ripe.push((place, &page.candidate));
         pages.push(number);
-        // A fetch without an answer shows nothing, but the next one waits for its turn.
+        // A fetch without an answer shows no change, but restarts the age.
         ages.push((now - last[number]).min(page.candidate.age).max(0.0));
     }
     let mut values = vec![0.0; pages.len()];
@@ -119,7 +119,7 @@ pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Best>, C
     Ok(best)
 }
 
-/// What the archives fetched again a day so far; `budget` when they have not yet.
+/// Returns the daily number of repeated fetches of all archives so far; `budget` if there were none.
 fn fetches_per_day(surveys: &[Survey<'_>], budget: usize, now: DateTime<Utc>) -> Result<f64, CreditError> {
     let (mut again, mut first) = (0, None);
     for Survey { state, .. } in surveys {
@@ -133,13 +133,13 @@ fn fetches_per_day(surveys: &[Survey<'_>], budget: usize, now: DateTime<Utc>) ->
     Ok(again as f64 / days.max(1.0))
 }
 
-/// The day from which days are counted: before every visit.
+/// Returns the day that counts as 0; it precedes every visit.
 fn origin<'a>(considered: impl Iterator<Item = &'a Considered>, now: DateTime<Utc>) -> f64 {
     let first = considered.map(|page| i64::from(page.first_seen)).min();
     (first.map_or(now.timestamp(), |first| first.min(now.timestamp())) as f64 / SECONDS_PER_DAY).floor()
 }
 
-/// The visits that the captures of the considered pages show, in the order of time.
+/// Returns the visits derived from the captures of the considered pages, in order of time.
 fn past(surveys: &[Survey<'_>], considered: &[Vec<Considered>], origin: f64) -> Result<Past, CreditError> {
     let mut past = Past { visits: Vec::new(), found: Vec::new() };
     for (survey, considered) in surveys.iter().zip(considered) {
@@ -149,7 +149,7 @@ fn past(surveys: &[Survey<'_>], considered: &[Vec<Considered>], origin: f64) -> 
     Ok(past)
 }
 
-/// What the policy may know of the pages before anything was seen.
+/// Returns what the policy may know about the pages before any visit.
 fn known(surveys: &[Survey<'_>], considered: &[Vec<Considered>]) -> Result<Known, CreditError> {
     let mean_rate = surveys.first().map(|survey| survey.prior.mean());
     let mut known = Known { found_at_birth: false, mean_rate, ..Known::default() };
@@ -174,7 +174,8 @@ fn known(surveys: &[Survey<'_>], considered: &[Vec<Considered>]) -> Result<Known
 }
 
 impl Survey<'_> {
-    /// The pages that are considered: the `room` best by their own rates, and the `recent` newest captures.
+    /// Returns the pages to consider: all, or of too many the `room` best by their own rates and those of the `recent`
+    /// newest captures.
     fn considered(&self, room: usize, recent: usize) -> Result<Vec<Considered>, CreditError> {
         let (best, is_part) = self.best(Rule::Freshness, room)?;
         let mut pages: HashSet<UrlId> = HashSet::new();
@@ -182,7 +183,7 @@ impl Survey<'_> {
             pages.extend(best.into_pages());
             pages.extend(self.recent(recent)?);
         } else {
-            // Also those that wait for their turn and those that are gone: the others are judged by them.
+            // Include pages that are not ripe or gone: the policy judges other pages by them.
             for visit in self.state.visits(0) {
                 pages.insert(visit?.0);
             }
@@ -213,14 +214,14 @@ impl Survey<'_> {
         }))
     }
 
-    /// The pages of so many newest captures.
+    /// Returns the pages of the newest `count` captures.
     fn recent(&self, count: usize) -> Result<HashSet<UrlId>, CreditError> {
         let captures = self.state.totals().captures;
         let newest = numbers(captures.saturating_sub(count as u64)..captures).unwrap_or_default();
         Ok(self.state.captures_of(&newest)?.iter().map(|capture| capture.url).collect())
     }
 
-    /// Adds the visits that the captures of its considered pages show, whose numbers follow those that are there.
+    /// Adds the visits derived from the captures of these pages. Page numbers continue those already in `past`.
     fn add_past(&self, considered: &[Considered], origin: f64, past: &mut Past) -> Result<(), CreditError> {
         let first = past.found.len();
         let of_part = |(part, pages): (usize, &[Considered])| -> Result<Past, CreditError> {
@@ -228,11 +229,11 @@ impl Survey<'_> {
             let ids: Vec<CaptureId> = pages.iter().filter_map(|page| page.newest).collect();
             let mut newest = ids.iter().zip(self.state.captures_of(&ids)?);
             for (number, page) in (first + part * ROWS_TOGETHER..).zip(pages) {
-                // Most pages have one capture, and these are read together.
+                // Most pages have a single capture; the newest captures are read in one batch.
                 let newest = page.newest.and_then(|_| newest.next()).map(|(id, capture)| (*id, capture));
                 let older = page.newest.filter(|_| page.captures > 1).map(|id| self.state.history_from(id));
                 let history = newest.map(Ok).into_iter().chain(older.into_iter().flatten().skip(1));
-                // Sitemaps and feeds change whenever one of their pages does: that says nothing of other pages.
+                // Sitemaps and feeds change whenever one of their pages does, which says nothing about other pages.
                 let found = match page.candidate.signals {
                     true => None,
                     false => page_past(number, page, history, origin, &mut past.visits)?,
@@ -249,7 +250,7 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// The sites of pages, numbered from `first_site`, and their relations.
+    /// Returns the site of each page, counted from `first_site`, and its relations.
     fn related(
         &self,
         considered: &[Considered],
@@ -261,7 +262,7 @@ impl Survey<'_> {
             let related = pages.iter().map(|page| {
                 let site = match hosts.get(page.host.index()) {
                     Some(site) => *site,
-                    // It says which host is unknown.
+                    // An unknown host is reported as an error.
                     None => self.state.host(page.host)?.site,
                 };
                 let site = first_site + u64::from(site.0);
@@ -274,7 +275,8 @@ impl Survey<'_> {
     }
 }
 
-/// Adds the visits that a page's history shows, which comes newest first, and gives the day of the first that counts.
+/// Adds the visits derived from the history of a page, which comes newest first. Returns the day of the first capture
+/// that counts.
 fn page_past(
     number: usize,
     page: &Considered,
@@ -283,7 +285,7 @@ fn page_past(
     past: &mut Vec<PastVisit>,
 ) -> Result<Option<f64>, CreditError> {
     let day = |microseconds: i64| microseconds as f64 / MICROSECONDS_PER_DAY - origin;
-    // When the visit that was read before this one was, which came after it, and whether it found a change.
+    // Time of the visit processed last, which is the next later one, and whether it found a change.
     let mut later: Option<(f64, bool)> = None;
     let mut is_newest_change = true;
     let (mut visits, mut gone) = (0, None);
@@ -307,7 +309,7 @@ fn page_past(
             break;
         }
     }
-    // A page that was never there cannot have gone.
+    // A page that was never there cannot be gone.
     if let Some(at) = gone.filter(|_| later.is_some()) {
         past.push(PastVisit { at, page: number, changed: None, gone: true });
     }
@@ -315,20 +317,20 @@ fn page_past(
 }
 
 impl Considered {
-    /// When a change between two visits was, in days: as its server dates it, if that is known, or else where the last of
-    /// the changes in between is on average.
+    /// Returns the day of a change between two visits: the server's date if that is reliable, otherwise the expected
+    /// time of the last change in between.
     fn changed_at(&self, before: f64, at: f64, origin: f64, is_newest: bool) -> f64 {
         let dated =
             self.observations.last_change().filter(|_| is_newest && self.observations.dates_reliable());
         let dated = dated.map(|seconds| f64::from(seconds) / SECONDS_PER_DAY - origin);
-        // From the end the last change is where from the beginning the first one is.
+        // By symmetry, the last change is as far from the end on average as the first change is from the beginning.
         dated
             .filter(|date| (before..=at).contains(date))
             .unwrap_or_else(|| at - days_before_change(self.candidate.rate, at - before))
     }
 }
 
-/// Host and path of a URL, with the query as part of the file's name.
+/// Returns host and path of a URL; a query becomes part of the file name.
 fn path(url: &str) -> Cow<'_, str> {
     let path = url.split_once("://").map_or(url, |(_, path)| path);
     match path.split_once('?') {
@@ -337,7 +339,7 @@ fn path(url: &str) -> Cow<'_, str> {
     }
 }
 
-/// Shows visits to a policy, moment by moment; `last` is when each page was last visited.
+/// Feeds visits to a policy, grouped by [`MOMENT_DAYS`]. `last` has the time of the last visit of each page.
 fn replay(policy: &mut dyn Policy, visits: &[PastVisit], last: &mut [f64]) {
     let mut rest = visits;
     let mut moment: HashSet<usize> = HashSet::new();
@@ -372,7 +374,7 @@ fn replay(policy: &mut dyn Policy, visits: &[PastVisit], last: &mut [f64]) {
 mod tests {
     use super::*;
 
-    /// Records what it sees.
+    /// Records the sightings.
     #[derive(Default)]
     struct Noted(Vec<(f64, Vec<Sighting>)>);
 
@@ -396,7 +398,7 @@ mod tests {
         replay(&mut policy, &past, &mut last);
         let showed = |page: usize, age: f64, changed: Option<f64>| Sighting { page, age, changed };
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        // The second visit of a page within an hour is a moment of its own.
+        // The second visit of a page within an hour is shown separately.
         let moments: Vec<f64> = policy.0.iter().map(|(now, _)| *now).collect();
         assert_eq!(moments, [1.02, 1.03, 3.0]);
         assert_eq!(policy.0[0].1, [showed(0, 1.02, None), showed(1, 0.77, Some(0.5))]);

@@ -1,4 +1,4 @@
-//! Where the importance of pages comes from: looked up page by page, or known of all.
+//! Importance of pages: looked up page by page, or read for all pages at once.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -12,17 +12,17 @@ use crate::prepared::KnownPages;
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
     aliases: AliasImportance,
-    /// All pages, once they are asked for, if prepared columns have them.
+    /// All pages, once requested, if prepared columns have them.
     known: OnceLock<Option<KnownPages>>,
 }
 
 impl Lookup {
-    /// With the importance of these aliases.
+    /// Starts with the importance of these aliases.
     pub(super) fn of_aliases(aliases: AliasImportance) -> Self {
         Self { aliases, ..Self::default() }
     }
 
-    /// Prepares for looking up all pages, from prepared columns if they are in this folder.
+    /// Prepares for looking up all pages, from the prepared columns in this folder if there are any.
     pub(super) fn expect_all(
         &self,
         state: &State,
@@ -39,12 +39,12 @@ impl Lookup {
         Ok(())
     }
 
-    /// All pages, if they are known.
+    /// Returns all pages, if they were read from prepared columns.
     pub(super) fn known(&self) -> Option<&KnownPages> {
         self.known.get().and_then(Option::as_ref)
     }
 
-    /// The importance of a page, or of that which it stands for; nothing of what is no page.
+    /// Returns the importance of a page, or of the page that it stands for; `None` if it is not a page.
     pub(super) fn importance(
         &self,
         state: &State,

@@ -1,10 +1,10 @@
-//! Which pages a refresh fetches: those whose fetch is worth most by the archive's [`RefreshRules`].
+//! Which pages a refresh fetches: those with the highest values by the [`RefreshRules`] of the archive.
 //!
-//! Rules of single pages (`uniform`, `xyleme`, `chogm`, …) rank by weight, change rate and age alone; a pass over the visits
-//! keeps the best. Policies that learn from all pages together see what the captures have shown (`learned`).
-//! Either way the choice is a function of the state and the time: nothing is kept between runs that a crash could
-//! lose. In a large archive only the pages in due folders are considered (`folders`). What a sitemap, feed or site master
-//! announces of a page counts as expected changes. Several archives ([`Source`]) are chosen from as one.
+//! Rules for single pages (`uniform`, `xyleme`, `chogm`, …) rank by weight, change rate and age alone; one pass over
+//! the visits keeps the best. Policies that learn from all pages together use the captures (`learned`). Either way the
+//! choice is a function of the state and the time: no data is kept between runs that a crash could lose. In a large
+//! archive only pages in due folders are considered (`folders`). Announcements by a sitemap, feed or site master count
+//! as expected changes. Several archives ([`Source`]) are treated as one.
 
 mod decided;
 mod folders;
@@ -36,82 +36,83 @@ pub(super) use turn::{due, turn};
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;
 
-/// Of pages that are read together, those that one processor looks at.
+/// Number of pages per parallel task, of those that are read together.
 const PAGES_OF_PART: usize = 1 << 12;
 
-/// Parts of all visits that are looked at side by side; what is found in them waits in memory.
+/// Parts of the visits processed per processor at a time; their results wait in memory.
 const PARTS_PER_PROCESSOR: usize = 2;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-/// What fetching a redirect or a duplicate again is worth, as a share of the page that it stands for: it shows whether it still
-/// does, and nothing of that page's content.
+/// Value of fetching a redirect or a duplicate again, as a share of the value of the page that it stands for: the fetch
+/// shows whether it still does, and nothing of that page's content.
 const ALIAS_SHARE: f64 = 0.1;
 
-/// Sitemaps and feeds are fetched for what they say of others, and this is worth the more the longer they were not: a rule
-/// that gives up what changes too often does not fit them.
+/// The rule for sitemaps and feeds. They are fetched for what they say about other pages, which is worth more the
+/// longer ago the last fetch was. A rule that gives up pages that change too often does not fit them.
 const SIGNAL_RULE: Rule = Rule::Harmonic;
 
-/// From so many fetched pages on, those that will be due are kept in folders instead of looking at all in each run.
+/// From this many fetched pages on, pages that will be due are kept in folders, so that a run need not read all pages.
 pub const FOLDERS_FROM: u64 = 1 << 18;
 
-/// Pages that are kept in memory between choosing and filling folders, in 40 bytes each; if there are more, all are read again.
+/// Maximum number of pages kept in memory, at 40 bytes each, between choosing and filling folders; beyond that all are
+/// read again.
 const KEPT_MAX: usize = 1 << 21;
 
-/// The file of due folders, in the folder of the state from which they are derived.
+/// The file of due folders, next to the state from which they are derived.
 const FOLDERS_FILE: &str = "state/due";
 
-/// How a refresh chooses: the rules, and what pages weigh by them.
+/// How a refresh chooses: its rules and its page weights.
 #[derive(Debug, Default)]
 pub struct Choice {
-    /// The rules.
+    /// The refresh rules.
     pub rules: RefreshRules,
-    /// What pages weigh.
+    /// The page weights.
     pub weights: Weights,
-    /// The folder of the archive, if what was prepared there may be read.
+    /// The folder of the archive, if prepared data may be read from it.
     archive: Option<PathBuf>,
-    /// From how many fetched pages on due folders are kept there; without, each choice looks at all pages.
+    /// Number of fetched pages from which on due folders are kept; without it each choice reads all pages.
     folders_from: Option<u64>,
 }
 
 impl Choice {
-    /// By these rules and weights, with a pass over all pages.
+    /// Uses these rules and weights, with a pass over all pages.
     #[must_use]
     pub fn new(rules: RefreshRules, weights: Weights) -> Self {
         Self { rules, weights, archive: None, folders_from: None }
     }
 
-    /// For the archive in this folder, by what was prepared there.
+    /// Uses the prepared data of the archive in this folder.
     #[must_use]
     pub fn in_archive(self, archive: &Path) -> Self {
         Self { archive: Some(archive.to_owned()), ..self }
     }
 
-    /// The same of an archive that keeps due folders from so many fetched pages on, usually [`FOLDERS_FROM`].
+    /// Also keeps due folders in the archive from this many fetched pages on, usually [`FOLDERS_FROM`].
     #[must_use]
     pub fn with_folders(self, archive: &Path, from: u64) -> Self {
         Self { folders_from: Some(from), ..self.in_archive(archive) }
     }
 }
 
-/// One of the archives that are chosen from as if they were one.
+/// One of several archives that are treated as one.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     /// Its state.
     pub state: &'a State,
-    /// Its books.
+    /// Its ledger.
     pub credits: &'a Credits,
-    /// How it is chosen from: by the same rules as the others.
+    /// How to choose; the rules are the same for all sources.
     pub choice: &'a Choice,
     /// Its pages that somebody waits for.
     pub awaited: &'a [UrlId],
-    /// For each of its sites, the place of the archive that answers for it ([`crate::ledger::answering`]); empty for an
-    /// archive alone.
+    /// For each of its sites, the index of the archive that answers for it ([`crate::ledger::answering`]); empty for a
+    /// single archive.
     pub answering: &'a [usize],
 }
 
 impl<'a> Source<'a> {
-    /// An archive alone.
+    /// A single archive.
     #[must_use]
     pub fn alone(state: &'a State, credits: &'a Credits, choice: &'a Choice, awaited: &'a [UrlId]) -> Self {
         Self { state, credits, choice, awaited, answering: &[] }
@@ -122,7 +123,7 @@ impl<'a> Source<'a> {
         Survey { state, credits, lookup: Arc::default(), choice, prior, now }
     }
 
-    /// Whether the archive at this place answers for a page's site.
+    /// Whether the archive at index `place` answers for the site of a page.
     fn answers(&self, place: usize, page: &Page) -> Result<bool, CreditError> {
         if self.answering.is_empty() {
             return Ok(true);
@@ -132,10 +133,10 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A page, after the place of its archive among the sources.
+/// Index of the source, and a page of it.
 pub(super) type SourcePage = (usize, UrlId);
 
-/// A page that could be refreshed.
+/// A page that could be refreshed, with its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Scored {
     score: f64,
@@ -152,17 +153,17 @@ impl PartialOrd for Scored {
 
 impl Ord for Scored {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Of equals the page that was found first is the better one.
+        // On a tie the page that was found first is better.
         self.score.total_cmp(&other.score).then_with(|| other.page.cmp(&self.page))
     }
 }
 
-/// The pages of the highest scores, at most so many.
+/// Collects the pages with the highest scores, at most `room`.
 struct Best {
     room: usize,
-    /// These, and others until there are twice as many.
+    /// The best so far, and others, fewer than twice `room` in total.
     scored: Vec<Scored>,
-    /// The last of them when others were thrown away.
+    /// The worst of the best at the last cut.
     last: Option<Scored>,
 }
 
@@ -182,7 +183,7 @@ impl Best {
         }
     }
 
-    /// Throws others away.
+    /// Drops all but the best.
     fn cut(&mut self) {
         if self.scored.len() > self.room && self.room > 0 {
             let (_, last, _) = self.scored.select_nth_unstable_by(self.room - 1, |a, b| b.cmp(a));
@@ -191,20 +192,20 @@ impl Best {
         }
     }
 
-    /// The lowest score that is among the best; nothing while there is room for any.
+    /// Returns the lowest score among the best; `None` while there is room.
     fn lowest(&mut self) -> Option<f64> {
         self.cut();
         let last = self.scored.iter().min().filter(|_| self.scored.len() == self.room);
         last.map(|last| last.score)
     }
 
-    /// In no order.
+    /// Returns the best pages, unordered.
     fn into_pages(mut self) -> impl Iterator<Item = UrlId> {
         self.cut();
         self.scored.into_iter().map(|scored| scored.page)
     }
 
-    /// The best of what is best in each source, the highest score first.
+    /// Merges the best of all sources, the highest score first.
     fn of_all(sources: Vec<Self>, room: usize) -> Vec<SourcePage> {
         let scored = |(place, mut best): (usize, Self)| {
             best.cut();
@@ -217,34 +218,34 @@ impl Best {
     }
 }
 
-/// What is known of a page that could be fetched again.
+/// What is known about a page that could be fetched again.
 #[derive(Clone, Copy)]
 struct Candidate {
     page: UrlId,
     weight: f64,
-    /// Changes a day.
+    /// Changes per day.
     rate: f64,
     /// Days since its last fetch.
     age: f64,
-    /// What an announcement adds to the expected number of changes.
+    /// Number of expected changes that an announcement adds.
     announced: f64,
     /// Whether it is a sitemap or feed, which announces other pages.
     signals: bool,
 }
 
 impl Candidate {
-    /// The rule that is meant for it.
+    /// The rule that applies to this page when `rule` is in force.
     fn rule(&self, rule: Rule) -> Rule {
         if self.signals && rule == Rule::Freshness { SIGNAL_RULE } else { rule }
     }
 
-    /// The value of fetching it by a rule; an announcement counts as days without a fetch.
+    /// Value of fetching the page by a rule; an announcement counts as additional days of age.
     fn value(&self, rule: Rule) -> f64 {
         self.rule(rule).value(self.weight, self.rate, self.age + self.announced / self.rate)
     }
 }
 
-/// One pass over what can be fetched again.
+/// A pass over the pages that can be fetched again.
 struct Survey<'a> {
     state: &'a State,
     credits: &'a Credits,
@@ -255,7 +256,7 @@ struct Survey<'a> {
 }
 
 impl Survey<'_> {
-    /// A page as a candidate; nothing for what cannot be refreshed.
+    /// Returns a page as a candidate; `None` if it cannot be refreshed.
     fn candidate(&self, page: UrlId, record: &Page, visit: &Visit) -> Result<Option<Candidate>, CreditError> {
         if visit.captures == 0 {
             return Ok(None);
@@ -274,7 +275,7 @@ impl Survey<'_> {
         }))
     }
 
-    /// Seconds since the last fetch.
+    /// Returns the number of seconds since the last fetch.
     fn seconds(&self, visit: &Visit) -> i64 {
         (self.now.timestamp() - i64::from(visit.last_seen)).max(0)
     }
@@ -284,7 +285,7 @@ impl Survey<'_> {
         self.lookup.expect_all(self.state, self.credits, self.choice.archive.as_deref())
     }
 
-    /// The visits of a part of all ([`State::visit_parts`]), with what weighing takes of their pages.
+    /// Returns the visits of one part ([`State::visit_parts`]), with pages that have the fields needed for weighing.
     fn visits(&self, first: u32) -> Box<dyn Iterator<Item = Result<(UrlId, Page, Visit), StateError>> + '_> {
         let Some(known) = self.lookup.known() else {
             return Box::new(self.state.visits_with_pages(first..).take(ROWS_TOGETHER));
@@ -294,7 +295,7 @@ impl Survey<'_> {
         Box::new(self.state.visits(first).take(ROWS_TOGETHER).map(move |visit| visit.and_then(with_page)))
     }
 
-    /// Calls `each` for what is made of all candidates, ripe or not, in the order of their first fetches.
+    /// Calls `each` with the results of `make` for all candidates, ripe or not, in the order of their first fetch.
     fn all<T: Send>(
         &self,
         make: impl Fn(Candidate, &Visit) -> Option<T> + Sync,
@@ -317,7 +318,8 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// What is made of some pages, given by rising number, that were fetched, in their order.
+    /// Returns the results of `make` for those of `pages` that were fetched, in order. `pages` must be sorted by
+    /// number.
     fn each_of<T: Send>(
         &self,
         pages: &[UrlId],
@@ -336,16 +338,16 @@ impl Survey<'_> {
         Ok(made.into_iter().flatten().flatten().collect())
     }
 
-    /// Whether the shortest interval is over.
+    /// Whether the shortest interval has passed.
     fn is_ripe(&self, visit: &Visit) -> bool {
         self.choice.rules.is_ripe(self.seconds(visit))
     }
 
-    /// Whether the shortest interval is over for a page that can be fetched again.
+    /// Whether the shortest interval has passed for any page that can be fetched again.
     fn any_ripe(&self) -> Result<bool, CreditError> {
         for visit in self.state.visits(0) {
             let (page, visit) = visit?;
-            // What was never captured, and files that only come with their page, may be ripe forever.
+            // Pages that were never captured and files that come only with their page may stay ripe forever.
             if visit.captures > 0
                 && self.is_ripe(&visit)
                 && self.candidate(page, &self.state.page(page)?, &visit)?.is_some()
@@ -356,7 +358,8 @@ impl Survey<'_> {
         Ok(false)
     }
 
-    /// The best by a rule of single pages, and whether others were left out: from due folders where they are kept.
+    /// Returns the best by a rule for single pages, and whether others were left out. Uses due folders where they are
+    /// kept.
     fn best(&self, rule: Rule, room: usize) -> Result<(Best, bool), CreditError> {
         let keeps_folders = self.choice.folders_from.is_some_and(|from| self.state.totals().fetched >= from);
         let archive = self.choice.archive.as_ref().filter(|_| keeps_folders);
@@ -385,10 +388,10 @@ impl Survey<'_> {
     }
 }
 
-/// At most `budget` pages whose fetch is worth most, the best first.
+/// Returns at most `budget` pages whose fetch has the highest value, the best first.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub fn most_obsolete(
     state: &State,
     credits: &Credits,
@@ -400,7 +403,7 @@ pub fn most_obsolete(
     Ok(pages.into_iter().map(|(_, page)| page).collect())
 }
 
-/// The same of several archives as if they were one.
+/// The same for several archives, treated as one.
 pub(super) fn most_obsolete_of(
     sources: &[Source<'_>],
     budget: usize,
@@ -409,7 +412,8 @@ pub(super) fn most_obsolete_of(
     if budget == 0 {
         return Ok(Vec::new());
     }
-    // After a crawl it is long until any page may be fetched again, and visits alone are soon read. Rates do not matter for that.
+    // After a crawl no page is ripe for a long time. Reading only the visits is cheap, and ripeness does not depend on
+    // rates.
     let mut surveys: Vec<Survey<'_>> =
         sources.iter().map(|source| source.survey(RatePrior::learned(&[]), now)).collect();
     let mut any_ripe = false;
@@ -431,13 +435,13 @@ pub(super) fn most_obsolete_of(
     Ok(Best::of_all(best, budget))
 }
 
-/// What a page counts in a refresh whose importance, or that of the page that it stands for, is known; nothing for what comes with
-/// its page, and for robots.txt.
+/// Returns the weight of a page, given its importance or that of the page that it stands for; `None` for robots.txt and
+/// for files that come only with their page.
 ///
-/// Sitemaps and feeds are polled for what they say of other pages: they count as much as a mean page at least.
+/// Sitemaps and feeds are polled for what they say about other pages: they count at least as much as an average page.
 fn refreshable(page: PageFlags, importance: Option<f64>, visit: &Visit) -> Option<f64> {
     let share = if page.has_any(flags::ALIAS) { ALIAS_SHARE } else { 1.0 };
-    // A seed that is not there is worth a look now and then, like an average page: somebody asked for it.
+    // A missing seed is checked now and then, like an average page: somebody asked for it.
     let missed = page.has_any(flags::VANISHED) && page.has_any(flags::SEED);
     let own = importance.map(|importance| importance * share).or(missed.then_some(1.0));
     if !is_signal(visit) || page.has_any(flags::ROBOTS) {

@@ -1,6 +1,6 @@
-//! How refreshes choose: the policy, what a page weighs, and the shortest time between two fetches of a page.
+//! The rules of refreshes: the policy, the page weights, and the shortest interval between two fetches of a page.
 //!
-//! What was typed last is kept in the archive, so that later runs, plans and forecasts go by the same rules.
+//! The rules given last are kept in the archive, so that later runs, plans and forecasts use them too.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,25 +16,25 @@ use crate::ledger::{CreditError, REFRESH_SETTING};
 use crate::parse::DocumentKind;
 use crate::refresh::policies::PolicyName;
 
-/// The column that weighs HTML pages by [`Weighing::Interest`].
+/// Name of the column that [`Weighing::Interest`] uses for HTML pages.
 const INTEREST: &str = "interest";
 
-/// What an HTML page without interest still weighs, as a share of its importance: it may lead to XML one day.
+/// Minimum weight of a page with a column value, as a share of its importance: it may link to XML one day.
 const UNINTERESTING_SHARE: f64 = 0.1;
 
-/// How refreshes choose.
+/// The rules of a refresh.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RefreshRules {
-    /// Which policy ranks pages.
+    /// The policy that ranks pages.
     pub policy: PolicyName,
-    /// What a page weighs.
+    /// The source of page weights.
     pub weight: Weighing,
-    /// Which share goes to pages that were never fetched.
+    /// Share of the budget for pages that were never fetched.
     pub discovery: Discovery,
-    /// No page is fetched again sooner than this, unless somebody waits for it or announced it.
+    /// Minimum time between two fetches of a page, unless somebody waits for it or announced it.
     pub shortest: Duration,
-    /// The time unit in which this is counted, so that runs that begin a little early do not miss a turn.
+    /// Time unit to which `shortest` is rounded, so that a run that begins a little early does not miss a page.
     pub unit: Duration,
 }
 
@@ -51,25 +51,25 @@ impl Default for RefreshRules {
 }
 
 impl RefreshRules {
-    /// The rules of the archive's last refresh; the usual ones if there was none.
+    /// Returns the rules of the last refresh of the archive; the defaults if there was none.
     ///
     /// # Errors
-    /// When they were kept in a form that cannot be read.
+    /// If the stored rules cannot be read.
     pub fn kept(state: &State) -> Result<Self, CreditError> {
         let Some(bytes) = state.setting(REFRESH_SETTING) else { return Ok(Self::default()) };
         serde_json::from_slice(bytes).map_err(|_| CreditError::Setting(REFRESH_SETTING))
     }
 
-    /// Keeps the rules for the next checkpoint to save.
+    /// Stores the rules in the state, for the next checkpoint.
     ///
     /// # Errors
-    /// When the state cannot be written.
+    /// If the state cannot be written.
     pub fn keep(&self, state: &mut State) -> Result<(), CreditError> {
         let bytes = serde_json::to_vec(self).map_err(|_| CreditError::Setting(REFRESH_SETTING))?;
         Ok(state.set_setting(REFRESH_SETTING, Some(&bytes))?)
     }
 
-    /// Whether a page may be fetched again `seconds` after its last fetch: times are counted in whole units, rounded.
+    /// Whether a page may be fetched again `seconds` after its last fetch. Times are rounded to whole units.
     #[must_use]
     pub fn is_ripe(&self, seconds: i64) -> bool {
         let unit = (self.unit.as_secs() as i64).max(1);
@@ -77,7 +77,7 @@ impl RefreshRules {
         units(seconds) >= units(self.shortest.as_secs() as i64)
     }
 
-    /// The least number of days after which a page may be fetched again.
+    /// Returns the minimum number of days after which a page may be fetched again.
     #[must_use]
     pub fn shortest_days(&self) -> f64 {
         let unit = self.unit.as_secs_f64().max(1.0);
@@ -86,16 +86,16 @@ impl RefreshRules {
     }
 }
 
-/// What a page weighs in a refresh.
+/// The source of page weights in a refresh.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Weighing {
-    /// Importance for all pages.
+    /// All pages by importance.
     Importance,
-    /// XML pages by importance, HTML pages by the column `interest`, if `archive rank` has saved one.
+    /// HTML pages by the column `interest`, if `archive rank` has saved one; other pages by importance.
     #[default]
     Interest,
-    /// All pages by this column, where it has a value.
+    /// All pages by this column, where it has a value, otherwise by importance.
     Column(String),
 }
 
@@ -119,43 +119,43 @@ impl From<Weighing> for String {
     }
 }
 
-/// Why pages cannot be weighed.
+/// Why page weights are not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightError {
     /// A column cannot be read.
     #[error(transparent)]
     Column(#[from] ColumnError),
-    /// There is no such column.
+    /// The column does not exist.
     #[error(
         "there is no column '{0}' of pages: compute one with `archive rank --save`, or weigh by importance"
     )]
     Missing(String),
 }
 
-/// What pages weigh.
+/// Page weights for a refresh.
 #[derive(Debug, Default)]
 pub struct Weights {
     column: Option<Column>,
-    /// The sum of the column's values, and how many there are.
+    /// Sum and number of the values of the column.
     values: (f64, f64),
-    /// Makes the mean of the column's values 1.
+    /// Factor that makes the mean of the values 1.
     scale: f64,
     html_only: bool,
     decided: Decided,
 }
 
 impl Weights {
-    /// By importance alone.
+    /// Weighs by importance alone.
     #[must_use]
     pub fn importance() -> Self {
         Self::default()
     }
 
-    /// Of the archive in this folder.
+    /// Reads the weights from the archive in this folder.
     ///
     /// # Errors
-    /// When a column cannot be read, or one that was named is not there.
+    /// If a column cannot be read, or a named column does not exist.
     pub fn read(archive: &Path, weighing: &Weighing) -> Result<Self, WeightError> {
         let (name, html_only) = match weighing {
             Weighing::Importance => return Ok(Self::importance()),
@@ -178,7 +178,7 @@ impl Weights {
         weights
     }
 
-    /// Makes the mean of a column's values 1 over all of these archives, which are chosen from as one.
+    /// Scales the columns of several archives together, so that the mean over all of them is 1.
     pub fn put_on_one_scale(all: &mut [Self]) {
         let add = |(sum, count): (f64, f64), one: &Self| (sum + one.values.0, count + one.values.1);
         let (sum, count) = all.iter().fold((0.0, 0.0), add);
@@ -186,37 +186,37 @@ impl Weights {
         all.iter_mut().for_each(|one| one.scale = scale);
     }
 
-    /// By what a column's values are multiplied.
+    /// Returns the factor for the values of the column.
     pub(super) fn scale(&self) -> f64 {
         self.scale
     }
 
-    /// The same, times what people decided ([`crate::decisions::CurrentDecisions::weight`]).
+    /// Also applies people's decisions ([`crate::decisions::CurrentDecisions::weight`]).
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn with_decisions(self, state: &State, decisions: Decisions) -> Result<Self, CreditError> {
         Ok(Self { decided: Decided::of(state, decisions)?, ..self })
     }
 
-    /// What people decided on a page.
+    /// Returns the decisions that apply to a page.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn standing(&self, state: &State, id: UrlId) -> Result<CurrentDecisions, CreditError> {
         self.decided.standing(state, id)
     }
 
-    /// How many decisions they heed.
+    /// Number of decisions taken into account.
     pub(super) fn decisions(&self) -> u64 {
         self.decided.count()
     }
 
-    /// The weight of what can be refreshed, by the importance of the page, or of that which it stands for; nothing for what comes
-    /// with its page, for robots.txt, and for what people decided against.
+    /// Returns the weight of a page, given its importance or that of the page that it stands for. `None` for
+    /// robots.txt, for files that come only with their page, and for pages that people decided against.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn of(
         &self,
         state: &State,
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn times_are_counted_in_units() {
         let rules = RefreshRules::default();
-        // An hourly run that begins five minutes early does not miss its turn, one within the hour waits.
+        // An hourly run that begins five minutes early may fetch the page; one that begins earlier may not.
         assert!(rules.is_ripe(55 * 60) && !rules.is_ripe(54 * 60));
         assert!((rules.shortest_days() * 24.0 * 60.0 - 55.0).abs() < 1e-9);
         let none = RefreshRules { shortest: Duration::ZERO, ..rules };

@@ -1,4 +1,4 @@
-//! When the turn of a page comes: what the refresh's policy says of it now, and how long it lets it wait in the long run.
+//! When a page is due: its rank in a refresh now, and its interval in the long run.
 
 use std::sync::Arc;
 
@@ -16,38 +16,38 @@ use crate::recorder::RecorderError;
 use crate::refresh::budget::Rule;
 use crate::refresh::rate::RatePrior;
 
-/// Pages among whom the budget is shared.
+/// Maximum number of pages in the computation of the price.
 const SHARING: usize = 1 << 10;
 
-/// In archives of at most this many fetched pages all are compared, and a policy that learns from all together is asked for their
-/// order. In larger ones a sample stands for all ([`prepared::sample`]): pages are compared by their own rates, and what is said of all
-/// is an estimate.
+/// Up to this many fetched pages, all are compared, and policies that learn from all pages are asked for their order.
+/// Larger archives use a sample ([`prepared::sample`]): pages are compared by their own rates, and the numbers are
+/// estimates if the sample leaves pages out.
 const WHOLE_MAX: u32 = 1 << 12;
 
-/// What is known of a page's next fetch.
+/// The prospects of a page in refreshes.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::selection) struct Turn {
-    /// The refresh's policy.
+    /// The policy of the refresh.
     pub(in crate::selection) policy: String,
-    /// Changes a day by the page's own visits.
+    /// Changes per day, by the visits of the page.
     pub(in crate::selection) changes_per_day: f64,
-    /// The budget that this is worked out for, fetches a day.
+    /// The budget that this assumes, in fetches per day.
     pub(in crate::selection) fetches_per_day: f64,
-    /// Days from one fetch to the next under this budget; infinite for a page that is given up.
+    /// Days between fetches under this budget; infinite for a page that is given up.
     pub(in crate::selection) interval: f64,
-    /// Pages whose fetch is worth more now.
+    /// Number of pages whose fetch has a higher value now.
     pub(in crate::selection) before: u64,
-    /// Pages that can be fetched again.
+    /// Number of pages that can be fetched again.
     pub(in crate::selection) of: u64,
-    /// Whether both numbers are estimated from a sample.
+    /// Whether `before` and `of` are estimated from a sample.
     pub(in crate::selection) is_estimate: bool,
 }
 
-/// The turn of `page` when refreshes fetch `fetches_per_day`, or else what the archive had a day so far; nothing for what cannot
-/// be refreshed.
+/// Works out when `page` is due if refreshes fetch `fetches_per_day`, or else the past daily rate of the archive;
+/// `None` if it cannot be refreshed.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub(in crate::selection) fn turn(
     store: &Store,
     credits: &Credits,
@@ -84,18 +84,18 @@ pub(in crate::selection) fn turn(
     }))
 }
 
-/// What a fetch costs where all pages share a budget.
+/// The price of a fetch when all pages share a budget.
 #[derive(Clone, Copy, Debug)]
 struct Market {
     rule: Rule,
     fetches_per_day: f64,
     price: f64,
-    /// Days that pass before any page is fetched again.
+    /// Minimum number of days between two fetches of a page.
     shortest: f64,
 }
 
 impl Market {
-    /// That of the pages that are compared, and these pages.
+    /// Computes the price for the compared pages, and returns them as candidates.
     fn of(
         survey: &mut Survey<'_>,
         compared: &Compared,
@@ -118,40 +118,41 @@ impl Market {
             .map(|candidate| (candidate.weight, candidate.rate))
             .collect();
         let budget = fetches_per_day * sharing.len() as f64 / (of * compared.step).max(1) as f64;
-        // Policies that go by due dates of their own have no rule; the oldest refresh there is stands for them.
+        // Policies with due dates of their own have no rule; Xyleme's, the oldest of the refresh rules, stands in for
+        // it.
         let rule = rules.policy.rule().unwrap_or(Rule::Xyleme);
         let shortest = rules.shortest_days();
         let price = rule.price(&sharing, budget.max(f64::MIN_POSITIVE), shortest, 1.0);
         Ok((Self { rule, fetches_per_day, price, shortest }, others))
     }
 
-    /// Days from one fetch of a page to the next; infinite for one that is given up.
+    /// Returns the days between fetches of a page; infinite for one that is given up.
     fn interval(&self, page: &Candidate) -> f64 {
         let interval = page.rule(self.rule).interval(page.weight, page.rate, self.price);
         interval.max(self.shortest)
     }
 }
 
-/// Why it is not known when pages are due.
+/// Why due times are not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimetableError {
     /// The archive cannot be read.
     #[error(transparent)]
     Recorder(#[from] RecorderError),
-    /// The books cannot be read.
+    /// The ledger cannot be read.
     #[error(transparent)]
     Credit(#[from] CreditError),
-    /// What pages weigh cannot be read.
+    /// The page weights cannot be read.
     #[error(transparent)]
     Weight(#[from] WeightError),
 }
 
 impl Weights {
-    /// As an archive's last refresh weighed pages, and by what people decided until now.
+    /// Returns the weights of the last refresh of the archive, with people's current decisions.
     ///
     /// # Errors
-    /// When any of it cannot be read.
+    /// If any part cannot be read.
     pub fn kept(store: &Store) -> Result<Self, TimetableError> {
         let weights = Self::read(store.path(), &RefreshRules::kept(store.state())?.weight)?;
         let decisions = Decisions::read(store.path()).map_err(RecorderError::from)?;
@@ -159,7 +160,7 @@ impl Weights {
     }
 }
 
-/// When each page is due, if refreshes go on as the archive has been fetched so far.
+/// Computes when each page is due if refreshes continue at the past rate of the archive.
 #[derive(Debug)]
 pub struct Timetable {
     credits: Credits,
@@ -171,10 +172,10 @@ pub struct Timetable {
 }
 
 impl Timetable {
-    /// That of an archive, by its own rules and by what people decided.
+    /// Prepares a timetable by the rules of the archive and people's decisions.
     ///
     /// # Errors
-    /// When the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn of(store: &Store, now: DateTime<Utc>) -> Result<Self, TimetableError> {
         let state = store.state();
         let choice = Choice::new(RefreshRules::kept(state)?, Weights::kept(store)?).in_archive(store.path());
@@ -186,7 +187,7 @@ impl Timetable {
         Ok(Self { lookup: Arc::default(), prior, market, now, credits, choice })
     }
 
-    /// Looks up the pages of its archive.
+    /// Returns the due times of the pages of the archive.
     #[must_use]
     pub fn turns<'a>(&'a self, state: &'a State) -> Turns<'a> {
         let Self { credits, choice, prior, now, .. } = self;
@@ -198,17 +199,17 @@ impl Timetable {
     }
 }
 
-/// When the pages of an archive are due.
+/// The due times of the pages of an archive.
 pub struct Turns<'a> {
     survey: Survey<'a>,
     market: Market,
 }
 
 impl Turns<'_> {
-    /// When a page is due; nothing for what cannot be refreshed, and for a page that is given up.
+    /// Returns when a page is due; `None` if it cannot be refreshed or is given up.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn due(
         &self,
         (page, record): (UrlId, &Page),
@@ -221,30 +222,31 @@ impl Turns<'_> {
     /// Prepares for reading all visits.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn expect_all(&self) -> Result<(), StateError> {
         self.survey.expect_all()
     }
 
-    /// The visits of a part of all ([`State::visit_parts`]), of whose pages what [`Turns::due`] takes is known.
+    /// Returns the visits of one part ([`State::visit_parts`]), with pages that have the fields that [`Turns::due`]
+    /// needs.
     pub fn visits(&self, first: u32) -> impl Iterator<Item = Result<(UrlId, Page, Visit), StateError>> + '_ {
         self.survey.visits(first)
     }
 }
 
-/// When a page is due whose turn comes every so many days; nothing for one that is given up.
+/// Returns when a page with this interval in days is due; `None` for one that is given up.
 pub(in crate::selection) fn due(visit: &Visit, interval: f64) -> Option<DateTime<Utc>> {
     let last = DateTime::from_timestamp(i64::from(visit.last_seen), 0)?;
     let wait = TimeDelta::try_milliseconds((interval * SECONDS_PER_DAY * 1000.0).min(1e17) as i64)?;
     interval.is_finite().then(|| last.checked_add_signed(wait))?
 }
 
-/// The visits that a page's own is compared with.
+/// The visits that a page is compared with.
 struct Compared {
-    /// Of how many each stands.
+    /// Number of visits that each stands for.
     step: usize,
     visits: Vec<(UrlId, Page, Visit)>,
-    /// What is known of their aliases.
+    /// The importance of the aliases among them.
     lookup: Arc<Lookup>,
 }
 
@@ -255,8 +257,8 @@ impl Compared {
     }
 }
 
-/// What pages of an archive are compared with: all of its visits, or of a large archive a sample, which is ready if the archive was
-/// closed.
+/// Returns all visits of an archive, or a sample of a large one. The sample is ready if the archive was closed
+/// properly.
 fn compared(store: &Store) -> Result<Compared, RecorderError> {
     let state = store.state();
     let is_large = state.visit_count() > WHOLE_MAX;

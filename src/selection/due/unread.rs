@@ -1,4 +1,4 @@
-//! The share of a refresh that goes to pages which were never fetched (γ in Xyleme's section 6).
+//! The share of a refresh for pages that were never fetched (γ in section 6 of Xyleme).
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::{Best, Source, SourcePage};
 use crate::ledger::{CreditError, LEVEL_REQUISITE};
 
-/// The share that the system sets by itself, at most.
+/// Upper bound of the automatic share.
 const AUTO_MAX: f64 = 0.5;
 
-/// Which share of a refresh is for discovery.
+/// The share of a refresh for discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Discovery {
-    /// This one, from 0 to 1.
+    /// A fixed share, from 0 to 1.
     Share(f64),
-    /// As large as the part of all importance that lies on pages which were never fetched, at most half.
+    /// The share of all importance that lies on pages that were never fetched, at most [`AUTO_MAX`].
     Auto,
 }
 
@@ -67,10 +67,10 @@ impl From<Discovery> for String {
     }
 }
 
-/// The most important pages that are known and were never fetched, for the share of a budget that is for discovery.
+/// Returns the most important known pages that were never fetched, up to the discovery share of `budget`.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub(crate) fn undiscovered(sources: &[Source<'_>], budget: usize) -> Result<Vec<SourcePage>, CreditError> {
     let discovery = sources.first().map_or(Discovery::default(), |source| source.choice.rules.discovery);
     if discovery == Discovery::default() || budget == 0 {

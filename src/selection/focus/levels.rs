@@ -1,35 +1,35 @@
-//! The level that an order gave each page, a byte each.
+//! The level of each page in a focused order, one byte each.
 
 use crate::importance::order::Queue;
 use crate::ledger::LEVEL_PAGE_MAX;
 
-/// Pages of a generation that an order gets to know; of others their cash decides.
+/// Maximum number of pages per generation that an order learns about; others are ordered by cash.
 const KNOWN_MAX: usize = 1 << 18;
 
-/// Links of a generation that an order learns of.
+/// Maximum number of links per generation that an order learns from.
 const LINKS_MAX: usize = 1 << 21;
 
-/// A page moves in the frontier when its level changes by so much.
+/// Minimum change of a level that moves a page in the frontier.
 const STEP: u8 = 4;
 
-/// The level of what an order knows nothing of.
+/// Level of pages that the order does not know.
 pub(super) const MIDDLE: u8 = LEVEL_PAGE_MAX / 2;
 
-/// In the place of a level: a page whose turn has come by its age, and one that was fetched.
+/// Values in place of a level: for a page moved to the front by its age, and for a fetched page.
 pub(super) const EXPLORED: u8 = u8::MAX - 1;
 pub(super) const FETCHED: u8 = u8::MAX;
 
-/// Pages and links that an order knows.
+/// The pages and links that an order has seen.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// A bit for each page.
+    /// One bit per page.
     pages: Vec<u64>,
     count: usize,
     links: usize,
 }
 
 impl Known {
-    /// Counts a link to a page, and says whether that is new; none if either is one too many.
+    /// Counts a link and returns whether its target is new; `None` if there are too many links or pages.
     pub(super) fn take(&mut self, target: u32) -> Option<bool> {
         let (word, bit) = (target as usize / 64, 1 << (target % 64));
         let is_new = self.pages.get(word).is_none_or(|word| word & bit == 0);
@@ -48,16 +48,16 @@ impl Known {
     }
 }
 
-/// Levels of all pages that an order knows, a byte each; 0 is none.
+/// Levels of all pages that an order knows, one byte each; 0 means none.
 pub(super) struct Levels {
     range: (f64, f64),
     of: Vec<u8>,
-    /// Pages whose level has become another one.
+    /// Pages whose level has changed.
     pub(super) changed: Vec<u32>,
 }
 
 impl Levels {
-    /// Of an order whose scores are within `range`.
+    /// Creates levels for scores within `range`.
     pub(super) fn new(range: (f64, f64)) -> Self {
         Self { range, of: Vec::new(), changed: Vec::new() }
     }
@@ -87,7 +87,7 @@ impl Queue for Levels {
         }
     }
 
-    /// It is not known here which page the servers' delays allow next.
+    /// Always `None`: only the frontier knows which page the delays of the servers allow next.
     fn best(&mut self) -> Option<f64> {
         None
     }
@@ -123,7 +123,7 @@ mod tests {
         assert!(levels.changed.is_empty());
         levels.put(4, -1.0);
         assert_eq!(levels.changed, [4]);
-        // What was fetched, and what is to come next, stays so.
+        // Fetched and explored pages keep their state.
         levels.set(4, FETCHED);
         levels.set(3, EXPLORED);
         levels.put(4, 8.0);

@@ -1,12 +1,12 @@
-//! Focused crawls: pages wait by what leads to a topic, and by their cash.
+//! Focused crawls: the priority of a page combines the topic with the cash.
 //!
-//! The orders are those of [`crate::topic`], which the lab measures. What they say of a page becomes a level, as cash does, and a page
-//! waits under the weighted mean of the two ([`FocusPolicy::weight`]): both are logarithms, so that is a product of powers. Cash
-//! itself stays as it is. Every [`EXPLORE_EVERY`]th page is the one that has been known longest, whatever the order says of it, so
-//! that no page and no host waits for ever.
+//! The orders are those of [`crate::topic`], which the lab measures. The score of a page becomes a level, as cash does,
+//! and the page waits at the weighted mean of both levels ([`FocusPolicy::weight`]). Both are logarithms, so this is a
+//! product of powers. The cash itself does not change. Every [`EXPLORE_EVERY`]th page is the one known for longest,
+//! whatever its score, so that no page and no host waits forever.
 //!
-//! What an order has learned is not stored: a crawl that continues replays the captures in their order.
-//! Every [`GENERATION`] captures the order is rebuilt from the last [`OVERLAP`], so that it stays small however long a crawl is.
+//! What an order has learned is not stored: a crawl that continues replays the captures in order. Every [`GENERATION`]
+//! captures the order is rebuilt from the last [`OVERLAP`], which bounds its size in long crawls.
 
 mod levels;
 mod mode;
@@ -24,35 +24,35 @@ use crate::topics::{RELEVANT, Sight, Topic, TopicError};
 
 pub use mode::{FocusMode, FocusPolicy, UnknownMode};
 
-/// One page in so many is the one that has been known longest.
+/// One in this many pages is the one known for longest.
 const EXPLORE_EVERY: u64 = 20;
 
-/// Captures after which an order is rebuilt.
+/// Number of captures after which the order is rebuilt.
 const GENERATION: u32 = 1 << 16;
 
-/// Earlier captures that a rebuilt order starts from.
+/// Number of earlier captures that the rebuilt order learns from.
 const OVERLAP: u32 = 1 << 13;
 
-/// A focused crawl's order at work.
+/// The order of a focused crawl in use.
 pub(crate) struct Focused {
     topic: Topic,
     policy: FocusPolicy,
     order: Box<dyn Focus>,
     levels: Levels,
     seeds: Vec<(u32, String)>,
-    /// What the order knows in this generation.
+    /// The pages and links that the order has seen in this generation.
     known: Known,
-    /// Pages in the order in which they became known, if their turn has not come.
+    /// Pages in order of discovery, without those already explored.
     oldest: VecDeque<u32>,
     fetched: u64,
-    /// Pages of the topic among the captures that were seen, and how pages turned out by their levels.
+    /// Number of pages of the topic found, followed by the results of fetched pages by level.
     found: u64,
     outcomes: Outcomes,
-    /// Pages that the topic was learned from: they were not found.
+    /// Pages that the topic was learned from; they do not count as found.
     examples: HashSet<u32>,
-    /// The levels of pages whose turn has come by their age.
+    /// Original levels of explored pages.
     explored: HashMap<u32, u8>,
-    /// The generation that the captures are in.
+    /// Generation of the newest capture.
     generation: u32,
 }
 
@@ -66,10 +66,10 @@ impl fmt::Debug for Focused {
 }
 
 impl Focused {
-    /// Learns from the stored captures what it would know if it had seen them arrive.
+    /// Rebuilds the order from the stored captures, as if it had seen them arrive.
     ///
     /// # Errors
-    /// When the topic or the captures cannot be read.
+    /// If the topic or the captures cannot be read.
     pub(crate) fn begin(store: &Store, policy: &FocusPolicy, seeds: &[UrlId]) -> Result<Self, TopicError> {
         let topic = policy.read_topic(store.path())?;
         let seeds = seeds.iter().map(|seed| Ok((seed.0, store.state().url(*seed)?)));
@@ -98,10 +98,10 @@ impl Focused {
         Ok(focused)
     }
 
-    /// Begins a generation if the capture belongs to the next one.
+    /// Starts a new generation if this capture belongs to it.
     ///
     /// # Errors
-    /// When captures cannot be read.
+    /// If captures cannot be read.
     pub(crate) fn turn(&mut self, store: &Store, capture: CaptureId) -> Result<(), TopicError> {
         if capture.0 / GENERATION == self.generation {
             return Ok(());
@@ -138,7 +138,7 @@ impl Focused {
         let sight = match capture.status {
             200 => match parsed(store, capture) {
                 Ok(document) => Sight::of(&url, &document),
-                // Its payload is in another archive.
+                // The payload is in another archive.
                 Err(VersionError::NoOriginal) => None,
                 Err(error) => return Err(error.into()),
             },
@@ -148,10 +148,10 @@ impl Focused {
         self.fetched(state, capture.url, &url, sight.as_ref(), chance)
     }
 
-    /// Records a fetched page, which is of the topic with this probability.
+    /// Records a fetched page and the probability that it is of the topic.
     ///
     /// # Errors
-    /// When the state cannot be read.
+    /// If the state cannot be read.
     pub(crate) fn fetched(
         &mut self,
         state: &State,
@@ -167,7 +167,7 @@ impl Focused {
             if lead.target == page.0 {
                 continue;
             }
-            // What has a level is known to be a page.
+            // A target with a level is known to be a page.
             let unmet = match self.levels.get(lead.target) {
                 0 => Some(state.page(UrlId(lead.target))?.flags),
                 _ => None,
@@ -193,7 +193,7 @@ impl Focused {
         Ok(())
     }
 
-    /// Counts a page that was fetched, once, with the level under which it had waited and the unknown pages that it leads to.
+    /// Counts a fetched page once, with the level at which it waited and the number of new pages that it links to.
     fn count(&mut self, page: u32, is_of_topic: bool, unknown: u16) {
         let level = match self.levels.get(page) {
             FETCHED => return,
@@ -209,12 +209,12 @@ impl Focused {
         self.outcomes.record(level, is_of_topic, unknown);
     }
 
-    /// How much of the topic is found, when these pages wait; none as long as too little is known.
+    /// Estimates the recall, given the waiting pages; `None` while too little is known.
     pub(crate) fn recall(&self, waiting: impl Iterator<Item = UrlId>) -> Option<Recall> {
         let mut levels = [0; 256];
         for page in waiting {
             let level = match self.levels.get(page.0) {
-                // On its way.
+                // It is being fetched.
                 FETCHED => continue,
                 EXPLORED => self.explored.get(&page.0).copied().unwrap_or(MIDDLE),
                 0 => MIDDLE,
@@ -225,7 +225,7 @@ impl Focused {
         self.outcomes.recall(self.found, &levels)
     }
 
-    /// Puts the page that has been known longest next, of those that are to be fetched.
+    /// Moves the page known for longest to the front, among those that may be fetched.
     fn explore(&mut self) {
         let least = u8::from(self.policy.mode.holds_back());
         while let Some(page) = self.oldest.pop_front() {
@@ -239,7 +239,7 @@ impl Focused {
         }
     }
 
-    /// Gives the targets of a redirect the level of the page.
+    /// Passes the level of a page on to its redirect targets.
     pub(crate) fn pass_on(&mut self, from: UrlId, to: impl Iterator<Item = UrlId>) {
         let level = match self.levels.get(from.0) {
             0 | FETCHED => MIDDLE,
@@ -254,7 +254,7 @@ impl Focused {
         self.levels.set(from.0, FETCHED);
     }
 
-    /// Pages whose level has changed since the last call.
+    /// Returns the pages whose level has changed since the last call.
     pub(crate) fn take_changed(&mut self) -> Vec<UrlId> {
         let mut changed = std::mem::take(&mut self.levels.changed);
         changed.sort_unstable();
@@ -262,7 +262,7 @@ impl Focused {
         changed.into_iter().map(UrlId).collect()
     }
 
-    /// The level under which a page waits whose cash has the level `cash`; none if it is not to be fetched.
+    /// Returns the level at which a page waits, given the level of its cash; `None` if it must not be fetched.
     pub(crate) fn level(&self, page: UrlId, cash: u8) -> Option<u8> {
         match self.levels.get(page.0) {
             EXPLORED | FETCHED => Some(LEVEL_PAGE_MAX),
@@ -277,12 +277,12 @@ impl Focused {
         (weight * f64::from(level) + (1.0 - weight) * f64::from(cash)).round() as u8
     }
 
-    /// What the score of a waiting page consists of, each part with its name; nothing if it has only one part.
+    /// Returns the named parts of the score of a waiting page; empty if the score has a single part.
     pub(crate) fn parts(&self, page: UrlId) -> Vec<(&'static str, f64)> {
         self.order.parts(page.0)
     }
 
-    /// What a page's level says, 0 to 1; none for what the order knows nothing of.
+    /// Returns the level of a page as a share from 0 to 1; `None` if the order does not know the page.
     pub(crate) fn share(&self, page: UrlId) -> Option<f64> {
         let level = self.levels.get(page.0).min(LEVEL_PAGE_MAX);
         (level > 0).then(|| f64::from(level) / f64::from(LEVEL_PAGE_MAX))
@@ -294,14 +294,14 @@ impl Focused {
     }
 }
 
-/// Whether an order learns from a capture: an answer of the server for a page.
+/// Whether an order learns from a capture: it must be a server's answer for a page.
 pub(crate) fn is_page_answer(state: &State, capture: &Capture) -> Result<bool, TopicError> {
     let is_answer =
         matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical | CaptureKind::Resource);
     Ok(is_answer && flags::is_page(state.page(capture.url)?.flags))
 }
 
-/// Whether an answer only says where the page is.
+/// Whether a response with this status only says where the page is.
 pub(crate) fn is_redirect(status: u16) -> bool {
     (300..400).contains(&status)
 }

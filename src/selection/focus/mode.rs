@@ -1,4 +1,4 @@
-//! Which order a focused crawl has.
+//! The modes of focused crawls.
 
 use std::fmt;
 use std::path::Path;
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 use crate::topic::{Fish, Focus, Learned, Shark, Soft, Tuning, Tunnel};
 use crate::topics::{self, CLASS, Topic, TopicError};
 
-/// The usual weight of the topic.
+/// Default weight of the topic.
 const WEIGHT: f64 = 0.8;
 
-/// Which order; its text form is what the command line takes.
+/// A mode of focused crawling; the command line takes its text form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum FocusMode {
-    /// Learned on line from words, parents, siblings and folders.
+    /// Learned online from words, parents, siblings and folders.
     #[default]
     Learned,
-    /// The best parent's probability.
+    /// The probability of the best parent.
     Soft,
-    /// Links of the topic's pages only.
+    /// Links from pages of the topic only.
     Hard,
-    /// Links that lie at most this many other pages beyond the topic.
+    /// Links at most this many pages beyond the topic.
     Tunnel(u32),
-    /// How many links away from the topic the parents seem to be.
+    /// Estimated number of links from the parents to the topic.
     Context,
     /// Fish search.
     Fish,
@@ -34,7 +34,7 @@ pub enum FocusMode {
     Shark,
 }
 
-/// Not the name of a mode.
+/// The text is not the name of a mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a mode; there are learned, soft, hard, tunnel:N, context, fish and shark")]
 pub struct UnknownMode(String);
@@ -49,12 +49,12 @@ impl FocusMode {
         ("shark", Self::Shark),
     ];
 
-    /// Whether links of pages that are far from the topic are not followed.
+    /// Whether to ignore links on pages that are far from the topic.
     pub(super) const fn holds_back(self) -> bool {
         matches!(self, Self::Hard | Self::Tunnel(_))
     }
 
-    /// The scores that get the lowest and the highest level.
+    /// Returns the scores of the lowest and the highest level.
     pub(super) const fn range(self) -> (f64, f64) {
         match self {
             // Log-odds.
@@ -114,27 +114,27 @@ impl From<FocusMode> for String {
     }
 }
 
-/// What a focused crawl looks for, and how.
+/// The topic of a focused crawl, and how to find it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FocusPolicy {
     /// The name of the topic.
     pub topic: String,
-    /// What says which pages lead to it.
+    /// The mode that orders pages.
     pub mode: FocusMode,
-    /// How much that counts beside cash, 0 to 1: level = weight · topic + (1 - weight) · cash.
+    /// Weight of the topic relative to cash, from 0 to 1: level = weight · topic + (1 - weight) · cash.
     pub weight: f64,
 }
 
 impl FocusPolicy {
-    /// The topic, which is as hard to please as the mode.
+    /// Reads the topic and makes it as strict as the mode.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn read_topic(&self, archive: &Path) -> Result<Topic, TopicError> {
         Ok(Topic { is_hard: self.mode.holds_back(), ..topics::get(archive, &self.topic)? })
     }
 
-    /// The usual way to look for a topic.
+    /// Creates the default policy for a topic.
     #[must_use]
     pub fn new(topic: &str) -> Self {
         Self { topic: topic.to_owned(), mode: FocusMode::default(), weight: WEIGHT }

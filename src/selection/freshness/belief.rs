@@ -1,37 +1,38 @@
-//! What is believed of a copy whose page changes at an uncertain rate.
+//! The expected state of a copy whose page changes at an uncertain rate.
 //!
-//! Changes are a Poisson process; its rate λ is known as a Gamma law with the mean and the confidence of its estimate.
-//! Then a copy is unchanged at age τ with the probability E\[e^(-λτ)\] = (1 + λ̄τ/k)^(-k), k being the shape of the law: for a
-//! sure estimate e^(-λ̄τ), for an unsure one more, as it may be a slow page. All other numbers follow from this one.
+//! Changes follow a Poisson process. Its rate λ has a Gamma distribution with the mean λ̄ and the certainty of its
+//! estimate. A copy of age τ is then unchanged with probability E\[e^(-λτ)\] = (1 + λ̄τ/k)^(-k), where k is the shape
+//! of the distribution. That is e^(-λ̄τ) for a certain estimate, and more for an uncertain one, because the page may be
+//! slow. All other numbers follow from this one.
 
 use crate::refresh::rate::Rate;
 
-/// Beyond this shape a rate is as good as known.
+/// Maximum shape; beyond it the rate is as good as known.
 const SHAPE_MAX: f64 = 1e6;
 
-/// A rate and how sure it is.
+/// A change rate and its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Belief {
-    /// Mean of the rate, changes a day; positive.
+    /// Mean of the rate in changes per day; positive.
     pub per_day: f64,
-    /// Shape of its Gamma law: 1 / variance of ln λ, nearly.
+    /// Shape of the Gamma distribution: approximately 1 / variance of ln λ.
     pub shape: f64,
 }
 
 impl Belief {
-    /// A rate that is known.
+    /// A known rate.
     #[must_use]
     pub fn sure(per_day: f64) -> Self {
         Self { per_day, shape: SHAPE_MAX }
     }
 
-    /// The probability that a copy of this age in days is unchanged.
+    /// Returns the probability that a copy of this age in days is unchanged.
     #[must_use]
     pub fn fresh(&self, age: f64) -> f64 {
         (-self.shape * (self.per_day * age / self.shape).ln_1p()).exp()
     }
 
-    /// The mean of [`fresh`](Self::fresh) over ages from `from` to `to` days.
+    /// Returns the mean of [`fresh`](Self::fresh) over ages from `from` to `to` days.
     #[must_use]
     pub fn fresh_between(&self, from: f64, to: f64) -> f64 {
         let span = to - from;
@@ -43,20 +44,21 @@ impl Belief {
             if (self.shape - 1.0).abs() < 1e-9 {
                 return log / self.per_day;
             }
-            // k/(λ(1 - k)) · ((1 + λτ/k)^(1-k) - 1), written so that small differences keep their digits.
+            // k/(λ(1 - k)) · ((1 + λτ/k)^(1-k) - 1), in a form that avoids cancellation.
             self.shape / (self.per_day * (1.0 - self.shape)) * ((1.0 - self.shape) * log).exp_m1()
         };
         ((antiderivative(to) - antiderivative(from)) / span).clamp(0.0, 1.0)
     }
 
-    /// The expected days since the first change that a copy of this age has missed; 0 while it is unchanged.
+    /// Returns the expected days since the first change that a copy of this age has missed; 0 while it is unchanged.
     #[must_use]
     pub fn outdated_days(&self, age: f64) -> f64 {
         (age * (1.0 - self.fresh_between(0.0, age))).max(0.0)
     }
 
-    /// The probability that a copy is unchanged, or its first missed change younger than `grace` days: (α,β)-currency asks
-    /// that this is at least α for a grace of β (Brewington and Cybenko, "How dynamic is the web?", WWW 2000).
+    /// Returns the probability that a copy is unchanged or that its first missed change is younger than `grace` days.
+    /// (α,β)-currency requires at least α for a grace of β (Brewington and Cybenko, "How dynamic is the web?", WWW
+    /// 2000).
     #[must_use]
     pub fn current(&self, age: f64, grace: f64) -> f64 {
         self.fresh((age - grace).max(0.0))

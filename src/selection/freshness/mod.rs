@@ -1,7 +1,7 @@
-//! How fresh the archive's copies are, now and in the past.
+//! How fresh the copies of the archive are, now and in the past.
 //!
-//! Expected numbers follow from the change rates that were learned ([`Belief`]); observed ones from what fetches found
-//! ([`observe`]). Both are averages over pages, weighted by their importance. A page counts if it has a copy and its last
+//! Expected numbers follow from the learned change rates ([`Belief`]), observed ones from the results of fetches
+//! ([`observe`]). Both are averages over pages, weighted by importance. A page counts if it has a copy and its last
 //! answer was not an error.
 
 mod belief;
@@ -23,44 +23,44 @@ pub use observed::{Observed, observe};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-/// A page's copy.
+/// A page and its copy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageModel {
     /// The page.
     pub id: UrlId,
-    /// Its importance, mean 1 over all known pages.
+    /// Importance of the page; the mean over all known pages is 1.
     pub importance: f64,
-    /// What it weighs when a refresh chooses.
+    /// Weight of the page in a refresh.
     pub weight: f64,
-    /// What is believed of the copy.
+    /// The copy.
     pub copy: CopyModel,
 }
 
-/// What is believed of a copy, apart from what its page is worth.
+/// The expected state of a copy, regardless of the value of its page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CopyModel {
-    /// Its page's change rate.
+    /// The change rate of the page.
     pub belief: Belief,
-    /// Days since the copy was known to be current.
+    /// Days since the copy was last known to be current.
     pub age: f64,
-    /// The probability that an announcement of a change since then is true; 0 without one.
+    /// Probability that an announcement of a change since then is true; 0 without an announcement.
     pub announced: f64,
 }
 
 impl CopyModel {
-    /// The probability that the copy is unchanged.
+    /// Returns the probability that the copy is unchanged.
     #[must_use]
     pub fn fresh(&self) -> f64 {
         self.belief.fresh(self.age) * (1.0 - self.announced)
     }
 
-    /// What an announcement counts as, in days of age: see [`super::most_obsolete`].
+    /// Returns the days of age that an announcement counts as; see [`super::most_obsolete`].
     #[must_use]
     pub fn announced_days(&self) -> f64 {
         -(1.0 - self.announced).ln() / self.belief.per_day
     }
 
-    /// Of a page's copy; nothing without one, and after an answer that was an error.
+    /// Describes the copy of a page; `None` if it has none, or if the last answer was an error.
     fn of(
         state: &State,
         prior: &RatePrior,
@@ -79,10 +79,11 @@ impl CopyModel {
     }
 }
 
-/// The probability that the copy of a page is unchanged; nothing without one, and after an answer that was an error.
+/// Returns the probability that the copy of a page is unchanged; `None` if it has none, or if the last answer was an
+/// error.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub fn fresh(
     state: &State,
     prior: &RatePrior,
@@ -96,18 +97,18 @@ pub fn fresh(
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopiesError {
-    /// The state cannot.
+    /// The state cannot be read.
     #[error(transparent)]
     Credit(#[from] CreditError),
-    /// What pages weigh cannot.
+    /// The page weights cannot be read.
     #[error(transparent)]
     Weight(#[from] WeightError),
 }
 
-/// The copies of an archive's pages, or of those in `selection`, weighed as its own rules say.
+/// Returns the copies of an archive, or of the pages in `selection`, with weights by the rules of the archive.
 ///
 /// # Errors
-/// When the archive cannot be read.
+/// If the archive cannot be read.
 pub fn copies_of(
     store: &Store,
     selection: Option<&HashSet<UrlId>>,
@@ -118,10 +119,10 @@ pub fn copies_of(
     Ok(copies(store.state(), &credits, &weights, selection, now)?)
 }
 
-/// The copies of an archive's pages, or of those in `selection`, weighed as the refresh does.
+/// Returns the copies of an archive, or of the pages in `selection`, with these weights.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub fn copies(
     state: &State,
     credits: &Credits,
@@ -133,10 +134,10 @@ pub fn copies(
     copies_among(state, credits, weights, (1, &is_meant), now)
 }
 
-/// The copies among every `step`-th of the pages that were fetched, by the order of first fetches: no others are read.
+/// Returns the copies of every `step`-th fetched page, in the order of first fetches. Other pages are not read.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub fn sampled_copies(
     state: &State,
     credits: &Credits,
@@ -168,7 +169,7 @@ fn copies_among(
     Ok(copies)
 }
 
-/// When a page's copy was last known to be current, in seconds since 1970: a fetch without an answer says nothing.
+/// Returns when the copy was last known to be current, in seconds since 1970. A fetch without an answer does not count.
 fn current_at(state: &State, id: UrlId, visit: &Visit) -> Result<f64, CreditError> {
     if visit.status > 0 {
         return Ok(f64::from(visit.last_seen));
@@ -182,35 +183,35 @@ fn current_at(state: &State, id: UrlId, visit: &Visit) -> Result<f64, CreditErro
     Ok(f64::from(visit.first_seen))
 }
 
-/// What is expected of the copies now.
+/// Expected freshness of the copies now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Expected {
-    /// Pages with a copy.
+    /// Number of pages with a copy.
     pub pages: usize,
-    /// The share of copies that are unchanged, weighted by importance.
+    /// Share of unchanged copies, weighted by importance.
     pub freshness: f64,
-    /// The same with all pages alike.
+    /// The same with equal weights.
     pub freshness_unweighted: f64,
-    /// The mean days since the first missed change, weighted.
+    /// Weighted mean of the days since the first missed change.
     pub age_days: f64,
-    /// The mean days since copies were known to be current, weighted.
+    /// Weighted mean of the days since copies were known to be current.
     pub copy_age_days: f64,
-    /// For each grace what is current with it.
+    /// Currency for each β.
     pub currency: Vec<Current>,
 }
 
 /// (α,β)-currency for one β.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Current {
-    /// β: a copy counts whose first missed change is younger than this many days.
+    /// β in days: a copy is current if its first missed change is younger.
     pub beta_days: f64,
-    /// The expected share of such copies, weighted by importance.
+    /// Expected share of current copies, weighted by importance.
     pub share: f64,
-    /// The share of copies, weighted, that are so with a probability of at least α.
+    /// Weighted share of copies that are current with a probability of at least α.
     pub share_alpha: f64,
 }
 
-/// What is expected of copies now, for a probability α and several β in days.
+/// Computes the expected freshness of copies now, for a probability α and several β in days.
 #[must_use]
 pub fn expect(copies: &[PageModel], alpha: f64, betas: &[f64]) -> Expected {
     let weight: f64 = copies.iter().map(|copy| copy.importance).sum();
@@ -219,7 +220,7 @@ pub fn expect(copies: &[PageModel], alpha: f64, betas: &[f64]) -> Expected {
         if weight > 0.0 { sum / weight } else { 0.0 }
     };
     let current = |PageModel { copy, .. }: &PageModel, beta: f64| {
-        // The age of an announced change is unknown: within the grace it is forgiven.
+        // The age of an announced change is unknown; within β it is ignored.
         let announced = if beta >= copy.age { 0.0 } else { copy.announced };
         copy.belief.current(copy.age, beta) * (1.0 - announced)
     };

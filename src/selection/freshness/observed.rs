@@ -1,8 +1,8 @@
-//! How fresh copies were, as far as later fetches have shown.
+//! How fresh copies were, as far as later fetches show.
 //!
-//! Between two fetches of a page its copy was unchanged if the second found no change. If it found one, the copy became
-//! stale in between; when is not known, and the mean is taken that a page of this rate has: with an interval I,
-//! 1/λ - I/(e^(λI) - 1). What comes after a page's last fetch is left out.
+//! A copy was unchanged between two fetches if the second found no change. If it found one, the copy became stale in
+//! between. The exact time is unknown; the expected one for the rate of the page is used: with an interval I, 1/λ -
+//! I/(e^(λI) - 1). The time after the last fetch of a page does not count.
 
 use std::collections::HashMap;
 
@@ -17,27 +17,28 @@ use crate::refresh::rate::days_before_change;
 
 const MICROSECONDS_PER_DAY: f64 = 86_400e6;
 
-/// How fresh copies were.
+/// Observed freshness of copies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Observed {
-    /// Days of copies that are accounted for, all pages together.
+    /// Number of copy days covered, over all pages.
     pub page_days: f64,
-    /// Fetches that compared a copy with its page.
+    /// Number of fetches that compared a copy with its page.
     pub checks: u64,
-    /// How many of them found a change.
+    /// Number of these that found a change.
     pub changed: u64,
-    /// The share of time in which copies were unchanged, weighted by importance.
+    /// Share of time for which copies were unchanged, weighted by importance.
     pub freshness: f64,
-    /// The mean days since the first missed change, weighted.
+    /// Weighted mean of the days since the first missed change.
     pub age_days: f64,
-    /// For each β in days the share of time in which copies were unchanged or their first missed change younger.
+    /// For each β in days, the share of time for which copies were unchanged or their first missed change was younger
+    /// than β.
     pub currency: Vec<(f64, f64)>,
 }
 
-/// How fresh `copies` were from `from` to now; nothing when no fetch compared a copy.
+/// Computes how fresh `copies` were from `from` until now; `None` if no fetch compared a copy.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub fn observe(
     state: &State,
     copies: &[PageModel],
@@ -52,7 +53,7 @@ pub fn observe(
         let Some(copy) = models.get(&capture.url).filter(|_| is_version(&capture)) else { continue };
         let Some(before) = last.insert(capture.url, capture.time) else { continue };
         let changed = capture_flags::content_changed(&capture);
-        // Of an interval that began earlier the part after `from` counts.
+        // Of an interval that began earlier, only the part after `from` counts.
         let skipped = (from.timestamp_micros() - before).max(0) as f64 / MICROSECONDS_PER_DAY;
         let length = (capture.time - before) as f64 / MICROSECONDS_PER_DAY;
         if length > skipped {
@@ -85,7 +86,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// An interval of `length` days, of which the first `skipped` do not count.
+    /// Adds an interval of `length` days; the first `skipped` do not count.
     fn add(&mut self, page: &PageModel, length: f64, skipped: f64, changed: bool, betas: &[f64]) {
         self.checks += 1;
         self.changed += u64::from(changed);
@@ -94,7 +95,7 @@ impl Sums {
         let unchanged = if changed { days_before_change(page.copy.belief.per_day, length) } else { length };
         let within = |end: f64| (end.min(length) - skipped).max(0.0);
         self.fresh += page.importance * within(unchanged);
-        // The age grows from 0 at the change to its end.
+        // The age grows from 0 at the change until the end of the interval.
         let stale_from = unchanged.max(skipped);
         let (first, last) = (stale_from - unchanged, length - unchanged);
         self.outdated += page.importance * (last * last - first * first) / 2.0;
@@ -122,13 +123,13 @@ mod tests {
         sums.add(&copy, 10.0, 0.0, false, &[0.0, 2.0]);
         sums.add(&copy, 10.0, 0.0, true, &[0.0, 2.0]);
         assert_eq!((sums.checks, sums.changed, sums.days, sums.weight), (2, 1, 20.0, 40.0));
-        // The change is put into the middle: 5 days unchanged, 5 days stale, of which 2 are forgiven.
+        // The change is placed in the middle: 5 days unchanged, then 5 days stale, 2 of them within the grace.
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} {b}");
         near(sums.fresh, 2.0 * 15.0);
         near(sums.outdated, 2.0 * 12.5);
         near(sums.current[0], 2.0 * 15.0);
         near(sums.current[1], 2.0 * 17.0);
-        // Only the last 3 days of the same interval.
+        // Only the last 3 days of the interval count.
         let mut late = Sums { current: vec![0.0; 2], ..Sums::default() };
         late.add(&copy, 10.0, 7.0, true, &[0.0, 2.0]);
         near(late.days, 3.0);

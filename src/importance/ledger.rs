@@ -110,9 +110,9 @@ pub enum SmallEdge {
 /// The account of a page or a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Account {
-    /// Its cash, relative to the offset of its group.
+    /// Its cash minus the offset of its group.
     pub base: Base,
-    /// Its history; `None` until the page is read for the first time.
+    /// Its history; `None` until the page is first read.
     pub credit: Option<Credit>,
 }
 

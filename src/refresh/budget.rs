@@ -1,20 +1,20 @@
 //! Which page to fetch next, and how often each in the long run: the published rules for a fixed budget.
 //!
-//! A rule turns a page's importance w, change rate λ and the age τ of its copy into the [`value`](Rule::value) of fetching it;
-//! the pages of the highest values are fetched. The value never falls as the copy ages, so fetching a page whenever its
-//! value reaches a threshold, the price of a fetch, gives it a [`frequency`](Rule::frequency); the
+//! A rule computes the [`value`](Rule::value) of fetching a page from its importance w, its change rate λ and the age τ
+//! of its copy; the pages with the highest values are fetched. The value never falls as the copy ages. So fetching a
+//! page whenever its value reaches a threshold, the price of a fetch, gives it a [`frequency`](Rule::frequency). The
 //! [`price`](Rule::price) is the one at which the frequencies of all pages add up to the budget.
 
-/// A rule that needs no more of a page than importance, change rate and age of its copy.
+/// A rule that depends only on the importance, the change rate and the age of the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
-    /// Oldest copy first, whatever the page: τ.
+    /// Oldest copy first, regardless of the page: τ.
     Uniform,
     /// Fetches in proportion to the change rate: λτ.
     Proportional,
-    /// Least obsolescence, the expected number of missed changes times importance: √(wλ) τ. With a price of
-    /// `Σ √(w_j λ_j) / G` for G fetches a day, a page is fetched every
+    /// Minimum obsolescence, which is the expected number of missed changes times importance: √(wλ) τ. With a price of
+    /// `Σ √(w_j λ_j) / G` for G fetches per day, a page is fetched every
     ///
     /// ```text
     /// t_i = Σ √(w_j λ_j) / (G √(w_i λ_i)) days
@@ -22,10 +22,10 @@ pub enum Rule {
     ///
     /// which is equation 22 of Mignet et al., "Acquiring XML pages for a WebHouse" (BDA 2000), section 6.
     Xyleme,
-    /// Most freshness with regular fetches (Cho and Garcia-Molina; Olston and Pandey): w/λ · \[1 - (1 + λτ) e^(-λτ)\]. Gives
-    /// up pages that change too often.
+    /// Maximum freshness with regular fetches (Cho and Garcia-Molina; Olston and Pandey): w/λ · \[1 - (1 + λτ)
+    /// e^(-λτ)\]. Gives up pages that change too often.
     Freshness,
-    /// Most freshness with memoryless fetches (Azar et al.): wλ τ²/(1 + λτ)², so that `f = max(0, √(wλ/price) - λ)`.
+    /// Maximum freshness with memoryless fetches (Azar et al.): wλ τ²/(1 + λτ)², so that `f = max(0, √(wλ/price) - λ)`.
     Azar,
     /// LambdaCrawl's harmonic staleness with regular fetches (Kolobov et al.): w \[τ - (1 - e^(-λτ))/λ\].
     Harmonic,
@@ -33,14 +33,14 @@ pub enum Rule {
     LambdaCrawl,
 }
 
-/// Below this λτ the closed forms lose their digits and their common limit w λ τ²/2 is used.
+/// Threshold of λτ below which the closed forms lose precision, and their common limit w λ τ²/2 is used.
 const SMALL: f64 = 1e-4;
 
-/// Halvings that settle a price or an age to the last digits that matter.
+/// Number of bisection steps that determine a price or an age precisely enough.
 const STEPS: usize = 60;
 
 impl Rule {
-    /// The value of fetching a page of `importance` and `rate` (changes a day) whose copy is `age` days old.
+    /// Returns the value of fetching a page of `importance` and `rate` (changes per day) whose copy is `age` days old.
     #[must_use]
     pub fn value(self, importance: f64, rate: f64, age: f64) -> f64 {
         let changes = rate * age;
@@ -56,7 +56,7 @@ impl Rule {
         }
     }
 
-    /// Fetches a day of a page that is fetched whenever its value reaches `price`; 0 when it never does.
+    /// Returns the fetches per day of a page that is fetched whenever its value reaches `price`; 0 if it never does.
     #[must_use]
     pub fn frequency(self, importance: f64, rate: f64, price: f64) -> f64 {
         let demand = importance * rate;
@@ -78,14 +78,16 @@ impl Rule {
         }
     }
 
-    /// The age in days at which a page's value reaches `price`: what due dates are made from. Infinite when it never does.
+    /// Returns the age in days at which the value of a page reaches `price`, from which due dates are computed;
+    /// infinite if it never does.
     #[must_use]
     pub fn interval(self, importance: f64, rate: f64, price: f64) -> f64 {
         self.frequency(importance, rate, price).recip()
     }
 
-    /// The price of a fetch at which `pages` of importance and rate take `budget` fetches a day, none of them before
-    /// `shortest` days have passed; 0 when the budget suffices for all of them that often. The search begins at `start`.
+    /// Returns the price at which `pages` (importance and rate) take `budget` fetches per day, with at least `shortest`
+    /// days between fetches of a page; 0 if the budget suffices for all of them that often. The search begins at
+    /// `start`.
     #[must_use]
     pub fn price(self, pages: &[(f64, f64)], budget: f64, shortest: f64, start: f64) -> f64 {
         if pages.len() as f64 <= budget * shortest {
@@ -96,7 +98,7 @@ impl Rule {
             pages.iter().map(|&(importance, rate)| self.frequency(importance, rate, price).min(most)).sum()
         };
         match self {
-            // All intervals grow with the price alike: Σ √(wλ) / G for Xyleme.
+            // All intervals grow in proportion to the price: Σ √(wλ) / G for Xyleme.
             Self::Uniform | Self::Proportional | Self::Xyleme if shortest <= 0.0 => {
                 spent(1.0).max(f64::MIN_POSITIVE) / budget
             }
@@ -104,15 +106,16 @@ impl Rule {
         }
     }
 
-    /// Fetches a day of each of `pages`, which add up to `budget`. `price` is where the search for the price begins, and then
-    /// the one found.
+    /// Returns the fetches per day of each of `pages`; they add up to `budget`. The search for the price begins at
+    /// `price`, which receives the result.
     pub fn frequencies(self, pages: &[(f64, f64)], budget: f64, price: &mut f64) -> Vec<f64> {
         *price = self.price(pages, budget, 0.0, *price);
         pages.iter().map(|&(importance, rate)| self.frequency(importance, rate, *price)).collect()
     }
 
     fn search_age(self, importance: f64, rate: f64, price: f64) -> f64 {
-        // Where the small-age limit w λ τ²/2 reaches the price: the value never exceeds it, so the age is higher.
+        // The age at which the limit w λ τ²/2 reaches the price. The value never exceeds this limit, so the result is
+        // higher.
         let mut low = (2.0 * price / (importance * rate)).sqrt();
         let mut high = 2.0 * low;
         while self.value(importance, rate, high) < price && high.is_finite() {
@@ -130,7 +133,7 @@ impl Rule {
     }
 }
 
-/// The x with `1 - (1 + x) e^-x = y`: expected changes between two fetches; infinite from y = 1 on.
+/// Solves `1 - (1 + x) e^-x = y` for x, the expected changes between two fetches; infinite for y ≥ 1.
 fn changes_between_fetches(y: f64) -> f64 {
     if y >= 1.0 {
         return f64::INFINITY;
@@ -141,7 +144,7 @@ fn changes_between_fetches(y: f64) -> f64 {
     }
     for _ in 0..STEPS {
         let missing = y - (1.0 - (1.0 + x) * (-x).exp());
-        // The slope x e^-x is kept away from 0, where a step would leave the range.
+        // Bound the slope x e^-x away from 0, where a step would leave the range.
         let next = (x + missing / (x * (-x).exp()).max(1e-12)).clamp(x / 2.0, x + 2.0);
         if (next - x).abs() <= 1e-12 * x {
             break;
@@ -151,7 +154,7 @@ fn changes_between_fetches(y: f64) -> f64 {
     x
 }
 
-/// The price at which `spent`, which falls with the price, is the budget.
+/// Finds the price at which `spent`, which falls with the price, equals the budget.
 fn find_price(start: f64, budget: f64, spent: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (start / 1.1, start * 1.1);
     while spent(low) < budget && low > 1e-300 {
@@ -188,7 +191,7 @@ mod tests {
         Rule::LambdaCrawl,
     ];
 
-    /// So many pages with importance and rates over several orders of magnitude.
+    /// Returns `count` pages with importance and rates over several orders of magnitude.
     fn pages(count: u32) -> Vec<(f64, f64)> {
         let page = |i: u32| {
             let i = f64::from(i);
@@ -266,7 +269,7 @@ mod tests {
         assert!(Rule::Harmonic.interval(1.0, 10.0, 0.2).is_finite());
     }
 
-    /// Equation 22: the intervals by the formula, and with them a mean obsolescence (equation 21) of (Σ √(wλ))² / (2G).
+    /// Equation 22: intervals follow the formula and give a mean obsolescence (equation 21) of (Σ √(wλ))² / (2G).
     #[test]
     fn xylemes_intervals_are_those_of_equation_22() {
         let (pages, budget) = (pages(500), 25.0);
@@ -281,7 +284,7 @@ mod tests {
         assert!((obsolescence * 2.0 * budget / roots.powi(2) - 1.0).abs() < 1e-9, "{obsolescence}");
     }
 
-    /// No small transfer of fetches between two pages improves what a rule is the optimum of.
+    /// No small transfer of fetches between two pages improves the objective of a rule.
     #[test]
     fn each_optimum_is_one() {
         const PAGES: [(f64, f64); 5] = [(1.0, 0.1), (2.0, 1.0), (0.5, 0.01), (1.0, 5.0), (3.0, 0.3)];

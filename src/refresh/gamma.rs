@@ -1,15 +1,15 @@
-//! The Gamma law, which rates of change are taken to have.
+//! The Gamma distribution, used for change rates.
 
-/// The shapes a learned law may have: below, a page without changes would be given up; above, its own visits would not be
-/// heard.
+/// Range of the shape of a learned distribution. With a lower one, pages without changes would be given up; with a
+/// higher one, a page's own visits would hardly count.
 pub(super) const SHAPES: (f64, f64) = (0.05, 20.0);
 
-/// The mean of ln λ under a Gamma law.
+/// Returns the mean of ln λ under a Gamma distribution.
 pub(super) fn mean_log(shape: f64, mean: f64) -> f64 {
     digamma(shape) - (shape / mean).ln()
 }
 
-/// The digamma function ψ for positive numbers (Abramowitz and Stegun, 6.3.5 and 6.3.18).
+/// The digamma function ψ for positive arguments (Abramowitz and Stegun, 6.3.5 and 6.3.18).
 pub(super) fn digamma(x: f64) -> f64 {
     let (mut x, mut sum) = (x, 0.0);
     while x < 8.0 {

@@ -1,7 +1,7 @@
-//! Change rates and refresh rules: numbers in, numbers out, no I/O.
+//! Change rates and refresh rules: pure computation without I/O.
 //!
-//! Times are days, rates are changes a day, importance has mean 1 over the known pages. The crawler, the lab and the
-//! benches run this very code; where the numbers come from and where they are kept is their business.
+//! Times are in days, rates in changes per day, and importance has mean 1 over the known pages. The crawler, the lab
+//! and the benches run the same code; they obtain and store the numbers.
 
 pub mod budget;
 pub mod change_model;

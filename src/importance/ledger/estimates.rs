@@ -1,19 +1,19 @@
-//! Importance, estimated from accounts.
+//! Estimates of importance from accounts.
 
 use super::super::cash::Base;
 use super::super::interpolated::Credit;
 use super::{AGE_MIN, Account, ENDOWMENT, FIRST_PASS, Ledger, in_endowments, received};
 
 impl Ledger {
-    /// The history of a read page after pages were visited in turn; see [`Credit::evened`].
+    /// Returns the history of a read page after pages were visited in turn; see [`Credit::evened`].
     #[must_use]
     pub fn evened(&self, base: Base, credit: Credit) -> Credit {
         let cash = self.cash(&Account { base, credit: Some(credit) });
         credit.evened(in_endowments(cash.units()), self.clock())
     }
 
-    /// Cash that comes in to the page per turn of G, in endowments: the estimate of its importance before it is made
-    /// relative.
+    /// Cash that comes in to the page per turn of G, in endowments: the estimate of its importance before
+    /// normalisation.
     #[must_use]
     pub fn rate(&self, account: &Account) -> f64 {
         let cash = self.cash(account).units();
@@ -23,14 +23,14 @@ impl Ledger {
         }
     }
 
-    /// Importance of the page, mean 1 over all known pages: 10 is ten times the average page.
+    /// Importance of the page, with mean 1 over all known pages: 10 is ten times the average page.
     #[must_use]
     pub fn importance(&self, account: &Account) -> f64 {
         let mean = self.mean_rate();
         if mean > 0.0 { self.rate(account) / mean } else { 1.0 }
     }
 
-    /// The mean of [`Ledger::rate`] over all known pages, as of now.
+    /// The current mean of [`Ledger::rate`] over all known pages.
     #[must_use]
     pub fn mean_rate(&self) -> f64 {
         let pages = self.pages();
@@ -42,12 +42,12 @@ impl Ledger {
         }
     }
 
-    /// Share of the moved cash that goes to pages, not to the virtual page; never 0, so that it can divide.
+    /// Share of the moved cash that goes to pages rather than to the virtual page; never 0, so it can be a divisor.
     fn flow_to_pages(&self) -> f64 {
         (1.0 - self.numbers.virtual_rate).max(f64::MIN_POSITIVE)
     }
 
-    /// Makes the mean importance exactly 1 when the rates of all pages add up to `rates`.
+    /// Makes the mean importance exactly 1, given the sum of the rates of all pages.
     pub(in super::super) fn calibrate(&mut self, rates: f64) {
         self.numbers.calibration = 1.0;
         let expected = self.mean_rate() * self.pages() as f64;
@@ -56,7 +56,7 @@ impl Ledger {
         }
     }
 
-    /// What an even-handed virtual page would pay an unread page per turn of G beyond what the policy lets it, in
+    /// Returns what an unbiased virtual page would pay an unread page per turn of G beyond what the policy gives it, in
     /// endowments.
     fn withheld(&self) -> f64 {
         let (unread, read) = (self.numbers.unread.pages as f64, self.numbers.read.pages as f64);
@@ -69,7 +69,7 @@ impl Ledger {
         (paid * (1.0 / (unread + read) - discovery / parts)).max(0.0)
     }
 
-    /// G-time over which unread pages received what they have; see the module's documentation.
+    /// Returns the G-time over which unread pages received what they have; see the documentation of `ledger`.
     pub(super) fn unread_age(&self) -> f64 {
         let endowed = self.numbers.unread.pages.saturating_mul(ENDOWMENT);
         let inflow = self.share(self.numbers.unread_cash.saturating_sub(endowed));

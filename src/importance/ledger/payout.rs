@@ -1,14 +1,14 @@
-//! What a visited page pays to those that it links to.
+//! Payouts of a visited page to its link targets.
 
 use super::super::cash::Base;
 use super::super::interpolated::Credit;
 use super::super::weight::Weight;
 use super::{Account, Ledger};
 
-/// The payment of one visited page's cash to its links.
+/// The payment of the cash of a visited page to its links.
 ///
-/// All the cash is with the virtual page from the start and every payment takes from there, so the books balance at any
-/// moment. Call [`Payout::finish`] when all links are paid.
+/// All the cash is with the virtual page from the start and every payment comes from there, so the ledger balances at
+/// any moment. Call [`Payout::finish`] when all links are paid.
 #[derive(Debug)]
 #[must_use = "the links have to be paid"]
 pub struct Payout<'a> {
@@ -22,14 +22,15 @@ pub struct Payout<'a> {
 }
 
 impl Payout<'_> {
-    /// Opens the account of a page that this visit discovered.
+    /// Opens the account of a page discovered by this visit.
     pub fn discover(&mut self) -> Account {
         self.ledger.discover()
     }
 
-    /// Pays one link of `weight` to the page at `base`; returns its new base. `read` says whether it was ever read.
+    /// Pays for a link of `weight` to the page at `base`; returns its new base. `read` says whether the target was ever
+    /// read.
     ///
-    /// Links beyond the announced sum of weights get what is left, at last nothing.
+    /// Links beyond the announced sum of weights get what is left, finally nothing.
     #[must_use = "the account has to be replaced"]
     pub fn pay(&mut self, base: Base, read: bool, weight: Weight) -> Base {
         let amount = (self.unit * u64::from(weight.parts())).min(self.left);
@@ -38,9 +39,10 @@ impl Payout<'_> {
         self.give(base, read, amount)
     }
 
-    /// Pays like [`Payout::pay`] and adds `bonus` times as much out of the virtual page's own cash, as far as it goes.
+    /// Pays like [`Payout::pay`] and adds `bonus` times that amount from the virtual page's own cash, as far as it
+    /// goes.
     ///
-    /// This is how a crawl is biased towards a topic, `news` or XML: the total stays the same.
+    /// This biases a crawl towards a topic, `news` or XML without changing the total.
     #[must_use = "the account has to be replaced"]
     pub fn pay_with_bonus(&mut self, base: Base, read: bool, weight: Weight, bonus: f64) -> Base {
         let base = self.pay(base, read, weight);
@@ -51,13 +53,13 @@ impl Payout<'_> {
         self.give(base, read, amount)
     }
 
-    /// The history of a page of which nothing before this visit is to count.
+    /// Returns an empty history, for a page whose past must not count.
     #[must_use]
     pub fn begin_history(&self) -> Credit {
         Credit { history: 0.0, span: 0.0, clock: self.ledger.clock() }
     }
 
-    /// Ends the visit: the flows are noted, and the virtual page hands out if it holds too much.
+    /// Ends the visit: records the flows, and hands out the cash of the virtual page if it holds too much.
     pub fn finish(self) {
         let Self { ledger, cash, unread, paid, bonus, .. } = self;
         ledger.numbers.clock += ledger.share(bonus);

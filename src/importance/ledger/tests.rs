@@ -51,7 +51,7 @@ impl Web {
     }
 }
 
-/// The fixed point of x = x L by iteration, the virtual page last; importance has mean 1 over the pages.
+/// The fixed point of x = x L by iteration; the virtual page comes last, and importance has mean 1 over the pages.
 fn exact(links: &[Vec<usize>]) -> Vec<f64> {
     let pages = links.len();
     let mut x = vec![1.0 / (pages + 1) as f64; pages + 1];
@@ -63,7 +63,7 @@ fn exact(links: &[Vec<usize>]) -> Vec<f64> {
             next[pages] += share;
             targets.iter().for_each(|&target| next[target] += share);
         }
-        // Half a step: the graph may be periodic.
+        // Half a step, because the graph may be periodic.
         x.iter_mut().zip(&next).for_each(|(old, new)| *old = 0.5 * (*old + new));
     }
     let mean = x[..pages].iter().sum::<f64>() / pages as f64;
@@ -164,7 +164,7 @@ fn a_removed_page_fades_and_its_cash_stays_in_the_web() {
 
 #[test]
 fn a_redirect_and_its_target_are_one_account() {
-    // Pages 0 and 3 are the same; 1 and 2 link to one each.
+    // Pages 0 and 3 are the same; 1 and 2 link to one of them each.
     let policy = Policy { window: 100.0, ..Policy::default() };
     let mut web = Web::new(vec![vec![1, 2], vec![0], vec![3], vec![]], policy);
     web.visit(2, 0.0);
@@ -211,7 +211,7 @@ fn a_bonus_is_paid_by_the_virtual_page() {
     }
     plain.visit(0, 0.0);
     favoured.visit(0, 0.5);
-    // Page 0 gives half of its endowment to its link, and the virtual page half as much again.
+    // Page 0 gives half of its endowment to its link, and the virtual page adds half as much.
     let cash = |web: &Web| web.ledger.cash(&web.accounts[1].unwrap()).units();
     assert_eq!(cash(&favoured) - cash(&plain), ENDOWMENT / 4);
     favoured.audit().unwrap();
@@ -343,7 +343,7 @@ fn importance_moves_no_more_than_cash_was_handed_on() {
 
 #[test]
 fn calling_in_idle_cash_changes_no_estimate() {
-    // Two pages that are read again and again, and five that never are.
+    // Two pages that are read again and again, and five that are never read.
     let mut web = Web::new(
         vec![vec![1, 2, 3, 4, 5, 6], vec![0, 2], vec![], vec![], vec![], vec![], vec![]],
         Policy::default(),

@@ -1,20 +1,20 @@
-//! Cash that goes to another ledger, and cash that comes from one: several ledgers share the web, each with its own pages.
+//! Transfers of cash between ledgers that share the web, each with its own pages.
 //!
-//! A page of another ledger has an account here, too, in which links to it are paid. What it received beyond its endowment
-//! leaves from time to time, in round numbers; the endowment stays, and less than a hundredth of the rest until more has come, so that
-//! the account is that of an unread page that has received next to nothing.
-//! Both ledgers' totals change by what was handed over, so that all totals and what is on its way add up to the same
-//! for ever.
+//! A page of another ledger has an account here too, which collects the payments for links to it. What it received
+//! beyond its endowment is sent on from time to time in round numbers. The endowment stays, and less than a hundredth
+//! of the rest until more has come, so the account looks like that of an unread page that has received next to nothing.
+//! The totals of both ledgers change by the amount handed over, so that all totals plus the cash in transit always add
+//! up to the same sum.
 
 use super::super::cash::{Base, Cash};
 use super::{ENDOWMENT, Ledger};
 
-/// Digits of an amount that is sent, before zeros: digits of cash are random, and each further one would take 3 % of all bytes that
-/// are sent.
+/// Significant digits of an amount that is sent; the others are zero. The digits of cash are random, so each further
+/// digit would add 3 % to the bytes sent.
 const DIGITS_SENT: u32 = 3;
 
 impl Ledger {
-    /// Takes what an unread page has received out of this ledger; gives its new base, and the units.
+    /// Takes what an unread page has received out of this ledger; returns its new base and the units.
     #[must_use = "the account has to be replaced, and the cash sent"]
     pub fn send(&mut self, base: Base) -> (Base, u64) {
         let offset = self.numbers.unread.offset;
@@ -22,7 +22,7 @@ impl Ledger {
         let sent = rounded(units.saturating_sub(ENDOWMENT));
         let all = self.numbers.unread_cash;
         if all > 0 {
-            // The flow to the page continues elsewhere: it is not on unread pages here.
+            // The flow to the page continues elsewhere; it no longer goes to unread pages here.
             self.numbers.unread_rate *= 1.0 - sent as f64 / all as f64;
         }
         self.numbers.unread_cash = all - sent;
@@ -30,13 +30,13 @@ impl Ledger {
         (Base::with(units - sent, offset), sent)
     }
 
-    /// Whether so many units may come in: all ledgers together have no more than [`Cash::WHOLE`].
+    /// Whether this many units may come in: all ledgers together have at most [`Cash::WHOLE`].
     #[must_use]
     pub fn may_receive(&self, units: u64) -> bool {
         units <= Cash::WHOLE.units() - self.numbers.total
     }
 
-    /// Pays units from another ledger, which [`Ledger::may_receive`] has allowed, to a page; gives its new base.
+    /// Pays units from another ledger to a page, after a check by [`Ledger::may_receive`]; returns the new base.
     #[must_use = "the account has to be replaced"]
     pub fn receive(&mut self, base: Base, is_read: bool, units: u64) -> Base {
         self.numbers.total += units;
@@ -47,14 +47,14 @@ impl Ledger {
         base.plus(units)
     }
 
-    /// The same for a page that has no account: the virtual page gets them.
+    /// The same for a page without an account: the virtual page gets the units.
     pub fn receive_for_nobody(&mut self, units: u64) {
         self.numbers.total += units;
         self.numbers.virtual_cash += units;
     }
 }
 
-/// An amount without its last digits.
+/// Rounds an amount down to [`DIGITS_SENT`] digits.
 fn rounded(units: u64) -> u64 {
     let zeros = units.checked_ilog10().unwrap_or(0).saturating_sub(DIGITS_SENT - 1);
     units - units % 10u64.pow(zeros)

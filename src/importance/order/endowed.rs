@@ -1,18 +1,18 @@
 //! Fractional PageRank with an endowment for every page: our own order.
 //!
-//! FPR lets value enter at the seeds only. What it then finds first is what lies near the seeds, and late in the crawl
-//! the pages that wait hold crumbs of crumbs whose order means little. PageRank itself lets value enter everywhere: most
-//! of a large web's rank comes from jumps to pages that no seed is near to. So here every page brings an endowment of 1
-//! the moment it becomes known, and a seed [`SEED_ENDOWMENT`] more. Early on the seeds' value leads, as in FPR; later a
-//! page's value is dominated by how many known pages, themselves unseen before, recommend it. The cost is FPR's: one
-//! addition a link.
+//! In FPR value enters only at the seeds. So it first finds what is near the seeds, and late in the crawl the waiting
+//! pages have tiny values whose order means little. In PageRank value enters everywhere: most of the rank of a large
+//! web comes from jumps to pages far from any seed. So here every page gets an endowment of 1 when it becomes known,
+//! and a seed [`SEED_ENDOWMENT`] more. Early on the value of the seeds dominates, as in FPR. Later the value of a page
+//! depends mostly on how many known pages, new themselves, recommend it. The cost is that of FPR: one addition per
+//! link.
 
 use super::{DAMPING, Link, Order, PerPage, Queue, Stage};
 
-/// What a seed has beyond the endowment of every page. From 10 to 1000 the outcome hardly changes.
+/// Endowment of a seed, beyond that of every page. Between 10 and 1000 the outcome hardly changes.
 const SEED_ENDOWMENT: f32 = 100.0;
 
-/// See the module's documentation. `M` is the weight of links between hosts, as in FPR@M.
+/// See the module documentation. `between_hosts` is the weight M of links between hosts, as in FPR@M.
 #[derive(Debug)]
 pub struct Endowed {
     between_hosts: f64,
@@ -22,7 +22,7 @@ pub struct Endowed {
 }
 
 impl Endowed {
-    /// An order in which a link to another host is worth `between_hosts` links.
+    /// Creates an order in which a link to another host is worth `between_hosts` links.
     #[must_use]
     pub fn new(between_hosts: f64) -> Self {
         Self { between_hosts, values: PerPage::default(), stages: PerPage::default(), operations: 0 }

@@ -3,7 +3,7 @@
 
 use super::{DAMPING, Link, Order, PerPage, Queue};
 
-/// Seeds share 1 - d; a downloaded page passes d times what it has to its links; what would go to a downloaded page is
+/// Seeds share 1 - d. A downloaded page passes d times its value to its links; the share of downloaded targets is
 /// dropped. A link to another host gets M times as much as one inside (algorithm 2); M = 1 is plain FPR.
 #[derive(Debug)]
 pub struct Fractional {

@@ -1,19 +1,20 @@
 //! RankMass and windowed RankMass (Cho, Schonfeld, "RankMass crawler", VLDB 2007).
 //!
-//! A jump leads to the seeds. Each page holds the mass that has reached it and was not passed on; passing it on counts it
-//! as covered. The covered mass of downloaded pages is a proven lower bound of their personalised PageRank.
+//! Jumps lead to the seeds. Each page holds the mass that has reached it and was not yet passed on; mass counts as
+//! covered once it is passed on. The covered mass of downloaded pages is a proven lower bound of their personalised
+//! PageRank.
 
 use std::collections::BinaryHeap;
 
 use super::{DAMPING, Link, Order, PerPage, Queue};
 
-/// Links of downloaded pages, kept because their mass is passed on again and again.
+/// Links of downloaded pages, kept because mass is passed on repeatedly.
 #[derive(Debug, Default)]
 pub(super) struct KeptLinks {
     pages: Vec<u32>,
     offsets: Vec<usize>,
     targets: Vec<u32>,
-    /// 1 + the place of each downloaded page.
+    /// Index of each downloaded page, plus 1.
     places: PerPage<u32>,
 }
 
@@ -36,7 +37,7 @@ impl KeptLinks {
         self.places.get(page) > 0
     }
 
-    /// The page downloaded as number `place`, and its links.
+    /// Returns the page at index `place` in download order, and its links.
     pub(super) fn at(&self, place: usize) -> (u32, &[u32]) {
         (self.pages[place], &self.targets[self.offsets[place]..self.offsets[place + 1]])
     }
@@ -49,14 +50,14 @@ impl KeptLinks {
     }
 }
 
-/// Always the page with the most mass: downloaded if it is new, its mass passed on in any case.
+/// Always takes the page with the most mass: downloads it if it is new, and passes on its mass.
 ///
-/// Exact up to the rounding of the queue's levels, and slow: it passes mass around among downloaded pages.
+/// Exact up to the rounding of the levels of the queue, and slow: it passes mass around among downloaded pages.
 #[derive(Debug, Default)]
 pub struct RankMass {
     mass: PerPage<f64>,
     links: KeptLinks,
-    /// Downloaded pages that hold mass again, by its bits: these order as the numbers do, which are not negative.
+    /// Downloaded pages that hold mass again, keyed by its bits, which sort like the non-negative numbers.
     again: BinaryHeap<(u64, u32)>,
     covered: f64,
     operations: u64,
@@ -99,7 +100,7 @@ impl Order for RankMass {
                 break;
             }
             self.again.pop();
-            // With nothing left to download the rest of the mass decides nothing.
+            // With nothing left to download, the remaining mass decides nothing.
             if !stale && queue.best().is_some() {
                 self.pass_on(page, queue);
             }
@@ -115,9 +116,10 @@ impl Order for RankMass {
     }
 }
 
-/// Downloads the best part of the waiting pages, then passes on the mass of every downloaded page once, and so on.
+/// Alternates between downloading the best share of the waiting pages and passing on the mass of every downloaded page
+/// once.
 ///
-/// The paper leaves open what the window is a share of; here it is of the pages that wait when the window begins.
+/// The paper does not say of what the window is a share; here it is the pages waiting when the window begins.
 #[derive(Debug)]
 pub struct WindowedRankMass {
     window: f64,
@@ -131,7 +133,7 @@ pub struct WindowedRankMass {
 }
 
 impl WindowedRankMass {
-    /// `window` is a share: 0.05 in most of the paper.
+    /// `window` is a share; most of the paper uses 0.05.
     #[must_use]
     pub fn new(window: f64) -> Self {
         Self {
@@ -185,7 +187,7 @@ impl Order for WindowedRankMass {
         for link in links {
             if !std::mem::replace(self.known.at(link.target), true) {
                 self.waiting.push(link.target);
-                // Without mass until the next window, but no page is forgotten when the queue runs dry.
+                // It has no mass until the next window, but must not be lost when the queue runs dry.
                 queue.put(link.target, 0.0);
             }
         }

@@ -5,49 +5,49 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::PerPage;
 
-/// Pages that wait, best first. A page that was taken is never handed out again.
+/// Waiting pages, best first. A page that was taken is never handed out again.
 pub trait Queue {
-    /// Makes `page` wait with this priority, or changes its priority.
+    /// Adds `page` with this priority, or changes its priority.
     fn put(&mut self, page: u32, priority: f64);
 
-    /// The best priority of all that wait.
+    /// Returns the best priority of all waiting pages.
     fn best(&mut self) -> Option<f64>;
 
-    /// Takes the best page.
+    /// Removes and returns the best page.
     fn take(&mut self) -> Option<u32>;
 }
 
-/// Priorities are rounded to this many bits below an `f32`'s: 128 levels between 1 and 2, so to 0.8 %.
+/// Low bits of an `f32` that are dropped: 128 levels remain between 1 and 2, a precision of 0.8 %.
 const ROUNDED_BITS: u32 = 16;
 
-/// Marks a level while old entries are thrown out; levels themselves need 15 bits.
+/// Marks a level while stale entries are removed; levels themselves need 15 bits.
 const KEPT: u16 = 1 << 15;
 
-/// Entries of the queue for each page that waits, before old ones are thrown out.
+/// Maximum number of entries per waiting page before stale entries are removed.
 const ENTRIES_A_PAGE_MAX: usize = 4;
 
-/// Entries that are not worth throwing out.
+/// Number of entries below which stale ones are not removed.
 const ENTRIES_MIN: usize = 1 << 16;
 
-/// One more than the highest level of a positive finite number.
+/// The highest level of a positive finite number, plus 1.
 const LEVELS: usize = 0x7f80;
 
-/// The level that means: taken, or never put.
+/// Level of a page that was taken.
 const NO_LEVEL: u16 = u16::MAX;
 
-/// Priorities of 0 or more, rounded to levels; within a level first come, first served. Every operation is O(1).
+/// A queue for priorities of 0 or more, rounded to levels; first in, first out within a level. Every operation is O(1).
 ///
-/// A page whose level changes is entered again, and the old entry stays until it comes up. When old entries are
-/// most of the queue they are thrown out, so that a waiting page costs at most `ENTRIES_A_PAGE_MAX` entries of 4 bytes
-/// beside the 2 bytes of its level.
+/// A page whose level changes is entered again, and the stale entry stays until it comes up. When most entries are
+/// stale, they are removed, so a waiting page takes at most `ENTRIES_A_PAGE_MAX` entries of 4 bytes, and 2 bytes for
+/// its level.
 #[derive(Debug)]
 pub struct LevelQueue {
-    /// 1 + the level of each waiting page.
+    /// Level of each waiting page, plus 1.
     levels: PerPage<u16>,
     waiting: Vec<VecDeque<u32>>,
     entries: usize,
     pages: usize,
-    /// One bit for each level that has entries, and one bit for each of these words.
+    /// One bit for each level with entries, and one bit for each non-zero word of these.
     filled: Vec<u64>,
     filled_words: Vec<u64>,
 }
@@ -82,7 +82,7 @@ impl LevelQueue {
         Some(word * 64 + self.filled[word].checked_ilog2()? as usize)
     }
 
-    /// Drops all old entries, and all but the first of a page that left a level and came back.
+    /// Removes stale entries, and all but the first entry of a page that left a level and came back.
     fn throw_out(&mut self) {
         let levels = &mut self.levels;
         for (level, waiting) in self.waiting.iter_mut().enumerate().filter(|(_, waiting)| !waiting.is_empty())
@@ -101,7 +101,7 @@ impl LevelQueue {
         self.entries = self.waiting.iter().map(VecDeque::len).sum();
     }
 
-    /// The highest level with a page that really waits there; old entries above it are dropped.
+    /// Returns the highest level with a valid entry; removes the stale entries above it.
     fn settle(&mut self) -> Option<usize> {
         while let Some(level) = self.highest() {
             while let Some(&page) = self.waiting[level].front() {
@@ -153,16 +153,16 @@ impl Queue for LevelQueue {
     }
 }
 
-/// Any priorities, kept exactly; equals in order of their last change. A heap that keeps old entries.
+/// A queue for arbitrary priorities, kept exactly; ties are ordered by the last change. A heap with stale entries.
 #[derive(Debug, Default)]
 pub struct ExactQueue {
     heap: BinaryHeap<QueuedPage>,
-    /// The number of each page's valid entry; 0: none.
+    /// Number of the valid entry of each page; 0 for none.
     valid: PerPage<u64>,
     entries: u64,
 }
 
-/// The number of the entry of a page that was taken.
+/// Entry number of a page that was taken.
 const TAKEN: u64 = u64::MAX;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Orders that estimate importance as they go: the pages' cash (OPIC), and PageRank of what is known.
+//! Orders that estimate importance during the crawl: cash (OPIC), and PageRank of the known graph.
 
 use super::super::cash::{Base, Cash};
 use super::super::ledger::{Account, Ledger, Policy};
@@ -6,7 +6,7 @@ use super::super::weight::Weight;
 use super::mass::KeptLinks;
 use super::{DAMPING, Link, Order, PerPage, Queue, Stage};
 
-/// Most cash first, by the very ledger the crawler keeps.
+/// Most cash first, by the same ledger as the crawler.
 #[derive(Debug)]
 pub struct GreedyCash {
     ledger: Ledger,
@@ -16,7 +16,7 @@ pub struct GreedyCash {
 }
 
 impl GreedyCash {
-    /// An order under this policy, where a link to another host weighs `between_hosts` links.
+    /// Creates an order with this policy, in which a link to another host weighs `between_hosts` links.
     #[must_use]
     pub fn new(policy: Policy, between_hosts: f64) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl GreedyCash {
     }
 }
 
-/// Bases are compared instead of cash: what the virtual page gives to all that wait moves none of them ahead.
+/// Compares bases instead of cash: what the virtual page gives to all waiting pages does not change their order.
 fn priority(base: i64) -> f64 {
     base as f64 / Cash::WHOLE.units() as f64
 }
@@ -38,7 +38,7 @@ impl Order for GreedyCash {
         for &seed in seeds {
             *self.accounts.at(seed) = (self.ledger.discover().base.to_stored(), Stage::Waiting);
         }
-        // All hold the same, and less than whatever the first of them links to: they come first all the same.
+        // Seeds hold equal amounts, and less than the targets of the first one, but must come first.
         seeds.iter().for_each(|&seed| queue.put(seed, f64::INFINITY));
     }
 
@@ -74,8 +74,8 @@ impl Order for GreedyCash {
     }
 }
 
-/// Highest PageRank of the graph known so far, computed again whenever that has grown by a tenth (Cho, Garcia-Molina,
-/// Page, "Efficient crawling through URL ordering", 1998).
+/// Highest PageRank in the known graph first; recomputed when the downloaded part has grown by a tenth (Cho,
+/// Garcia-Molina, Page, "Efficient crawling through URL ordering", 1998).
 #[derive(Debug, Default)]
 pub struct PageRankSoFar {
     links: KeptLinks,
@@ -87,10 +87,10 @@ pub struct PageRankSoFar {
     operations: u64,
 }
 
-/// Growth of the downloaded part after which ranks are computed again.
+/// Growth factor of the downloaded part after which ranks are recomputed.
 const GROWTH: f64 = 1.1;
 
-/// Sweeps a time, starting from the last ranks.
+/// Number of sweeps per computation, starting from the last ranks.
 const SWEEPS: usize = 8;
 
 impl PageRankSoFar {
@@ -98,13 +98,13 @@ impl PageRankSoFar {
         let new = !std::mem::replace(self.known.at(page), true);
         if new {
             self.pages.push(page);
-            // An average page until it is computed.
+            // It counts as an average page until ranks are computed.
             *self.ranks.at(page) = 1.0;
         }
         new
     }
 
-    /// Ranks with mean 1; a page that was not downloaded gives to all alike.
+    /// Computes ranks with mean 1; a page that was not downloaded gives to all pages equally.
     fn compute(&mut self) {
         for _ in 0..SWEEPS {
             let mut given = 0.0;
@@ -144,7 +144,7 @@ impl Order for PageRankSoFar {
         self.links.keep(page, links);
         for link in links {
             if self.know(link.target) {
-                // After all whose rank is known, until ranks are computed again.
+                // It waits after all ranked pages until ranks are recomputed.
                 queue.put(link.target, 0.0);
             }
         }

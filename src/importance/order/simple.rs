@@ -1,4 +1,4 @@
-//! Orders that need no arithmetic: random, breadth first, depth, number of backlinks.
+//! Orders that need no arithmetic: random, breadth first, depth, and number of backlinks.
 
 use super::{Link, Order, PerPage, Queue, Stage};
 
@@ -11,7 +11,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// The same `seed` gives the same order.
+    /// Creates an order; the same `seed` gives the same order.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { numbers: fastrand::Rng::with_seed(seed), known: PerPage::default(), operations: 0 }
@@ -43,7 +43,7 @@ impl Order for Random {
     }
 }
 
-/// In the order in which pages became known.
+/// In order of discovery.
 #[derive(Debug, Default)]
 pub struct BreadthFirst {
     known: PerPage<bool>,
@@ -73,12 +73,13 @@ impl Order for BreadthFirst {
     }
 }
 
-/// Fewest links from the page's own site's entrance first; a link from another host leads to depth 0.
+/// Fewest links from the entrance of the page's own site first; a link from another host leads to depth 0.
 ///
-/// This is the slides' depth score: the path is counted inside the site, so that all sites advance at the same pace.
+/// This is the depth score of the slides: paths are counted inside the site, so that all sites advance at the same
+/// pace.
 #[derive(Debug, Default)]
 pub struct Depth {
-    /// 1 + the depth, 0 while unknown.
+    /// Depth plus 1; 0 if unknown.
     depths: PerPage<u32>,
     stages: PerPage<Stage>,
     operations: u64,

@@ -27,7 +27,7 @@ fn example() -> Vec<Vec<u32>> {
 
 #[test]
 fn fpr_downloads_the_papers_example_in_its_order() {
-    // E is discovered with D but gets a part of C's value as well, so it comes first.
+    // E is discovered together with D but also gets a part of C's value, so it comes first.
     assert_eq!(crawl(&mut Fractional::new(1.0), &example(), &[0; 5], &[0]), [0, 1, 2, 4, 3]);
 }
 
@@ -45,7 +45,7 @@ fn simple_orders_do_what_they_say() {
     let hosts = [0, 0, 0, 0, 0, 1, 1];
     assert_eq!(crawl(&mut BreadthFirst::default(), &links, &hosts, &[0]), [0, 1, 3, 2, 4, 5, 6]);
     assert_eq!(crawl(&mut Depth::default(), &links, &hosts, &[0]), [0, 1, 3, 5, 6, 2, 4]);
-    // When 3 is read, 4 has two backlinks, more than 1 that waits longer.
+    // When 3 has been read, 4 has two backlinks, more than 1, which has waited longer.
     let known = vec![vec![3, 2, 1], vec![], vec![4], vec![4], vec![]];
     assert_eq!(crawl(&mut Backlinks::default(), &known, &[0; 5], &[0]), [0, 3, 2, 4, 1]);
     let random = crawl(&mut Random::new(4), &links, &hosts, &[0]);
@@ -55,8 +55,8 @@ fn simple_orders_do_what_they_say() {
 
 #[test]
 fn rank_mass_proves_what_it_covers() {
-    // A ring: jumps lead to page 0, so its personalised PageRank falls by d a step; after k downloads and full passing on
-    // the sum of these is a bound that the covered mass approaches from below.
+    // A ring: jumps lead to page 0, so its personalised PageRank falls by d per step. The sum over the first k
+    // downloads is a bound that the covered mass approaches from below.
     let links: Vec<Vec<u32>> = (0..6).map(|page| vec![(page + 1) % 6]).collect();
     let mut order = RankMass::default();
     let downloads = crawl(&mut order, &links, &[0; 6], &[0]);
@@ -149,7 +149,7 @@ proptest! {
 }
 
 proptest! {
-    // A queue with all its levels takes a while to set up.
+    // The queue takes a while to allocate its levels.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]

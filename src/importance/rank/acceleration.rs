@@ -1,33 +1,33 @@
-//! Anderson's acceleration (1965), used now and then instead of after every sweep.
+//! Anderson acceleration (1965), applied periodically instead of after every sweep.
 //!
-//! A few plain sweeps in a row leave the slow part of the error, mostly the scale of well-connected regions. What the last
-//! of them changed shows which combination of them has least of it. Doing so every few sweeps costs almost nothing and
-//! works as well as after each (Pratapa, Suryanarayana, Pask 2016): 54 sweeps instead of 60 on a crawl of cnr.it, 22
-//! instead of 58 on a Kronecker graph.
+//! A few plain sweeps in a row leave the slow part of the error, mostly the scale of well-connected regions. The
+//! changes of the last sweeps show which combination of them has the least of it. Doing this every few sweeps costs
+//! almost nothing and works as well as after each sweep (Pratapa, Suryanarayana, Pask 2016): 54 sweeps instead of 60 on
+//! a crawl of cnr.it, 22 instead of 58 on a Kronecker graph.
 
-/// Sweeps from one combination to the next.
+/// Number of sweeps between combinations.
 pub(super) const PERIOD: u32 = 6;
 
-/// Sweeps that are combined with the last one.
+/// Number of earlier sweeps combined with the last one.
 pub(super) const MEMORY: usize = 3;
 
-/// States that have to be remembered: before and after each of the combined sweeps.
+/// Number of states to remember: before and after each of the combined sweeps.
 pub(super) const STATES: usize = MEMORY + 2;
 
-/// Inner products of the sweeps' changes, summed up over pages.
+/// Inner products of the changes of the sweeps, summed over pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Products {
-    /// Differences between the last sweep's change and the earlier ones', by each other.
+    /// Products of the differences between the last change and the earlier ones.
     matrix: [[f64; MEMORY]; MEMORY],
-    /// The same by the last change.
+    /// Products of these differences with the last change.
     right: [f64; MEMORY],
 }
 
 impl Products {
-    /// How many numbers these are.
+    /// Number of values.
     pub(super) const COUNT: usize = MEMORY * MEMORY + MEMORY;
 
-    /// Adds one page: its value after each of the last sweeps, oldest first.
+    /// Adds a page, given its value after each of the last sweeps, oldest first.
     #[inline]
     pub(super) fn add(&mut self, states: [f64; STATES]) {
         let last = states[STATES - 1] - states[STATES - 2];
@@ -54,10 +54,10 @@ impl Products {
         }
     }
 
-    /// How much of each earlier sweep to take away so that the change becomes smallest (least squares, by Cholesky's
-    /// decomposition); a sweep that says nothing new counts nothing.
+    /// Computes how much of each earlier sweep to subtract to minimise the change (least squares by Cholesky
+    /// decomposition). Sweeps without new information get weight 0.
     pub(super) fn mix(&self) -> Mix {
-        /// Below this part of its length, what is new in a vector is rounding.
+        /// Relative threshold of the squared length below which the new part of a vector is rounding error.
         const NEW_MIN: f64 = 1e-8;
         let mut lower = [[0.0; MEMORY]; MEMORY];
         let mut middle = [0.0; MEMORY];
@@ -86,12 +86,12 @@ impl Products {
     }
 }
 
-/// How much to take away of each earlier sweep.
+/// Weights for subtracting each earlier sweep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Mix([f64; MEMORY]);
 
 impl Mix {
-    /// The combination of a page's values after each of the last sweeps, oldest first.
+    /// Combines the values of a page after each of the last sweeps, oldest first.
     #[inline]
     pub(super) fn apply(&self, states: [f64; STATES]) -> f64 {
         let last = states[STATES - 1];
@@ -104,7 +104,7 @@ impl Mix {
 mod tests {
     use super::*;
 
-    /// Three modes that shrink by .9, .6 and .3 a sweep can be removed at once, whatever their size.
+    /// Three modes that shrink by 0.9, 0.6 and 0.3 per sweep can be removed at once, whatever their size.
     #[test]
     fn as_many_modes_as_sweeps_are_removed() {
         let rates = [0.9f64, 0.6, 0.3];
@@ -133,7 +133,7 @@ mod tests {
         let mut products = Products::default();
         products.add([1.0; STATES]);
         assert_eq!(products.mix().apply([1.0; STATES]), 1.0);
-        // One mode only: the earlier sweeps say the same, one of them is enough.
+        // With a single mode the earlier sweeps agree, and one of them suffices.
         let mut products = Products::default();
         let states = [17.0, 9.0, 5.0, 3.0, 2.0];
         products.add(states);

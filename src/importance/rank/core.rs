@@ -1,20 +1,20 @@
-//! The part of a link graph that a PageRank solver has to iterate over, laid out for speed.
+//! The part of a link graph over which a PageRank solver iterates, laid out for speed.
 //!
-//! Only pages with links ("inner" pages) matter for the iteration: a page without links gives nothing to anybody (see
-//! `pagerank` for why), so its own value is computed once at the end. Links from a page to itself are taken out: they are
-//! solved exactly instead of by iteration.
+//! Only pages with links ("inner" pages) matter for the iteration. A page without links gives nothing to other pages
+//! (`pagerank` explains why), so its value is computed once at the end. Links from a page to itself are removed and
+//! solved exactly.
 //!
-//! What a sweep waits for is values of pages all over the memory. Adding up numbers at random places, one core of the
-//! machine this was measured on reads 5.3 thousand million a second from 16 KiB, 1.7 from 48 KiB (its nearest cache), 1.3
-//! from 256 KiB to 1 MiB, 1.1 from 4 MiB and .3 from 100 MiB. Only with most reads from the nearest cache can a core
-//! follow two thousand million links a second. Pages are numbered so that they are near each other:
-//! * A crawl keeps neighbours together by itself; the graph's own order stays.
-//! * Elsewhere most links come from few pages, and those with most links are numbered first.
+//! Sweeps are limited by random reads of page values. Adding numbers at random places, one core of the test machine
+//! reads 5.3 billion a second from 16 KiB, 1.7 from 48 KiB (its L1 cache), 1.3 from 256 KiB to 1 MiB, 1.1 from 4 MiB
+//! and 0.3 from 100 MiB. A core can follow two billion links a second only if most reads hit the L1 cache. Pages are
+//! numbered to be near each other:
+//! * The numbering of a crawl already keeps neighbours together, so it stays.
+//! * In other graphs most links come from few pages, so the pages with the most links are numbered first.
 //!
-//! Either way pages are cut into [`Chunk`]s, within which they are ordered by the number of their links (see `rows`), and
-//! where many links lead from one block of pages to a chunk these have a [`Panel`] of their own: they are added up while
-//! the block's values lie in the nearest cache. Links within a chunk have no panel, so that every link is followed with
-//! the newest value of its source.
+//! Either way pages are cut into [`Chunk`]s, within which they are ordered by the number of their links (see `rows`).
+//! Where many links lead from one block of pages to a chunk, these links form a separate [`Panel`]: they are summed
+//! while the values of the block are in the L1 cache. Links within a chunk have no panel, so that each of them uses the
+//! newest value of its source.
 
 use std::ops::Range;
 
@@ -24,80 +24,81 @@ use super::super::graph::Graph;
 use super::Damping;
 use super::rows::Rows;
 
-/// Pages of a chunk, and of the block that a panel's links come from, at most: their short values fill two thirds of the
-/// nearest cache of today's processors.
+/// Maximum number of pages of a chunk, and of the block that the links of a panel come from. Their short values fill
+/// two thirds of the L1 cache of current processors.
 const BLOCK_PAGES: usize = 8192;
 
-/// Chunks have about so many links each: as many as make this number of chunks.
+/// Approximate number of chunks; they have about equally many links.
 const CHUNKS: usize = 64;
 
-/// Links shorter than this, in pages and in parts of the graph, are near.
+/// Links are near if they are shorter than this, in pages, and shorter than the given fraction of the graph.
 const NEAR: u32 = 1 << 15;
 const NEAR_PARTS: u32 = 8;
 
-/// With fewer pages all values fit into the nearest cache anyway, in any order. With more the order matters to threads too:
-/// sweeps from the pages with most links on need hardly more with two threads than with one (on a Kronecker graph of 65 536
-/// pages 28 for 25, and 34 for 25 in another order).
+/// Minimum number of pages for reordering. With fewer, all values fit into the L1 cache in any order. With more, the
+/// order also matters to threads: sweeps that start at the pages with the most links need hardly more iterations with
+/// two threads than with one (28 instead of 25 on a Kronecker graph of 65,536 pages; 34 instead of 25 in another
+/// order).
 const PAGES_ORDERED_MIN: usize = 1 << 13;
 
-/// A panel is worth its while from so many links on, and from so many for each page it leads to.
+/// Minimum number of links of a panel, in total and per target page.
 const PANEL_ARCS_MIN: u32 = 512;
 const PANEL_ARCS_PER_PAGE_MIN: u32 = 2;
 
-/// See the module's documentation.
+/// See the module documentation.
 #[derive(Debug)]
 pub(super) struct Core {
-    /// Inner pages first, then those without links: their old numbers.
+    /// Original numbers of the pages: inner pages first, then those without links.
     pub(super) order: Vec<u32>,
-    /// How many inner pages there are.
+    /// Number of inner pages.
     pub(super) inner: usize,
-    /// Links between inner pages.
+    /// Number of links between inner pages.
     pub(super) inner_arcs: usize,
     /// The inner pages in order.
     pub(super) chunks: Vec<Chunk>,
     /// The links to pages without links.
     pub(super) outer: Incoming,
-    /// For each inner page, its damping divided by the weight of its links.
+    /// For each inner page, its damping divided by the total weight of its links.
     pub(super) share: Vec<f64>,
     /// The largest damping of any page.
     pub(super) damping_max: f64,
-    /// Inner pages that link to themselves, ascending, with the weight of that link.
+    /// Inner pages that link to themselves, in ascending order, with the weights of these links.
     pub(super) selfish: Vec<(u32, f32)>,
 }
 
-/// Consecutive inner pages with the links to them.
+/// Consecutive inner pages with their incoming links.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) pages: Range<usize>,
     pub(super) panels: Vec<Panel>,
-    /// The links that are in no panel, a row for each page.
+    /// The links outside panels, one row per page.
     pub(super) rest: Rows<u32>,
 }
 
 impl Chunk {
-    /// What a sweep over the chunk costs, in links.
+    /// Cost of a sweep over the chunk, in links.
     pub(super) fn work(&self) -> usize {
         let panels = self.panels.iter().map(|panel| panel.rows.arcs() / 2);
         self.rest.arcs() + panels.sum::<usize>() + self.pages.len()
     }
 }
 
-/// Links from one block of pages to one chunk.
+/// Links from a block of pages to a chunk.
 #[derive(Debug)]
 pub(super) struct Panel {
     pub(super) block: Range<usize>,
-    /// Which page of the chunk each row is.
+    /// Index in the chunk of the page of each row.
     pub(super) targets: Vec<u16>,
-    /// Sources by their place in the block.
+    /// Sources as indices in the block.
     pub(super) rows: Rows<u16>,
 }
 
-/// Links by the page they lead to.
+/// Links grouped by target.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) offsets: Vec<u32>,
     pub(super) sources: Vec<u32>,
-    /// Empty when all weigh 1.
+    /// Empty if all weights are 1.
     pub(super) weights: Vec<f32>,
 }
 
@@ -108,7 +109,7 @@ impl Incoming {
 }
 
 impl Core {
-    /// Takes the graph apart. It is dropped on the way, so that memory holds its arcs at most twice.
+    /// Builds the layout and drops the graph on the way, so that arcs are in memory at most twice.
     pub(super) fn new(graph: Graph, damping: Damping) -> Self {
         let (order, inner) = arrange(&graph);
         let mut core = Self {
@@ -130,7 +131,7 @@ impl Core {
         core
     }
 
-    /// Computes shares and finds links of pages to themselves.
+    /// Computes shares and finds links from pages to themselves.
     fn share_out(&mut self, graph: &Graph, damping: Damping) {
         self.share.reserve_exact(self.inner);
         for (new, &old) in self.order[..self.inner].iter().enumerate() {
@@ -148,7 +149,7 @@ impl Core {
         }
     }
 
-    /// All links but those of pages to themselves, by their targets in order.
+    /// Returns all links except those from pages to themselves, grouped by target.
     fn turn_around(&self, graph: &Graph) -> Incoming {
         let mut number = vec![0u32; self.order.len()];
         for (new, &old) in self.order.iter().enumerate() {
@@ -160,7 +161,8 @@ impl Core {
                 .filter(move |&(_, &target)| target != old)
                 .map(|(place, &target)| (place, target as usize))
         };
-        // Counts two places late become offsets one place late, which move on to their own place as rows are filled.
+        // Counts shifted by two places become offsets shifted by one, which move to their final place as rows are
+        // filled.
         let mut offsets = vec![0u32; self.order.len() + 2];
         for &old in &self.order[..self.inner] {
             links(old).for_each(|(_, target)| offsets[number[target] as usize + 2] += 1);
@@ -188,7 +190,7 @@ impl Core {
         Incoming { offsets, sources, weights }
     }
 
-    /// Takes the links to pages without links away.
+    /// Splits off the links to pages without links.
     fn split_outer(&mut self, incoming: &mut Incoming) {
         let first = self.inner_arcs;
         self.outer.offsets =
@@ -200,7 +202,7 @@ impl Core {
         }
     }
 
-    /// Cuts the inner pages into chunks and gives everything its last number.
+    /// Cuts the inner pages into chunks and assigns final numbers.
     fn lay_out(&mut self, incoming: Incoming) {
         let chunks = cut(&incoming.offsets);
         let blocks = Blocks::of(&chunks, self.inner);
@@ -227,7 +229,7 @@ impl Core {
     }
 }
 
-/// The new order of pages, and how many have links to follow.
+/// Returns the new order of pages, and the number of pages with links.
 fn arrange(graph: &Graph) -> (Vec<u32>, usize) {
     let has_links = |&page: &u32| graph.out_weight(page as usize) > 0.0;
     let (mut order, dangling): (Vec<u32>, Vec<u32>) = (0..graph.pages() as u32).partition(has_links);
@@ -243,7 +245,7 @@ fn arrange(graph: &Graph) -> (Vec<u32>, usize) {
     (order, inner)
 }
 
-/// Whether most links lead to pages with a similar number, as in a crawl.
+/// Whether most links lead to pages with similar numbers, as in a crawl.
 fn is_local(graph: &Graph) -> bool {
     let length_max = NEAR.min(graph.pages() as u32 / NEAR_PARTS);
     let near = |page: usize| {
@@ -253,7 +255,7 @@ fn is_local(graph: &Graph) -> bool {
     2 * (0..graph.pages()).map(near).sum::<usize>() > graph.arcs()
 }
 
-/// Cuts inner pages into chunks with about equally much work.
+/// Cuts inner pages into chunks of similar work.
 fn cut(offsets: &[u32]) -> Vec<Range<usize>> {
     let pages = offsets.len() - 1;
     let work = |page: usize| offsets[page] as usize + page;
@@ -270,10 +272,10 @@ fn cut(offsets: &[u32]) -> Vec<Range<usize>> {
     chunks
 }
 
-/// Chunks put together to blocks.
+/// Blocks of consecutive chunks.
 struct Blocks {
     bounds: Vec<Range<usize>>,
-    /// The block of each page.
+    /// Number of the block of each page.
     of: Vec<u16>,
 }
 
@@ -288,32 +290,32 @@ impl Blocks {
         }
         let mut of = Vec::with_capacity(pages);
         for (number, block) in bounds.iter().enumerate() {
-            // Later blocks than can be named share the last name, and have no panels.
+            // Blocks whose number does not fit share the last one, and have no panels.
             of.resize(block.end, u16::try_from(number).unwrap_or(u16::MAX));
         }
         bounds.truncate(usize::from(u16::MAX));
         Self { bounds, of }
     }
 
-    /// The block of a page, or the number of blocks if it has no name.
+    /// Returns the block of a page, or the number of blocks if its block is not numbered.
     #[inline]
     fn place_of(&self, page: u32) -> usize {
         usize::from(self.of[page as usize]).min(self.bounds.len())
     }
 }
 
-/// How a chunk will be laid out.
+/// The planned layout of a chunk.
 struct Layout {
     pages: Range<usize>,
     /// Blocks with a panel.
     panels: Vec<u16>,
-    /// The panel of each block; empty when there is none at all.
+    /// The panel of each block; empty if there are no panels.
     panel_of: Vec<u16>,
     /// The pages in their final order.
     order: Vec<u32>,
 }
 
-/// The panel of a block without one.
+/// Marks a block without a panel.
 const NO_PANEL: u16 = u16::MAX;
 
 impl Layout {
@@ -342,7 +344,7 @@ impl Layout {
         plan
     }
 
-    /// Which panel has the links from `source`, if any.
+    /// Returns the panel for links from `source`, if any.
     #[inline]
     fn panel_of(&self, blocks: &Blocks, source: u32) -> Option<usize> {
         if self.panels.is_empty() || self.pages.contains(&(source as usize)) {
@@ -353,7 +355,7 @@ impl Layout {
     }
 
     fn carry_out(&self, incoming: &Incoming, blocks: &Blocks, number: &[u32]) -> Chunk {
-        // What each panel has of each page: the page's place in the chunk and where in the row.
+        // For each panel, the parts of rows that belong to it: index of the page in the chunk, and range of arcs.
         let mut parts: Vec<Vec<(u16, Range<u32>)>> = vec![Vec::new(); self.panels.len()];
         let rows = self.order.iter().map(|&page| incoming.row(page as usize));
         let arcs = if self.panels.is_empty() { rows.clone().map(|row| row.len()).sum() } else { 0 };
@@ -393,7 +395,7 @@ impl Layout {
     }
 }
 
-/// The blocks from which enough links lead to these pages.
+/// Returns the blocks that have enough links to these pages.
 fn worth_a_panel(incoming: &Incoming, blocks: &Blocks, pages: &Range<usize>) -> Vec<u16> {
     let mut arcs = vec![0u32; blocks.bounds.len() + 1];
     let mut rows = vec![0u32; blocks.bounds.len() + 1];

@@ -1,32 +1,35 @@
-//! Harmonic centrality, `H(y) = sum over x != y of 1 / d(x, y)` (Boldi, Vigna 2014): what Common Crawl chooses sites by.
+//! Harmonic centrality, `H(y) = sum over x != y of 1 / d(x, y)` (Boldi, Vigna 2014), by which Common Crawl chooses
+//! sites.
 //!
-//! Distances come from breadth-first searches, 64 at a time: one bit a search in one word a page (Then et al., "The more
-//! the merrier", 2014). Exact when every page is a start; from a sample of starts the sums are scaled up.
+//! Distances come from breadth-first searches, 64 at a time: each page has a word with one bit per search (Then et al.,
+//! "The more the merrier", 2014). The result is exact if every page is a start; with a sample of starts the sums are
+//! scaled up.
 
 use rayon::prelude::*;
 
 use super::super::graph::Graph;
 use super::Ranking;
 
-/// Searches that run together.
+/// Number of searches that run together.
 const SEARCHES: usize = 64;
 
-/// What to compute.
+/// The parameters of harmonic centrality.
 #[derive(Clone, Debug, Default)]
 pub struct Harmonic {
-    /// Start from this many pages, evenly spread over the numbers, instead of all.
+    /// Number of start pages, evenly spaced by number; all pages if `None`.
     pub samples: Option<usize>,
 }
 
 impl Harmonic {
-    /// Harmonic centrality of every page, not normalised. The residual is 0 when exact, else the share of starts left out.
+    /// Computes the harmonic centrality of every page, unnormalised. The residual is the share of starts left out, 0 if
+    /// exact.
     #[must_use]
     pub fn run(&self, graph: &Graph) -> Ranking {
         let pages = graph.pages();
         let count = self.samples.unwrap_or(pages).min(pages);
         let starts: Vec<u32> = (0..count).map(|start| (start * pages / count.max(1)) as u32).collect();
         let batches: Vec<&[u32]> = starts.chunks(SEARCHES).collect();
-        // Each thread adds up its own part of the batches; parts are added in order.
+        // Each thread sums its own part of the batches, and the parts are added in order.
         let parts = rayon::current_num_threads().max(1);
         let part = |number: usize| {
             let mut search = Search::new(pages);
@@ -72,7 +75,7 @@ impl Search {
         }
     }
 
-    /// Searches from all `starts` and adds 1 / distance for each page reached; returns the arcs read.
+    /// Searches from all `starts` and adds 1 / distance for each page reached; returns the number of arcs read.
     fn run(&mut self, graph: &Graph, starts: &[u32], sums: &mut [f64]) -> u64 {
         self.seen.fill(0);
         self.pages.clear();

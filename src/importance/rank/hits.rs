@@ -3,22 +3,22 @@
 use super::super::graph::Graph;
 use super::{fill, normalise};
 
-/// Both vectors, each adding up to 1.
+/// Both vectors, each with sum 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hits {
-    /// Pages that good hubs link to.
+    /// Authority values: high for pages that good hubs link to.
     pub authorities: Vec<f64>,
-    /// Pages that link to good authorities.
+    /// Hub values: high for pages that link to good authorities.
     pub hubs: Vec<f64>,
-    /// Sweeps, each over the graph and its inverse.
+    /// Number of iterations, each with a sweep over the graph and one over its inverse.
     pub iterations: u32,
     /// L1 change of the authorities in the last iteration.
     pub residual: f64,
-    /// Arcs read.
+    /// Number of arcs read.
     pub operations: u64,
 }
 
-/// Iterates until the authorities change less than `tolerance` (L1) or `iterations_max` is reached.
+/// Iterates until the authorities change by at most `tolerance` (L1) or `iterations_max` is reached.
 #[must_use]
 pub fn hits(graph: &Graph, tolerance: f64, iterations_max: u32) -> Hits {
     let pages = graph.pages();

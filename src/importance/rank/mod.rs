@@ -1,9 +1,9 @@
-//! Importance off line, over a whole link graph in memory.
+//! Importance offline, over a whole link graph in memory.
 //!
-//! [`PageRank`] is the fast way to the one vector most people want. [`Power`] has every matrix and normalisation of the
-//! papers (importance, interest on the inverse graph, Kleinberg's symmetric matrix, A + I), [`combined`] computes
-//! importance and interest in one scan, [`hits`] hubs and authorities, [`Harmonic`] the centrality by which sites are
-//! chosen elsewhere.
+//! [`PageRank`] is the fast way to the vector that is needed most often. [`Power`] has every matrix and normalisation
+//! of the papers (importance, interest on the inverse graph, Kleinberg's symmetric matrix, A + I). [`combined`]
+//! computes importance and interest in one scan, [`hits`] computes hubs and authorities, and [`Harmonic`] the
+//! centrality that Common Crawl uses to choose sites.
 
 mod acceleration;
 mod core;
@@ -20,25 +20,25 @@ pub use hits::{Hits, hits};
 pub use pagerank::{PageRank, Prepared};
 pub use power::{Dangling, Matrix, Power, combined};
 
-/// How much of a page's rank follows its links; the rest jumps.
+/// The share of a page's rank that follows its links; the rest jumps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Damping {
-    /// This share of every page's: PageRank.
+    /// The same share for every page: PageRank.
     Constant(f64),
-    /// `out / (out + 1)`: the jump is one more link. This is what OPIC converges to.
+    /// `out / (out + 1)`: the jump counts as one more link. OPIC converges to this.
     OneMoreLink,
 }
 
-/// The outcome of a method.
+/// The result of a method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
-    /// A value for each page.
+    /// The value of each page.
     pub values: Vec<f64>,
-    /// Sweeps over the graph.
+    /// Number of sweeps over the graph.
     pub iterations: u32,
-    /// How far from the fixed point at most, or how much the last sweep changed (L1); each method says which.
+    /// A bound of the distance from the fixed point, or the change of the last sweep (L1), depending on the method.
     pub residual: f64,
-    /// Arcs read.
+    /// Number of arcs read.
     pub operations: u64,
 }
 
@@ -46,19 +46,20 @@ pub struct Ranking {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RankError {
-    /// Outside its range.
+    /// The damping is out of range.
     #[error("the damping {0} is not at least 0 and below 1")]
     Damping(f64),
-    /// No distribution over the pages.
+    /// The personalisation is not a distribution over the pages.
     #[error("the personalisation needs a weight of at least 0 for each page, and one above 0")]
     Personalisation,
 }
 
-/// Calls `row` with each place of `values`, on all threads of the current pool, and adds up what it returns.
+/// Sets each of `values` by calling `row` with its index, on all threads of the current pool. Returns the sum of the
+/// second results of `row`.
 fn fill(values: &mut [f64], row: impl Fn(usize) -> (f64, f64) + Sync) -> f64 {
     use rayon::prelude::*;
 
-    /// Rows a thread takes at a time.
+    /// Number of rows that a thread takes at a time.
     const ROWS: usize = 4096;
     let run = |(number, rows): (usize, &mut [f64])| {
         let mut sum = 0.0;
@@ -69,12 +70,12 @@ fn fill(values: &mut [f64], row: impl Fn(usize) -> (f64, f64) + Sync) -> f64 {
         }
         sum
     };
-    // Added up in order, so that the number of threads does not change the result.
+    // Sums are added in order, so that the result does not depend on the number of threads.
     let sums: Vec<f64> = values.par_chunks_mut(ROWS).enumerate().map(run).collect();
     sums.iter().sum()
 }
 
-/// Divides by the sum, if there is one.
+/// Divides the values by their sum, if that is positive; returns the sum.
 fn normalise(values: &mut [f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     if sum > 0.0 {

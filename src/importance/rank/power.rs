@@ -1,55 +1,56 @@
-//! The papers' fixed points by iteration: `x <- r (c M x + (1 - c) E)`.
+//! The fixed points of the papers by iteration: `x <- r (c M x + (1 - c) E)`.
 //!
-//! Xyleme's page ranking (Mignet et al. 2000, section 5) and the OPIC paper's section 1, for every matrix they name.
-//! Runs on the threads of the rayon pool it is called in; the number of threads does not change the result.
+//! Covers Xyleme's page ranking (Mignet et al. 2000, section 5) and section 1 of the OPIC paper, with every matrix that
+//! they name. Runs on the threads of the current rayon pool; the number of threads does not change the result.
 
 use super::super::graph::Graph;
 use super::{RankError, Ranking, fill, normalise};
 
-/// Which matrix M.
+/// The matrix M.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matrix {
     /// `M_ij = 1 / OutDeg(j)` for `j -> i`: a random walk; importance flows along links.
     Walk,
-    /// The walk on the inverse graph, divided by that graph's own out-degrees, `1 / InDeg(j)` for `i -> j`: interest flows
-    /// backwards and is shared among all who link.
+    /// The walk on the inverse graph, normalised by that graph's out-degrees: `1 / InDeg(j)` for `i -> j`. Interest
+    /// flows backwards and is shared among all linking pages.
     Inverse,
-    /// The matrix as Xyleme prints it, `M^t`: `1 / OutDeg(i)` for `i -> j`. A page's interest is the mean of the pages it
-    /// links to.
+    /// The matrix as printed in Xyleme, `M^t`: `1 / OutDeg(i)` for `i -> j`. The interest of a page is the mean of its
+    /// link targets.
     InversePrinted,
-    /// `M_ij = 1` for `j -> i`: important is what important pages link to.
+    /// `M_ij = 1` for `j -> i`: a page is important if important pages link to it.
     Links,
-    /// `M_ij = 1` when there is a link either way, as in the work of Kleinberg.
+    /// `M_ij = 1` if there is a link either way, as in the work of Kleinberg.
     Symmetric,
 }
 
-/// What happens to the rank of pages that M gives nowhere.
+/// What happens to the rank of pages whose column of M is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dangling {
-    /// It goes where the personalisation goes: today's usual PageRank.
+    /// It follows the personalisation, as is usual for PageRank today.
     Personalised,
-    /// It is lost, and all ranks are multiplied so that the sum stays: Xyleme's factor r.
+    /// It is lost, and all ranks are scaled to restore the sum: Xyleme's factor r.
     Renormalised,
 }
 
-/// What to compute. The residual of the result is the L1 change of the last iteration (without the half that A + I adds).
+/// The parameters of an iteration. The residual of the result is the L1 change of the last iteration (without the
+/// halving by A + I).
 #[derive(Clone, Debug)]
 pub struct Power<'a> {
     /// M.
     pub matrix: Matrix,
-    /// c, in 0..=1. With 1 there is no E and the fixed point is the dominant eigenvector.
+    /// c, in 0..=1. With 1 there is no E, and the fixed point is the dominant eigenvector.
     pub damping: f64,
-    /// E, for each page; `None` for everywhere alike.
+    /// E, a weight for each page; `None` for a uniform distribution.
     pub personalisation: Option<&'a [f64]>,
-    /// Start here instead of at E.
+    /// Start vector, if not E.
     pub start: Option<&'a [f64]>,
     /// What happens to lost rank; matrices whose columns do not add up to 1 need `Renormalised`.
     pub dangling: Dangling,
-    /// Iterate M + I, which converges on periodic graphs as well.
+    /// Whether to iterate M + I, which also converges on periodic graphs.
     pub add_identity: bool,
-    /// Stop when an iteration changes less than this (L1).
+    /// The iteration stops when the L1 change of an iteration is at most this.
     pub tolerance: f64,
-    /// Stop at the latest after so many.
+    /// Maximum number of iterations.
     pub iterations_max: u32,
 }
 
@@ -72,7 +73,7 @@ impl Power<'_> {
     /// Iterates to the fixed point; the values add up to 1.
     ///
     /// # Errors
-    /// When the damping is not in 0..=1, or the personalisation or start is not a distribution over the pages.
+    /// If the damping is not in 0..=1, or the personalisation or start is not a distribution over the pages.
     pub fn run(&self, graph: &Graph) -> Result<Ranking, RankError> {
         if !(0.0..=1.0).contains(&self.damping) {
             return Err(RankError::Damping(self.damping));
@@ -97,7 +98,7 @@ impl Power<'_> {
         Ok(ranking)
     }
 
-    /// One iteration; returns the change without A + I.
+    /// Runs one iteration; returns the change without A + I.
     fn step(
         &self,
         operator: &Operator,
@@ -126,7 +127,7 @@ impl Power<'_> {
     }
 }
 
-/// A matrix as rows to pull from, scaled by column and by row.
+/// A matrix by rows, scaled by column and by row.
 struct Operator {
     rows: Graph,
     columns: Option<Vec<f64>>,
@@ -167,13 +168,13 @@ impl Operator {
     }
 }
 
-/// Importance and interest in one scan of the links (Xyleme, "combined computation of multiple ranking").
+/// Computes importance and interest in one scan of the links (Xyleme, "combined computation of multiple ranking").
 ///
-/// Importance is the walk with E everywhere alike, interest the walk on the inverse graph with E = `interesting`, both
-/// with Xyleme's normalisation. Stops when both change less than `tolerance`.
+/// Importance is the walk with a uniform E, interest the walk on the inverse graph with E = `interesting`, both with
+/// Xyleme's normalisation. Stops when both changes are at most `tolerance`.
 ///
 /// # Errors
-/// As [`Power::run`].
+/// The same as for [`Power::run`].
 pub fn combined(
     graph: &Graph,
     damping: f64,

@@ -1,11 +1,11 @@
-//! A point where a few busy threads wait for each other, thousands of times a second.
+//! A barrier for a few busy threads that synchronise thousands of times a second.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Turns of waiting before a thread gives its processor away; a sweep takes about as long as a few of them.
+/// Number of spins before a thread yields its processor; a sweep takes about as long as a few of them.
 const SPINS_MAX: u32 = 4096;
 
-/// A barrier that waits awake for a moment before it yields: sleeping would cost more than what is waited for.
+/// A barrier that spins for a moment before it yields: sleeping would take longer than the wait.
 #[derive(Debug)]
 pub(super) struct Rendezvous {
     threads: u32,
@@ -18,7 +18,7 @@ impl Rendezvous {
         Self { threads: threads as u32, arrived: AtomicU32::new(0), round: AtomicU32::new(0) }
     }
 
-    /// Returns when all threads have called it. What they wrote before is seen by all afterwards.
+    /// Returns when all threads have called it. What a thread wrote before is visible to all afterwards.
     pub(super) fn wait(&self) {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {

@@ -1,32 +1,32 @@
-//! Rows of a sparse matrix, laid out so that going over them costs little more than reading what they add up.
+//! Rows of a sparse matrix, laid out so that summing them costs little more than reading the values.
 //!
-//! A loop whose number of turns is hard to predict costs more than the few links that most pages have. So rows lie in
-//! runs of equal length, and the short lengths have loops of their own.
+//! A loop with an unpredictable number of iterations costs more than the few links that most pages have. So rows are
+//! stored in runs of equal length, and short lengths have specialised loops.
 
 use std::ops::{Add, Mul, Range};
 
-/// Numbers that a row may add up.
+/// Numbers that a row can sum.
 pub(super) trait Number: Copy + Default + Add<Output = Self> + Mul<Output = Self> + From<f32> {}
 
 impl Number for f32 {}
 impl Number for f64 {}
 
-/// Sums that are formed side by side, so that an addition need not wait for the one before it.
+/// Number of partial sums, so that an addition need not wait for the previous one.
 const LANES: usize = 4;
 
-/// Rows one after another that are equally long.
+/// Consecutive rows of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     rows: u32,
     length: u32,
 }
 
-/// Rows by descending length; `I` is how a source is named.
+/// Rows in descending order of length; `I` is the type of a source.
 #[derive(Debug)]
 pub(super) struct Rows<I> {
     runs: Vec<Run>,
     sources: Vec<I>,
-    /// Empty when all weigh 1.
+    /// Empty if all weights are 1.
     weights: Vec<f32>,
 }
 
@@ -42,7 +42,7 @@ impl<I: Copy + Into<u32>> Rows<I> {
         Self { runs: Vec::new(), sources: Vec::with_capacity(sources), weights: Vec::with_capacity(weights) }
     }
 
-    /// Adds a source to the row that [`Self::end_row`] ends.
+    /// Adds a source to the row that the next [`Self::end_row`] ends.
     #[inline]
     pub(super) fn push(&mut self, source: I, weight: Option<f32>) {
         self.sources.push(source);
@@ -58,18 +58,18 @@ impl<I: Copy + Into<u32>> Rows<I> {
         }
     }
 
-    /// Gives back memory that was taken in advance.
+    /// Releases unused capacity.
     pub(super) fn shrink(&mut self) {
         self.sources.shrink_to_fit();
         self.weights.shrink_to_fit();
     }
 
-    /// Arcs in these rows.
+    /// Number of arcs in these rows.
     pub(super) fn arcs(&self) -> usize {
         self.sources.len()
     }
 
-    /// Calls `row` with the number of each row and the sum of what `read` gives for its sources, in order.
+    /// Calls `row` with the number of each row and the sum of `read` over its sources, in order.
     #[inline]
     pub(super) fn each<V: Number>(&self, read: impl Fn(usize) -> V + Copy, mut row: impl FnMut(usize, V)) {
         let (mut first, mut begin) = (0, 0);
@@ -123,7 +123,7 @@ impl<I: Copy + Into<u32>> Rows<I> {
     }
 }
 
-/// Rows of a length that the compiler knows.
+/// Sums rows of a length known at compile time.
 #[inline]
 fn fixed<const LENGTH: usize, I: Copy + Into<u32>, V: Number>(
     sources: &[I],

@@ -1,12 +1,12 @@
-//! The iteration of [`super::pagerank`], shared by any number of threads.
+//! The iteration of [`super::pagerank`], on any number of threads.
 //!
-//! The unknown of a page is its *gift*, what it gives to each of its links: its value times the damping by the weight of its
-//! links. Values are scaled so that the mean jump is 1.
+//! The unknown of a page is its *gift*, the amount it gives to each of its links: its value times the damping, divided
+//! by the total weight of its links. Values are scaled so that the mean jump is 1.
 //!
-//! All threads run [`Worker::run`] and meet after each [`Stage`] of a sweep. In a stage each thread goes over chunks of its
-//! own, with all corrections in its own vector; then they exchange the results. So a sweep is the same
-//! linear map whatever the threads' speed, which acceleration depends on, hardly any value is older than one in a
-//! sequential sweep, and no thread waits for a line of memory that another one writes.
+//! All threads run [`Worker::run`] and synchronise after each [`Stage`] of a sweep. In a stage each thread processes
+//! its own chunks, with all corrections in its own vector. Then the threads exchange results. So a sweep is the same
+//! linear map whatever the speed of the threads, as acceleration requires. Hardly any value is older than in a
+//! sequential sweep, and no thread waits for a cache line that another one writes.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -21,19 +21,19 @@ use super::rendezvous::Rendezvous;
 /// value of the last sweep, as with Jacobi. More stages have fewer such links, and more meetings.
 const STAGES: usize = 16;
 
-/// A correction is not worth more digits than 32-bit numbers have: this part of the residual, divided by `1 - d`.
+/// Target reduction of the residual by a correction, divided by `1 - d`: 32-bit numbers do not allow more.
 const REDUCTION: f64 = 1e-6;
 
-/// What a correction has to leave at most, so that there is progress.
+/// Maximum share of the residual that a correction may leave, to ensure progress.
 const PART_MAX: f64 = 0.5;
 
-/// A correction that leaves more than this of the bound has met the last digits of 64-bit numbers.
+/// A correction that leaves a larger share of the bound has reached the precision of 64-bit numbers.
 const STALL: f64 = 0.9;
 
-/// Sums that threads add up at a meeting, at most.
+/// Maximum number of sums that threads combine at a synchronisation.
 const SUMS: usize = Products::COUNT;
 
-/// A vector of 64-bit numbers that threads share.
+/// A shared vector of 64-bit numbers.
 #[derive(Debug)]
 struct Exact(Vec<AtomicU64>);
 
@@ -53,7 +53,7 @@ impl Exact {
     }
 }
 
-/// Where the threads exchange one vector.
+/// The vector through which threads exchange corrections.
 #[derive(Debug)]
 struct Board(Vec<AtomicU32>);
 
@@ -75,30 +75,30 @@ impl Board {
     }
 }
 
-/// Which chunks each thread goes over before all meet.
+/// The chunks that each thread processes before the next synchronisation.
 type Stage = Vec<Range<usize>>;
 
-/// What all threads share.
+/// Data shared by all threads.
 #[derive(Debug)]
 pub(super) struct Solver<'a> {
     core: &'a Core,
     jump: Option<Vec<f64>>,
     /// The gifts so far.
     gifts: Exact,
-    /// The corrections as of the last meeting; empty when there is one thread.
+    /// Corrections as of the last synchronisation; empty with a single thread.
     board: Board,
-    /// A correction per residual and income: the share, with the page's link to itself solved.
+    /// Correction per unit of residual and income: the share of the page, with its link to itself solved.
     shares: Vec<f32>,
     stages: Vec<Stage>,
     threads: usize,
-    /// Each thread's sums; two of them are used in turn.
+    /// The sums of each thread; two buffers are used alternately.
     sums: [Exact; 2],
     meeting: Rendezvous,
     outcome: Exact,
 }
 
 impl<'a> Solver<'a> {
-    /// `jump` has mean 1; `None` is 1 everywhere.
+    /// `jump` must have mean 1; `None` means 1 everywhere.
     pub(super) fn new(core: &'a Core, jump: Option<Vec<f64>>, threads: usize) -> Self {
         let threads = threads.clamp(1, core.chunks.len().max(1));
         let mut shares: Vec<f32> = core.share.iter().map(|&share| share as f32).collect();
@@ -120,7 +120,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Solves to a bound of `tolerance`, or as far as so many sweeps go.
+    /// Solves to a bound of `tolerance`, or until `sweeps_max` is reached.
     pub(super) fn run(&self, tolerance: f64, sweeps_max: u32) {
         if self.threads == 1 {
             return Worker::new(self, 0, sweeps_max).run(tolerance);
@@ -132,7 +132,7 @@ impl<'a> Solver<'a> {
         });
     }
 
-    /// The value of an inner page so far.
+    /// Current value of an inner page.
     #[inline]
     fn value(&self, page: usize) -> f64 {
         let share = self.core.share[page];
@@ -144,7 +144,7 @@ impl<'a> Solver<'a> {
         self.jump.as_ref().map_or(1.0, |jump| jump[page])
     }
 
-    /// The values of all pages, made to add up to 1, in the graph's own order.
+    /// Returns the values of all pages in the order of the graph, normalised to sum 1.
     pub(super) fn finish(self) -> Ranking {
         let core = self.core;
         let outer = &core.outer;
@@ -173,15 +173,15 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// Divides the chunks by their work among the threads, and each thread's into stages. Pages that link to each other are
-/// often near, so what two threads go over in the same stage is far apart.
+/// Divides the chunks among the threads by work, and those of each thread into stages. Pages that link to each other
+/// are often close, so the parts of two threads in the same stage are far apart.
 fn stages(chunks: &[Chunk], threads: usize) -> Vec<Stage> {
     let stages = if threads == 1 { 1 } else { STAGES };
     let parts = stages * threads;
     let all: usize = chunks.iter().map(Chunk::work).sum();
     let (mut bounds, mut done) = (vec![0], 0);
     for (number, chunk) in chunks.iter().enumerate() {
-        // A chunk belongs where its middle is.
+        // A chunk belongs to the part that contains its middle.
         while bounds.len() < parts && (done + chunk.work() / 2) * parts >= all * bounds.len() {
             bounds.push(number);
         }
@@ -192,13 +192,13 @@ fn stages(chunks: &[Chunk], threads: usize) -> Vec<Stage> {
     (0..stages).map(|stage| (0..threads).map(|thread| part(thread * stages + stage)).collect()).collect()
 }
 
-/// What is left to do.
+/// What remains to be solved.
 struct Rest {
     /// |r|
     residual: f64,
-    /// |y| over inner pages, which is at most that over all.
+    /// |y| over inner pages, a lower bound of that over all pages.
     total: f64,
-    /// The residual in gifts, that is, each page's times its share.
+    /// The residual in gifts: the sum of the residual of each page times its share.
     in_gifts: f64,
 }
 
@@ -208,19 +208,19 @@ impl From<[f64; 3]> for Rest {
     }
 }
 
-/// One thread's part of the work. Numbers are of all inner pages where the name says so, else of its own, one chunk after
-/// the other.
+/// The work of one thread. Vectors named `all_…` cover all inner pages; others cover the thread's own pages, chunk by
+/// chunk.
 struct Worker<'a> {
     solver: &'a Solver<'a>,
     thread: usize,
-    /// Its chunks, each with the place of its first page among its own.
+    /// Own chunks, each with the index of its first page among the own pages.
     own: Vec<(usize, usize)>,
     all_corrections: Vec<f32>,
-    /// What the correction has to make up for.
+    /// The residual that the correction has to remove.
     residual: Vec<f32>,
-    /// The correction after the last sweeps, in turn.
+    /// Corrections after the last sweeps.
     states: [Vec<f32>; STATES],
-    /// What comes in to the pages of one chunk through panels.
+    /// Income of the pages of a chunk through panels.
     panels: Vec<f32>,
     meetings: usize,
     sweeps: u32,
@@ -250,7 +250,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// All threads come to the same sums and so to the same decisions.
+    /// Runs the iteration. All threads compute the same sums and so make the same decisions.
     fn run(mut self, tolerance: f64) {
         let damping = self.solver.core.damping_max;
         let mut rest = self.begin();
@@ -273,10 +273,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sweeps until this part of the residual is left, whose size is `whole` in gifts.
+    /// Sweeps until only `part` of the residual is left; `whole` is its size in gifts.
     fn correct(&mut self, part: f64, whole: f64) {
         let damping = self.solver.core.damping_max;
-        // A plain sweep shrinks the change by d or more; where rounding stops that, further sweeps do not help.
+        // A plain sweep reduces the change by a factor of d or better. When rounding prevents that, further sweeps do
+        // not help.
         let enough = (part.ln() / damping.max(0.1).ln()) as u32 + PERIOD;
         let mut at_last_mix = f64::INFINITY;
         for sweep in 1..=enough {
@@ -290,14 +291,14 @@ impl<'a> Worker<'a> {
             if change <= part * whole {
                 return;
             }
-            // Where the last mix did not help, a period of plain sweeps does.
+            // If the last mix did not help, a period of plain sweeps does.
             if turn == 0 && change < std::mem::replace(&mut at_last_mix, change) {
                 self.mix();
             }
         }
     }
 
-    /// Adds up what each thread brings, and waits for all.
+    /// Waits for all threads and returns the totals of their sums.
     fn meet<const N: usize>(&mut self, sums: [f64; N]) -> [f64; N] {
         if self.solver.threads == 1 {
             return sums;
@@ -308,20 +309,20 @@ impl<'a> Worker<'a> {
             board.set(self.thread * SUMS + place, sum);
         }
         self.solver.meeting.wait();
-        // Nobody writes here again before all have met once more.
+        // No thread writes here again before the next synchronisation.
         std::array::from_fn(|place| {
             (0..self.solver.threads).map(|thread| board.get(thread * SUMS + place)).sum()
         })
     }
 
-    /// Publishes the corrections of a chunk to the others.
+    /// Publishes the corrections of a chunk to the other threads.
     fn publish(&self, pages: Range<usize>) {
         if self.solver.threads > 1 {
             self.solver.board.write(pages.clone(), &self.all_corrections[pages]);
         }
     }
 
-    /// Reads what the others published in a stage; they have met since.
+    /// Reads what the other threads published in a stage, after a synchronisation.
     fn hear(&mut self, stage: usize) {
         let Solver { core, stages, threads, board, .. } = self.solver;
         for thread in (0..*threads).filter(|&thread| thread != self.thread) {
@@ -333,7 +334,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sets out from gifts of 0, with a first guess at the correction. Returns what is left as if there were no guess.
+    /// Starts from gifts of 0, with a first guess of the correction. Returns the residual without that guess.
     fn begin(&mut self) -> Rest {
         let solver = self.solver;
         let first = (1.0 / (1.0 - solver.core.damping_max)) as f32;
@@ -353,7 +354,7 @@ impl<'a> Worker<'a> {
         self.meet([sum, sum, in_gifts]).into()
     }
 
-    /// Recomputes all corrections in place, and remembers them as this state if any. Returns by how much they changed.
+    /// Recomputes all corrections in place, and saves them as `state`, if given. Returns the total change.
     fn sweep(&mut self, state: Option<usize>) -> f64 {
         let solver = self.solver;
         let mut changed = 0.0;
@@ -412,7 +413,7 @@ impl<'a> Worker<'a> {
     /// Replaces the corrections by the best combination of those after the last sweeps.
     fn mix(&mut self) {
         let mut products = Products::default();
-        // All pages count: what is left in the end can be on a few pages, which a sample would miss.
+        // All pages count: the remaining error may be on a few pages that a sample would miss.
         for place in 0..self.residual.len() {
             products.add(self.remembered(place));
         }
@@ -429,7 +430,7 @@ impl<'a> Worker<'a> {
         }
         self.meet([]);
         (0..self.solver.stages.len()).for_each(|stage| self.hear(stage));
-        // Nothing new is published before all have read this.
+        // Nothing new is published until all threads have read this.
         self.meet([]);
     }
 

@@ -101,7 +101,7 @@ fn interest_flows_backwards_to_xml() {
     assert!(difference(&found, &expected) < 1e-11, "{found:?}");
     let printed = Power { matrix: Matrix::InversePrinted, dangling: Dangling::Renormalised, ..power };
     let found = printed.run(&graph).unwrap().values;
-    // A page that links to two has the mean of what pages have that link to one of them alone.
+    // A page with two links has the mean of two pages that have only one of these links each.
     assert!((found[1] - found[2]).abs() < 1e-12, "{found:?}");
     assert!((found[0] - (found[1] + found[4]) / 2.0).abs() < 1e-12, "{found:?}");
 }
@@ -184,13 +184,13 @@ fn small_random(seed: u64, pages: u32, arcs: usize) -> Graph {
     Graph::from_arcs(pages as usize, &arcs).unwrap()
 }
 
-/// A graph in which few pages have most links, whose numbers mean nothing.
+/// A graph in which a few pages have most links, and page numbers are arbitrary.
 fn skewed(pages: u32, links: u32) -> Graph {
     let mut state = 5u64;
     let mut draw = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let unit = (state >> 40) as f64 / (1u64 << 24) as f64;
-        // By its rank in importance, then anywhere.
+        // Choose by importance rank, then scatter the number.
         let rank = (f64::from(pages) * unit * unit * unit) as u64;
         (rank * 7919 % u64::from(pages)) as u32
     };
@@ -200,7 +200,7 @@ fn skewed(pages: u32, links: u32) -> Graph {
 
 #[test]
 fn neither_panels_nor_the_numbering_change_the_result() {
-    // So few links a page that chunks are as large as they can be; and so many that most are in panels.
+    // One graph with so few links per page that chunks have the maximum size, one with so many that most are in panels.
     for (graph, panels_min) in [(skewed(140_009, 4), 1), (skewed(2003, 60), 20)] {
         let options = PageRank { damping: Damping::Constant(0.5), ..PageRank::default() };
         let prepared = options.prepare(graph.clone()).unwrap();

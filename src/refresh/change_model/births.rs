@@ -1,23 +1,23 @@
-//! When pages came into being, by site and by directory: where new pages appear, old ones are often edited.
+//! When pages appeared, by site and by directory: where new pages appear, old ones are often edited.
 
 use std::collections::HashMap;
 
 use super::relatives::Relations;
 
-/// Bytes of the state of a page.
+/// Bytes of state per page.
 #[cfg(test)]
 pub(super) const PAGE_BYTES: usize = size_of::<[u32; 2]>();
 
-/// The births of two groups of each page.
+/// Births by two groups of each page.
 #[derive(Clone, Debug)]
 pub(super) struct Births {
     of_page: Vec<[u32; 2]>,
-    /// In the order of time.
+    /// Sorted by time.
     times: Vec<Vec<f64>>,
 }
 
 impl Births {
-    /// No births yet, to be counted under two relations.
+    /// Starts without births, to be counted by two relations.
     pub(super) fn new(pages: &[Relations], counted: [usize; 2]) -> Self {
         let mut numbers: HashMap<u64, u32> = HashMap::new();
         let mut number = |name: u64| {
@@ -28,12 +28,12 @@ impl Births {
         Self { of_page, times: vec![Vec::new(); numbers.len()] }
     }
 
-    /// Records a new page; births come in the order of time.
+    /// Records a new page; births must come in order of time.
     pub(super) fn add(&mut self, page: usize, at: f64) {
         self.of_page[page].iter().for_each(|&group| self.times[group as usize].push(at));
     }
 
-    /// For each of a page's groups its births after `since`, and all.
+    /// Returns, for each group of a page, the number of births after `since` and the total number.
     pub(super) fn since(&self, page: usize, since: f64) -> [(f64, f64); 2] {
         self.of_page[page].map(|group| {
             let times = &self.times[group as usize];

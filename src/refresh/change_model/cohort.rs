@@ -1,24 +1,24 @@
-//! Pages that changed together last time: they often do again.
+//! Pages that last changed at the same time: they often change together again.
 
 use std::collections::{HashMap, VecDeque};
 
-/// Changes within this many days are one.
+/// Changes within this many days count as simultaneous.
 const SAME_DAYS: f64 = 0.05;
-/// Visits kept of a cohort.
+/// Maximum number of visits kept per cohort.
 const VISITS_MAX: usize = 16;
 
 #[derive(Clone, Debug, Default)]
 struct Cohort {
     members: u32,
-    /// When a member was visited and when it had last changed then, in the order of visits.
+    /// Time of each visit of a member and of its last known change, in the order of visits.
     visits: VecDeque<(f64, f64)>,
 }
 
-/// Bytes of the state of a page.
+/// Bytes of state per page.
 #[cfg(test)]
 pub(super) const PAGE_BYTES: usize = size_of::<Option<i64>>();
 
-/// Groups of pages by the moment of their last change.
+/// Groups of pages by the time of their last change.
 #[derive(Clone, Debug)]
 pub(super) struct Cohorts {
     by_moment: HashMap<i64, Cohort>,
@@ -26,12 +26,12 @@ pub(super) struct Cohorts {
 }
 
 impl Cohorts {
-    /// No page has changed yet.
+    /// Starts without any changes.
     pub(super) fn new(pages: usize) -> Self {
         Self { by_moment: HashMap::new(), of_page: vec![None; pages] }
     }
 
-    /// Visits of the cohort of `page` after `since`, and how many of them found a change after it.
+    /// Returns the number of visits of the cohort of `page` after `since`, and how many of them found a later change.
     pub(super) fn evidence(&self, page: usize, since: f64) -> (f64, f64) {
         let Some(cohort) = self.of_page[page].and_then(|moment| self.by_moment.get(&moment)) else {
             return (0.0, 0.0);
@@ -42,7 +42,7 @@ impl Cohorts {
         })
     }
 
-    /// Records a visit of `page` in its cohort; the page is known to have last changed at `changed`.
+    /// Records a visit of `page` for its cohort; the page last changed at `changed`, as far as known.
     pub(super) fn visited(&mut self, page: usize, now: f64, changed: f64) {
         if let Some(cohort) = self.of_page[page].and_then(|moment| self.by_moment.get_mut(&moment))
             && cohort.members > 1
@@ -54,7 +54,7 @@ impl Cohorts {
         }
     }
 
-    /// Moves `page` to those that changed at `changed`.
+    /// Moves `page` to the cohort of `changed`.
     pub(super) fn changed(&mut self, page: usize, changed: f64) {
         let moment = (changed / SAME_DAYS).floor() as i64;
         let before = self.of_page[page].replace(moment);
@@ -65,7 +65,7 @@ impl Cohorts {
         self.leave(before);
     }
 
-    /// Takes out a page that is no more.
+    /// Removes a page that no longer exists.
     pub(super) fn gone(&mut self, page: usize) {
         let before = self.of_page[page].take();
         self.leave(before);

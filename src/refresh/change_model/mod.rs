@@ -1,10 +1,11 @@
-//! What all visits together say of each page: the policy that did best on recorded histories.
+//! A model of page changes that learns from all visits: the policy that did best on recorded histories.
 //!
-//! Every page has a rate; pages of a site share the times at which things happen (`timeline`); visits of relatives
-//! since a page's own last visit, its own last change and pages that appeared beside it speak for or against a change
-//! (`relatives`, `cohort`). How much each of these counts is learned on line from all visits (`regression`), so
-//! that nothing is tuned to an archive. The value of a fetch is the freshness it gains by Cho and Garcia-Molina's crawl value, with the
-//! expected number of changes that all this makes likely in place of λτ, and by the calendar for all sites alike (`pace`).
+//! Every page has a rate, and pages of a site share the times at which changes happen (`timeline`). Evidence for or
+//! against a change comes from visits of related pages since the page's own last visit, from its own last change, and
+//! from pages that appeared near it (`relatives`, `cohort`, `births`). The weight of each is learned online from all
+//! visits (`regression`), so nothing is tuned to an archive. The value of a fetch is the freshness it gains by Cho and
+//! Garcia-Molina's crawl value, with the expected number of changes in place of λτ, and in calendar days for all sites
+//! (`pace`).
 
 mod births;
 mod cohort;
@@ -30,13 +31,13 @@ use timeline::Timelines;
 
 use super::budget::Rule;
 
-/// Bytes that the model keeps of a page; what it keeps of sites, directories and groups is bounded for each of them.
+/// Bytes of the model per page. The memory for each site, directory and group is bounded.
 pub const PAGE_BYTES: usize = 132;
 
-/// What is known of a page before it is visited.
+/// What is known about a page before its first visit.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// Relative to the mean of all pages.
+    /// Importance relative to the mean of all pages.
     pub importance: f64,
     /// Number of its site.
     pub site: usize,
@@ -46,39 +47,39 @@ pub struct Page {
     pub relations: Relations,
 }
 
-/// What a visit showed.
+/// The result of a visit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sighting {
-    /// Which page.
+    /// Number of the page.
     pub page: usize,
-    /// Days since the visit before.
+    /// Days since the previous visit.
     pub age: f64,
-    /// When the page last changed, in days on the clock of the calls, if it did since the visit before.
+    /// Time of the last change, in days on the caller's clock, if the page changed since the previous visit.
     pub changed: Option<f64>,
 }
 
-/// Inputs of the regression: a constant, what the rate says, the rate, the age, the page's own last change, births in
-/// site and directory, the groups, the cohort.
+/// Inputs of the regression: a constant, the log-odds by the rate, the rate, the age, the page's own last change,
+/// births in site and directory, the groups, the cohort.
 const INPUTS: usize = 7 + RELATIONS + 1;
 const BIRTHS: usize = 5;
 const GROUPS: usize = 7;
 const COHORT: usize = INPUTS - 1;
-/// Weight of what relatives say before anything was learned.
+/// Initial weight of the evidence from relatives.
 const FIRST_EVIDENCE: f64 = 0.12;
-/// Variances of the belief in the first weights.
+/// Prior variances of the weights.
 const VARIANCE_CONSTANT: f64 = 1.0 / 3.0;
 const VARIANCE: f64 = 1.0 / 30.0;
-/// Log-ratios given to the regression stay within this.
+/// Bound of the log-ratios given to the regression.
 const EVIDENCE_MAX: f64 = 4.0;
-/// Pages that one processor values in a row.
+/// Number of pages that a task evaluates.
 const PAGES_OF_PART: usize = 1 << 12;
 
-/// Pages whose value is computed for each that is fetched, before the others are compared with a bound.
+/// Number of pages per fetch whose values are computed before the others are compared with an upper bound.
 const CANDIDATES: usize = 8;
-/// Relations under which births are counted.
+/// Relations by which births are counted.
 const BIRTH_RELATIONS: [usize; 2] = [relatives::SITE, relatives::DIRECTORY];
 
-/// The state of everything that was learned.
+/// The learned model.
 #[derive(Clone, Debug)]
 pub struct ChangeModel {
     pages: Vec<Place>,
@@ -88,17 +89,17 @@ pub struct ChangeModel {
     relatives: Relatives,
     cohorts: Cohorts,
     regression: Regression<INPUTS>,
-    /// When each page last changed or appeared, as far as is known.
+    /// When each page last changed or appeared, as far as known.
     changed: Vec<f64>,
     /// When pages appeared, by site and directory.
     births: Births,
-    /// Expected changes that somebody spoke of since a page's last visit.
+    /// Expected changes announced since the last visit of a page.
     announced: HashMap<usize, f64>,
-    /// Days between visits if all pages were visited alike.
+    /// Days between visits if all pages were visited equally often.
     interval: f64,
 }
 
-/// What of a [`Page`] is kept.
+/// The part of a [`Page`] that is kept.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     importance: f64,
@@ -106,17 +107,17 @@ struct Place {
     directory: u32,
 }
 
-/// What speaks for a change of one page.
+/// The evidence for a change of a page.
 struct Evidence {
     rate: f64,
-    /// Expected changes by the page's rate and its site's measure alone.
+    /// Expected changes by the rate of the page and the measure of its site alone.
     expected: f64,
     inputs: [f64; INPUTS],
 }
 
 impl ChangeModel {
-    /// For pages in `directories` directories and `sites` sites under a budget of fetches a day; `mean_rate` is the change
-    /// rate that is assumed at first, if not one that the budget could keep up with.
+    /// Creates a model for pages in `directories` directories and `sites` sites, under a budget in fetches per day.
+    /// `mean_rate` is the initial change rate; by default it is one that the budget can keep up with.
     pub fn new(
         pages: impl ExactSizeIterator<Item = Page>,
         sites: usize,
@@ -155,7 +156,7 @@ impl ChangeModel {
         }
     }
 
-    /// A page was met and fetched for the first time; `born` says whether it came into being then.
+    /// Records that a page was discovered and first fetched; `born` says whether it was new then.
     pub fn found(&mut self, page: usize, at: f64, born: bool) {
         if born {
             self.changed[page] = at;
@@ -164,24 +165,24 @@ impl ChangeModel {
         }
     }
 
-    /// Somebody said that a page changed since its last visit, as good as so many expected changes.
+    /// Records an announced change since the last visit of a page, worth `changes` expected changes.
     pub fn announced(&mut self, page: usize, changes: f64) {
         self.announced.insert(page, changes);
     }
 
-    /// The rate of a page in changes a day, and how many changes the estimate rests on.
+    /// Returns the rate of a page in changes per day, and the number of changes that the estimate is based on.
     pub fn rate(&self, page: usize) -> (f64, f64) {
         (self.population.rate(page) * self.pace(page), self.population.changes(page))
     }
 
-    /// A page was not there any more.
+    /// Records that a page no longer exists.
     pub fn gone(&mut self, page: usize) {
         self.population.gone(page);
         self.cohorts.gone(page);
     }
 
-    /// The value of fetching each of `pages` now, whose copies are `ages` old. Exact are the `best` highest values; of
-    /// the others it is only certain that they are lower.
+    /// Computes the value of fetching each of `pages` now, whose copies are `ages` days old. The `best` highest values
+    /// are exact; the others are only certain to be lower.
     pub fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], best: usize, values: &mut [f64]) {
         self.timelines.sum_all();
         let model = &*self;
@@ -209,7 +210,7 @@ impl ChangeModel {
         }
     }
 
-    /// No less than [`value`](Self::value), and found with a fraction of the work.
+    /// Returns an upper bound of [`value`](Self::value), at a fraction of the cost.
     fn value_max(&self, page: usize, now: f64, age: f64) -> f64 {
         let rate = self.population.rate(page);
         let importance = self.pages[page].importance / self.pace(page);
@@ -217,12 +218,12 @@ impl ChangeModel {
             return importance / rate;
         }
         let days = self.timelines.between(self.directory(page), now - age, now).max(1e-9);
-        // Freshness.value(w, λ, τ) is below w/λ and below w λτ²/2; the expected changes are below √(λ days · 8).
+        // Freshness.value(w, λ, τ) is below w/λ and w λτ²/2; the expected changes are below √(λ days · 8).
         let bound = rate.recip().min(regression::LOG_ODDS_MAX * 1.001 / 2.0 * days);
         importance * bound
     }
 
-    /// The value of fetching a page now, whose copy is `age` old.
+    /// Returns the value of fetching a page now whose copy is `age` days old.
     pub fn value(&self, page: usize, now: f64, age: f64) -> f64 {
         let evidence = self.evidence(page, now - age, now);
         let announced = self.announced.get(&page).copied().unwrap_or(0.0);
@@ -232,12 +233,12 @@ impl ChangeModel {
         self.population.alive(page) * value / self.pace(page)
     }
 
-    /// The chance that the copy of a page, `age` old, is not what the live page is.
+    /// Returns the probability that the copy of a page, `age` days old, differs from the live page.
     pub fn stale(&self, page: usize, now: f64, age: f64) -> f64 {
         -(-self.expected_changes(&self.evidence(page, now - age, now))).exp_m1()
     }
 
-    /// Learns from all visits of one moment.
+    /// Learns from all visits at one time.
     pub fn seen(&mut self, now: f64, sightings: &[Sighting]) {
         for seen in sightings {
             self.timelines.sum(self.directory(seen.page));
@@ -263,7 +264,7 @@ impl ChangeModel {
         for seen in sightings {
             self.timelines.sum(self.directory(seen.page));
             let page = seen.page;
-            // The event itself belongs to the observed time.
+            // The change itself belongs to the observed time.
             let from = seen.changed.map_or(now - seen.age, |at| at - timeline::SAME_DAYS * 1.01);
             let days = self.timelines.between(self.directory(page), from, now).max(0.0);
             self.population.book(page, days, seen.changed.is_some());
@@ -281,7 +282,7 @@ impl ChangeModel {
         self.population.renew();
     }
 
-    /// Days of the measure of a page's site in a day.
+    /// Days of a site's measure per calendar day.
     fn pace(&self, page: usize) -> f64 {
         self.paces.of(self.pages[page].site as usize)
     }
@@ -293,7 +294,7 @@ impl ChangeModel {
     fn evidence(&self, page: usize, last: f64, now: f64) -> Evidence {
         let rate = self.population.rate(page);
         let days = self.timelines.between(self.directory(page), last, now).max(1e-9);
-        // The mean over what the rate may be, not the changes at its mean.
+        // Averages over the distribution of the rate instead of using its mean.
         let certainty = self.population.changes(page);
         let expected = certainty * (rate * days / certainty).ln_1p();
         let bounded = expected.clamp(0.01, 5.0);
@@ -325,11 +326,11 @@ impl ChangeModel {
         Evidence { rate, expected, inputs }
     }
 
-    /// Expected changes since the last visit: the geometric mean of what the regression and the rate alone say, because
-    /// the regression only learns from pages that were worth a visit.
+    /// Expected changes since the last visit: the geometric mean of the results of the regression and of the rate
+    /// alone, because the regression learns only from pages that were worth a visit.
     fn expected_changes(&self, evidence: &Evidence) -> f64 {
         let log_odds = self.regression.log_odds(&evidence.inputs);
-        // -ln(1 - p) of p = 1/(1 + e^-z).
+        // -ln(1 - p) for p = 1/(1 + e^-z).
         let learned = log_odds.max(0.0) + (-log_odds.abs()).exp().ln_1p();
         (learned * evidence.expected).sqrt()
     }

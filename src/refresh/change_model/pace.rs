@@ -1,14 +1,14 @@
-//! How fast the measures of sites run by the calendar.
+//! The pace of each site's measure relative to the calendar.
 //!
-//! Rates are in changes a day of a site's own measure, and what makes the measure run (events that count for many changes, quiet
-//! days that count for less) differs from site to site. Within a site this does not matter; but a fetch is worth as long as
-//! a version lives by the calendar, and there sites compete for one budget.
+//! Rates are in changes per day of a site's own measure. What advances the measure (events that count as many changes,
+//! quiet days that count less) differs between sites. Within a site this does not matter. But the value of a fetch
+//! depends on how long a version lives by the calendar, and there sites compete for one budget.
 
-/// Visits are booked under a site as if so many days had been looked back on, times the days between two visits of a page
-/// when all are visited alike, at the pace of all sites.
+/// Prior weight of the pace of all sites when the pace of a site is estimated, in multiples of the days between visits
+/// if all pages were visited equally often.
 const CAUTION_INTERVALS: f64 = 1.0;
 
-/// Days that visits found free of changes, by a measure and by the calendar.
+/// Days found free of changes, by the measure and by the calendar.
 #[derive(Clone, Copy, Debug, Default)]
 struct Free {
     measured: f64,
@@ -16,13 +16,13 @@ struct Free {
 }
 
 impl Free {
-    /// The measure's days a day, taken to be `usual` over `caution` days more.
+    /// Days of the measure per calendar day, with a prior of `usual` over `caution` days.
     fn pace(self, usual: f64, caution: f64) -> f64 {
         (self.measured + caution * usual) / (self.calendar + caution)
     }
 }
 
-/// The paces of all sites.
+/// Paces of all sites.
 #[derive(Clone, Debug)]
 pub(super) struct Paces {
     sites: Vec<Free>,
@@ -31,13 +31,14 @@ pub(super) struct Paces {
 }
 
 impl Paces {
-    /// For so many sites whose pages would be visited every `interval` days if all were visited alike.
+    /// Creates the paces of `sites` sites whose pages would be visited every `interval` days if all were visited
+    /// equally often.
     pub(super) fn new(sites: usize, interval: f64) -> Self {
         let caution = CAUTION_INTERVALS * interval;
         Self { sites: vec![Free::default(); sites], all: Free::default(), caution }
     }
 
-    /// A visit of a page of `site` found days free of changes.
+    /// Records the days free of changes found by a visit of a page of `site`.
     pub(super) fn book(&mut self, site: usize, measured: f64, calendar: f64) {
         for free in [&mut self.sites[site], &mut self.all] {
             free.measured += measured;
@@ -45,7 +46,7 @@ impl Paces {
         }
     }
 
-    /// Days of the site's measure in a day; positive.
+    /// Days of the site's measure per calendar day; positive.
     pub(super) fn of(&self, site: usize) -> f64 {
         let usual = self.all.pace(1.0, self.caution);
         self.sites[site].pace(usual, self.caution)

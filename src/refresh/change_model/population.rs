@@ -1,18 +1,19 @@
-//! Rates of single pages, in changes a day of their site's measure, with what the directory and all pages say of them.
+//! Rates of single pages in changes per day of their site's measure, with priors from the directory and from all pages.
 //!
-//! Rates have a Gamma law, whose shape and scale are learned from all visited pages by expectation and maximisation
+//! Rates have a Gamma distribution whose shape and scale are learned from all visited pages by expectation maximisation
 //! (empirical Bayes), and a factor for each directory.
 
 use crate::refresh::gamma::{SHAPES, digamma, mean_log};
 
-/// Pseudo changes that hold a directory's factor near 1.
+/// Pseudo-changes that keep the factor of a directory near 1.
 const DIRECTORY_CAUTION: f64 = 3.0;
-/// Pseudo pages of the law that is assumed before pages were visited, and its shape.
+/// Pseudo-pages with the distribution assumed before any visits, and its shape.
 const ASSUMED_PAGES: f64 = 3.0;
 const ASSUMED_SHAPE: f64 = 0.7;
-/// Shape of the law at the very beginning.
+/// Initial shape of the distribution.
 const FIRST_SHAPE: f64 = 0.5;
-/// The law is learned again when the number of visits has grown by this share and these.
+/// The distribution is learned again when the number of visits has grown by one part in `RENEWAL_SHARE` plus
+/// `RENEWAL_VISITS`.
 const RENEWAL_SHARE: usize = 10;
 const RENEWAL_VISITS: usize = 10;
 const STEPS_MAX: usize = 30;
@@ -26,7 +27,7 @@ struct Counted {
     gone: f64,
 }
 
-/// Bytes of the state of a page.
+/// Bytes of state per page.
 #[cfg(test)]
 pub(super) const PAGE_BYTES: usize = size_of::<Counted>() + size_of::<u32>();
 
@@ -45,7 +46,8 @@ pub(super) struct Population {
 }
 
 impl Population {
-    /// Pages by their directory; `mean` is the rate assumed before any visit, in changes a day.
+    /// Creates a population, given the directory of each page; `mean` is the rate assumed before any visits, in changes
+    /// per day.
     pub(super) fn new(directory: Vec<u32>, directories: usize, mean: f64) -> Self {
         Self {
             pages: vec![Counted::default(); directory.len()],
@@ -60,7 +62,7 @@ impl Population {
         }
     }
 
-    /// The rate of `page`.
+    /// Returns the rate of `page`.
     pub(super) fn rate(&self, page: usize) -> f64 {
         let directory = &self.directories[self.directory[page] as usize];
         let mean = self.mean();
@@ -69,17 +71,17 @@ impl Population {
         (page.changes + self.shape) / (page.days + self.days / factor)
     }
 
-    /// The mean rate of the law.
+    /// Mean rate of the distribution.
     pub(super) fn mean(&self) -> f64 {
         self.shape / self.days
     }
 
-    /// How many changes the estimate of the rate of `page` rests on, pseudo changes included.
+    /// Number of changes that the rate of `page` is based on, including pseudo-changes.
     pub(super) fn changes(&self, page: usize) -> f64 {
         self.pages[page].changes + self.shape
     }
 
-    /// The chance that a page of the directory of `page` is still there.
+    /// Probability that a page of the directory of `page` still exists.
     pub(super) fn alive(&self, page: usize) -> f64 {
         let directory = &self.directories[self.directory[page] as usize];
         let everywhere = (self.all.gone + 1.0) / (self.all.visits + self.all.gone + 100.0);
@@ -87,7 +89,8 @@ impl Population {
         1.0 - gone / (directory.visits + directory.gone + DIRECTORY_CAUTION)
     }
 
-    /// Books a visit that found `page` free of changes for a measure of `days` before it, and changed before that or not.
+    /// Records a visit that found `page` without changes for `days` of the measure, and whether it had changed before
+    /// that.
     pub(super) fn book(&mut self, page: usize, days: f64, changed: bool) {
         let changes = f64::from(u8::from(changed));
         for counted in
@@ -100,13 +103,13 @@ impl Population {
         self.visits += 1;
     }
 
-    /// Books that `page` was not there any more.
+    /// Records that `page` no longer exists.
     pub(super) fn gone(&mut self, page: usize) {
         self.directories[self.directory[page] as usize].gone += 1.0;
         self.all.gone += 1.0;
     }
 
-    /// Learns the law of rates anew when there is enough that is new.
+    /// Learns the distribution of rates again when there are enough new visits.
     pub(super) fn renew(&mut self) {
         if self.visits <= self.renew_at {
             return;
@@ -127,7 +130,7 @@ impl Population {
             count += ASSUMED_PAGES;
             let mean = sum / count;
             let s = mean.ln() - logs / count;
-            // Minka, "Estimating a Gamma distribution" (2002): the closed form that starts his Newton steps.
+            // Minka, "Estimating a Gamma distribution" (2002): the closed-form start of his Newton iteration.
             let next = (3.0 - s + ((s - 3.0).powi(2) + 24.0 * s).sqrt()) / (12.0 * s);
             let next = next.clamp(SHAPES.0, SHAPES.1);
             let moved = (next - shape).abs() / shape;
@@ -144,7 +147,7 @@ impl Population {
 mod tests {
     use super::*;
 
-    /// Also where nothing but vanished pages was seen.
+    /// Holds even if only vanished pages were seen.
     #[test]
     fn a_chance_to_be_there_is_a_chance() {
         let mut population = Population::new(vec![0; 1000], 1, 0.1);

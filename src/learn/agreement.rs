@@ -1,21 +1,21 @@
-//! How far people agree, and how well numbers stand for what people say.
+//! How far people agree, and how well numbers represent their ratings.
 
 use std::collections::BTreeSet;
 
-/// How far apart two ratings are for [`alpha`].
+/// How [`alpha`] measures the difference of two ratings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Different or not.
+    /// Only whether they differ.
     Nominal,
-    /// By the ratings that were given between them.
+    /// By the number of ratings between them.
     Ordinal,
     /// By the square of their difference.
     Interval,
 }
 
-/// Krippendorff's alpha of the ratings that each thing got, from however many people: 1 when all agree, 0 when they agree as
-/// strangers would, less when they contradict each other. None if nobody could differ: fewer than two ratings of one thing, or
-/// all ratings alike. (K. Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011, section F.)
+/// Krippendorff's alpha of the ratings of each item, by any number of people: 1 for complete agreement, 0 for agreement
+/// by chance, less for contradiction. `None` if no disagreement is possible: no item has two ratings, or all ratings
+/// are equal. (K. Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011, section F.)
 #[must_use]
 pub fn alpha(things: &[Vec<u8>], level: Level) -> Option<f64> {
     let pairable: Vec<&Vec<u8>> = things.iter().filter(|ratings| ratings.len() > 1).collect();
@@ -57,18 +57,19 @@ pub fn alpha(things: &[Vec<u8>], level: Level) -> Option<f64> {
     (expected > 0.0).then(|| 1.0 - (all - 1.0) * observed / expected)
 }
 
-/// Where a number begins to mean the next class.
+/// Thresholds between classes of a number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thresholds(Vec<f64>);
 
 impl Thresholds {
-    /// The thresholds by which most of the numbers get the class (from 0) that they have: the best of all ways to cut their order
-    /// into as many runs as there are classes, of which some may be empty.
+    /// Finds the thresholds that give most of the numbers their class (from 0): the best way to cut the sorted numbers
+    /// into one run per class. Runs may be empty.
     #[must_use]
     pub fn fit(pairs: &[(f64, usize)], classes: usize) -> Self {
         let mut pairs = pairs.to_vec();
         pairs.sort_by(|left, right| left.0.total_cmp(&right.0));
-        // For each class, the most that are right of those so far when the last of them is in that class, and where the runs began.
+        // For each class: the maximum number of correct pairs so far if the last is in that class, and the starts of
+        // the runs.
         let mut best: Vec<(usize, Vec<usize>)> = (0..classes).map(|class| (0, vec![0; class])).collect();
         for (at, equal) in runs(&pairs) {
             for class in 1..classes {
@@ -93,14 +94,14 @@ impl Thresholds {
         Self(starts.into_iter().map(limit).collect())
     }
 
-    /// The class of a number.
+    /// Returns the class of a number.
     #[must_use]
     pub fn class(&self, number: f64) -> usize {
         self.0.iter().filter(|limit| number > **limit).count()
     }
 }
 
-/// Runs of equal numbers, each with its place.
+/// Returns runs of equal numbers, each with its start.
 fn runs(pairs: &[(f64, usize)]) -> impl Iterator<Item = (usize, &[(f64, usize)])> {
     let mut at = 0;
     pairs.chunk_by(|left, right| left.0 == right.0).map(move |run| {
@@ -147,7 +148,7 @@ mod tests {
         }
     }
 
-    /// All ways to cut, tried one by one.
+    /// Tries all ways to cut.
     fn most_right(pairs: &[(f64, usize)], classes: usize) -> usize {
         let mut limits: Vec<f64> = pairs.iter().map(|pair| pair.0 + 0.5).collect();
         limits.push(f64::NEG_INFINITY);

@@ -3,16 +3,17 @@
 use super::logistic::{Multinomial, normalise};
 use super::text::Sparse;
 
-/// p(k | x) in proportion to p(k) Π p(word | k)^count, words smoothed by adding `smoothing` to each count.
+/// p(k | x) is proportional to p(k) Π p(word | k)^count, where `smoothing` is added to each count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NaiveBayes {
     priors: Vec<f64>,
-    /// A row of all classes for each place: ln p(word | class).
+    /// ln p(word | class): for each word a row of all classes.
     words: Vec<f32>,
 }
 
 impl NaiveBayes {
-    /// Counts words by class: rows are counts (or other values from 0), labels below `classes`, places below `width`.
+    /// Counts words by class. Values of `rows` are counts or other numbers of at least 0; labels are below `classes`,
+    /// word indices below `width`.
     #[must_use]
     pub fn fit(rows: &[Sparse], labels: &[usize], classes: usize, width: usize, smoothing: f64) -> Self {
         let mut counts = vec![smoothing; width * classes];
@@ -29,12 +30,12 @@ impl NaiveBayes {
             .chunks(classes.max(1))
             .flat_map(|row| row.iter().zip(&sums).map(|(count, sum)| (count / sum).ln() as f32))
             .collect();
-        // A class without a single row is not impossible.
+        // A class without rows is still possible.
         let all: f64 = rows_of.iter().map(|rows| rows.max(0.5)).sum();
         Self { priors: rows_of.iter().map(|rows| (rows.max(0.5) / all).ln()).collect(), words }
     }
 
-    /// The probability of each class; together 1.
+    /// Returns the probability of each class; the sum is 1.
     #[must_use]
     pub fn probabilities(&self, row: &Sparse) -> Vec<f64> {
         let mut scores = self.priors.clone();
@@ -49,7 +50,7 @@ impl NaiveBayes {
     }
 }
 
-/// Naive Bayes is linear in the counts: its words are weights, its priors constants.
+/// Naive Bayes is linear in the counts: word log-probabilities become weights, priors constants.
 impl From<NaiveBayes> for Multinomial {
     fn from(bayes: NaiveBayes) -> Self {
         let mut weights = bayes.words;

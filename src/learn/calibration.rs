@@ -1,14 +1,14 @@
-//! Scores to probabilities that come true: Platt's sigmoid, and isotonic regression.
+//! Calibration of scores as probabilities: Platt's sigmoid and isotonic regression.
 
 use super::logistic::Binary;
 
-/// p = 1 / (1 + exp(-(a score + b))), fitted with Platt's targets (1999): (n1 + 1) / (n1 + 2) for the true and
-/// 1 / (n0 + 2) for the false, so that few observations claim no certainty.
+/// p = 1 / (1 + exp(-(a score + b))), fitted with Platt's targets (1999): (n1 + 1) / (n1 + 2) for true labels and 1 /
+/// (n0 + 2) for false ones, so that few observations do not give certainty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Platt(Binary);
 
 impl Platt {
-    /// Fits to scores of any scale and what came true of them.
+    /// Fits to scores of any scale and their labels.
     #[must_use]
     pub fn fit(scores: &[f64], labels: &[bool]) -> Self {
         let positive = labels.iter().filter(|label| **label).count() as f64;
@@ -19,37 +19,38 @@ impl Platt {
         Self(Binary::fit_shares(&rows, &share, 0.0))
     }
 
-    /// The sigmoid's slope a and constant b.
+    /// Returns the slope a and the constant b of the sigmoid.
     #[must_use]
     pub fn parts(&self) -> (f64, f64) {
         let (weights, constant) = self.0.weights();
         (weights.first().copied().unwrap_or_default(), constant)
     }
 
-    /// The sigmoid with these parts.
+    /// Creates the sigmoid from its slope and constant.
     #[must_use]
     pub fn from_parts(slope: f64, constant: f64) -> Self {
         Self(Binary::from_weights(vec![slope], constant))
     }
 
-    /// The probability that goes with `score`.
+    /// Returns the probability for `score`.
     #[must_use]
     pub fn probability(&self, score: f64) -> f64 {
         self.0.probability(&[score])
     }
 }
 
-/// The steps that never descend and are nearest to what came true (pool adjacent violators), linear between their middles.
+/// The non-decreasing step function closest to the labels (pool adjacent violators), interpolated linearly between the
+/// means of the steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Isotonic(Vec<(f64, f64)>);
 
 impl Isotonic {
-    /// Fits to finite scores and what came true of them.
+    /// Fits to finite scores and their labels.
     #[must_use]
     pub fn fit(scores: &[f64], labels: &[bool]) -> Self {
         let mut pairs: Vec<(f64, bool)> = scores.iter().copied().zip(labels.iter().copied()).collect();
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // Sums of scores and of what came true, and how many there are.
+        // Sum of scores, sum of labels, and count of each pool.
         let mut pools: Vec<(f64, f64, f64)> = Vec::new();
         for equal in pairs.chunk_by(|a, b| a.0 == b.0) {
             let count = equal.len() as f64;

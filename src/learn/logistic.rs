@@ -3,11 +3,11 @@
 use super::minimise::minimise;
 use super::text::Sparse;
 
-/// Parts of the gradient, for each observation, below which a fit is done.
+/// Gradient per observation below which a fit has converged.
 const TOLERANCE: f64 = 1e-6;
-/// Steps of a fit.
+/// Maximum number of steps of a fit.
 const STEPS_MAX: usize = 300;
-/// Log-odds stay within this.
+/// Bound of log-odds.
 const LOG_ODDS_MAX: f64 = 30.0;
 
 /// 1 / (1 + e^-x).
@@ -16,24 +16,24 @@ pub fn sigmoid(log_odds: f64) -> f64 {
     (1.0 + (-log_odds.clamp(-LOG_ODDS_MAX, LOG_ODDS_MAX)).exp()).recip()
 }
 
-/// ln(p / (1 - p)), within the range that [`sigmoid`] distinguishes.
+/// ln(p / (1 - p)), within the range that [`sigmoid`] can invert.
 #[must_use]
 pub fn log_odds(probability: f64) -> f64 {
     let probability = probability.clamp(1e-12, 1.0 - 1e-12);
     (probability / (1.0 - probability)).ln()
 }
 
-/// Multinomial logistic regression: p(k | x) is in proportion to exp(w_k x + b_k).
+/// Multinomial logistic regression: p(k | x) is proportional to exp(w_k x + b_k).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Multinomial {
     classes: usize,
-    /// A row of all classes for each place of a vector, at last the constants.
+    /// A row of all classes for each index of a vector; the last row has the constants.
     weights: Vec<f32>,
 }
 
 impl Multinomial {
-    /// Minimises Σ -ln p(class | row) + l2/2 Σ w²; the constants b go free. `l2` is above 0; classes are below `classes`,
-    /// places below `width`.
+    /// Minimises Σ -ln p(class | row) + l2/2 Σ w²; the constants b are not regularised. `l2` must be above 0, classes
+    /// below `classes`, indices below `width`.
     #[must_use]
     pub fn fit(rows: &[Sparse], labels: &[usize], classes: usize, width: usize, l2: f64) -> Self {
         let scale = 1.0 / rows.len().max(1) as f64;
@@ -72,7 +72,7 @@ impl Multinomial {
         Self { classes, weights }
     }
 
-    /// The probability of each class; together 1.
+    /// Returns the probability of each class; the sum is 1.
     #[must_use]
     pub fn probabilities(&self, row: &Sparse) -> Vec<f64> {
         let mut scores: Vec<f64> =
@@ -86,20 +86,20 @@ impl Multinomial {
         scores
     }
 
-    /// All weights: a row of all classes for each place, at last the constants.
+    /// Returns all weights: a row of all classes for each index; the last row has the constants.
     #[must_use]
     pub fn weights(&self) -> &[f32] {
         &self.weights
     }
 
-    /// The model of what [`Multinomial::weights`] gave; none if they are not numbers or no whole rows.
+    /// Restores a model from [`Multinomial::weights`]; `None` if a weight is not finite or the rows are incomplete.
     #[must_use]
     pub fn from_weights(classes: usize, weights: Vec<f32>) -> Option<Self> {
         let fits = !weights.is_empty() && classes > 0 && weights.len().is_multiple_of(classes);
         (fits && weights.iter().all(|weight| weight.is_finite())).then_some(Self { classes, weights })
     }
 
-    /// What a place of the vector says for a class, in log-odds.
+    /// Returns the weight of a vector index for a class, in log-odds.
     #[must_use]
     pub fn weight(&self, place: u32, class: usize) -> f32 {
         self.weights[place as usize * self.classes + class]
@@ -110,7 +110,7 @@ fn add(to: &mut [f64], factor: f64, what: &[f64]) {
     to.iter_mut().zip(what).for_each(|(to, what)| *to += factor * what);
 }
 
-/// Turns scores into probabilities, and gives the logarithm of that of `label`.
+/// Turns scores into probabilities, and returns the log-probability of `label`.
 pub(super) fn normalise(scores: &mut [f64], label: usize) -> f64 {
     let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = scores.iter().map(|score| (score - most).exp()).sum();
@@ -119,24 +119,24 @@ pub(super) fn normalise(scores: &mut [f64], label: usize) -> f64 {
     log
 }
 
-/// Binary logistic regression over a few numbers, each standardised: p(x) = 1 / (1 + exp(-(w z + b))), z = (x - mean) /
+/// Binary logistic regression over a few standardised inputs: p(x) = 1 / (1 + exp(-(w z + b))), z = (x - mean) /
 /// deviation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binary {
-    /// For each input what it is multiplied with.
+    /// Weight of each input, before standardisation.
     weights: Vec<f64>,
     constant: f64,
 }
 
 impl Binary {
-    /// Minimises Σ -ln p(label | row) + l2/2 Σ w² over rows of equal length. An input that is always the same gets no weight.
+    /// Minimises Σ -ln p(label | row) + l2/2 Σ w² over rows of equal length. A constant input gets weight 0.
     #[must_use]
     pub fn fit(rows: &[Vec<f64>], labels: &[bool], l2: f64) -> Self {
         let shares: Vec<f64> = labels.iter().map(|&label| f64::from(u8::from(label))).collect();
         Self::fit_shares(rows, &shares, l2)
     }
 
-    /// As [`Binary::fit`], where of each row only a share is true.
+    /// The same as [`Binary::fit`], with the share of each row that is true.
     pub(super) fn fit_shares(rows: &[Vec<f64>], shares: &[f64], l2: f64) -> Self {
         let width = rows.first().map_or(0, Vec::len);
         let count = rows.len().max(1) as f64;
@@ -171,24 +171,24 @@ impl Binary {
         Self { weights, constant: parameters[width] - shift }
     }
 
-    /// The model with these [`Binary::weights`].
+    /// Creates the model from its [`Binary::weights`].
     pub(super) fn from_weights(weights: Vec<f64>, constant: f64) -> Self {
         Self { weights, constant }
     }
 
-    /// The log-odds of `row`, which has as many inputs as were fitted.
+    /// Returns the log-odds of `row`, which must have the fitted number of inputs.
     #[must_use]
     pub fn log_odds(&self, row: &[f64]) -> f64 {
         self.constant + self.weights.iter().zip(row).map(|(weight, x)| weight * x).sum::<f64>()
     }
 
-    /// The probability that `row` is one of the true ones.
+    /// Returns the probability that `row` is true.
     #[must_use]
     pub fn probability(&self, row: &[f64]) -> f64 {
         sigmoid(self.log_odds(row))
     }
 
-    /// What each input adds to the log-odds a unit, and the constant.
+    /// Returns the log-odds per unit of each input, and the constant.
     #[must_use]
     pub fn weights(&self) -> (&[f64], f64) {
         (&self.weights, self.constant)
@@ -199,7 +199,8 @@ impl Binary {
 mod tests {
     use super::*;
 
-    /// 10 observations at x = 0, 3 of them true, and 10 at x = 2, 8 true: without a bound the law is met exactly.
+    /// 10 observations at x = 0, 3 of them true, and 10 at x = 2, 8 of them true: without regularisation the shares are
+    /// met exactly.
     #[test]
     fn two_groups_get_their_shares() {
         let group = |x: f64, of: usize| (0..10).map(move |i| (vec![x, 5.0], i < of));
@@ -210,11 +211,11 @@ mod tests {
         assert_eq!(model.weights().0[1], 0.0);
         let slope = (log_odds(0.8) - log_odds(0.3)) / 2.0;
         assert!((model.weights().0[0] - slope).abs() < 1e-3);
-        // What is bound leans to the mean.
+        // Regularisation pulls the probability towards the mean.
         assert!(Binary::fit(&rows, &labels, 10.0).probability(&[2.0, 5.0]) < 0.75);
     }
 
-    /// One class a word: with l2 the optimum is where the gradient of each weight is -l2 w.
+    /// One word per class: with l2 the optimum is where the gradient of each weight is -l2 w.
     #[test]
     fn the_optimum_of_three_classes_meets_its_condition() {
         let rows: Vec<Sparse> = (0..30).map(|i| vec![(i % 3, 1.0)]).collect();

@@ -1,6 +1,6 @@
-//! How good predictions are.
+//! Measures of the quality of predictions.
 
-/// The area under the ROC curve: how often a true one has the higher score than a false one, equal ones counted half. None
+/// The area under the ROC curve: how often a true item has a higher score than a false one; ties count half. `None`
 /// without both kinds.
 #[must_use]
 pub fn auc(scores: &[f64], labels: &[bool]) -> Option<f64> {
@@ -17,8 +17,8 @@ pub fn auc(scores: &[f64], labels: &[bool]) -> Option<f64> {
     (positive * below > 0.0).then(|| wins / (positive * below))
 }
 
-/// The expected calibration error: mean distance of probability and what came true, over `bins` of equally many
-/// observations in the order of their probabilities. None without observations.
+/// The expected calibration error: the mean difference between probability and outcome, over `bins` of equally many
+/// observations in order of probability. `None` without observations.
 #[must_use]
 pub fn calibration_error(probabilities: &[f64], labels: &[bool], bins: usize) -> Option<f64> {
     let mut pairs: Vec<(f64, bool)> = probabilities.iter().copied().zip(labels.iter().copied()).collect();
@@ -32,7 +32,7 @@ pub fn calibration_error(probabilities: &[f64], labels: &[bool], bins: usize) ->
     (count > 0).then(|| (0..bins).map(apart).sum::<f64>() / count as f64)
 }
 
-/// F1, the harmonic mean of precision and recall, of each class; 0 for one that is never met.
+/// F1 of each class, the harmonic mean of precision and recall; 0 for a class that never occurs.
 #[must_use]
 pub fn f1(predicted: &[usize], labels: &[usize], classes: usize) -> Vec<f64> {
     let (mut hits, mut sums) = (vec![0.0; classes], vec![0.0; classes]);

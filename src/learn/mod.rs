@@ -1,8 +1,8 @@
-//! Learning from examples: numbers in, numbers out, no I/O. Whatever is fitted is the same from the same examples.
+//! Learning from examples: pure computation without I/O. Every fit is deterministic.
 //!
-//! [`Words`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`], [`NaiveBayes`] and [`Ridge`] classify
-//! them, [`Binary`] judges by a few numbers, [`Platt`] and [`Isotonic`] make probabilities of scores. [`measures`] says how good they
-//! are, [`agreement`] how far people agree.
+//! [`Words`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`], [`NaiveBayes`] and [`Ridge`] classify them,
+//! [`Binary`] classifies by a few numbers, and [`Platt`] and [`Isotonic`] turn scores into probabilities. [`measures`]
+//! has measures of quality, [`agreement`] measures of agreement among people.
 
 pub mod agreement;
 mod bayes;

@@ -1,17 +1,18 @@
-//! Knowledge as bytes, all little-endian: the number of classes (`u32`), what the links of each class lead to (`f64` each), then
-//! the classifiers of pages, URLs and link texts: the number of words (`u32`), ln p of each class (`f64`), for each word its bucket (`u32`),
-//! its rarity and its weight for each class (`f32`), and the classes' constants (`f32`). If there are finer classes, their number
-//! (`u32`) and a classifier for them follow.
+//! Binary form of [`Knowledge`], little-endian: number of classes (`u32`); for the links of each class, the share of
+//! each target class (`f64`); then the classifiers of pages, URLs and link texts. A classifier has the number of words
+//! (`u32`), ln p of each class (`f64`), for each word its bucket (`u32`), its rarity and its weight for each class
+//! (`f32`), and the constants of the classes (`f32`). If there are finer classes, their number (`u32`) and their
+//! classifier follow.
 
 use super::Knowledge;
 use super::knowledge::Teller;
 use crate::learn::{Multinomial, TfIdf};
 
-/// Classes of what is read.
+/// Maximum number of classes accepted.
 const CLASSES_MAX: usize = 256;
 
 impl Knowledge {
-    /// What [`Knowledge::from_bytes`] reads.
+    /// Encodes the knowledge for [`Knowledge::from_bytes`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = (self.classes() as u32).to_le_bytes().to_vec();
@@ -24,7 +25,7 @@ impl Knowledge {
         out
     }
 
-    /// The knowledge that these bytes were made of; none if they are no such bytes.
+    /// Decodes knowledge; `None` if the bytes are invalid.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut rest = Bytes(bytes);
@@ -70,7 +71,7 @@ impl Teller {
     fn take(rest: &mut Bytes<'_>, classes: usize) -> Option<Self> {
         let width = rest.u32()? as usize;
         let prior = rest.f64s(classes)?;
-        // What is not there takes no memory.
+        // Limit the capacity by the bytes that are left.
         let words_max = rest.0.len() / size_of::<u32>();
         let mut entries = Vec::with_capacity(width.min(words_max));
         let mut weights = Vec::with_capacity(width.min(words_max) * classes);
@@ -88,7 +89,7 @@ impl Teller {
     }
 }
 
-/// Bytes that are left to be read.
+/// Unread bytes.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -106,7 +107,7 @@ impl Bytes<'_> {
         self.take().map(f32::from_le_bytes)
     }
 
-    /// So many finite numbers.
+    /// Reads `count` finite numbers.
     fn f64s(&mut self, count: usize) -> Option<Vec<f64>> {
         let mut numbers = Vec::with_capacity(count);
         for _ in 0..count {

@@ -1,14 +1,14 @@
-//! Context graphs (Diligenti, Coetzee, Lawrence, Giles, Gori 2000): how many links away a page is from the topic.
+//! Context graphs (Diligenti, Coetzee, Lawrence, Giles, Gori 2000): the distance of a page from the topic, in links.
 
 use super::knowledge::{PAGE_L2, Teller};
 use super::{Example, Fetched, Focus};
 use crate::importance::order::Queue;
 use crate::learn::Words;
 
-/// Links that are looked back; pages further away are in one layer more.
+/// Number of layers by distance; pages further away are in one more.
 const LAYERS: usize = 3;
 
-/// A queue a layer: links of pages that are nearest to the topic come first.
+/// One queue per layer: links on pages nearest to the topic come first.
 #[derive(Clone, Debug)]
 pub struct Context {
     layers: Teller,
@@ -16,7 +16,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// Learns from `examples` how pages of `class` look, those that link to them, those that link to these, and all others.
+    /// Learns from `examples` what pages of `class` look like, pages that link to them, pages that link to those, and
+    /// all others.
     #[must_use]
     pub fn learn(examples: &[Example<'_>], class: usize) -> Self {
         let mut layer: Vec<usize> =

@@ -1,4 +1,4 @@
-//! What examples teach: the classes of pages, and what URLs and link texts say of the pages they lead to.
+//! Learning from examples: the classes of pages, and what URLs and link texts say about their targets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,26 +9,27 @@ use super::Lead;
 use super::links::{last_segment, url_words};
 use crate::learn::{Multinomial, NaiveBayes, Sparse, TfIdf, Words};
 
-/// How strongly weights are bound to 0 (scikit-learn's 1 / C): of pages, and of the few words of links.
+/// L2 penalty of weights (scikit-learn's 1 / C): for pages, and for the few words of links.
 pub(super) const PAGE_L2: f64 = 0.25;
 const LINK_L2: f64 = 1.0;
-/// What naive Bayes adds to each word of a class (Lidstone): weighed words of a page are a tenth each, and fewer than counted ones.
+/// Lidstone smoothing of naive Bayes, added to each word of a class. It is small because the tf-idf weights of words
+/// are smaller than counts.
 const SMOOTHING: f64 = 0.01;
-/// Words of a text that count.
+/// Maximum number of words of a text that count.
 const WORDS_MAX: usize = 3000;
-/// Headings that count.
+/// Maximum number of headings that count.
 const HEADINGS_MAX: usize = 20;
 
-/// What a page says.
+/// Content of a page.
 #[derive(Clone, Debug)]
 pub struct PageText<'a> {
     /// Its URL.
     pub url: &'a str,
     /// Its title.
     pub title: &'a str,
-    /// What names its parts.
+    /// Headings of the page.
     pub headings: Vec<&'a str>,
-    /// Its visible text, with the headings.
+    /// Visible text, including the headings.
     pub text: &'a str,
 }
 
@@ -48,35 +49,35 @@ impl PageText<'_> {
     }
 }
 
-/// The parts of a page that words come from.
+/// The parts of a page from which words come.
 const TEXT: u8 = 0;
 const TITLE: u8 = 1;
 const HEADING: u8 = 2;
 const URL: u8 = 3;
 
-/// A page whose class is known.
+/// A page of known class.
 #[derive(Clone, Debug)]
 pub struct Example<'a> {
-    /// What it says.
+    /// Content of the page.
     pub text: PageText<'a>,
-    /// Its class, a number from 0.
+    /// Class of the page, counted from 0.
     pub class: usize,
-    /// Its links to other examples; targets are their places among them.
+    /// Links to other examples; targets are indices of examples.
     pub leads: Vec<Lead<'a>>,
 }
 
-/// How pages are classified. Both models weigh words the same way (tf-idf) and add up what the words say.
+/// A classifier of pages. Both use tf-idf weights of words and add up their evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
-    /// Logistic regression: what words say beside each other.
+    /// Logistic regression: the evidence of words in combination.
     #[default]
     Logistic,
-    /// Naive Bayes: what each word says by itself.
+    /// Naive Bayes: the evidence of each word independently.
     Bayes,
 }
 
-/// Not the name of a model.
+/// The text is not the name of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a model; there are logistic and bayes")]
 pub struct UnknownModel(String);
@@ -108,12 +109,12 @@ impl FromStr for Model {
     }
 }
 
-/// Words, and which classes they speak for.
+/// A classifier by words.
 #[derive(Clone, Debug)]
 pub(super) struct Teller {
     pub(super) words: TfIdf,
     pub(super) model: Multinomial,
-    /// ln p(class) for what has no words.
+    /// ln p(class) without any words.
     pub(super) prior: Vec<f64>,
 }
 
@@ -137,8 +138,8 @@ impl Teller {
         self.model.probabilities(&self.words.vector(words))
     }
 
-    /// By how much each class is likelier than before the words were read: ln p(class | words) - ln p(class); 0 for words that
-    /// nobody knows.
+    /// Returns how much the words change the log-probability of each class: ln p(class | words) - ln p(class); 0 if no
+    /// word is known.
     fn evidence(&self, words: &Words) -> Vec<f64> {
         let row = self.words.vector(words);
         if row.is_empty() {
@@ -149,20 +150,20 @@ impl Teller {
     }
 }
 
-/// What was learned from examples. All vectors it gives have an entry a class.
+/// What was learned from examples. All returned vectors have an entry per class.
 #[derive(Clone, Debug)]
 pub struct Knowledge {
     pub(super) pages: Teller,
     pub(super) urls: Teller,
     pub(super) anchors: Teller,
-    /// Of the links of an example of a class, the share that leads to each class: a row a class.
+    /// Shares of links from examples of one class to each class: a row per source class.
     pub(super) leads_to: Vec<Vec<f64>>,
-    /// Distinguishes finer classes, if there are any.
+    /// Classifier for finer classes, if there are any.
     pub(super) leaves: Option<Teller>,
 }
 
-/// For each example the probability of each of `classes` by cross-validation: the examples, which have these `labels`, are dealt
-/// to `parts` in turn, and those of the other parts judge.
+/// Returns the probabilities of `classes` for each example by cross-validation. Examples with these `labels` are
+/// assigned to `parts` in turn, and each part is classified by the others.
 #[must_use]
 pub fn held_out(
     examples: &[Example<'_>],
@@ -186,13 +187,13 @@ pub fn held_out(
 }
 
 impl Knowledge {
-    /// Learns from `examples` of the classes below `classes`.
+    /// Learns from `examples`, whose classes are below `classes`.
     #[must_use]
     pub fn learn(examples: &[Example<'_>], classes: usize, model: Model) -> Self {
         let labels: Vec<usize> = examples.iter().map(|example| example.class).collect();
         let pages: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
         let urls: Vec<Words> = examples.iter().map(|example| of_url(example.text.url)).collect();
-        // A title is what a link to the page would probably say.
+        // Use a title as what a link to the page would probably say.
         let mut said: Vec<(Words, usize)> =
             examples.iter().map(|example| (of_text(example.text.title), example.class)).collect();
         let mut leads_to = vec![vec![1.0 / classes as f64; classes]; classes];
@@ -217,44 +218,44 @@ impl Knowledge {
         }
     }
 
-    /// Learns finer classes, too: examples have these labels below `classes`.
+    /// Also learns finer classes: `labels` of the examples, all below `classes`.
     pub fn learn_leaves(&mut self, examples: &[Example<'_>], labels: &[usize], classes: usize, model: Model) {
         let pages: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
         self.leaves = Some(Teller::fit_by(model, &pages, labels, classes, PAGE_L2));
     }
 
-    /// The probability of each finer class for a page; none if there are no such classes.
+    /// Returns the probability of each finer class for a page; `None` if there are no finer classes.
     #[must_use]
     pub fn leaves(&self, text: &PageText<'_>) -> Option<Vec<f64>> {
         Some(self.leaves.as_ref()?.probabilities(&text.words()))
     }
 
-    /// How many finer classes there are.
+    /// Number of finer classes.
     #[must_use]
     pub fn leaf_count(&self) -> usize {
         self.leaves.as_ref().map_or(0, |leaves| leaves.prior.len())
     }
 
-    /// The probability of each class for a page.
+    /// Returns the probability of each class for a page.
     #[must_use]
     pub fn page(&self, text: &PageText<'_>) -> Vec<f64> {
         self.pages.probabilities(&text.words())
     }
 
-    /// What a URL says for each class of its page, in logarithms of likelihood; 0 says nothing.
+    /// Returns the evidence of a URL for each class of its page, in log-likelihood; 0 is neutral.
     #[must_use]
     pub fn url(&self, url: &str) -> Vec<f64> {
         self.urls.evidence(&of_url(url))
     }
 
-    /// What a link text says, as [`Knowledge::url`].
+    /// Returns the evidence of a link text, like [`Knowledge::url`].
     #[must_use]
     pub fn anchor(&self, anchor: &str) -> Vec<f64> {
         self.anchors.evidence(&of_text(anchor))
     }
 
-    /// What the words of a link would say for each class if they were a page's text, as [`Knowledge::url`]. Where they name
-    /// a class rather than one of its pages, the link leads to a list of such pages.
+    /// Returns the evidence of the words of a link for each class as if they were the text of a page, like
+    /// [`Knowledge::url`]. Words that name a class rather than one of its pages lead to a list of such pages.
     #[must_use]
     pub fn naming(&self, lead: &Lead<'_>) -> Vec<f64> {
         let mut words = of_text(lead.anchor);
@@ -262,13 +263,14 @@ impl Knowledge {
         self.pages.evidence(&words)
     }
 
-    /// The share of links from a page with these classes that leads to `class`, as among the examples.
+    /// Returns the share of links from a page with these classes that leads to `class`, by the examples.
     #[must_use]
     pub fn lead_rate(&self, classes: &[f64], class: usize) -> f64 {
         classes.iter().zip(&self.leads_to).map(|(p, row)| p * row[class]).sum()
     }
 
-    /// What a word of a page's text says for `class`, in log-odds, where it is as often as once; 0 for one that is not known.
+    /// Returns the evidence of a single occurrence of a word in the text for `class`, in log-odds; 0 for an unknown
+    /// word.
     #[must_use]
     pub fn word(&self, word: &str, class: usize) -> f64 {
         let Teller { words, model, .. } = &self.pages;
@@ -282,7 +284,7 @@ impl Knowledge {
         words.counts(&one).iter().map(weight).sum()
     }
 
-    /// How many classes there are.
+    /// Number of classes.
     #[must_use]
     pub fn classes(&self) -> usize {
         self.leads_to.len()

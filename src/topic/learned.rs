@@ -1,10 +1,11 @@
-//! The order that learns on line what leads to pages of the topic.
+//! An order that learns online what leads to pages of the topic.
 //!
-//! A waiting page is described by a few numbers ([`Part`]); a logistic regression over them says how probably it is of the topic or
-//! leads to new pages that are. It begins with weights that hold for any topic, and is fitted again and again to what came of
-//! the pages fetched so far, bound to these weights. What came of a page is p + future · (1 - p) · (1 - e^(-n/3)), where p is its
-//! probability to be of the topic, and n the number of such pages that its new links should lead to: the discounted future of
-//! reinforcement learning (Rennie, McCallum 1999) that needs one step only, because hubs that lead to hubs are recognised by their words.
+//! A waiting page is described by a few numbers ([`Part`]). A logistic regression over them predicts whether the page
+//! is of the topic or leads to new pages that are. It starts with weights that suit any topic, and is refitted
+//! repeatedly to the outcomes of fetched pages, regularised towards these weights. The outcome of a page is p + future
+//! · (1 - p) · (1 - e^(-n/3)), where p is its probability of the topic and n the expected number of pages of the topic
+//! among its new links. This is the discounted future of reinforcement learning (Rennie, McCallum 1999) with a single
+//! step: hubs that lead to hubs are recognised by their words.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,17 +18,17 @@ use super::{Fetched, Focus, Knowledge, Lead, Memory};
 use crate::importance::order::Queue;
 use crate::learn::{log_odds, sigmoid};
 
-/// What the score of a link consists of.
+/// The parts of the score of a waiting page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Part {
-    /// What the words of the URL say.
+    /// Evidence of the words of the URL.
     Url,
-    /// What the link texts say, on average and at best.
+    /// Mean evidence of the link texts.
     Anchor,
-    /// The best link text.
+    /// Evidence of the best link text.
     AnchorBest,
-    /// Whether the link's words are those of the topic's pages.
+    /// Whether the words of the link are words of pages of the topic.
     Naming,
     /// Whether a link text names the topic.
     NameInAnchor,
@@ -35,36 +36,36 @@ pub enum Part {
     NameInUrl,
     /// Whether a heading above a link names the topic.
     NameInHeading,
-    /// How probably the parents are of the topic, on average and at best.
+    /// Mean log-odds of the parents.
     Parent,
-    /// The best parent.
+    /// Log-odds of the best parent.
     ParentBest,
-    /// What pages like the parents lead to.
+    /// Share of links to the topic on pages like the parents.
     LeadRate,
-    /// How other children of the parents turned out, on average and at best.
+    /// Mean outcome of other children of the parents.
     Siblings,
-    /// Of the parent with the best.
+    /// The same for the parent with the best outcome.
     SiblingsBest,
-    /// How the children beside the link turned out, on average and at best.
+    /// Mean outcome of the children near the link.
     Beside,
-    /// Of the parent with the best.
+    /// The same for the parent with the best outcome.
     BesideBest,
-    /// How pages of the same folder turned out.
+    /// Outcomes of pages in the same folder.
     Folder,
-    /// How pages with the same pattern of URL turned out.
+    /// Outcomes of pages with the same URL pattern.
     Pattern,
-    /// How many pages of the folder were fetched.
+    /// Number of fetched pages of the folder.
     FolderSize,
-    /// How many parents there are.
+    /// Number of parents.
     Parents,
-    /// How many links the parents have.
+    /// Number of links of the parents.
     ParentLinks,
-    /// How many links it is away from the seeds.
+    /// Number of links from the seeds.
     Depth,
 }
 
 impl Part {
-    /// What people call the parts, in their order, at the end the constant.
+    /// Names of the parts for users, in order; the last is the constant.
     const NAMES: [&'static str; PARTS] = [
         "words of the URL",
         "link texts",
@@ -90,36 +91,36 @@ impl Part {
     ];
 }
 
-/// How many parts there are, with the constant at the end.
+/// Number of parts, including the constant.
 const PARTS: usize = Part::Depth as usize + 2;
-/// Outcomes that are learned from: the newest.
+/// Maximum number of outcomes for learning, the newest ones.
 const OUTCOMES_MAX: usize = 2000;
-/// Pages that are fetched between two fits; a fit takes one in so many of the earlier ones.
+/// Minimum number of fetched pages between fits, absolute and as a divisor of all fetched pages.
 const FIT_EVERY: usize = 5;
 const FIT_PART: usize = 50;
-/// Between two times that all scores are computed again, one page is fetched for so many that wait.
+/// Divisor of the number of waiting pages that gives the number of fetches after which all scores are recomputed.
 const SCORES_A_PAGE: usize = 64;
-/// Links before and after a fetched page's in each list whose scores are computed at once.
+/// Number of links before and after that of a fetched page, in each parent, whose scores are updated at once.
 const NEIGHBOURS: usize = 6;
-/// Links to a page from which on one more changes its score too little to compute that at once.
+/// Number of links to a page beyond which a further one changes its score too little for an update at once.
 const LINKS_FRESH: u8 = 16;
-/// Siblings count up to so many times [`Tuning::near`] away.
+/// Maximum distance of siblings that count, in multiples of [`Tuning::near`].
 const REACH: f64 = 6.0;
-/// Steps of a fit, each by Newton's method.
+/// Number of Newton steps per fit.
 const STEPS: usize = 3;
 
-/// Constants of [`Learned`]; the same for all topics.
+/// Parameters of [`Learned`]; the same for all topics.
 #[derive(Clone, Debug)]
 pub struct Tuning {
-    /// The weights that a crawl begins with, in the order of [`Part`], at the end the constant.
+    /// Initial weights in the order of [`Part`]; the last is the constant.
     pub weights: [f64; PARTS],
-    /// How strongly weights are bound to these.
+    /// Strength of the regularisation towards the initial weights.
     pub bound: f64,
-    /// What new pages of the topic that a page leads to are worth, compared with a page of the topic itself.
+    /// Value of leading to new pages of the topic, relative to being a page of the topic.
     pub future: f64,
-    /// As how many outcomes the prior of a rate counts.
+    /// Number of outcomes that the prior of a rate counts as.
     pub shrink: f64,
-    /// Over how many places in a list siblings resemble each other.
+    /// Distance in a list over which siblings resemble each other.
     pub near: f64,
 }
 
@@ -147,7 +148,7 @@ impl Default for Tuning {
     }
 }
 
-/// The order; see the module's documentation.
+/// The order; see the module documentation.
 #[derive(Debug)]
 pub struct Learned {
     knowledge: Arc<Knowledge>,
@@ -156,11 +157,11 @@ pub struct Learned {
     tuning: Tuning,
     weights: [f64; PARTS],
     waiting: Pages,
-    /// Fetched pages: depth and outcome.
+    /// Depth and outcome of each fetched page.
     depths: HashMap<u32, (u8, f32)>,
-    /// Outcomes of children, by the order of fetching.
+    /// Outcomes of the children of each fetched page, in order of fetching.
     children: Vec<Children>,
-    /// What siblings count by the distance of their places.
+    /// Weight of a sibling by its distance.
     decay: Vec<f64>,
     folders: Folders,
     patterns: Rates,
@@ -171,11 +172,11 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// Looks for pages of `class`, which is called `name` (empty: it has no name that links could say).
+    /// Looks for pages of `class`, named `name` (empty if links cannot name it).
     #[must_use]
     pub fn new(knowledge: Arc<Knowledge>, class: usize, name: &str, tuning: Tuning) -> Self {
         let mut all = Rate::default();
-        // Before anything is known a tenth of all pages is of the topic.
+        // Prior: a tenth of all pages is of the topic.
         (0..5).for_each(|_| all.add(0.1));
         Self {
             knowledge,
@@ -198,7 +199,7 @@ impl Learned {
         }
     }
 
-    /// What each part adds to the log-odds of a waiting page, the constant at the end.
+    /// Returns the contribution of each part to the log-odds of a waiting page; the last is the constant.
     #[must_use]
     pub fn weighed(&self, page: u32) -> Option<[f64; PARTS]> {
         let mut parts = self.numbers(self.waiting.get(page)?);
@@ -254,7 +255,7 @@ impl Learned {
         dot(&self.weights, &self.numbers(page))
     }
 
-    /// Adds a link to what is known of its target. True if the target was unknown.
+    /// Adds a link to the data of its target. Returns whether the target was unknown.
     fn meet(&mut self, parent: &Parent, lead: &Lead<'_>) -> bool {
         let class = self.class;
         let is_new = !self.waiting.contains(lead.target);
@@ -267,7 +268,7 @@ impl Learned {
         is_new
     }
 
-    /// Books the outcome of a fetched page with its relatives, and gives the pages whose score that changes.
+    /// Records the outcome of a fetched page with its relatives, and returns the pages whose score changes.
     fn book(&mut self, page: &Waiting, outcome: f64) -> Vec<u32> {
         self.all.add(outcome);
         self.folders.add(page.folder, outcome);
@@ -280,7 +281,8 @@ impl Learned {
         touched
     }
 
-    /// Fits the weights to the outcomes (Newton's method for the logistic loss with the bound to the first weights).
+    /// Fits the weights to the outcomes: Newton's method for the logistic loss, regularised towards the initial
+    /// weights.
     fn fit(&mut self) {
         let first = self.tuning.weights;
         for _ in 0..STEPS {
@@ -386,7 +388,7 @@ fn dot(a: &[f64; PARTS], b: &[f64; PARTS]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Solves A x = b by Cholesky's factors; A is positive definite, given by its lower half.
+/// Solves A x = b by Cholesky decomposition; A is positive definite, given by its lower half.
 fn solve(a: &mut [[f64; PARTS]; PARTS], mut b: [f64; PARTS]) -> [f64; PARTS] {
     for i in 0..PARTS {
         for j in 0..=i {

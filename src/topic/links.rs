@@ -1,24 +1,25 @@
-//! What a URL is made of: words, folders, and the pattern that its siblings share.
+//! The parts of a URL: words, folders, and the pattern that it shares with similar URLs.
 
 use std::hash::Hasher as _;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Folders of a URL that count, the host included.
+/// Maximum number of folders of a URL that count, including the host.
 pub(super) const FOLDERS_MAX: usize = 6;
 
-/// Host, and path with what follows.
+/// Splits a URL into the host and the path with everything after it.
 fn parts(url: &str) -> (&str, &str) {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split_once('/').unwrap_or((rest, ""))
 }
 
-/// The last part of the path that isn't empty.
+/// Returns the last non-empty part of the path.
 pub(super) fn last_segment(url: &str) -> &str {
     parts(url).1.rsplit('/').find(|segment| !segment.is_empty()).unwrap_or("")
 }
 
-/// Runs of letters, in lower case, and of digits, by their length; what the path looks like: depth, ending, personal folder.
+/// Calls `add` with runs of letters (in lower case), runs of digits (by length), and features of the path: depth,
+/// extension, personal folder.
 pub(super) fn url_words(url: &str, mut add: impl FnMut(&str)) {
     let path = parts(url).1;
     let mut word = String::new();
@@ -66,7 +67,7 @@ pub(super) fn url_words(url: &str, mut add: impl FnMut(&str)) {
     add(&format!("last {shape}"));
 }
 
-/// Hashes of the host and of the folders inside it that lead to a URL, the outermost first.
+/// Returns hashes of the host and of the folders of a URL, the outermost first.
 pub(super) fn folders(url: &str) -> Vec<u64> {
     let (host, path) = parts(url);
     let mut hash = Xxh3Default::new();
@@ -84,7 +85,8 @@ pub(super) fn folders(url: &str) -> Vec<u64> {
     folders
 }
 
-/// A hash that URLs share which differ in names only: a personal folder, a number, the name of a file (not its ending).
+/// Returns a hash shared by URLs that differ in names only: a personal folder, a number, or a file name (but not its
+/// extension).
 pub(super) fn pattern(url: &str) -> u64 {
     let (host, path) = parts(url);
     let mut hash = Xxh3Default::new();
@@ -104,13 +106,13 @@ pub(super) fn pattern(url: &str) -> u64 {
     hash.finish()
 }
 
-/// The beginning of a name's forms: all its letters but the last, at least four, in lower case.
+/// Returns the stem of a name: all its letters but the last, at least four, in lower case.
 pub(super) fn stem(name: &str) -> String {
     let kept = name.chars().count().saturating_sub(1).max(4);
     name.chars().flat_map(char::to_lowercase).take(kept).collect()
 }
 
-/// Whether a word of `text` begins with `stem`; nothing begins with an empty one.
+/// Whether a word of `text` begins with `stem`; never for an empty stem.
 pub(super) fn names(text: &str, stem: &str) -> bool {
     let begins = |word: &str| {
         let mut letters = word.chars().flat_map(char::to_lowercase);

@@ -1,8 +1,8 @@
-//! Focused crawling: which pages are of a topic, and which links lead to such pages. Numbers and words in, numbers out, no I/O.
+//! Focused crawling: which pages are of a topic, and which links lead to such pages. Pure computation without I/O.
 //!
-//! [`Knowledge`] is learned from examples: pages of known classes, and the links among them. A class is the topic of a crawl. A
-//! [`Focus`] turns what the crawl sees (the classes of each fetched page, its links and what they say) into priorities of pages
-//! that wait, as a [`crate::importance::order::Order`] does from links alone.
+//! [`Knowledge`] is learned from examples: pages of known classes, and the links among them. One of the classes is the
+//! topic of a crawl. A [`Focus`] turns what the crawl sees (the classes of each fetched page, its links and their
+//! texts) into priorities of waiting pages, as a [`crate::importance::order::Order`] does from links alone.
 
 mod bytes;
 mod context;
@@ -26,56 +26,56 @@ pub use simple::{Fish, ParentAnchor, Shark, Soft, Tunnel, Ucb, Unfocused};
 /// A link of a fetched page to a page that can be fetched.
 #[derive(Clone, Copy, Debug)]
 pub struct Lead<'a> {
-    /// The page it leads to, a dense number.
+    /// The target page, a dense number.
     pub target: u32,
-    /// The URL of that page.
+    /// URL of the target.
     pub url: &'a str,
-    /// What the link says.
+    /// Text of the link.
     pub anchor: &'a str,
-    /// The heading that it stands below.
+    /// The heading above the link.
     pub heading: &'a str,
-    /// Its place among the page's links.
+    /// Position among the links of the page.
     pub place: u32,
 }
 
-/// A page that was fetched.
+/// A fetched page.
 #[derive(Clone, Copy, Debug)]
 pub struct Fetched<'a> {
-    /// Its number.
+    /// Number of the page.
     pub page: u32,
-    /// The probability of each class, as [`Knowledge::page`] gives it.
+    /// Probability of each class; see [`Knowledge::page`].
     pub classes: &'a [f64],
-    /// What it says.
+    /// Content of the page.
     pub text: &'a PageText<'a>,
-    /// Its links, each target once.
+    /// Links of the page, each target once.
     pub leads: &'a [Lead<'a>],
 }
 
-/// What an order remembers of pages.
+/// Memory use of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// How many pages wait.
+    /// Number of waiting pages.
     pub waiting: usize,
-    /// Bytes that it takes, with what is remembered of fetched pages, without what does not grow.
+    /// Bytes used for waiting and fetched pages, without fixed-size parts.
     pub bytes: usize,
 }
 
-/// Decides in which order waiting pages are fetched; see the module's documentation.
+/// Orders the waiting pages; see the module documentation.
 pub trait Focus {
-    /// The crawl begins with these pages, given with their URLs: put them into `queue`. Called once, first.
+    /// Starts the crawl: puts the seeds, given with their URLs, into `queue`. Called once, first.
     fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue);
 
-    /// A page, which came from `queue`, was fetched: put or change what waits. A page that was taken stays out of the queue
-    /// whatever is put.
+    /// Handles the fetch of a page taken from `queue`: adds waiting pages or changes their priorities. A page that was
+    /// taken never returns to the queue.
     fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue);
 
-    /// What the score of a waiting page consists of, each part with its name; nothing if it has one part only.
+    /// Returns the named parts of the score of a waiting page; empty if the score has a single part.
     fn parts(&self, page: u32) -> Vec<(&'static str, f64)> {
         let _ = page;
         Vec::new()
     }
 
-    /// What it remembers; none if it does not count that.
+    /// Returns the memory use; `None` if the order does not count it.
     fn memory(&self) -> Option<Memory> {
         None
     }

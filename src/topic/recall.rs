@@ -1,4 +1,5 @@
-//! How much of a topic a crawl has found: waiting pages are judged by how earlier pages with the same score turned out.
+//! How much of a topic a crawl has found. Waiting pages are judged by the outcomes of earlier pages with similar
+//! scores.
 
 use std::collections::VecDeque;
 
@@ -6,45 +7,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::learn::Platt;
 
-/// Outcomes that count: the newest.
+/// Maximum number of outcomes that count, the newest ones.
 const OUTCOMES_MAX: usize = 2000;
 
-/// Outcomes from which something can be said.
+/// Minimum number of outcomes for an estimate.
 pub const OUTCOMES_MIN: usize = 100;
 
-/// Levels that are judged together.
+/// Number of levels judged together.
 const GROUP: usize = 16;
 const GROUPS: usize = 256 / GROUP;
 
-/// As how many outcomes of a group what all levels together say of it counts. More would narrow the interval, and mislead where
-/// the truth is not a sigmoid: most outcomes are of levels that no longer wait.
+/// Number of outcomes of a group that the prior from all levels counts as. More would narrow the interval, and would
+/// mislead where the truth is not a sigmoid: most outcomes are from levels at which no pages wait any more.
 const SHARED: f64 = 0.5;
 
-/// Deviations of the normal law that hold 95 %.
+/// Standard deviations of a normal distribution on each side that enclose 95 %.
 const DEVIATIONS: f64 = 1.96;
 
-/// The newest pages, whose links say how much is still unknown.
+/// Number of newest pages whose links show how much is still unknown.
 const NEWEST: usize = 200;
 
-/// How pages turned out, by the level under which they had waited, and how many unknown pages their links led to.
+/// Outcomes of pages by the level at which they had waited, with the number of unknown pages that they linked to.
 #[derive(Clone, Debug, Default)]
 pub struct Outcomes(VecDeque<(u8, bool, u16)>);
 
-/// How much of a topic is found.
+/// Estimated recall of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recall {
     /// found / (found + waiting).
     pub expected: f64,
-    /// The interval that holds the true share in 95 of 100 cases.
+    /// Lower end of the 95 % interval of the true share.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end of the interval.
     pub high: f64,
-    /// Pages of the topic that are expected among those that wait, and beyond them.
+    /// Expected number of pages of the topic that wait or are not yet known.
     pub waiting: f64,
 }
 
 impl Outcomes {
-    /// Learns that a page that had waited under this level is of the topic, or not, and leads to so many pages that were unknown.
+    /// Records whether a page that had waited at this level is of the topic, and how many unknown pages it linked to.
     pub fn record(&mut self, level: u8, is_of_topic: bool, unknown: u16) {
         if self.0.len() == OUTCOMES_MAX {
             self.0.pop_front();
@@ -52,12 +53,13 @@ impl Outcomes {
         self.0.push_back((level, is_of_topic, unknown));
     }
 
-    /// The share that is found, given `found` pages and how many wait under each level; none before [`OUTCOMES_MIN`] outcomes, and
-    /// while each page leads to one unknown page or more.
+    /// Estimates the recall, given the number of pages found and the number waiting at each level. `None` before
+    /// [`OUTCOMES_MIN`] outcomes, and while each page leads to one unknown page or more on average.
     ///
-    /// Each group of levels has a Beta law of its outcomes, drawn to a sigmoid over all levels (Platt). The sum over what waits, with the
-    /// variance of these laws and of the draws from them, is taken for log-normal. Where each page leads to m unknown ones (the mean of
-    /// the newest), there are m + m² + … = m / (1 - m) beyond each waiting page, and they are taken to be like it.
+    /// Each group of levels has a Beta distribution of its outcomes, shrunk towards a sigmoid over all levels (Platt).
+    /// The sum over the waiting pages is assumed to be log-normal, with the variance of these distributions and of the
+    /// draws from them. If each page leads to m unknown ones (the mean of the newest), there are m + m² + … = m / (1 -
+    /// m) more pages for each waiting one, and they are assumed to resemble it.
     #[must_use]
     pub fn recall(&self, found: u64, waiting: &[u64; 256]) -> Option<Recall> {
         if self.0.len() < OUTCOMES_MIN {
@@ -89,7 +91,7 @@ impl Outcomes {
         let share = |waiting: f64| found as f64 / (found as f64 + waiting).max(f64::MIN_POSITIVE);
         let reached = 1.0 / (1.0 - unknown);
         (sum, variance) = (sum * reached, variance * reached * reached);
-        // If nothing waits, there is nothing to estimate.
+        // If no pages wait, there is nothing to estimate.
         let relative = if sum > 0.0 { variance / (sum * sum) } else { 0.0 };
         let (median, width) = (sum / (1.0 + relative).sqrt(), DEVIATIONS * relative.ln_1p().sqrt());
         Some(Recall {
@@ -105,8 +107,9 @@ impl Outcomes {
 mod tests {
     use super::*;
 
-    /// How often the interval holds the truth, and how far from it the estimate is on average. Pages wait under levels, with this
-    /// chance to be of the topic; those on high levels are fetched first, one of twenty by lot.
+    /// Returns how often the interval contains the truth, and the mean error of the estimate. Pages wait at levels and
+    /// are of the topic with a probability of `chance(level)`. High levels are fetched first, and one page in twenty is
+    /// drawn at random.
     fn held(chance: impl Fn(f64) -> f64) -> (f64, f64) {
         const CRAWLS: usize = 200;
         let mut random = fastrand::Rng::with_seed(4);
@@ -144,7 +147,8 @@ mod tests {
     fn the_interval_holds_the_truth() {
         let (often, apart) = held(|level| crate::learn::sigmoid((level - 200.0) / 25.0));
         assert!(often > 0.85 && apart.abs() < 0.03, "{often} {apart}");
-        // Where scores are not log-odds, and chances fall just below what was fetched, rather too much is expected to wait.
+        // If scores are not log-odds and chances drop just below the fetched levels, the estimate of waiting pages is
+        // too high.
         let (often, apart) = held(|level| if level > 180.0 { 0.6 } else { 0.02 + level / 2000.0 });
         assert!(often > 0.6 && apart < 0.0 && apart > -0.15, "{often} {apart}");
     }
@@ -158,18 +162,18 @@ mod tests {
         let all = outcomes.recall(99, &[0; 256]).unwrap();
         assert_eq!((all.expected, all.low, all.high, all.waiting), (1.0, 1.0, 1.0, 0.0));
         assert_eq!(outcomes.recall(0, &[0; 256]).unwrap().expected, 0.0);
-        // The newest outcomes count.
+        // The newest outcomes replace older ones.
         (0..OUTCOMES_MAX).for_each(|_| outcomes.record(9, false, 0));
         assert_eq!(outcomes.0.len(), OUTCOMES_MAX);
         let mut waiting = [0; 256];
         waiting[9] = 1000;
         let none = outcomes.recall(99, &waiting).unwrap();
         assert!(none.waiting < 5.0 && none.low > 0.9, "{none:?}");
-        // Every second page leads to one that was unknown: beyond each there is another.
+        // Every second page leads to an unknown one, so there is one more page for each.
         (0..NEWEST).for_each(|page| outcomes.record(9, false, u16::from(page % 2 == 0)));
         let growing = outcomes.recall(99, &waiting).unwrap();
         assert!((growing.waiting / none.waiting - 2.0).abs() < 0.1, "{growing:?}");
-        // While the unknown part grows, there is no estimate.
+        // While the number of unknown pages grows, there is no estimate.
         (0..NEWEST).for_each(|_| outcomes.record(9, false, 1));
         assert_eq!(outcomes.recall(99, &waiting), None);
     }

@@ -1,16 +1,17 @@
-//! How a page's relatives turned out: the other children of its parents, the pages of its folders and of its pattern.
+//! Outcomes of a page's relatives: the other children of its parents, and the pages of its folders and of its URL
+//! pattern.
 
 use std::collections::HashMap;
 
 use super::links::{FOLDERS_MAX, folders};
 
-/// An outcome of 1 in what is kept of outcomes.
+/// Fixed-point value of an outcome of 1.
 const WHOLE: f64 = 32768.0;
 
-/// Outcomes from which the older ones count by half: their sum has room for twice as many.
+/// Maximum number of outcomes; beyond it, the older ones count half. Their sum could hold twice as many.
 const OUTCOMES_MAX: u32 = 1 << 16;
 
-/// Outcomes between 0 and 1: their sum, in parts of [`WHOLE`], and how many.
+/// Outcomes between 0 and 1: their sum in units of 1 / [`WHOLE`], and their number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
     sum: u32,
@@ -27,7 +28,7 @@ impl Rate {
         self.count += 1;
     }
 
-    /// The rate, drawn to `prior` as by `weight` more outcomes.
+    /// Returns the rate, shrunk towards `prior` with the weight of `weight` outcomes.
     pub(super) fn shrunken(&self, prior: f64, weight: f64) -> f64 {
         (f64::from(self.sum) / WHOLE + weight * prior) / (self.count() + weight)
     }
@@ -37,7 +38,8 @@ impl Rate {
     }
 }
 
-/// Rates by what fetched pages have in common: 32 bits of a hash, so that of a hundred thousand two share a rate.
+/// Rates by shared features of fetched pages. Keys are 32 bits of a hash: of a hundred thousand, about two share a
+/// rate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rates(HashMap<u32, Rate>);
 
@@ -50,22 +52,22 @@ impl Rates {
         self.0.get(&key).copied().unwrap_or_default()
     }
 
-    /// Memory that it takes.
+    /// Bytes of memory used.
     pub(super) fn bytes(&self) -> usize {
         table_bytes::<u32, Rate>(self.0.capacity())
     }
 }
 
-/// Rates of folders, and of those around them.
+/// Rates of folders and of their parents.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Folders {
     places: HashMap<u32, u32>,
-    /// The place of the folder around each, and its rate; a host is around itself.
+    /// Parent folder and rate of each folder; a host is its own parent.
     folders: Vec<(u32, Rate)>,
 }
 
 impl Folders {
-    /// The place of the innermost folder of a URL.
+    /// Returns the number of the innermost folder of a URL.
     pub(super) fn place(&mut self, url: &str) -> u32 {
         let mut inside = None;
         for hash in folders(url) {
@@ -79,7 +81,7 @@ impl Folders {
         inside.unwrap_or_default()
     }
 
-    /// This folder and those around it, the host last.
+    /// Returns this folder and its ancestors, the host last.
     fn outwards(&self, place: u32) -> impl DoubleEndedIterator<Item = u32> + use<> {
         let mut chain = [place; FOLDERS_MAX];
         let mut length = 1;
@@ -95,30 +97,30 @@ impl Folders {
         self.outwards(place).for_each(|folder| self.folders[folder as usize].1.add(outcome));
     }
 
-    /// The rate of a folder, drawn to that of the folder around it, and so on up to `prior`, each as by `weight` more outcomes; and
-    /// how many outcomes the folder has.
+    /// Returns the rate of a folder, shrunk towards that of its parent, and so on up to `prior`, each with the weight
+    /// of `weight` outcomes; and the number of outcomes of the folder.
     pub(super) fn rate(&self, place: u32, prior: f64, weight: f64) -> (f64, f64) {
         let inwards = self.outwards(place).rev();
         let of = |folder: u32| self.folders[folder as usize].1;
         (inwards.fold(prior, |prior, folder| of(folder).shrunken(prior, weight)), of(place).count())
     }
 
-    /// Memory that it takes.
+    /// Bytes of memory used.
     pub(super) fn bytes(&self) -> usize {
         table_bytes::<u32, u32>(self.places.capacity()) + self.folders.capacity() * size_of::<(u32, Rate)>()
     }
 }
 
-/// Memory of a table with room for so many entries: it has a byte beside each, and is never more than seven eighths full.
+/// Bytes of memory of a hash table with this capacity: one more byte per entry, and a load of at most seven eighths.
 pub(super) const fn table_bytes<K, V>(capacity: usize) -> usize {
     (capacity * 8 / 7).next_power_of_two() * (size_of::<(K, V)>() + 1)
 }
 
-/// The outcomes of a page's children, by their places among its links.
+/// Outcomes of the children of a page, by position among its links.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Children {
     all: Rate,
-    /// Outcomes in parts of [`WHOLE`].
+    /// Position and outcome of each child, outcomes in units of 1 / [`WHOLE`].
     places: Vec<(u16, u16)>,
 }
 
@@ -133,8 +135,8 @@ impl Children {
         self.all.shrunken(prior, weight)
     }
 
-    /// The rate around a place, where a child counts as `decay` has it for its distance (0 beyond), drawn to `prior` as by one
-    /// outcome more.
+    /// Returns the rate near a position, where the weight of a child is `decay` of its distance (0 beyond), shrunk
+    /// towards `prior` with the weight of one outcome.
     pub(super) fn near(&self, place: u16, prior: f64, decay: &[f64]) -> f64 {
         let from =
             self.places.partition_point(|entry| usize::from(entry.0) + decay.len() <= usize::from(place));
@@ -147,7 +149,7 @@ impl Children {
         sum / count
     }
 
-    /// Memory that it takes beside itself.
+    /// Bytes of memory used on the heap.
     pub(super) fn bytes(&self) -> usize {
         self.places.capacity() * size_of::<(u16, u16)>()
     }
@@ -164,7 +166,7 @@ mod tests {
             .into_iter()
             .for_each(|(place, outcome)| children.add(place, outcome));
         assert_eq!(children.rate(0.0, 0.0), 0.5);
-        // Around 5: itself counts 1, its neighbour 4 a half, 2 and 9 nothing.
+        // Around 5: the child itself counts 1, its neighbour 4 counts a half, 2 and 9 do not count.
         assert_eq!(children.near(5, 0.2, &[1.0, 0.5]), (0.2 + 1.0) / 2.5);
         assert_eq!(children.near(100, 0.2, &[1.0, 0.5]), 0.2);
         assert_eq!(Children::default().rate(0.3, 2.0), 0.3);
@@ -193,7 +195,7 @@ mod tests {
         let mut rates = Rates::default();
         rates.add(77, 1.0);
         assert_eq!((rates.get(77).shrunken(0.0, 1.0), rates.get(78).count()), (0.5, 0.0));
-        // However many outcomes there are, the sum has room for them.
+        // The sum never overflows.
         (0..200_000).for_each(|_| rates.add(78, 1.0));
         let rate = rates.get(78);
         assert!(rate.count() <= f64::from(OUTCOMES_MAX) && rate.shrunken(0.0, 0.0) == 1.0, "{rate:?}");

@@ -1,4 +1,4 @@
-//! Orders that follow one idea each, as their authors describe them.
+//! Orders that follow a single idea each, as published.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use super::{Fetched, Focus, Knowledge, Lead};
 use crate::importance::order::{Link, Order, Queue};
 use crate::learn::{log_odds, sigmoid};
 
-/// The probability from which a page counts as one of the topic.
+/// Minimum probability for a page to count as one of the topic.
 const RELEVANT: f64 = 0.5;
 
-/// An order that knows nothing of topics.
+/// An order that ignores the topic.
 #[derive(Debug)]
 pub struct Unfocused<O>(pub O);
 
@@ -28,7 +28,7 @@ impl<O: Order> Focus for Unfocused<O> {
     }
 }
 
-/// The best score that each page was given.
+/// The best score of each page so far.
 #[derive(Clone, Debug, Default)]
 struct Best(HashMap<u32, f64>);
 
@@ -46,7 +46,7 @@ impl Best {
     }
 }
 
-/// Soft focus: the best parent's probability (Chakrabarti, van den Berg, Dom 1999).
+/// Soft focus: the probability of the best parent (Chakrabarti, van den Berg, Dom 1999).
 #[derive(Clone, Debug)]
 pub struct Soft {
     class: usize,
@@ -71,17 +71,18 @@ impl Focus for Soft {
     }
 }
 
-/// Soft focus that follows no link after too many pages in a row that are not of the topic: with 0 it is hard focus.
+/// Soft focus that follows no links after too many consecutive pages outside the topic; with 0 it is hard focus.
 #[derive(Clone, Debug)]
 pub struct Tunnel {
     soft: Soft,
     in_a_row_max: u32,
-    /// Pages in a row before each page that waits.
+    /// Number of consecutive other pages before each waiting page.
     before: HashMap<u32, u32>,
 }
 
 impl Tunnel {
-    /// Looks for pages of `class` beyond at most `in_a_row_max` others in a row. The links of seeds are always followed.
+    /// Looks for pages of `class` beyond at most `in_a_row_max` consecutive other pages. The links of seeds are always
+    /// followed.
     #[must_use]
     pub fn new(class: usize, in_a_row_max: u32) -> Self {
         Self { soft: Soft::new(class), in_a_row_max, before: HashMap::new() }
@@ -110,7 +111,7 @@ impl Focus for Tunnel {
     }
 }
 
-/// The parent's log-odds and what the link's text says, together.
+/// The log-odds of the parent plus the evidence of the link text.
 #[derive(Clone, Debug)]
 pub struct ParentAnchor {
     knowledge: Arc<Knowledge>,
@@ -139,11 +140,11 @@ impl Focus for ParentAnchor {
     }
 }
 
-/// How far a fish gets from the last page of the topic.
+/// Number of links that a fish follows beyond the last page of the topic.
 const FISH_DEPTH: u32 = 3;
 
-/// Fish search (De Bra, Post 1994): newest links first, those of the topic's pages before others; each page that isn't of the
-/// topic takes one from how far its links are followed.
+/// Fish search (De Bra, Post 1994): newest links first, those of pages of the topic before others. Each page outside
+/// the topic reduces by one how far its links are followed.
 #[derive(Clone, Debug)]
 pub struct Fish {
     class: usize,
@@ -170,7 +171,7 @@ impl Focus for Fish {
         let own = self.depths.get(&page.page).copied().unwrap_or(FISH_DEPTH);
         let depth = if is_relevant { FISH_DEPTH } else { own.saturating_sub(1) };
         self.time += 1.0;
-        // What has no depth left comes after all others.
+        // Links without remaining depth come after all others.
         let group = f64::from(u8::from(depth > 0) + u8::from(is_relevant));
         for lead in page.leads {
             let known = self.depths.entry(lead.target).or_insert(depth);
@@ -180,7 +181,8 @@ impl Focus for Fish {
     }
 }
 
-/// Shark search (Hersovici et al. 1998): what is inherited decays, and counts as much as the words in and around the link.
+/// Shark search (Hersovici et al. 1998): the inherited score decays and counts as much as the words in and around the
+/// link.
 #[derive(Clone, Debug)]
 pub struct Shark {
     knowledge: Arc<Knowledge>,
@@ -189,7 +191,8 @@ pub struct Shark {
     best: Best,
 }
 
-/// The paper's decay of what is inherited, share of what is inherited, and share of the anchor among the words.
+/// Parameters of the paper: decay of the inherited score, weight of the inherited score, and weight of the anchor among
+/// the words.
 const SHARK_DECAY: f64 = 0.5;
 const SHARK_INHERITED: f64 = 0.5;
 const SHARK_ANCHOR: f64 = 0.8;
@@ -226,7 +229,8 @@ impl Focus for Shark {
     }
 }
 
-/// Folders as arms of a bandit (UCB1, Auer, Cesa-Bianchi, Fischer 2002): mean outcome + sqrt(2 ln n / n_folder) · width.
+/// Folders as arms of a bandit (UCB1; Auer, Cesa-Bianchi, Fischer 2002): mean outcome + sqrt(2 ln n / n_folder) ·
+/// width.
 #[derive(Clone, Debug)]
 pub struct Ucb {
     class: usize,
@@ -242,9 +246,9 @@ struct Arm {
     waiting: Vec<u32>,
 }
 
-/// Outcomes are seldom far from each other: the bound for outcomes between 0 and 1 is too wide.
+/// Width of the bound. The bound for outcomes between 0 and 1 is too wide, because outcomes rarely differ that much.
 const UCB_WIDTH: f64 = 0.2;
-/// After so many pages all arms are tried again.
+/// Number of pages after which the priorities of all arms are updated.
 const UCB_EVERY: u32 = 16;
 
 impl Ucb {

@@ -1,4 +1,4 @@
-//! A little web of recipes among news.
+//! A small web of recipes among news.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn knowledge() -> Arc<Knowledge> {
         .map(|(i, url)| {
             let (title, text) =
                 [("Apple pie", "flour oven recipe butter"), ("Election", "minister vote report")][i % 2];
-            // Every page links to the one of its class after it.
+            // Every page links to the next one of its class.
             let target = (i + 2) % 20;
             let lead =
                 Lead { target: target as u32, url: &urls[target], anchor: title, heading: "", place: 0 };
@@ -41,13 +41,13 @@ fn examples_teach_classes_of_pages_and_links() {
     assert!(knowledge.anchor("apple pie")[RECIPE] > 0.0 && knowledge.anchor("election")[RECIPE] < 0.0);
     let list = Lead { target: 0, url: "http://y.org/all", anchor: "recipe list", heading: "", place: 0 };
     assert!(knowledge.naming(&list)[RECIPE] > 0.0);
-    // Words that nobody knows say nothing.
+    // Unknown words are neutral.
     assert_eq!(knowledge.anchor("xyzzy"), [0.0, 0.0]);
     assert!(knowledge.lead_rate(&[1.0, 0.0], RECIPE) > 0.8);
     assert_eq!(knowledge.classes(), 2);
 }
 
-/// Lets `focus` fetch pages 0 to 9, of which 0 links to all others in turn; gives the order in which they were fetched.
+/// Lets `focus` fetch pages 0 to 9; page 0 links to all others. Returns the order of fetching.
 fn crawl(focus: &mut dyn Focus, is_recipe: impl Fn(u32) -> bool) -> Vec<u32> {
     let urls: Vec<String> = (0..10)
         .map(|i| format!("http://a.org/{}/{i}.html", if is_recipe(i) { "cook" } else { "paper" }))
@@ -87,7 +87,7 @@ fn the_learned_order_follows_words_and_says_why() {
     first.sort_unstable();
     assert_eq!(first, [1, 4, 7], "{order:?}");
     assert_eq!(order.len(), 10);
-    // What waits has a reason; what was fetched waits no more.
+    // Waiting pages have parts; fetched pages do not.
     let mut learned = Learned::new(Arc::clone(&knowledge), RECIPE, "recipe", Tuning::default());
     let mut queue = ExactQueue::default();
     learned.begin(&[(0, "http://a.org/")], &mut queue);
@@ -102,7 +102,7 @@ fn the_learned_order_follows_words_and_says_why() {
     assert_eq!(said.1, parts[Part::NameInAnchor as usize]);
 }
 
-/// Fifty pages of two hundred links, half of them to pages that an earlier one leads to, too.
+/// Fifty pages of two hundred links, half of them to targets of earlier pages.
 #[test]
 fn a_waiting_page_takes_few_bytes() {
     let mut learned = Learned::new(knowledge(), RECIPE, "recipe", Tuning::default());
@@ -193,7 +193,7 @@ fn knowledge_is_the_same_when_it_is_read_again() {
     assert_eq!(again.lead_rate(&[0.5, 0.5], NEWS), knowledge.lead_rate(&[0.5, 0.5], NEWS));
     assert!(again.word("Butter", RECIPE) > 0.0 && again.word("minister", RECIPE) < 0.0);
     assert_eq!(again.word("xyzzy", RECIPE), 0.0);
-    // Whatever is cut off or put in, nothing panics.
+    // Truncated or altered bytes cause no panic.
     for end in 0..bytes.len().min(400) {
         assert!(Knowledge::from_bytes(&bytes[..end]).is_none());
     }
@@ -219,7 +219,7 @@ fn held_out_pages_are_classified_by_the_others() {
         assert_eq!(model.to_string().parse(), Ok(model));
     }
     assert!("nothing".parse::<Model>().unwrap_err().to_string().contains("bayes"));
-    // Finer classes stay with the rest.
+    // Finer classes are kept with the rest.
     let mut knowledge = Knowledge::learn(&examples, 2, Model::Bayes);
     let finer: Vec<usize> = (0..20).map(|i| i % 2 + 2 * usize::from(i == 7)).collect();
     knowledge.learn_leaves(&examples, &finer, 4, Model::Logistic);

@@ -1,4 +1,4 @@
-//! What the texts of links say. A site's menu is on each of its pages, so what was made out once is remembered.
+//! Evidence of link texts. The menu of a site is on all its pages, so results are cached.
 
 use std::collections::HashMap;
 use std::hash::Hasher as _;
@@ -9,13 +9,13 @@ use super::links::{last_segment, names};
 use super::waiting::Said;
 use super::{Knowledge, Lead};
 
-/// Texts that are remembered; then all are forgotten.
+/// Maximum number of cached texts; when it is reached, the cache is cleared.
 const TEXTS_MAX: usize = 1 << 16;
 
-/// Texts of links, and what they say of one class.
+/// Link texts and their evidence for one class.
 #[derive(Debug)]
 pub(super) struct Texts {
-    /// How words begin that name the topic.
+    /// Stem of words that name the topic.
     stem: String,
     said: HashMap<u64, Said>,
     /// The heading above the last link, and whether it names the topic.
@@ -27,7 +27,7 @@ impl Texts {
         Self { stem, said: HashMap::new(), heading: Default::default() }
     }
 
-    /// What the texts of this link say for `class`, which has to be the same every time.
+    /// Returns the evidence of the texts of a link for `class`, which must be the same in every call.
     pub(super) fn say(&mut self, knowledge: &Knowledge, class: usize, lead: &Lead<'_>) -> Said {
         let (anchor, segment) = (lead.anchor, last_segment(lead.url));
         if lead.heading != self.heading.0 {

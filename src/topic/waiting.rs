@@ -1,30 +1,30 @@
-//! What is known of pages that wait, in few bytes each: features are quantised, and only links that count are remembered.
+//! Data about waiting pages in few bytes per page: features are quantised, and only the first links are kept.
 
 use std::collections::HashMap;
 
 use super::relatives::table_bytes;
 
-/// Links that lead to a waiting page and are remembered: the first.
+/// Maximum number of links kept per waiting page, the first ones.
 const LINKS_MAX: u8 = 4;
 
-/// Steps of a [`Small`] and of a [`Tiny`] between two whole numbers.
+/// Steps per unit of a [`Small`] and of a [`Tiny`].
 const STEPS: f64 = 2048.0;
 const TINY_STEPS: f64 = 16.0;
 
-/// Places where a topic can be named, a bit each; depths up to 31 have the others.
+/// Number of places where a topic can be named, one bit each; the other bits are for depths up to 31.
 const NAMES: u8 = 3;
 
-/// Ends a chain.
+/// End of a chain.
 const NONE: u32 = u32::MAX;
 
-/// A logarithm within ±16, in steps of 1/2048.
+/// A log value within ±16, in steps of 1/2048.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Small(i16);
 
 impl Small {
     pub(super) const LEAST: Self = Self(i16::MIN);
 
-    /// The nearest; what is beyond ends at ±16.
+    /// Rounds to the nearest step; values beyond ±16 saturate.
     pub(super) fn of(value: f64) -> Self {
         Self((value * STEPS).round() as i16)
     }
@@ -33,13 +33,13 @@ impl Small {
         f64::from(self.0) / STEPS
     }
 
-    /// Takes a value into the mean of what are `count` with it.
+    /// Updates the mean with one more value; `count` includes it.
     fn take(&mut self, value: f64, count: f64) {
         *self = Self::of(self.get() + (value - self.get()) / count);
     }
 }
 
-/// The greatest depth that is distinguished.
+/// Maximum depth that is distinguished.
 pub(super) const DEPTH_MAX: u8 = u8::MAX >> NAMES;
 
 /// A number within ±8, in steps of 1/16.
@@ -57,7 +57,7 @@ impl Tiny {
     }
 }
 
-/// What the texts of a link say of the page it leads to.
+/// Evidence of the texts of a link about its target.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said {
     pub(super) anchor: f32,
@@ -65,29 +65,29 @@ pub(super) struct Said {
     pub(super) named: [bool; NAMES as usize],
 }
 
-/// What a page says of those that it links to, of all alike.
+/// Evidence of a page about all its link targets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parent {
-    /// Its log-odds to be of the topic.
+    /// Log-odds that the page is of the topic.
     pub(super) odds: f64,
     pub(super) lead_rate: f64,
-    /// ln(1 + its links) - 3.
+    /// ln(1 + number of its links) - 3.
     pub(super) links: f64,
-    /// How many links what it links to is away from the seeds.
+    /// Depth of its link targets: the number of links from the seeds.
     pub(super) depth: u8,
 }
 
-/// What is known of a page that waits.
+/// Data about a waiting page.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    /// Its number; [`NONE`] where nothing waits.
+    /// Number of the page; [`NONE`] in a free slot.
     page: u32,
-    /// The newest of its links that are remembered; where nothing waits, the next such place.
+    /// The newest kept link to it; in a free slot, the next free slot.
     link: u32,
-    /// What it shares: a place among the rates of folders, and the key of a rate.
+    /// Keys of shared rates: the number of its folder, and the key of its pattern.
     pub(super) folder: u32,
     pub(super) pattern: u32,
-    /// Evidence of the URL; means over the links of evidence of anchors, of parents' log-odds and rates; the best ones.
+    /// Evidence of the URL; means over the links of anchor evidence, parents' log-odds and rates; and the best values.
     pub(super) url: Small,
     pub(super) anchor: Small,
     pub(super) anchor_best: Small,
@@ -96,9 +96,9 @@ pub(super) struct Waiting {
     pub(super) parent_best: Small,
     pub(super) lead_rate: Tiny,
     pub(super) parent_links: Tiny,
-    /// How many links lead to it, as far as one byte counts.
+    /// Number of links to it, saturating at 255.
     pub(super) links: u8,
-    /// Where the topic was named, and the depth.
+    /// Where the topic was named (low bits), and the depth.
     named_and_depth: u8,
 }
 
@@ -124,7 +124,7 @@ impl Waiting {
         }
     }
 
-    /// Takes what one more link says.
+    /// Adds the evidence of one more link.
     fn hear(&mut self, said: &Said, parent: &Parent) {
         self.links = self.links.saturating_add(1);
         let count = f64::from(self.links);
@@ -144,27 +144,27 @@ impl Waiting {
             .for_each(|(named, bit)| self.named_and_depth |= u8::from(*named) << bit);
     }
 
-    /// 1 if the topic was named in this of the places, 0 elsewhere.
+    /// Returns 1 if the topic was named in this place, otherwise 0.
     pub(super) fn is_named(&self, place: u8) -> f64 {
         f64::from(self.named_and_depth >> place & 1)
     }
 
-    /// Links that it is away from the seeds, 31 at most.
+    /// Number of links from the seeds, at most 31.
     pub(super) fn depth(&self) -> u8 {
         self.named_and_depth >> NAMES
     }
 }
 
-/// The pages that wait, and the links of fetched pages to them.
+/// The waiting pages, and the links of fetched pages to them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pages {
     places: HashMap<u32, u32>,
     pages: Vec<Waiting>,
     /// The first place where nothing waits.
     vacant: Option<u32>,
-    /// Where the links of each fetched page begin, in the order of fetching.
+    /// Index of the first link of each fetched page, in order of fetching.
     starts: Vec<u32>,
-    /// Of each link: its target, its place on the page, and the link to the same target before it.
+    /// For each link: its target, its position on the page, and the previous link to the same target.
     targets: Vec<u32>,
     on_page: Vec<u16>,
     before: Vec<u32>,
@@ -183,17 +183,17 @@ impl Pages {
         self.pages.get(*self.places.get(&page)? as usize)
     }
 
-    /// All, each with its number.
+    /// All waiting pages with their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Waiting)> {
         self.pages.iter().filter(|page| page.page != NONE).map(|page| (page.page, page))
     }
 
-    /// The links that follow, in the order of their places, are of the next fetched page.
+    /// Starts the next fetched page; the links that follow are on it, in order of position.
     pub(super) fn next_page(&mut self) {
         self.starts.push(self.targets.len() as u32);
     }
 
-    /// Lets a page wait that does not yet.
+    /// Adds a new waiting page.
     pub(super) fn insert(&mut self, page: u32, url: f64, shared: [u32; 2]) {
         let new = Waiting::new(page, NONE, url, shared);
         let place = if let Some(place) = self.vacant {
@@ -207,7 +207,7 @@ impl Pages {
         self.places.insert(page, place);
     }
 
-    /// Takes a link to a waiting page, at this place of the last fetched page.
+    /// Adds a link to a waiting page, at this position on the last fetched page.
     pub(super) fn hear(&mut self, page: u32, place: u32, said: &Said, parent: &Parent) {
         let Some(waiting) = self.places.get(&page).map(|&at| &mut self.pages[at as usize]) else { return };
         waiting.hear(said, parent);
@@ -219,7 +219,7 @@ impl Pages {
         }
     }
 
-    /// The page waits no more.
+    /// Removes a page that no longer waits.
     pub(super) fn remove(&mut self, page: u32) -> Option<Waiting> {
         let place = self.places.remove(&page)?;
         let left = Waiting::new(NONE, self.vacant.unwrap_or(NONE), 0.0, [0; 2]);
@@ -227,7 +227,7 @@ impl Pages {
         Some(std::mem::replace(&mut self.pages[place as usize], left))
     }
 
-    /// The links that lead to a page, the newest first.
+    /// Returns the kept links to a page, the newest first.
     pub(super) fn links(&self, page: &Waiting) -> impl Iterator<Item = Link> {
         let mut next = page.link;
         std::iter::from_fn(move || {
@@ -238,14 +238,14 @@ impl Pages {
         })
     }
 
-    /// The targets of the links before and after a link on its page, so many each way.
+    /// Returns the targets of the links near a link on its page, up to `reach` on each side.
     pub(super) fn beside(&self, link: &Link, reach: usize) -> &[u32] {
         let first = self.starts[link.parent] as usize;
         let end = self.starts.get(link.parent + 1).map_or(self.targets.len(), |end| *end as usize);
         &self.targets[link.at.saturating_sub(reach).max(first)..(link.at + reach + 1).min(end)]
     }
 
-    /// Memory that it takes.
+    /// Bytes of memory used.
     pub(super) fn bytes(&self) -> usize {
         table_bytes::<u32, u32>(self.places.capacity())
             + self.pages.capacity() * size_of::<Waiting>()
@@ -254,7 +254,7 @@ impl Pages {
     }
 }
 
-/// Adds to a list that grows by an eighth, not to the double, when it is full.
+/// Appends to a list that grows by an eighth instead of doubling.
 fn push<T>(list: &mut Vec<T>, value: T) {
     if list.len() == list.capacity() {
         list.reserve_exact(list.len() / 8 + 16);
@@ -262,12 +262,12 @@ fn push<T>(list: &mut Vec<T>, value: T) {
     list.push(value);
 }
 
-/// The place of a link among those of its page, as it is remembered.
+/// Position of a link as it is stored, saturating.
 pub(super) fn place_of(place: u32) -> u16 {
     place.min(u16::MAX.into()) as u16
 }
 
-/// A link that is remembered: the page that has it, by the order of fetching, and its place there.
+/// A kept link: the page that has it, in order of fetching, and its position there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     at: usize,
@@ -305,12 +305,12 @@ mod tests {
             [(2, 14), (1, 14), (0, 14)]
         );
         assert_eq!(pages.beside(&links[1], 2), [5, 6, 7, 8, 9]);
-        // A page ends where the next begins.
+        // A page ends where the next one begins.
         let first = pages.links(pages.get(0).unwrap()).nth(1).unwrap();
         assert_eq!(pages.beside(&first, 2), [0, 1, 2]);
         let last = pages.links(pages.get(19).unwrap()).next().unwrap();
         assert_eq!(pages.beside(&last, 2), [17, 18, 19]);
-        // The place of what waits no more is taken again.
+        // The slot of a removed page is reused.
         let removed = pages.remove(7).unwrap();
         assert_eq!((removed.links, removed.folder, pages.get(7).is_none(), pages.len()), (3, 1, true, 19));
         assert!(pages.remove(7).is_none());
@@ -338,10 +338,10 @@ mod tests {
         );
         assert_eq!([0, 1, 2].map(|place| page.is_named(place)), [1.0, 0.0, 1.0]);
         assert_eq!((page.depth(), page.links, page.lead_rate.get()), (31, 3, 0.5));
-        // Numbers end where they have no room.
+        // Numbers saturate.
         assert_eq!((Small::of(100.0).get(), Small::of(-100.0)), (f64::from(i16::MAX) / STEPS, Small::LEAST));
         assert_eq!(place_of(1 << 20), u16::MAX);
-        // Of many links the first are remembered, and all of them counted.
+        // Of many links the first are kept, and all are counted.
         (0..300).for_each(|_| pages.hear(1, 0, &said(1.0), &of_page(1.0, 2)));
         let page = pages.get(1).unwrap();
         assert_eq!(

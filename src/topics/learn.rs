@@ -1,4 +1,4 @@
-//! Learns a topic from pages of an archive, and judges how well it recognises them.
+//! Learns a topic from pages of an archive, and measures how well it recognises them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,48 +15,48 @@ use crate::topic::{Context, Example, Knowledge, Lead, Model, held_out};
 /// Examples of each kind from which something can be learned.
 pub const EXAMPLES_MIN: usize = 5;
 
-/// Examples of each kind that are read: the first.
+/// Maximum number of examples of each kind, the first ones.
 pub const EXAMPLES_MAX: usize = 5000;
 
-/// Parts of the examples; each is judged by what the others teach (cross-validation).
+/// Number of parts in cross-validation.
 const PARTS: usize = 5;
 
-/// Words that are shown for and against a topic.
+/// Number of words shown for and against a topic.
 const WORDS_SHOWN: usize = 20;
 
-/// Groups of equally many pages in which probabilities are compared with the truth.
+/// Number of equally large groups of pages in which probabilities are compared with the truth.
 const BINS: usize = 10;
 
-/// A page of an archive that has text, in its newest version.
+/// A page with text, in its newest version.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// Its number.
+    /// Id of the page.
     pub id: UrlId,
-    /// Its URL.
+    /// URL of the page.
     pub url: String,
     sight: Sight,
 }
 
-/// How well pages were classified.
+/// Quality of a classification.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// Pages of the topic.
+    /// Number of pages of the topic.
     pub positives: u64,
-    /// Other pages.
+    /// Number of other pages.
     pub negatives: u64,
-    /// Pages of the topic that were taken for such.
+    /// Pages of the topic classified as such.
     pub hits: u64,
-    /// Other pages that were taken for pages of the topic.
+    /// Other pages classified as pages of the topic.
     pub false_alarms: u64,
     /// hits / (hits + false alarms); 0 without either.
     pub precision: f64,
     /// hits / positives.
     pub recall: f64,
-    /// The harmonic mean of the two.
+    /// The harmonic mean of precision and recall.
     pub f1: f64,
-    /// How often a page of the topic has the higher probability; none without both kinds.
+    /// How often a page of the topic has a higher probability than another page; `None` without both kinds.
     pub auc: Option<f64>,
-    /// Mean distance between probability and truth.
+    /// Mean difference between probability and truth.
     pub calibration_error: Option<f64>,
 }
 
@@ -86,10 +86,10 @@ impl Judged {
     }
 }
 
-/// Reads the newest versions of pages, each once, as far as they have text; [`EXAMPLES_MAX`] at most.
+/// Reads the newest versions of pages that have text, each once, at most [`EXAMPLES_MAX`].
 ///
 /// # Errors
-/// When one cannot be read.
+/// If one cannot be read.
 pub fn read_documents(store: &Store, ids: &[UrlId]) -> Result<Vec<Document>, TopicError> {
     let mut met = HashSet::new();
     let mut documents = Vec::new();
@@ -105,40 +105,40 @@ pub fn read_documents(store: &Store, ids: &[UrlId]) -> Result<Vec<Document>, Top
     Ok(documents)
 }
 
-/// What a topic is learned from.
+/// The examples for a topic.
 #[derive(Clone, Debug, Default)]
 pub struct Lesson {
     /// Pages of the topic.
     pub positives: Vec<Document>,
     /// Other pages.
     pub negatives: Vec<Document>,
-    /// The branches of a taxonomy; empty without one.
+    /// Branches of a taxonomy; empty without one.
     pub branches: Vec<Branch>,
-    /// The places of pages among these.
+    /// Branch of each page, as an index of `branches`.
     pub branch_of: HashMap<UrlId, usize>,
 }
 
 /// A branch of a taxonomy that has examples, as a topic has learned it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaf {
-    /// Its name after those around it; empty for what belongs to no branch.
+    /// Names of the branch and its ancestors; empty for pages of no branch.
     pub path: String,
-    /// Whether it is looked for.
+    /// Whether its pages are wanted.
     pub is_wanted: bool,
-    /// Its examples.
+    /// Number of examples.
     pub examples: u64,
-    /// How well they are recognised by what the others teach: the harmonic mean of precision and recall.
+    /// F1 in cross-validation: the harmonic mean of precision and recall.
     pub f1: f64,
 }
 
 impl Lesson {
-    /// For each page its leaf: 0 is what belongs to no branch, which may have no page.
+    /// Returns the leaf of each page: 0 is for pages of no branch, and may be empty.
     fn leaf_of(&self, documents: &[&Document]) -> Vec<usize> {
         let leaf = |document: &&Document| self.branch_of.get(&document.id).map_or(0, |branch| branch + 1);
         documents.iter().map(leaf).collect()
     }
 
-    /// The leaves, judged by cross-validation.
+    /// Describes the leaves, with quality from cross-validation.
     fn leaves(&self, leaf_of: &[usize], classified: &[Vec<f64>]) -> Vec<Leaf> {
         let predicted: Vec<usize> = classified.iter().map(|leaves| likeliest(leaves)).collect();
         let f1 = measures::f1(&predicted, leaf_of, self.branches.len() + 1);
@@ -167,10 +167,10 @@ impl Lesson {
     }
 }
 
-/// Learns a topic from pages of it and others; `from` says in words where they came from.
+/// Learns a topic from its pages and others; `from` describes their source.
 ///
 /// # Errors
-/// When there are too few of one kind, or the links between them cannot be read.
+/// If there are too few pages of one kind, or the links between them cannot be read.
 pub fn learn(
     store: &Store,
     name: &str,
@@ -184,7 +184,7 @@ pub fn learn(
     let documents: Vec<&Document> = positives.iter().chain(negatives).collect();
     let leaf_of = lesson.leaf_of(&documents);
     lesson.check(&leaf_of)?;
-    // Dealt in turn, so that each part has its share of both.
+    // Examples are assigned to parts in turn, so that each part has its share of both kinds.
     let labels: Vec<bool> = (0..documents.len()).map(|place| place < positives.len()).collect();
     let examples = examples(store, &documents, &labels)?;
     let mut knowledge = Knowledge::learn(&examples, 2, model);
@@ -219,10 +219,10 @@ pub fn learn(
     Ok(Topic { about, knowledge: Arc::new(knowledge), is_hard: false })
 }
 
-/// Learns how far from the topic pages seem to be, from those of its examples that are still there.
+/// Learns the distance of pages from the topic, using the examples that are still in the archive.
 ///
 /// # Errors
-/// When one cannot be read.
+/// If one cannot be read.
 pub fn learn_layers(store: &Store, topic: &Topic) -> Result<Context, TopicError> {
     let About { examples: of_topic, against, .. } = &topic.about;
     let read = |urls: &[String]| {
@@ -235,7 +235,7 @@ pub fn learn_layers(store: &Store, topic: &Topic) -> Result<Context, TopicError>
     Ok(Context::learn(&examples(store, &documents, &labels)?, CLASS))
 }
 
-/// How well a topic recognises pages, and for each of them, in order, the probability that it is of the topic.
+/// Measures how well a topic recognises pages, and returns the probability of each page in order.
 #[must_use]
 pub fn judge(topic: &Topic, positives: &[Document], negatives: &[Document]) -> (Judged, Vec<f64>) {
     let documents = positives.iter().chain(negatives);
@@ -245,7 +245,7 @@ pub fn judge(topic: &Topic, positives: &[Document], negatives: &[Document]) -> (
     (Judged::of(&probabilities, &labels), probabilities)
 }
 
-/// Examples out of documents, with the links among them.
+/// Turns documents into examples, with the links among them.
 fn examples<'a>(
     store: &Store,
     documents: &[&'a Document],
@@ -262,8 +262,8 @@ fn examples<'a>(
     Ok(examples)
 }
 
-/// The words of the examples' texts that speak most for the topic, and against it; a word's weight is multiplied by the share
-/// of the examples of that kind that have it.
+/// Returns the strongest words for the topic and against it. The evidence of a word is multiplied by the share of
+/// examples of that kind that have it.
 #[expect(clippy::type_complexity, reason = "two lists of the same")]
 fn words(knowledge: &Knowledge, examples: &[Example<'_>]) -> (Vec<(String, f64)>, Vec<(String, f64)>) {
     let mut sums = [0.0; 2];

@@ -1,11 +1,12 @@
-//! Topics that people teach an archive, and keep with it.
+//! Topics that people teach an archive, stored in the archive.
 //!
-//! A topic is one file, `topics/NAME.topic`: eight bytes of `MAGIC`, the length of its description (`u32`), the description
-//! ([`About`], JSON), what was learned ([`Knowledge::to_bytes`]), and last the XXH3-64 of all before, little-endian. It is replaced as a
-//! whole. It stands beside the state, which can be made again from the segments; a topic cannot, once its pages have changed.
+//! A topic is one file, `topics/NAME.topic`: the eight bytes of `MAGIC`, the length of its description (`u32`), the
+//! description ([`About`], JSON), the learned data ([`Knowledge::to_bytes`]), and the XXH3-64 of everything before.
+//! Numbers are little-endian. The file is always replaced entirely. It is stored next to the state: the state can be
+//! rebuilt from the segments, but a topic cannot once its pages have changed.
 //!
-//! What it holds of pages: of examples their URLs, of words hashes and weights, those that at least two examples have, and the
-//! strongest of them in letters. A topic whose example is erased is removed ([`forget`]).
+//! What it contains of pages: the URLs of examples, the hashes and weights of words that occur in at least two
+//! examples, and the strongest of these words as text. A topic with an erased example is removed ([`forget`]).
 
 mod learn;
 mod sight;
@@ -33,60 +34,60 @@ pub use learn::{
 pub use sight::{LEADS_MAX, Sight};
 pub use taxonomy::{Branch, TaxonomyError, branches};
 
-/// The folder in an archive.
+/// Name of the folder in an archive.
 pub const FOLDER: &str = "topics";
 
-/// The class of a topic's pages in its knowledge; 0 is all others.
+/// Class of pages of the topic in its knowledge; 0 is all others.
 pub const CLASS: usize = 1;
 
-/// The probability from which a page counts as one of the topic.
+/// Minimum probability for a page to count as one of the topic.
 pub const RELEVANT: f64 = 0.5;
 
-/// Begins each file; the digit is the version of the format.
+/// Beginning of each file; the digit is the format version.
 const MAGIC: [u8; 8] = *b"archtop1";
 
-/// How a file's name ends.
+/// Extension of file names.
 pub const ENDING: &str = "topic";
 
-/// A longer file is not a topic.
+/// Maximum length of a file in bytes.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Topics of an archive.
+/// Maximum number of topics in an archive.
 pub const TOPICS_MAX: usize = 100;
 
-/// Longest name.
+/// Maximum length of a name.
 const NAME_LENGTH_MAX: usize = 40;
 
-/// Why a topic cannot be learned, kept or read.
+/// Why a topic cannot be learned, stored or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopicError {
-    /// The file system says so.
+    /// A file system error.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// The file or folder.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
-    /// A file that is damaged, or of another version.
+    /// The file is damaged or has another format version.
     #[error("{} is damaged or of another version; remove it, and learn the topic again", .0.display())]
     Format(PathBuf),
-    /// Names are file names.
+    /// The name is not valid as a file name.
     #[error("'{0}' is not a name for a topic: small letters, digits and -, at most {NAME_LENGTH_MAX}")]
     Name(String),
-    /// None of this name.
+    /// There is no topic of this name.
     #[error("there is no topic '{0}'; `archive topic list` shows them")]
     Missing(String),
-    /// Too many.
+    /// There are too many topics.
     #[error("there are {TOPICS_MAX} topics already; `archive topic remove NAME` makes room")]
     TooMany,
-    /// Too few examples.
+    /// There are too few examples.
     #[error("{found} {what} in the archive have text: at least {EXAMPLES_MIN} are needed")]
     TooFew {
-        /// How many there are.
+        /// Number of examples found.
         found: usize,
-        /// Of what.
+        /// Kind of examples.
         what: String,
     },
     /// An example cannot be read.
@@ -100,46 +101,46 @@ pub enum TopicError {
 /// The description of a topic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct About {
-    /// Its name, also of its file.
+    /// Name of the topic and of its file.
     pub name: String,
-    /// When it was learned.
+    /// When the topic was learned.
     #[serde(with = "crate::instant")]
     pub learned: DateTime<Utc>,
-    /// Where its examples came from, in words.
+    /// Source of the examples, in words.
     pub from: String,
-    /// What distinguishes its pages from others.
+    /// The model that distinguishes its pages from others.
     #[serde(default)]
     pub model: Model,
-    /// The branches of a taxonomy, if it is made of some: at first what belongs to none.
+    /// The branches of a taxonomy, if it has any; the first is for pages of no branch.
     #[serde(default)]
     pub leaves: Vec<Leaf>,
-    /// URLs of pages of the topic it was learned from.
+    /// URLs of example pages of the topic.
     pub examples: Vec<String>,
-    /// URLs of other pages it was learned from.
+    /// URLs of other example pages.
     pub against: Vec<String>,
-    /// Words that speak most for the topic: what they say, times the share of its examples that have them.
+    /// Strongest words for the topic: their evidence times the share of its examples that have them.
     pub words_for: Vec<(String, f64)>,
-    /// Words that speak most against it.
+    /// Strongest words against it.
     pub words_against: Vec<(String, f64)>,
-    /// How well examples were recognised by what the others teach.
+    /// Quality of the classification in cross-validation.
     pub quality: Judged,
-    /// Slope and constant of the sigmoid that makes probabilities of what the classifier says (Platt).
+    /// Slope and constant of the sigmoid that calibrates the classifier (Platt).
     pub calibration: (f64, f64),
 }
 
 /// A topic.
 #[derive(Clone, Debug)]
 pub struct Topic {
-    /// Its description.
+    /// Description of the topic.
     pub about: About,
-    /// What was learned.
+    /// The learned knowledge.
     pub knowledge: Arc<Knowledge>,
-    /// Whether a page counts as one of the topic only if its likeliest branch is a wanted one (hard focus).
+    /// Whether a page counts as one of the topic only if its most probable branch is wanted (hard focus).
     pub is_hard: bool,
 }
 
 impl Topic {
-    /// How probably a page is of the topic: of a taxonomy, the sum over the wanted branches.
+    /// Returns the probability that a page is of the topic: for a taxonomy, the sum over the wanted branches.
     #[must_use]
     pub fn probability(&self, page: &PageText<'_>) -> f64 {
         let leaves = self.knowledge.leaves(page);
@@ -156,16 +157,16 @@ impl Topic {
         }
     }
 
-    /// Keeps it in an archive; one of this name is replaced.
+    /// Stores the topic in an archive, replacing one of the same name.
     ///
     /// # Errors
-    /// When there are too many topics, or the folder cannot be written.
+    /// If there are too many topics, or the folder cannot be written.
     pub fn keep(&self, archive: &Path) -> Result<(), TopicError> {
         write(archive, &self.about.name, &self.to_bytes())
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        // Texts and finite numbers are JSON always.
+        // Serialising texts and finite numbers cannot fail.
         let about = serde_json::to_vec(&self.about).unwrap_or_default();
         let mut bytes = [&MAGIC[..], &(about.len() as u32).to_le_bytes(), &about].concat();
         bytes.extend(self.knowledge.to_bytes());
@@ -173,7 +174,7 @@ impl Topic {
         bytes
     }
 
-    /// The topic that these bytes were made of.
+    /// Decodes a topic; `None` if the bytes are invalid.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (content, sum) = bytes.split_last_chunk::<8>()?;
         let (length, rest) = content.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
@@ -186,22 +187,22 @@ impl Topic {
     }
 }
 
-/// How probably a page is of a wanted branch, with these probabilities of all.
+/// Returns the total probability of the wanted branches.
 fn wanted(leaves: &[Leaf], probabilities: &[f64]) -> f64 {
     let of_wanted = leaves.iter().zip(probabilities).filter(|(leaf, _)| leaf.is_wanted);
     of_wanted.map(|(_, probability)| probability).sum::<f64>().min(1.0)
 }
 
-/// The place of the highest of some probabilities.
+/// Returns the index of the highest probability.
 fn likeliest(probabilities: &[f64]) -> usize {
     let places = probabilities.iter().zip(0..);
     places.max_by(|a, b| a.0.total_cmp(b.0)).map_or(0, |(_, place)| place)
 }
 
-/// Whether a topic can be called so.
+/// Checks that a name is valid for a topic.
 ///
 /// # Errors
-/// [`TopicError::Name`].
+/// [`TopicError::Name`] if it is not.
 pub fn check_name(name: &str) -> Result<&str, TopicError> {
     let fits = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     if fits && (1..=NAME_LENGTH_MAX).contains(&name.len()) && !name.starts_with('-') {
@@ -211,29 +212,29 @@ pub fn check_name(name: &str) -> Result<&str, TopicError> {
     }
 }
 
-/// The topic of a name.
+/// Reads the topic of this name.
 ///
 /// # Errors
-/// When there is none, or its file cannot be read.
+/// If there is none, or its file cannot be read.
 pub fn get(archive: &Path, name: &str) -> Result<Topic, TopicError> {
     let path = file(archive, name)?;
     let bytes = files::read_if_there(&path, FILE_BYTES_MAX).map_err(io_error(&path))?;
     read(&path, name, &bytes.ok_or_else(|| TopicError::Missing(name.to_owned()))?)
 }
 
-/// The topic of a name whose file has these bytes.
+/// Decodes the topic of this name from the bytes of its file.
 ///
 /// # Errors
-/// [`TopicError::Format`].
+/// [`TopicError::Format`] if the bytes are invalid.
 pub fn read(path: &Path, name: &str, bytes: &[u8]) -> Result<Topic, TopicError> {
     let topic = Topic::from_bytes(bytes).filter(|topic| topic.about.name == name);
     topic.ok_or_else(|| TopicError::Format(path.to_owned()))
 }
 
-/// Keeps a topic whose file has these bytes; one of this name is replaced.
+/// Stores the bytes of a topic file, replacing a topic of the same name.
 ///
 /// # Errors
-/// When there are too many topics, or the folder cannot be written.
+/// If there are too many topics, or the folder cannot be written.
 pub fn write(archive: &Path, name: &str, bytes: &[u8]) -> Result<(), TopicError> {
     let path = file(archive, name)?;
     let known = names(archive)?;
@@ -245,10 +246,10 @@ pub fn write(archive: &Path, name: &str, bytes: &[u8]) -> Result<(), TopicError>
     WholeFile::replace(&path, bytes).map_err(io_error(&path))
 }
 
-/// The names of an archive's topics, in order.
+/// Returns the names of the topics of an archive, sorted.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// If the folder cannot be read.
 pub fn names(archive: &Path) -> Result<Vec<String>, TopicError> {
     let folder = archive.join(FOLDER);
     let entries = match fs::read_dir(&folder) {
@@ -259,7 +260,7 @@ pub fn names(archive: &Path) -> Result<Vec<String>, TopicError> {
     for entry in entries {
         let path = entry.map_err(io_error(&folder))?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).filter(|name| check_name(name).is_ok());
-        // Other names are of unfinished files, or not of this program.
+        // Other names are unfinished files or foreign ones.
         names.extend(
             name.filter(|_| path.extension().is_some_and(|ending| ending == ENDING)).map(str::to_owned),
         );
@@ -271,7 +272,7 @@ pub fn names(archive: &Path) -> Result<Vec<String>, TopicError> {
 /// Removes a topic.
 ///
 /// # Errors
-/// When there is none, or its file cannot be removed.
+/// If there is none, or its file cannot be removed.
 pub fn remove(archive: &Path, name: &str) -> Result<(), TopicError> {
     let path = file(archive, name)?;
     match fs::remove_file(&path) {
@@ -280,10 +281,11 @@ pub fn remove(archive: &Path, name: &str) -> Result<(), TopicError> {
     }
 }
 
-/// Removes the topics that were learned from one of these pages, and those that cannot be read: they may be. Returns their names.
+/// Removes the topics learned from one of these pages, and those that cannot be read, because they may be. Returns
+/// their names.
 ///
 /// # Errors
-/// When a file cannot be read or removed.
+/// If a file cannot be read or removed.
 pub fn forget(archive: &Path, urls: &HashSet<String>) -> Result<Vec<String>, TopicError> {
     let mut removed = names(archive)?;
     removed.retain(|name| match get(archive, name) {
@@ -294,19 +296,19 @@ pub fn forget(archive: &Path, urls: &HashSet<String>) -> Result<Vec<String>, Top
     Ok(removed)
 }
 
-/// What is wrong with the files of topics.
+/// Returns a message for each damaged topic file.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// If the folder cannot be read.
 pub fn damage(archive: &Path) -> Result<Vec<String>, TopicError> {
     let damaged = |name: &String| get(archive, name).err().map(|error| error.to_string());
     Ok(names(archive)?.iter().filter_map(damaged).collect())
 }
 
-/// The file of a topic.
+/// Returns the path of a topic file.
 ///
 /// # Errors
-/// [`TopicError::Name`].
+/// [`TopicError::Name`] if the name is invalid.
 pub fn file(archive: &Path, name: &str) -> Result<PathBuf, TopicError> {
     Ok(archive.join(FOLDER).join(format!("{}.{ENDING}", check_name(name)?)))
 }
@@ -358,7 +360,7 @@ mod tests {
         assert_eq!(read.probability(&pie), kept.probability(&pie));
         assert!(read.probability(&pie) > RELEVANT);
         assert!(matches!(get(archive, "cakes"), Err(TopicError::Missing(_))));
-        // Every byte counts.
+        // Any altered byte is detected.
         let path = file(archive, "pies").unwrap();
         let bytes = fs::read(&path).unwrap();
         for place in (0..bytes.len()).step_by(bytes.len() / 50) {
@@ -400,7 +402,7 @@ mod tests {
         topic.keep(archive.path()).unwrap();
         let soft = get(archive.path(), "baking").unwrap();
         let page = |text| PageText { url: "http://b.test/", title: "", headings: Vec::new(), text };
-        // Soup is the likeliest of three, and less likely than the two others together.
+        // Soup is the most probable of three, but less probable than the two others together.
         let mixed = page("flour flour oven oven yeast yeast crumb crumb broth broth broth ladle ladle");
         let leaves = soft.knowledge.leaves(&mixed).unwrap();
         assert!(likeliest(&leaves) == 3 && leaves[1] + leaves[2] > leaves[3], "{leaves:?}");

@@ -1,4 +1,4 @@
-//! What of a document counts for topics, in bounds, whether it was just fetched or is read again.
+//! The parts of a document that count for topics, limited in size, for documents just fetched as well as stored ones.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -8,19 +8,19 @@ use archive_storage::{State, StateError};
 use crate::parse::Parsed;
 use crate::topic::{Lead, PageText};
 
-/// Links of a page that count: the first.
+/// Maximum number of links of a page, the first ones.
 pub const LEADS_MAX: usize = 300;
 
-/// Bytes of a title, a heading and a link's texts that count.
+/// Maximum number of bytes of a title, a heading, or the texts of a link.
 const LINE_BYTES_MAX: usize = 256;
 
-/// Headings of a page that count: the first.
+/// Maximum number of headings of a page, the first ones.
 const HEADINGS_MAX: usize = 20;
 
-/// Bytes of text that count: the first.
+/// Maximum number of bytes of text, the first ones.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// What a page says, and where it leads.
+/// The text of a page, and its links.
 #[derive(Clone, Debug, Default)]
 pub struct Sight {
     title: String,
@@ -29,7 +29,7 @@ pub struct Sight {
     links: Vec<Said>,
 }
 
-/// A link, and what is said of it.
+/// A link and its texts.
 #[derive(Clone, Debug)]
 struct Said {
     url: String,
@@ -38,7 +38,7 @@ struct Said {
 }
 
 impl Sight {
-    /// Of a document at `url`; nothing of one without text.
+    /// Extracts the parts of the document at `url`; `None` if it has no text.
     #[must_use]
     pub fn of(url: &str, document: &Parsed) -> Option<Self> {
         if !document.kind.has_text() {
@@ -53,17 +53,17 @@ impl Sight {
         })
     }
 
-    /// Its words, as the page at `url`.
+    /// Returns its text as that of the page at `url`.
     #[must_use]
     pub fn text<'a>(&'a self, url: &'a str) -> PageText<'a> {
         let headings = self.headings.iter().map(String::as_str).collect();
         PageText { url, title: &self.title, headings, text: &self.text }
     }
 
-    /// Its links to URLs that `state` knows, each once, by their ids.
+    /// Returns its links to URLs that `state` knows, each target once, by id.
     ///
     /// # Errors
-    /// When the state cannot be read.
+    /// If the state cannot be read.
     pub fn leads(&self, state: &State) -> Result<Vec<Lead<'_>>, StateError> {
         let mut met = HashSet::new();
         let mut leads = Vec::with_capacity(self.links.len());
@@ -76,7 +76,7 @@ impl Sight {
     }
 }
 
-/// The links of a page to others, with all that they say and the heading above the first of it.
+/// Returns the links of a page to others, with all their texts and the heading above the first one.
 fn links(url: &str, document: &Parsed) -> Vec<Said> {
     let mut said: HashMap<u32, (String, &str)> = HashMap::new();
     let mut above = 0;
@@ -103,12 +103,12 @@ fn links(url: &str, document: &Parsed) -> Vec<Said> {
         .collect()
 }
 
-/// A part of the text, if it is one.
+/// Returns a trimmed part of the text, limited in length; empty if the range is invalid.
 fn line<'t>(document: &'t Parsed, range: &Range<usize>) -> &'t str {
     cut(document.text.get(range.clone()).unwrap_or_default().trim(), LINE_BYTES_MAX)
 }
 
-/// The first bytes of a text, whole characters.
+/// Truncates a text at a character boundary.
 fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }

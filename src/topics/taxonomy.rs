@@ -1,44 +1,45 @@
-//! A tree of subjects with examples, of which some branches are wanted (Chakrabarti, van den Berg, Dom 1999).
+//! A tree of subjects with examples, some of whose branches are wanted (Chakrabarti, van den Berg, Dom 1999).
 //!
-//! A line is a branch, or an example of the branch above it: what contains `://` is a URL. What is indented further belongs to the
-//! branch above. `*` before a name marks a branch, with all below it, as wanted; # begins a comment.
+//! Each line is a branch or an example of the branch above it; a line with `://` is a URL. Lines indented further
+//! belong to the branch above. `*` before a name marks a branch as wanted, with everything below it. `#` begins a
+//! comment.
 
-/// Branches with examples of their own.
+/// Maximum number of branches with examples of their own.
 const LEAVES_MAX: usize = 64;
 
-/// Branches inside each other.
+/// Maximum depth of branches.
 const DEPTH_MAX: usize = 16;
 
-/// Bytes of a branch's name.
+/// Maximum length of the name of a branch in bytes.
 const NAME_BYTES_MAX: usize = 100;
 
 /// A branch that has examples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Its name after those of the branches around it, with / between.
+    /// Names of its ancestors and its own name, separated by `/`.
     pub path: String,
-    /// Whether it is looked for.
+    /// Whether its pages are wanted.
     pub is_wanted: bool,
-    /// Its examples, as they are written.
+    /// Its examples as written.
     pub urls: Vec<String>,
 }
 
-/// What is wrong with a line.
+/// An error in a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct TaxonomyError {
-    /// The line, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong, and what to do.
+    /// The error, and how to fix it.
     pub what: String,
 }
 
-/// The branches that have examples, in the order of their first ones.
+/// Returns the branches that have examples, in the order of their first ones.
 ///
 /// # Errors
-/// When there is a URL below no branch, or too much of anything, or nothing is marked.
+/// If a URL is below no branch, a limit is exceeded, or nothing is marked.
 pub fn branches(text: &str) -> Result<Vec<Branch>, TaxonomyError> {
-    // Branches around the line, each with its indentation.
+    // The enclosing branches of the line, each with its indentation.
     let mut around: Vec<(usize, String, bool)> = Vec::new();
     let mut found: Vec<Branch> = Vec::new();
     let mut last = 1;

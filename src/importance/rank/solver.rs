@@ -17,8 +17,8 @@ use super::acceleration::{Mix, PERIOD, Products, STATES};
 use super::core::{Chunk, Core};
 use super::rendezvous::Rendezvous;
 
-/// Stages of a sweep with more than one thread. A link between two threads' parts of a stage is followed with the
-/// value of the last sweep, as with Jacobi. More stages have fewer such links, and more meetings.
+/// Number of stages of a sweep with more than one thread. A link between the parts of two threads in a stage uses the
+/// value of the last sweep, as in the Jacobi method. More stages have fewer such links but more synchronisation.
 const STAGES: usize = 16;
 
 /// Target reduction of the residual by a correction, divided by `1 - d`: 32-bit numbers do not allow more.

@@ -1,14 +1,14 @@
-//! A logistic regression that is learned on line, one observation at a time.
+//! An online logistic regression that learns one observation at a time.
 //!
-//! Weights have a normal law that each observation narrows (the extended Kalman filter of the logistic likelihood) and
-//! that time widens again, never beyond what was believed at the beginning.
+//! Weights have a normal distribution that each observation narrows (extended Kalman filter of the logistic
+//! likelihood). Forgetting widens it again, but never beyond the prior variance.
 
-/// What the law of the weights keeps of what it knew when an observation arrives.
+/// Share of the precision of the weights that is kept with each observation.
 const MEMORY: f64 = 0.9995;
-/// Log-odds stay within this.
+/// Bound of the log-odds.
 pub(super) const LOG_ODDS_MAX: f64 = 8.0;
 
-/// Weights of `N` inputs with their covariance.
+/// Weights of `N` inputs and their covariance.
 #[derive(Clone, Debug)]
 pub(super) struct Regression<const N: usize> {
     weights: [f64; N],
@@ -17,20 +17,20 @@ pub(super) struct Regression<const N: usize> {
 }
 
 impl<const N: usize> Regression<N> {
-    /// Weights as believed before anything is seen, and the variance of this belief.
+    /// Creates a regression with prior weights and their variances.
     pub(super) fn new(weights: [f64; N], variances: [f64; N]) -> Self {
         let covariance =
             std::array::from_fn(|i| std::array::from_fn(|j| if i == j { variances[i] } else { 0.0 }));
         Self { weights, covariance, variance_max: variances }
     }
 
-    /// The log-odds that `inputs` speak for.
+    /// Predicts the log-odds for `inputs`.
     pub(super) fn log_odds(&self, inputs: &[f64; N]) -> f64 {
         let sum: f64 = self.weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
         sum.clamp(-LOG_ODDS_MAX, LOG_ODDS_MAX)
     }
 
-    /// Learns that `inputs` came with `outcome`.
+    /// Learns from the `outcome` observed with `inputs`.
     pub(super) fn learn(&mut self, inputs: &[f64; N], outcome: bool) {
         let chance = (1.0 + (-self.log_odds(inputs)).exp()).recip();
         let information = chance * (1.0 - chance);

@@ -1,27 +1,27 @@
-//! What lately visited relatives of a page say of it: pages of its site, its directory, its kind, with a name like its.
+//! Evidence from recent visits of related pages: pages of the same site, directory or type, or with a similar name.
 //!
-//! Of each group the last visits are kept. Those that came after a page's own last visit speak for it or against it: how many
-//! found a change since that visit, and how many would have by their own rates.
+//! The last visits of each group are kept. Those after a page's own last visit are evidence for or against a change:
+//! how many of them found a change since that visit, and how many would be expected to by their own rates.
 
 use std::collections::VecDeque;
 
 use rayon::prelude::*;
 
-/// Groups that a page belongs to, from its URL.
+/// Number of groups that a page belongs to, by its URL.
 pub const RELATIONS: usize = 12;
-/// Names of the groups of a page, as hashes.
+/// Hashed names of the groups of a page.
 pub type Relations = [u64; RELATIONS];
-/// The relation that is a page's site.
+/// The relation of pages of the same site.
 pub(super) const SITE: usize = 0;
-/// The relation that is a page's directory.
+/// The relation of pages of the same directory.
 pub const DIRECTORY: usize = 3;
-/// Visits kept of a site, and of any smaller group.
+/// Maximum number of visits kept per site, and per smaller group.
 const SITE_VISITS_MAX: usize = 64;
 const VISITS_MAX: usize = 16;
-/// The group of a page that is alone in it.
+/// Group number of a page without relatives.
 const ALONE: u32 = u32::MAX;
 
-/// Names of the groups of a page of the site of this number, with this path.
+/// Returns the names of the groups of a page, given the number of its site and its path.
 #[must_use]
 pub fn relations(site: u64, path: &str) -> Relations {
     let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
@@ -39,7 +39,7 @@ pub fn relations(site: u64, path: &str) -> Relations {
         &name[..end]
     };
     let of_site = hash(HASH_OF_NOTHING, &site.to_le_bytes());
-    // No text has this byte: it marks where a part ends.
+    // No text contains this byte, so it marks the end of a part.
     let of = |before: u64, part: &str| hash(hash(before, part.as_bytes()), &[0xFF]);
     let of_directory = of(of_site, directory);
     let names = [
@@ -59,46 +59,46 @@ pub fn relations(site: u64, path: &str) -> Relations {
     std::array::from_fn(|relation| hash(names[relation], &[relation as u8]))
 }
 
-/// FNV-1a, which is the same everywhere, of something that begins as what another hash is of.
+/// Continues an FNV-1a hash with further bytes. The result does not depend on the platform.
 fn hash(before: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(before, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 const HASH_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// A visit of a page of a group.
+/// A visit of a member of a group.
 #[derive(Clone, Copy, Debug)]
 struct Past {
     at: f64,
-    /// When the page last changed as this visit knew it.
+    /// Last known change of the page at this visit.
     changed: f64,
     rate: f64,
 }
 
-/// Sums over the visits of one group since a page's own last one.
+/// Sums over the visits of a group since the page's own last visit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
-    /// Visits.
+    /// Number of visits.
     pub(super) visits: f64,
-    /// That found a change since.
+    /// Number of visits that found a change since.
     pub(super) hits: f64,
-    /// That would have by their own rates.
+    /// Expected number of such visits by their own rates.
     pub(super) expected: f64,
 }
 
-/// Bytes of the state of a page: its groups.
+/// Bytes of state per page: its groups.
 #[cfg(test)]
 pub(super) const PAGE_BYTES: usize = RELATIONS * size_of::<u32>();
 
-/// All groups of all pages.
+/// The groups of all pages.
 #[derive(Clone, Debug)]
 pub(super) struct Relatives {
-    /// The last visits of each group, in the order of their times.
+    /// The last visits of each group, in order of time.
     groups: Vec<VecDeque<Past>>,
     of_page: Vec<[u32; RELATIONS]>,
 }
 
-/// The group of each page by a relation, and how many groups there are.
+/// Returns the group of each page by a relation, and the number of groups.
 fn groups_of(pages: &[Relations], relation: usize) -> (Vec<u32>, u32) {
     let mut named: Vec<(u64, u32)> = pages.iter().map(|names| names[relation]).zip(0..).collect();
     named.sort_unstable();
@@ -113,7 +113,7 @@ fn groups_of(pages: &[Relations], relation: usize) -> (Vec<u32>, u32) {
 }
 
 impl Relatives {
-    /// Groups by the names that [`relations`] gave.
+    /// Forms groups by the names from [`relations`].
     pub(super) fn new(pages: &[Relations]) -> Self {
         let of_relations: Vec<(Vec<u32>, u32)> =
             (0..RELATIONS).into_par_iter().map(|relation| groups_of(pages, relation)).collect();
@@ -128,7 +128,7 @@ impl Relatives {
         Self { groups: vec![VecDeque::new(); groups as usize], of_page }
     }
 
-    /// What the groups say of `page`, last visited at `since`.
+    /// Returns the evidence of each group of `page`, last visited at `since`.
     pub(super) fn evidence(&self, page: usize, since: f64) -> [Evidence; RELATIONS] {
         self.of_page[page].map(|group| {
             let Some(visits) = self.groups.get(group as usize) else { return Evidence::default() };
@@ -141,10 +141,10 @@ impl Relatives {
         })
     }
 
-    /// Books a visit of `page`, which by its `rate` was expected to change and last changed at `changed`.
+    /// Records a visit of `page` with its expected change `rate` and the time of its last change.
     pub(super) fn visited(&mut self, page: usize, now: f64, changed: f64, rate: f64) {
         for (relation, &group) in self.of_page[page].iter().enumerate() {
-            // A page does not learn from itself.
+            // Groups of a single page are skipped.
             let Some(visits) = self.groups.get_mut(group as usize) else { continue };
             if visits.len() == if relation == SITE { SITE_VISITS_MAX } else { VISITS_MAX } {
                 visits.pop_front();

@@ -1,4 +1,4 @@
-//! What the model must conclude from visits, and that its shortcuts change nothing.
+//! Conclusions of the model from visits, and the correctness of its shortcuts.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn model() -> ChangeModel {
     model
 }
 
-/// A life of random visits: directories change together now and then, pages alone too.
+/// A history of random visits: directories change together now and then, and single pages change too.
 fn lived(seed: u64, days: usize) -> (ChangeModel, Vec<f64>) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut model = model();
@@ -84,7 +84,7 @@ fn what_was_learned_is_finite_and_repeatable() {
     }
 }
 
-/// Ten pages of a directory changed at the same hour: their siblings probably did, other sites' pages did not.
+/// Ten pages of a directory changed in the same hour: their siblings probably did, pages of other sites did not.
 #[test]
 fn siblings_of_changed_pages_are_suspected() {
     let mut model = model();
@@ -97,7 +97,7 @@ fn siblings_of_changed_pages_are_suspected() {
     let stale = |model: &ChangeModel, page| model.stale(page, 50.0, 50.0);
     assert!(stale(&model, 11) > 2.0 * stale(&quiet, 11));
     assert!(stale(&model, 11) > stale(&model, 90));
-    // Once it was seen to be as it was, the event is no reason any more.
+    // Once the page was seen unchanged, the event no longer counts.
     model.seen(50.0, &[Sighting { page: 11, age: 50.0, changed: None }]);
     assert!(model.stale(11, 51.0, 1.0) < stale(&model, 12) / 4.0);
 }
@@ -111,7 +111,7 @@ fn pages_that_vanish_lose_value() {
     assert!(model.value(0, 210.0, 210.0 - last[0]) < before);
 }
 
-/// The state of a page, of fixed size; groups, events and spans come on top, bounded for each site and group.
+/// The state of a page has a fixed size; groups, events and spans are bounded for each site and group.
 #[test]
 fn a_page_takes_few_bytes() {
     let state = size_of::<Place>() + population::PAGE_BYTES + relatives::PAGE_BYTES + cohort::PAGE_BYTES;
@@ -119,7 +119,7 @@ fn a_page_takes_few_bytes() {
     assert_eq!(state + times, PAGE_BYTES);
 }
 
-/// One site's pages change every forty days, the other's ten times a day; each page at times of its own.
+/// The pages of one site change every forty days, those of the other ten times a day, each page at different times.
 #[test]
 fn rates_are_by_the_calendar() {
     let mut random = fastrand::Rng::with_seed(5);

@@ -1,23 +1,23 @@
-//! Changes that pages of a site make together, as a measure of time: days in which nothing happened count for less than
-//! a day, moments in which many pages changed for many.
+//! Shared change times of the pages of a site, as a measure of time: quiet days count for less than a day, and moments
+//! in which many pages changed for many days.
 //!
-//! A site's pages share one random measure, a generalised gamma process (Brix, "Generalized gamma measures and shot-noise Cox
-//! processes", 1999): a page of rate λ that was away for a measure of M changed λ M times on average. Each last-modified time
-//! that was seen is an event with a jump of its own, learned from the visits that could have met it; between events the
-//! measure runs the slower the more visits found nothing there. Directories have their own share in each event, shrunk
-//! to the site's.
+//! The pages of a site share one random measure, a generalised gamma process (Brix, "Generalized gamma measures and
+//! shot-noise Cox processes", 1999): a page of rate λ changes λ M times on average during a measure of M. Each observed
+//! last-modified time is an event with its own jump, learned from the visits that could have seen it. Between events
+//! the measure runs the slower, the more visits found nothing there. Each directory has its own share in an event,
+//! shrunk towards the share of the site.
 
-/// How much less an event counts than the visits that met it say: the discount of a generalised gamma process.
+/// Discount of a generalised gamma process: how much less an event counts than its hits suggest.
 const DISCOUNT: f64 = 0.3;
-/// Changes that the pages would have made on their own before a jump is believed.
+/// Prior exposure of a jump, in expected changes.
 const CAUTION: f64 = 0.2;
-/// Changes before a directory's share in an event is believed to differ from the site's.
+/// Prior strength, in changes, with which the share of a directory in an event equals that of the site.
 const DIRECTORY_CAUTION: f64 = 0.1;
-/// Last-modified times this close are one event, in days.
+/// Last-modified times within this many days are one event.
 pub(super) const SAME_DAYS: f64 = 0.05;
-/// Events kept for a site.
+/// Maximum number of events kept per site.
 const EVENTS_MAX: usize = 64;
-/// Stretches of time of which it is kept how well they were observed, for a site.
+/// Maximum number of spans per site whose exposure is recorded.
 const SPANS_MAX: usize = 48;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,18 +25,18 @@ struct Event {
     at: f64,
     id: u32,
     hits: f64,
-    /// Σ λ over the visits that could have met it.
+    /// Σ λ over the visits that could have seen it.
     exposure: f64,
 }
 
 impl Event {
-    /// What the event adds to the measure, in days.
+    /// Contribution of the event to the measure, in days.
     fn jump(&self) -> f64 {
         (self.hits - DISCOUNT).max(0.0) / (CAUTION + self.exposure)
     }
 }
 
-/// A stretch of time up to the next one's beginning, and Σ λ over the visits that looked back on it.
+/// A span of time up to the beginning of the next one, with Σ λ over the visits that cover it.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     from: f64,
@@ -44,7 +44,7 @@ struct Span {
 }
 
 impl Span {
-    /// How fast the measure runs outside of events.
+    /// Pace of the measure outside of events.
     fn pace(&self) -> f64 {
         (CAUTION / (CAUTION + self.exposure)).powf(1.0 - DISCOUNT)
     }
@@ -54,24 +54,24 @@ impl Span {
 struct Site {
     events: Vec<Event>,
     spans: Vec<Span>,
-    /// The measure outside of events up to each span's beginning.
+    /// Measure outside of events up to the beginning of each span.
     quiet: Vec<f64>,
-    /// Counts the moments at which anything of it changed.
+    /// Incremented whenever the site changes.
     version: u32,
 }
 
 #[derive(Clone, Debug)]
 struct Directory {
     site: usize,
-    /// Its own part in events, by their order in time.
+    /// The directory's own counts of events, in order of time.
     own: Vec<Event>,
-    /// The sum of the jumps of the site's events from each on, as this directory has them.
+    /// For each event of the site, the sum of the jumps from it on, as seen by this directory.
     later: Vec<f64>,
-    /// The site's version of which `later` is.
+    /// Version of the site for which `later` was computed.
     version: u32,
 }
 
-/// The measures of all sites and directories.
+/// Measures of all sites and directories.
 #[derive(Clone, Debug)]
 pub(super) struct Timelines {
     sites: Vec<Site>,
@@ -80,7 +80,7 @@ pub(super) struct Timelines {
 }
 
 impl Timelines {
-    /// For directories with the site of each.
+    /// Creates timelines, given the site of each directory.
     pub(super) fn new(directories: &[usize], sites: usize) -> Self {
         let site = Site {
             events: Vec::new(),
@@ -96,7 +96,7 @@ impl Timelines {
         }
     }
 
-    /// Sums a directory up, so that [`between`](Self::between) need not do it at each call.
+    /// Updates the sums of a directory, so that [`between`](Self::between) need not compute them at each call.
     pub(super) fn sum(&mut self, directory: usize) {
         let directory = &mut self.directories[directory];
         let site = &self.sites[directory.site];
@@ -105,12 +105,12 @@ impl Timelines {
         }
     }
 
-    /// Sums all directories up.
+    /// Updates the sums of all directories.
     pub(super) fn sum_all(&mut self) {
         (0..self.directories.len()).for_each(|directory| self.sum(directory));
     }
 
-    /// The measure in days of what lies between `from` and `now` for a page of `directory`.
+    /// Returns the measure, in days, between `from` and `now` for a page of `directory`.
     pub(super) fn between(&self, directory: usize, from: f64, now: f64) -> f64 {
         let directory = &self.directories[directory];
         let site = &self.sites[directory.site];
@@ -123,7 +123,7 @@ impl Timelines {
         later + site.quiet_at(now) - site.quiet_at(from)
     }
 
-    /// A visit of a page of `directory` with `rate`, free of changes since `from` but for the one at `changed`.
+    /// Records a visit of a page of `directory` with `rate`, without changes since `from` except the one at `changed`.
     pub(super) fn book(&mut self, directory: usize, from: f64, changed: Option<f64>, rate: f64) {
         let directory = &mut self.directories[directory];
         let site = &mut self.sites[directory.site];
@@ -139,7 +139,7 @@ impl Timelines {
             }
         }
         if let (Some(at), false) = (changed, met) {
-            // Who looked back on this time before did not meet the event.
+            // Earlier visits that cover this time did not see the event.
             let span = site.spans.partition_point(|span| span.from <= at).max(1) - 1;
             let event = Event { at, id: self.next_id, hits: 1.0, exposure: site.spans[span].exposure + rate };
             self.next_id = self.next_id.wrapping_add(1);
@@ -151,7 +151,7 @@ impl Timelines {
         }
     }
 
-    /// Ends the moment `now` for a site of whose pages some were booked: bounds its memory, sums its measure again.
+    /// Ends the recording of visits of a site at `now`: bounds its memory and updates its measure.
     pub(super) fn close(&mut self, site: usize, now: f64) {
         let site = &mut self.sites[site];
         site.spans.push(Span { from: now, exposure: 0.0 });
@@ -172,7 +172,7 @@ impl Site {
         self.quiet[span] + (time - self.spans[span].from) * self.spans[span].pace()
     }
 
-    /// Joins the two neighbouring spans that are shortest for their age.
+    /// Merges the two neighbouring spans that are shortest relative to their age.
     fn merge_spans(&mut self, now: f64) {
         let length = |k: usize| self.spans[k + 1].from - self.spans[k - 1].from;
         let score = |k: usize| length(k) / (now - self.spans[k].from + 1e-3);
@@ -183,7 +183,7 @@ impl Site {
         self.spans.remove(best);
     }
 
-    /// Drops the event that matters least, small ones and old ones first.
+    /// Drops the least significant event, preferring small and old ones.
     fn forget_event(&mut self, now: f64) {
         let worth = |event: &Event| event.jump() * (1.0 + 3.0 / (1.0 + now - event.at).sqrt());
         let least = (0..self.events.len())
@@ -220,7 +220,7 @@ impl Directory {
 
     fn sum(&mut self, site: &Site) {
         self.version = site.version;
-        // What the site has forgotten.
+        // Drop the events that the site no longer has.
         if self.own.len() > EVENTS_MAX {
             self.own.retain(|own| {
                 let place = site.events.partition_point(|event| event.at < own.at);
@@ -233,7 +233,7 @@ impl Directory {
         self.later = self.sums(site);
     }
 
-    /// The sum of jumps from each of the site's events on.
+    /// For each event of the site, returns the sum of jumps from it on.
     fn sums(&self, site: &Site) -> Vec<f64> {
         let mut later = vec![0.0; site.events.len() + 1];
         let mut own = self.own.iter().rev().peekable();

@@ -1,13 +1,13 @@
-//! A multiplier for sites that are busier than expected: needs no dates, only whether pages changed.
+//! A multiplier for sites that are busier than expected. It needs no dates, only whether pages changed.
 
 use super::estimates::{Estimates, Estimator};
 use super::ranked::estimates;
 use super::{Known, Policy, Sighting};
 use crate::refresh::budget::Rule;
 
-/// Pseudo changes, observed and expected, that keep the multiplier near 1.
+/// Pseudo-changes, observed and expected, that keep the multiplier near 1.
 const CAUTION: f64 = 3.0;
-/// The multiplier stays between these.
+/// Range of the multiplier.
 const MULTIPLIERS: (f64, f64) = (0.5, 4.0);
 
 #[derive(Clone, Copy, Default)]
@@ -33,7 +33,7 @@ impl Activity {
             importance: known.importance.clone(),
             site: known.site.clone(),
             sites: vec![Site::default(); known.sites],
-            // About as many days as forty fetches take.
+            // About the number of days that forty fetches take.
             half_life: (2.0 * known.tick).max(40.0 / known.budget),
             estimates: estimates(estimator, half_life, known),
         }

@@ -1,33 +1,35 @@
-//! Crawlers' adaptive schedules with the constants they ship: an interval that shrinks after a change and grows after none.
+//! Adaptive schedules of other crawlers with their default constants: an interval that shrinks after a change and grows
+//! after none.
 
 use super::{Known, Policy, Sighting};
 
-/// Whose schedule.
+/// The crawler that has the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Crawler {
-    /// Nutch's `AdaptiveFetchSchedule`: × 0.8 after a change, × 1.4 after none, moved towards the time of change.
+    /// Nutch's `AdaptiveFetchSchedule`: × 0.8 after a change, × 1.4 after none, moved towards the time of the last
+    /// change.
     Nutch,
-    /// Heritrix' `WaitEvaluator`: / 1.5 after a change, × 1.5 after none.
+    /// Heritrix's `WaitEvaluator`: / 1.5 after a change, × 1.5 after none.
     Heritrix,
-    /// StormCrawler's `AdaptiveScheduler`: halfway to the shortest after a change, × 1.5 after none.
+    /// StormCrawler's `AdaptiveScheduler`: halfway to the shortest interval after a change, × 1.5 after none.
     Storm,
 }
 
-/// What an adaptive schedule does when its due dates do not fit the budget.
+/// How due dates are fitted to the budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Fit {
-    /// Earliest due date first, due or not.
+    /// Earliest due date first, even if not yet due.
     Queue,
-    /// Only what is due, most important first; the rest of the budget is lost.
+    /// Only due pages, most important first; the rest of the budget is lost.
     Strict,
-    /// As a queue, with first interval, shortest and longest set to this multiple of the interval at which the budget
-    /// fetches all pages alike, a hundredth and ten times of that.
+    /// Like `Queue`, with the first interval set to this multiple of the interval at which the budget fetches all pages
+    /// equally often. The shortest interval is a hundredth of it, the longest ten times as long.
     Tuned(f64),
 }
 
 const MINUTE: f64 = 1.0 / 1440.0;
 const HOUR: f64 = 1.0 / 24.0;
-/// Subtracted from so that earlier dates have larger values.
+/// Dates are subtracted from this, so that earlier ones have larger values.
 const FAR: f64 = 1e7;
 
 pub(super) struct Adaptive {
@@ -59,7 +61,7 @@ impl Adaptive {
             shortest,
             longest,
             interval: vec![first; pages],
-            // A random phase: in a crawl that runs for long not all pages are due at once.
+            // A random phase, because in a long-running crawl not all pages are due at once.
             next: known.found.iter().map(|found| found + first * draw()).collect(),
             modified: known.found.clone(),
             importance: known.importance.clone(),

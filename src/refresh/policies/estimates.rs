@@ -1,42 +1,43 @@
-//! Rates learned on line, by the estimators of the literature.
+//! Online estimates of change rates, by estimators from the literature.
 
 use super::Sighting;
 
 /// An estimator of change rates from visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Estimator {
-    /// Maximum likelihood (product form) with a changed and an unchanged pseudo interval of half a day, as LambdaCrawl
-    /// smooths it.
+    /// Maximum likelihood (product form) with a changed and an unchanged pseudo-interval of half a day, the smoothing
+    /// of LambdaCrawl.
     Likelihood,
-    /// The same with pseudo intervals of the length at which the budget visits all pages alike.
+    /// The same with pseudo-intervals as long as the interval at which the budget visits all pages equally often.
     LikelihoodScaled,
-    /// Changes over time, with half a pseudo change in half a day.
+    /// Changes divided by time, with half a pseudo-change in half a day.
     Naive,
-    /// Avrachenkov, Patil and Thoppe's estimator from the law of large numbers.
+    /// The estimator of Avrachenkov, Patil and Thoppe from the law of large numbers.
     LargeNumbers,
-    /// Changes over the time known to be free of changes from last-modified dates, under a Gamma law of all pages.
+    /// Changes divided by the time known to be free of changes from last-modified dates, with a Gamma prior from all
+    /// pages.
     LastModified,
-    /// Posterior over a grid of rates, whose prior is learned from all pages.
+    /// Posterior over a grid of rates, with a prior learned from all pages.
     Posterior,
-    /// The same, used through its mean only.
+    /// The same, but only its mean is used.
     PosteriorMean,
 }
 
-/// Rates on the grid.
+/// Number of rates on the grid.
 pub(super) const GRID: usize = 48;
 const GRID_LOWEST: f64 = 5e-5;
 const GRID_HIGHEST: f64 = 100.0;
-/// Shortest interval whose likelihood is computed, in days.
+/// Minimum interval in days for computing a likelihood.
 const SHORTEST_DAYS: f64 = 1e-6;
-/// Pseudo interval of [`Estimator::Likelihood`], in days.
+/// Pseudo-interval of [`Estimator::Likelihood`], in days.
 const HALF_DAY: f64 = 0.5;
-/// What all pages have in common is learned again so often, as a share of the experiment.
+/// Interval between updates of the prior, as a share of the experiment.
 const RENEWAL: f64 = 0.02;
-/// Pages and changes that must have been seen before a Gamma law is learned from them.
+/// Minimum numbers of pages and changes for learning a Gamma distribution.
 const PAGES_MIN: usize = 20;
 const CHANGES_MIN: f64 = 5.0;
 
-/// Change rates of all pages.
+/// Estimated change rates of all pages.
 pub(super) struct Estimates {
     estimator: Estimator,
     half_life: Option<f64>,
@@ -50,7 +51,7 @@ pub(super) struct Estimates {
     shape: f64,
     rate_days: f64,
     rates: Vec<Option<f64>>,
-    /// The rate of a page that was not yet seen again.
+    /// Rate of a page that was not yet revisited.
     unseen: f64,
     pub(super) grid: [f64; GRID],
 }
@@ -61,8 +62,8 @@ fn grid() -> [f64; GRID] {
 }
 
 impl Estimates {
-    /// For `pages` pages in an `experiment` of this many days with `budget` fetches a day. With `half_life` (days of
-    /// observation of a page) old visits fade.
+    /// Creates estimates for `pages` pages in an `experiment` of this many days with `budget` fetches per day. With
+    /// `half_life` (in days of observation of a page) old visits fade.
     pub(super) fn new(
         estimator: Estimator,
         half_life: Option<f64>,
@@ -102,12 +103,12 @@ impl Estimates {
         }
     }
 
-    /// The present estimate for `page`, in changes a day.
+    /// Returns the current estimate for `page`, in changes per day.
     pub(super) fn rate(&self, page: usize) -> f64 {
         self.rates[page].unwrap_or(self.unseen)
     }
 
-    /// Takes in what fetches at `now` showed.
+    /// Learns from fetches at `now`.
     pub(super) fn seen(&mut self, now: f64, visits: &[Sighting]) {
         for visit in visits {
             let page = visit.page;
@@ -153,7 +154,8 @@ impl Estimates {
         }
     }
 
-    /// The rate of highest likelihood: the best of the grid, moved to the top of the parabola through its neighbours.
+    /// Returns the rate with the highest likelihood: the best one of the grid, refined by the parabola through its
+    /// neighbours.
     fn peak(&self, page: usize) -> f64 {
         let likelihood = &self.likelihood[page];
         let mut best = 0;
@@ -170,7 +172,7 @@ impl Estimates {
         self.grid[best] * (offset.clamp(-1.0, 1.0) * step).exp()
     }
 
-    /// The posterior of `page` over the grid.
+    /// Returns the posterior of `page` over the grid.
     pub(super) fn posterior(&self, page: usize) -> [f64; GRID] {
         let log: [f64; GRID] = std::array::from_fn(|i| self.likelihood[page][i] + self.prior[i]);
         let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -179,7 +181,7 @@ impl Estimates {
         shares.map(|share| share / sum)
     }
 
-    /// Learns what the pages have in common, now and then.
+    /// Updates what is learned from all pages together, if it is due.
     pub(super) fn renew(&mut self, now: f64) {
         if now - self.renewed < self.experiment * RENEWAL {
             return;
@@ -205,7 +207,7 @@ impl Estimates {
         }
     }
 
-    /// Some steps of expectation and maximisation for the prior over the grid.
+    /// Runs some expectation-maximisation steps for the prior over the grid.
     fn learn_prior(&mut self, seen: &[usize]) {
         for _ in 0..5 {
             let mut shares = [1e-4 / GRID as f64; GRID];
@@ -224,7 +226,7 @@ impl Estimates {
         self.unseen = mean_log.exp();
     }
 
-    /// A Gamma law by the moments of the rates of pages that were seen at least twice.
+    /// Fits a Gamma distribution to the moments of the rates of pages seen at least twice.
     fn learn_gamma(&mut self, seen: &[usize]) {
         let pages: Vec<usize> = seen.iter().copied().filter(|&page| self.visits[page] >= 2.0).collect();
         let changes: f64 = pages.iter().map(|&page| self.changes[page]).sum();

@@ -1,7 +1,8 @@
-//! Shared events: pages of a site that show the same last-modified time changed together, so that others may have too.
+//! Shared events: pages of a site with the same last-modified time changed together, so others may have changed too.
 //!
-//! Each observed time is an event. The share q of the visited pages that took part is estimated for the group and, in the
-//! layered form, for each directory, shrunk to the site's; a page that was not visited since gets -ln(1-q) added to λτ.
+//! Each observed time is an event. The share q of visited pages that took part is estimated for the group. In the
+//! layered form it is also estimated for each directory, shrunk towards that of the site. A page not visited since gets
+//! -ln(1-q) added to λτ.
 
 use std::collections::HashMap;
 
@@ -13,19 +14,19 @@ use crate::refresh::budget::Rule;
 /// Which pages share events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// Those of a directory.
+    /// Pages of a directory.
     Directory,
-    /// Those of a site, with shares by directory.
+    /// Pages of a site, with shares by directory.
     Layered,
 }
 
-/// Times this close are one event, in days.
+/// Times within this many days are one event.
 const SAME_DAYS: f64 = 0.05;
-/// A share never counts as more than this.
+/// Maximum share.
 const SHARE_MAX: f64 = 0.97;
 
 impl Sharing {
-    /// An event is forgotten after this share of the experiment.
+    /// Events are forgotten after this share of the experiment.
     fn memory(self) -> f64 {
         if self == Self::Directory { 0.1 } else { 0.15 }
     }
@@ -39,7 +40,7 @@ struct Event {
     at: f64,
     hits: f64,
     exposed: f64,
-    /// Hits and exposed by directory.
+    /// Number of hits and of exposed visits by directory.
     directories: HashMap<usize, (f64, f64)>,
 }
 
@@ -51,7 +52,7 @@ pub(super) struct Events {
     directory: Vec<usize>,
     members: Vec<Vec<usize>>,
     events: Vec<Vec<Event>>,
-    /// What the events add to λτ.
+    /// What the events add to the λτ of each page.
     added: Vec<f64>,
     last: Vec<f64>,
     memory: f64,

@@ -1,4 +1,4 @@
-//! Names of policies that learn on line: a rule and where its rates come from, as in `xyleme_mles` or `evh_hindex_h365`.
+//! Names of online policies: a rule and the source of its rates, as in `xyleme_mles` or `evh_hindex_h365`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use super::ranked::{Allocated, Greedy, Uniform};
 use super::{Known, Policy, SharedModel};
 use crate::refresh::budget::Rule;
 
-/// A policy that learns on line.
+/// The name of an online policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PolicyName {
@@ -21,7 +21,7 @@ pub struct PolicyName {
     kind: PolicyKind,
 }
 
-/// A name that means no policy.
+/// The text is not the name of a policy.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "there is no policy {0:?}; known are default, uniform, xyleme, prop, chogm, azar, lambda, index, hindex (these also with _mle, \
@@ -35,14 +35,14 @@ enum PolicyKind {
     Default,
     Uniform,
     Greedy(Rule, Estimator, Option<f64>),
-    /// The budget is divided in advance.
+    /// A budget divided in advance.
     Allocated(Rule, Estimator, Option<f64>),
     Activity(Rule, Estimator, Option<f64>),
     Events(Rule, Sharing, Estimator, Option<f64>),
     Adaptive(Crawler, Fit),
 }
 
-/// Short names, and what they stand for.
+/// Short names and their full forms.
 const SHORT: [(&str, &str); 13] = [
     ("xyleme", "xyleme_mles"),
     ("prop", "prop_mles"),
@@ -60,8 +60,7 @@ const SHORT: [(&str, &str); 13] = [
 ];
 
 impl PolicyName {
-    /// The policy, knowing nothing but what is `known` yet. What it decides by chance comes from `draw`, which gives
-    /// numbers from 0 to 1.
+    /// Creates the policy for the pages in `known`. Random decisions use `draw`, which returns numbers from 0 to 1.
     #[must_use]
     pub fn build(&self, known: &Known, draw: &mut dyn FnMut() -> f64) -> Box<dyn Policy> {
         match self.kind {
@@ -81,7 +80,8 @@ impl PolicyName {
         }
     }
 
-    /// The rule of a policy of single pages, if its name leaves open how rates are estimated: `xyleme`, but not `xyleme_lm`.
+    /// Returns the rule of a policy for single pages, if its name does not specify an estimator: `xyleme`, but not
+    /// `xyleme_lm`.
     #[must_use]
     pub fn simple(&self) -> Option<Rule> {
         match self.kind {
@@ -93,8 +93,8 @@ impl PolicyName {
         }
     }
 
-    /// The rule by which it ranks pages of which nothing else is known than importance, rate and age: what a forecast goes
-    /// by. None where due dates decide alone.
+    /// Returns the rule for ranking pages by importance, rate and age alone, as forecasts do; `None` if only due dates
+    /// decide.
     #[must_use]
     pub fn rule(&self) -> Option<Rule> {
         match self.kind {
@@ -110,7 +110,7 @@ impl PolicyName {
 }
 
 impl Default for PolicyName {
-    /// The one that keeps most fresh on recorded histories.
+    /// The policy that keeps most pages fresh on recorded histories.
     fn default() -> Self {
         Self { text: "default".to_owned(), kind: PolicyKind::Default }
     }
@@ -192,7 +192,7 @@ fn fit(mode: &str) -> Option<Fit> {
     }
 }
 
-/// The rule by whose values pages are ranked under this name.
+/// Returns the rule that ranks pages by value under this name.
 fn greedy(name: &str) -> Option<Rule> {
     Some(match name {
         "prop" => Rule::Proportional,
@@ -203,7 +203,7 @@ fn greedy(name: &str) -> Option<Rule> {
     })
 }
 
-/// The rule by whose frequencies a budget is divided under this name.
+/// Returns the rule that divides a budget by frequencies under this name.
 #[must_use]
 pub fn allocated(name: &str) -> Option<Rule> {
     Some(match name {

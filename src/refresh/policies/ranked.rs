@@ -1,4 +1,4 @@
-//! Policies that rank pages by rates learned on line.
+//! Policies that rank pages by online estimates of rates.
 
 use super::estimates::{Estimates, Estimator};
 use super::{Known, Policy, Sighting};
@@ -13,12 +13,12 @@ impl Policy for Uniform {
     }
 }
 
-/// The greedy form of a rule with rates learned on line.
+/// Ranks pages by the value of a rule at online estimates of rates.
 pub(super) struct Greedy {
     rule: Rule,
     importance: Vec<f64>,
     estimates: Estimates,
-    /// Whether the value is averaged over the posterior of the rate instead of taken at one rate.
+    /// Whether the value is averaged over the posterior of the rate instead of using a single rate.
     over_posterior: bool,
 }
 
@@ -58,7 +58,8 @@ impl Policy for Greedy {
     }
 }
 
-/// The budget divided by a rule, now and then, at rates learned on line; a page's value is its age times its frequency.
+/// Divides the budget by a rule periodically, at online estimates of rates. The value of a page is its age times its
+/// frequency.
 pub(super) struct Allocated {
     rule: Rule,
     importance: Vec<f64>,
@@ -71,9 +72,9 @@ pub(super) struct Allocated {
     estimates: Estimates,
 }
 
-/// Share of the experiment after which frequencies are computed again; they also are when pages come or go.
+/// Share of the experiment after which frequencies are recomputed; they also are when pages appear or disappear.
 const PERIOD: f64 = 0.005;
-/// Rates below this count as this: a page that never changed keeps a small claim.
+/// Minimum rate: a page that never changed keeps a small share.
 const RATE_MIN: f64 = 1e-7;
 
 impl Allocated {

@@ -1,20 +1,20 @@
-//! The default policy of the archive: the model over all pages together.
+//! The default policy of an archive: the model of all pages together.
 
 use super::{Known, Policy, Sighting};
 use crate::refresh::change_model::{ChangeModel, Page};
 
-/// An [`ChangeModel`] that learns from visits.
+/// A [`ChangeModel`] that learns from visits.
 pub struct SharedModel {
     model: ChangeModel,
-    /// At most this many pages are fetched at one moment.
+    /// Maximum number of pages fetched in a run.
     best: usize,
-    /// Pages that are still to appear, the first last.
+    /// Pages that have not appeared yet, in reverse order of time.
     coming: Vec<(f64, usize)>,
     found_at_birth: bool,
 }
 
 impl SharedModel {
-    /// Of pages of which nothing was seen yet.
+    /// Creates a model that has seen no visits.
     #[must_use]
     pub fn new(known: &Known) -> Self {
         let page = |page: usize| Page {
@@ -32,7 +32,7 @@ impl SharedModel {
         Self { best, model, coming, found_at_birth: known.found_at_birth }
     }
 
-    /// What was learned.
+    /// Returns the learned model.
     #[must_use]
     pub fn model(&self) -> &ChangeModel {
         &self.model

@@ -1,31 +1,32 @@
-//! The prior that explains the visits of many pages best: empirical Bayes.
+//! The prior that best explains the visits of many pages: empirical Bayes.
 //!
-//! Sums over the estimates of single pages would be cheap, but pages that were visited once or twice only repeat the prior
-//! they were estimated with. Here the Gamma law is found under which all
-//! visits together are most likely, by expectation and maximisation (Dempster, Laird, Rubin 1977): with each page's
-//! posterior law under the prior so far, the next prior has the mean of the pages' rates and of their logarithms.
+//! Sums over the estimates of single pages would be cheap, but pages visited once or twice only repeat the prior with
+//! which they were estimated. Here expectation maximisation (Dempster, Laird, Rubin 1977) finds the Gamma distribution
+//! that maximises the likelihood of all visits. Given the posterior of each page under the current prior, the next
+//! prior matches the mean of the rates and of their logarithms.
 
 use super::{ChangeObservations, RatePrior};
 use crate::refresh::gamma::{SHAPES, digamma, mean_log};
 
-/// Pages that are computed with; of more, every n-th.
+/// Maximum number of pages in the computation; of more pages every n-th is taken.
 const PAGES_MAX: usize = 4_000;
 
-/// Rounds at most.
+/// Maximum number of rounds.
 const ROUNDS_MAX: usize = 60;
 
-/// Rounds end when mean and shape change by less than this part.
+/// Relative change of mean and shape below which rounds end.
 const PRECISION: f64 = 1e-3;
 
-/// Pages of the usual prior that count beside the real ones, so that few pages do not make a law.
+/// Number of pseudo-pages with the default prior, so that a few pages do not determine the distribution.
 const USUAL_PAGES: f64 = 5.0;
 
-/// Rates at which the likelihood of a page's visits is computed: evenly spread over ln λ, so that a sum over them is an integral.
+/// Number of rates at which the likelihood of a page's visits is computed. They are evenly spaced in ln λ, so that sums
+/// approximate integrals.
 const GRID: usize = 96;
 const GRID_LOG_RATES: (f64, f64) = (-18.0, 7.0);
 
 impl RatePrior {
-    /// The prior that is learned from the visits of `pages`; the usual one when they say nothing.
+    /// Learns the prior from the visits of `pages`; returns nearly the default one if they are uninformative.
     #[must_use]
     pub fn learned(pages: &[ChangeObservations]) -> Self {
         let informative: Vec<&ChangeObservations> = pages.iter().filter(|page| page.visits() > 0).collect();
@@ -46,9 +47,9 @@ impl RatePrior {
         prior
     }
 
-    /// One round.
+    /// Runs one round.
     fn next(&self, grid: &[f64; GRID], pages: &[[f64; GRID]], usual: &Self) -> Self {
-        // Density, rate and its logarithm at each node.
+        // Density, rate and log-rate at each node.
         let nodes = grid.map(|log_rate| {
             let rate = log_rate.exp();
             ((self.shape * log_rate - rate * self.days).exp(), rate, log_rate)
@@ -64,7 +65,7 @@ impl RatePrior {
                 rates += weight * rate;
                 logs += weight * log_rate;
             }
-            // A page of which the prior knows nothing at all does not count.
+            // A page outside the support of the prior does not count.
             if share > 0.0 {
                 sum += rates / share;
                 log_sum += logs / share;
@@ -82,19 +83,20 @@ fn grid() -> [f64; GRID] {
     std::array::from_fn(|place| GRID_LOG_RATES.0 + step * place as f64)
 }
 
-/// The likelihood of a page's visits over the grid, 1 if it is highest.
+/// Returns the likelihood of a page's visits over the grid, scaled to a maximum of 1.
 fn likelihood(page: &ChangeObservations, grid: &[f64; GRID]) -> [f64; GRID] {
     let logs = grid.map(|log_rate| page.log_likelihood_at(log_rate.exp()));
     let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     logs.map(|log| (log - top).exp())
 }
 
-/// The shape a with ln a - ψ(a) = `gap`, the distance between the logarithm of the mean and the mean of the logarithms.
+/// Returns the shape a for which ln a - ψ(a) = `gap`, the difference between the logarithm of the mean and the mean of
+/// the logarithms.
 fn shape_of(gap: f64) -> f64 {
     let (mut low, mut high) = SHAPES;
     for _ in 0..50 {
         let middle = (low * high).sqrt();
-        // The left side falls with the shape.
+        // The left side falls as the shape grows.
         if middle.ln() - digamma(middle) > gap {
             low = middle;
         } else {
@@ -110,7 +112,7 @@ mod tests {
     use super::shape_of;
     use crate::refresh::gamma::digamma;
 
-    /// Pages with few visits each: rates with ln λ evenly spread around that of `median`.
+    /// Returns pages with few visits each, whose rates are evenly spaced in ln λ around `median`.
     fn pages(count: usize, median: f64, visits: usize) -> (Vec<ChangeObservations>, f64) {
         let mut dice = fastrand::Rng::with_seed(7);
         let mut sum = 0.0;
@@ -119,7 +121,8 @@ mod tests {
             sum += rate;
             let mut page = ChangeObservations::new();
             for _ in 0..visits {
-                // From half a day to sixteen: with one length only, one share says nothing of the spread.
+                // From half a day to sixteen: with a single length, the share of changed visits says nothing about the
+                // spread.
                 let interval = 0.5 * (dice.f64() * 5.0).floor().exp2();
                 let changed = dice.f64() < 1.0 - (-rate * interval).exp();
                 page.observe(&Observation { interval, changed, last_modified: None });

@@ -1,9 +1,9 @@
-//! How often a page changes: what its visits have shown, and the rate these observations make likely.
+//! How often a page changes: the observations of its visits, and an estimate of its rate.
 //!
-//! Changes are taken as a Poisson process of rate λ (changes a day). A visit says whether the page changed since the
-//! visit before, and sometimes when it last changed. [`ChangeObservations`] keeps what the likelihood needs of all
-//! visits in [`OBSERVATION_BYTES`]; [`RatePrior`] is what is known of a page before its own visits speak, learned
-//! from the visits of many pages.
+//! Changes are modelled as a Poisson process of rate λ (changes per day). A visit shows whether the page changed since
+//! the previous visit, and sometimes when it last changed. [`ChangeObservations`] keeps what the likelihood of all
+//! visits requires in [`OBSERVATION_BYTES`]. [`RatePrior`] is the prior for a page, learned from the visits of many
+//! pages.
 
 mod learned;
 mod observations;

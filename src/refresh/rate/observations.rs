@@ -1,17 +1,17 @@
-//! One page's visits as sufficient statistics, and the maximum of their likelihood.
+//! Visits of a page as sufficient statistics, and the maximum of their likelihood.
 //!
-//! The likelihood of yes/no observations is the product (the printed sum in equation 9 of Xyleme's section 6.1.1 is
+//! The likelihood of yes/no observations is the product (the sum printed in equation 9 of Xyleme's section 6.1.1 is
 //! biased towards 0)
 //!
 //! ```text
 //! L(x) = exp(-x Σ v_i) Π_j (1 - exp(-c_j x))
 //! ```
 //!
-//! with `v_i` the lengths of intervals without and `c_j` of those with a change. Of the `c_j` a histogram over
-//! log-spaced lengths is kept, each interval split between the three nearest buckets with the weights of quadratic
-//! interpolation in ln c: ln(1 - e^(-cx)) is linear in ln c for cx ≪ 1 and constant for cx ≫ 1, so that little is lost. With reliable last-modified dates the
-//! likelihood is x^C exp(-x E), E the days known to be free of changes (equation 10 with the exposure of unchanged
-//! intervals, which the printed form omits).
+//! where `v_i` are the lengths of intervals without a change and `c_j` those with one. The `c_j` are kept as a
+//! histogram over log-spaced lengths. Each interval is split between the three nearest buckets with the weights of
+//! quadratic interpolation in ln c. Little is lost, because ln(1 - e^(-cx)) is linear in ln c for cx ≪ 1 and constant
+//! for cx ≫ 1. With reliable last-modified dates the likelihood is x^C exp(-x E), where E is the number of days known
+//! to be free of changes (equation 10 with the exposure of unchanged intervals, which the printed form omits).
 
 use super::RatePrior;
 use super::posterior::Posterior;
@@ -19,83 +19,81 @@ use super::posterior::Posterior;
 /// Size of a serialised [`ChangeObservations`].
 pub const OBSERVATION_BYTES: usize = 48;
 
-/// What stands in four bytes of the serialised form that nothing is kept in: always the same, so that equal statistics have equal
-/// bytes.
+/// Value of four unused bytes of the serialised form. It is always the same, so that equal statistics have equal bytes.
 const UNUSED: f32 = f32::NAN;
 
 /// Number of histogram buckets for the lengths of changed intervals.
 const BUCKETS: usize = 11;
-/// Centre of the first bucket, in days: five minutes. Shorter intervals count as this long.
+/// Centre of the first bucket in days: five minutes. Shorter intervals count as this long.
 const SHORTEST_DAYS: f64 = 1.0 / 288.0;
 /// Ratio of neighbouring bucket centres; the last centre is 3641 days.
 const BUCKET_RATIO: f64 = 4.0;
-/// Histogram counts are kept in this fraction of one interval.
+/// Number of units in which histogram counts divide an interval.
 const FIXED_POINT: f64 = 64.0;
-/// All statistics are halved before a histogram count passes this.
+/// Threshold of a histogram count at which all statistics are halved.
 const CHANGED_MAX: u16 = i16::MAX as u16 - 2 * FIXED_POINT as u16;
-/// Dates that contradicted the content after which last-modified dates are no longer believed, as a share of
-/// dated visits.
+/// Maximum share of dated visits whose date contradicts the content; beyond it, last-modified dates are ignored.
 const CONTRADICTED_SHARE_MAX: f64 = 0.05;
-/// The part of the true rates that lie inside stated intervals.
+/// Probability that the true rate is in a reported interval.
 const STATED: f64 = 0.9;
 
-/// What one visit (after the first) said.
+/// The result of a visit after the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
-    /// Days since the visit before; positive.
+    /// Days since the previous visit; positive.
     pub interval: f64,
-    /// Whether the meaningful content differs from that of the visit before.
+    /// Whether the meaningful content differs from that of the previous visit.
     pub changed: bool,
-    /// Days between the stated last modification and this visit, if one was stated.
+    /// Days between the reported last modification and this visit, if one was reported.
     pub last_modified: Option<f64>,
 }
 
-/// An estimated change rate and how sure it is.
+/// An estimated change rate and its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Changes a day.
+    /// Changes per day.
     pub per_day: f64,
-    /// Shape of the Gamma law that resembles what the visits leave open: 1 / variance of ln λ.
+    /// Shape of the Gamma distribution that approximates the posterior: 1 / variance of ln λ.
     pub shape: f64,
 }
 
-/// The rates among which the true one is nine times in ten, in changes a day.
+/// The interval of rates that contains the true one with 90 % probability, in changes per day.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateInterval {
-    /// The lowest.
+    /// Lower end.
     pub low: f64,
-    /// The highest.
+    /// Upper end.
     pub high: f64,
 }
 
-/// Everything a page's visits have said about its change rate, of fixed size.
+/// Everything that the visits of a page say about its change rate, in fixed size.
 ///
-/// When a counter is full, all statistics are halved: the likelihood keeps its maximum, the confidence shrinks to
-/// what half as many visits give, and old visits begin to fade.
+/// When a counter is full, all statistics are halved. The likelihood keeps its maximum, the certainty shrinks to that
+/// of half as many visits, and old visits begin to fade.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ChangeObservations {
-    /// Days in intervals without a change.
+    /// Total days of intervals without a change.
     unchanged_days: f32,
-    /// Days known to be free of changes from last-modified dates.
+    /// Total days known to be free of changes from last-modified dates.
     dated_days: f32,
-    /// Seconds since the epoch of the latest known change; 0 when none is known.
+    /// Latest known change in seconds since the epoch; 0 if none is known.
     last_change: u32,
     visits: u16,
     changes: u16,
     dated_visits: u16,
     dated_changes: u16,
     contradictions: u8,
-    /// Changed intervals by length, in 1/64 of an interval. Interpolation weights can be a little below 0.
+    /// Number of changed intervals by length, in 1/64 of an interval. Interpolation weights can be slightly below 0.
     changed: [i16; BUCKETS],
 }
 
 impl ChangeObservations {
-    /// A page seen once or never: nothing is known.
+    /// A page seen at most once: nothing is known.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in one visit. Intervals that are not positive and finite carry no information and are ignored.
+    /// Adds a visit. Intervals that are not positive and finite carry no information and are ignored.
     pub fn observe(&mut self, observation: &Observation) {
         let Observation { interval, changed, last_modified } = *observation;
         if !(interval > 0.0 && interval.is_finite()) {
@@ -114,7 +112,7 @@ impl ChangeObservations {
         }
     }
 
-    /// A date is believed when it agrees with the content: inside the interval after a change, before it otherwise.
+    /// A date agrees with the content if it lies inside the interval after a change, and before it otherwise.
     fn observe_date(&mut self, interval: f64, changed: bool, age: f64) {
         self.dated_visits += 1;
         let inside = (0.0..=interval).contains(&age);
@@ -124,7 +122,7 @@ impl ChangeObservations {
         if changed {
             self.dated_changes += 1;
         }
-        // A contradicting date says nothing of when the change was: count half the interval as free of changes.
+        // A contradicting date does not show when the page changed: count half the interval as free of changes.
         let free = match (changed, inside) {
             (false, _) => interval,
             (true, true) => age,
@@ -146,7 +144,7 @@ impl ChangeObservations {
     }
 
     fn make_room(&mut self) {
-        // Of what visits have left the first is the largest; foreign bytes need not keep to that.
+        // The first counter is the largest if the statistics come from visits, but bytes from elsewhere may differ.
         let counters = [self.visits, self.changes, self.dated_visits, self.dated_changes];
         let full = counters.contains(&u16::MAX)
             || self.contradictions == u8::MAX
@@ -166,53 +164,54 @@ impl ChangeObservations {
         }
     }
 
-    /// Remembers when the page changed last, in seconds since the epoch.
+    /// Records when the page last changed, in seconds since the epoch.
     pub fn set_last_change(&mut self, seconds: u32) {
         self.last_change = seconds;
     }
 
-    /// When the page changed last as far as is known, in seconds since the epoch.
+    /// Latest known change of the page, in seconds since the epoch.
     pub fn last_change(&self) -> Option<u32> {
         (self.last_change != 0).then_some(self.last_change)
     }
 
-    /// Visits after the first.
+    /// Number of visits after the first.
     pub fn visits(&self) -> u16 {
         self.visits
     }
 
-    /// Visits that found a change.
+    /// Number of visits that found a change.
     pub fn changes(&self) -> u16 {
         self.changes
     }
 
-    /// Whether every visit stated a last-modified date and the dates agree with the content.
+    /// Whether every visit reported a last-modified date, and the dates agree with the content.
     pub fn dates_reliable(&self) -> bool {
         self.dated_visits > 0
             && self.dated_visits == self.visits
             && f64::from(self.contradictions) <= CONTRADICTED_SHARE_MAX * f64::from(self.dated_visits)
     }
 
-    /// The most likely rate under `prior`, in the measure d ln λ.
+    /// Returns the most likely rate under `prior`, with respect to d ln λ.
     ///
-    /// With dates this is the mean of the Gamma posterior. Without them it is the root of
+    /// With dates this is the mean of the Gamma posterior. Without dates it is the root of
     ///
     /// ```text
     /// a - x (b + Σ v) + Σ_j c_j x / (e^(c_j x) - 1) = 0
     /// ```
     ///
-    /// found by Newton steps on ln x inside a bracket; the left side falls in ln x, so that the root is unique.
+    /// found by Newton steps on ln x inside a bracket. The left side falls in ln x, so the root is unique.
     pub fn rate(&self, prior: &RatePrior) -> Rate {
         let (log_rate, deviation) =
             if self.dates_reliable() { self.dated_estimate(prior) } else { self.counted_estimate(prior) };
         Rate { per_day: log_rate.exp(), shape: (deviation * deviation).recip() }
     }
 
-    /// The shortest interval of ln λ that holds the true rate nine times in ten, if rates are spread as `prior` says. The
-    /// posterior law is taken as it is: where visits are few, or all showed a change, or none did, it is no normal one.
+    /// Returns the shortest interval of ln λ that contains the true rate with 90 % probability, if rates are
+    /// distributed as in `prior`. It uses the exact posterior, which is far from normal if there are few visits, or if
+    /// all or none of them found a change.
     ///
-    /// With the shape ½ and half the interval between visits as its days the prior is nearly Jeffreys', whose intervals keep
-    /// their promise on average whatever the rates (Brown, Cai, DasGupta, "Interval estimation for a binomial proportion",
+    /// With shape ½ and half the interval between visits as days, the prior is nearly Jeffreys'. Its intervals have the
+    /// right coverage on average for all rates (Brown, Cai, DasGupta, "Interval estimation for a binomial proportion",
     /// 2001).
     pub fn interval(&self, prior: &RatePrior) -> RateInterval {
         let law = Posterior::new(|log_rate| {
@@ -220,12 +219,12 @@ impl ChangeObservations {
             prior.shape * log_rate - rate * prior.days + self.log_likelihood_at(rate)
         });
         let (low, high) = law.shortest(STATED);
-        // The estimate is the most probable rate, found to other digits.
+        // The estimate is the most probable rate, computed with a different rounding error.
         let estimate = self.rate(prior).per_day;
         RateInterval { low: low.min(estimate), high: high.max(estimate) }
     }
 
-    /// The logarithm of the likelihood of all visits at `rate`, but for a constant: by dates where these are reliable.
+    /// Returns the log-likelihood of all visits at `rate`, up to a constant; by dates if they are reliable.
     pub(super) fn log_likelihood_at(&self, rate: f64) -> f64 {
         if self.dates_reliable() {
             f64::from(self.dated_changes) * rate.ln() - rate * f64::from(self.dated_days)
@@ -234,7 +233,7 @@ impl ChangeObservations {
         }
     }
 
-    /// Of the yes/no observations.
+    /// Returns the log-likelihood of the yes/no observations.
     fn log_likelihood(&self, rate: f64) -> f64 {
         let buckets = self.changed.iter().enumerate().filter(|(_, count)| **count != 0);
         let changed: f64 = buckets
@@ -253,7 +252,7 @@ impl ChangeObservations {
 
     fn counted_estimate(&self, prior: &RatePrior) -> (f64, f64) {
         let days = prior.days + f64::from(self.unchanged_days);
-        // Each changed interval adds between 0 and 1 to the shape: the root lies between these two.
+        // Each changed interval adds between 0 and 1 to the shape, so the root lies between these two.
         let mut low = (prior.shape / (days + self.changed_days())).ln() - 1.0;
         let mut high = ((prior.shape + self.changed_count()) / days).ln();
         let mut log_rate = prior.mean().ln().clamp(low, high);
@@ -276,7 +275,7 @@ impl ChangeObservations {
         (log_rate, curvature.sqrt().recip())
     }
 
-    /// First derivative, and second with its sign turned, of the log posterior in ln x.
+    /// Returns the first derivative of the log posterior in ln x, and the negated second derivative.
     fn slope(&self, x: f64, shape: f64, days: f64) -> (f64, f64) {
         let mut slope = shape - x * days;
         let mut bend = x * days;
@@ -287,7 +286,7 @@ impl ChangeObservations {
             if denominator.is_finite() {
                 let part = y / denominator;
                 slope += count * part;
-                // d/d ln x of y/(e^y - 1), sign turned.
+                // d/d ln x of y/(e^y - 1), negated.
                 bend += count * part * (y * (1.0 + denominator.recip()) - 1.0);
             }
         }
@@ -303,7 +302,7 @@ impl ChangeObservations {
         (days.sum::<f64>() / FIXED_POINT).max(0.0)
     }
 
-    /// The fixed-size form the page's state keeps, little-endian.
+    /// Encodes the statistics in the fixed-size form of the page's state, little-endian.
     pub fn to_bytes(&self) -> [u8; OBSERVATION_BYTES] {
         let mut bytes = [0; OBSERVATION_BYTES];
         bytes[0..4].copy_from_slice(&self.unchanged_days.to_le_bytes());
@@ -322,8 +321,8 @@ impl ChangeObservations {
         bytes
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) wrote. Bytes that were never written (all 0) are a new page; values
-    /// that no visit can have left (negative or infinite days) count as 0.
+    /// Decodes the result of [`to_bytes`](Self::to_bytes). Bytes that were never written (all 0) give a new page;
+    /// invalid values (negative or infinite days) count as 0.
     pub fn from_bytes(bytes: &[u8; OBSERVATION_BYTES]) -> Self {
         if bytes[47] == 0 {
             return Self::new();

@@ -1,22 +1,22 @@
-//! A law of ln λ by its density, in numbers: what visits leave open.
+//! A numerical distribution of ln λ, given its density: the posterior after visits.
 //!
-//! The logarithm of the density has to be concave, as those of all likelihoods here are: it has one maximum and falls ever
-//! steeper to both sides.
+//! The log-density must be concave, as for all likelihoods here: it has one maximum and falls ever more steeply on both
+//! sides.
 
-/// Where the logarithm of a rate (changes a day) can be.
+/// Range of the log-rate (rates in changes per day).
 const LOG_RATES: (f64, f64) = (-40.0, 20.0);
-/// Steps of the search for the maximum.
+/// Number of steps in the search for the maximum.
 const SEARCH_STEPS: usize = 70;
-/// The density is left out where its logarithm is this far below the maximum.
+/// Depth of the log-density below its maximum from which on it is ignored.
 const NEGLIGIBLE: f64 = 18.0;
-/// The part around the maximum has nodes of its own, down to here.
+/// Depth of the log-density at the ends of the part around the maximum, which has nodes of its own.
 const CORE: f64 = 4.0;
-/// Nodes of each of the parts.
+/// Number of nodes per part.
 const NODES: usize = 100;
-/// Bisections that find an interval.
+/// Number of bisection steps that determine an interval.
 const BISECTIONS: usize = 40;
 
-/// A law as sums over nodes.
+/// A distribution as sums over nodes.
 pub(super) struct Posterior {
     nodes: Vec<Node>,
 }
@@ -24,14 +24,14 @@ pub(super) struct Posterior {
 #[derive(Clone, Copy, Default)]
 struct Node {
     log_rate: f64,
-    /// How far the logarithm of the density is below its maximum.
+    /// Difference between the maximum of the log-density and its value here.
     depth: f64,
-    /// The share of the law below.
+    /// Probability of lower rates.
     below: f64,
 }
 
 impl Posterior {
-    /// The law with this logarithm of its density over ln λ, but for a constant.
+    /// Creates the distribution with this log-density over ln λ, up to a constant.
     pub(super) fn new(log_density: impl Fn(f64) -> f64) -> Self {
         let mode = maximum(&log_density);
         let top = log_density(mode);
@@ -61,8 +61,8 @@ impl Posterior {
         Self { nodes }
     }
 
-    /// The lowest and the highest of the rates that are most probable by ln λ and have this share together: the shortest
-    /// such interval. The most probable rate is inside.
+    /// Returns the ends of the shortest interval of ln λ with this probability, as rates. The most probable rate is
+    /// inside.
     pub(super) fn shortest(&self, share: f64) -> (f64, f64) {
         let (mut shallow, mut deep) = (0.0, NEGLIGIBLE);
         for _ in 0..BISECTIONS {
@@ -78,7 +78,7 @@ impl Posterior {
         (low.log_rate.exp(), high.log_rate.exp())
     }
 
-    /// The ends of what is no deeper than `depth`.
+    /// Returns the ends of the region in which the log-density is at most `depth` below its maximum.
     fn within(&self, depth: f64) -> (Node, Node) {
         let first = self.nodes.iter().position(|node| node.depth <= depth).unwrap_or(0);
         let last = self.nodes.iter().rposition(|node| node.depth <= depth).unwrap_or(first);
@@ -97,7 +97,7 @@ impl Posterior {
     }
 }
 
-/// Where a concave function is highest: golden sections.
+/// Finds the maximum of a concave function by golden-section search.
 fn maximum(value: impl Fn(f64) -> f64) -> f64 {
     let ratio = (5.0_f64.sqrt() - 1.0) / 2.0;
     let (mut low, mut high) = LOG_RATES;
@@ -121,7 +121,7 @@ fn maximum(value: impl Fn(f64) -> f64) -> f64 {
 mod tests {
     use super::Posterior;
 
-    /// Ends at which a Gamma law of ln λ is equally dense and between which nine tenths of it lie.
+    /// The ends have equal density under a Gamma distribution of ln λ and enclose nine tenths of it.
     #[test]
     fn the_interval_is_the_shortest_one() {
         for shape in [0.5, 1.0, 5.0, 400.0] {
@@ -132,7 +132,7 @@ mod tests {
                 (log_density(low.ln()) - log_density(high.ln())).abs() < 0.02,
                 "shape {shape}: {low} {high}"
             );
-            // The share by fine sums of its own.
+            // Compute the probability separately, by fine sums.
             let (mut inside, mut all) = (0.0, 0.0);
             for step in 0..400_000 {
                 let log_rate = -25.0 + f64::from(step) * 1e-4;

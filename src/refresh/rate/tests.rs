@@ -36,7 +36,7 @@ fn equal_intervals_have_the_closed_form() {
     let exact = -(0.75_f64).ln() / 2.0;
     let rate = page.rate(&weak);
     assert!((rate.per_day / exact - 1.0).abs() < 0.05, "{rate:?} instead of {exact}");
-    // 25 of 100, under Jeffreys' prior: the equal tails of the shares end at 0.1858 and 0.3272.
+    // 25 of 100 under Jeffreys' prior: the equal-tailed interval of the share is 0.1858 to 0.3272.
     let interval = page.interval(&RatePrior { shape: 0.5, days: 1.0 });
     for (end, share) in [(interval.low, 0.1858_f64), (interval.high, 0.3272)] {
         assert!((end / (-(1.0 - share).ln() / 2.0) - 1.0).abs() < 0.05, "{interval:?}");
@@ -61,14 +61,14 @@ fn extremes_stay_finite() {
 fn wrong_dates_are_found_out() {
     let mut page = ChangeObservations::new();
     for _ in 0..10 {
-        // The server states the time of delivery as that of modification.
+        // The server reports the time of delivery as that of modification.
         page.observe(&Observation { interval: 1.0, changed: false, last_modified: Some(0.0) });
     }
     assert!(!page.dates_reliable());
     assert!(page.rate(&RatePrior::default()).per_day < 0.1);
 }
 
-/// Relative root mean square error and share of true rates inside the stated interval.
+/// Returns the relative root mean square error and the share of true rates inside the reported interval.
 fn study(rate: f64, dated: bool) -> (f64, f64) {
     let mut random = fastrand::Rng::with_seed(7);
     let (mut square, mut inside) = (0.0, 0);

@@ -1,5 +1,5 @@
-//! What checking an XML document against its definition found, in a form that is kept: it counts as long as the archive has the
-//! same definition for the document.
+//! Stored results of validating an XML document against its definition. A result is valid as long as the archive has
+//! the same definition for the document.
 
 use archive_storage::{Capture, CaptureId, MimeId, State, StateError, Store};
 
@@ -8,43 +8,43 @@ use crate::access::Access;
 use crate::parse::Validity;
 use crate::prepared::{Answers, Column, Said};
 
-/// Captures of a part of a definition that are looked at to see whether it is the same; with more, documents are checked anew.
+/// Maximum number of captures of a part of a definition that are compared; with more, documents are checked again.
 const CAPTURES_MAX: usize = 64;
 
-/// A part of a definition that was looked for.
+/// A part of a definition that was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// It is what this capture has.
+    /// This capture has it.
     Captured(CaptureId),
-    /// The archive has nothing at this URL.
+    /// The archive had nothing at this URL.
     Missing(String),
 }
 
-/// What checking a document found, and the parts of its definition.
+/// Result of checking a document, with the parts of its definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
-    /// Whether it is valid.
+    /// Result of the validation.
     validity: Validity,
     parts: Vec<Part>,
 }
 
-/// For documents of which times something counts that was found by checking.
+/// The capture times of documents for which a result is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Holds {
-    /// Of each part whose captures differ: their times in microseconds since 1970, newest first, and whether they have what was
-    /// checked against.
+    /// For each part whose captures differ: their times in microseconds since 1970, newest first, and whether each has
+    /// the content that was used.
     differing: Vec<Vec<(i64, bool)>>,
 }
 
 impl Holds {
-    /// Whether it counts for documents of all times.
+    /// Whether the result is valid for documents of any time.
     fn always(&self) -> bool {
         self.differing.is_empty()
     }
 
-    /// Whether it counts for a document of a time in microseconds since 1970.
+    /// Whether the result is valid for a document captured at this time, in microseconds since 1970.
     fn at(&self, time: i64) -> bool {
-        // Of two that are equally near the newer one counts, as in [`super::version_near`].
+        // On a tie the newer capture counts, as in [`super::version_near`].
         let nearest = |part: &Vec<(i64, bool)>| {
             part.iter().min_by_key(|(captured, _)| captured.abs_diff(time)).is_some_and(|(_, same)| *same)
         };
@@ -53,10 +53,10 @@ impl Holds {
 }
 
 impl Checked {
-    /// Checks the XML document of a capture; none of other documents, as [`super::validate`].
+    /// Checks the XML document of a capture; `None` for other documents, as in [`super::validate`].
     ///
     /// # Errors
-    /// When records cannot be read.
+    /// If records cannot be read.
     pub(crate) fn of(
         store: &Store,
         access: &Access,
@@ -66,7 +66,7 @@ impl Checked {
         Ok(found.map(|(validation, parts)| Self { validity: validation.validity(), parts }))
     }
 
-    /// As it is kept: what was found, then the numbers of captures, and URLs of which there were none.
+    /// Encodes the result: the validity, then the numbers of captures and the URLs of missing parts.
     pub(crate) fn to_text(&self) -> String {
         let parts = self.parts.iter().map(|part| match part {
             Part::Captured(id) => format!(" {}", id.0),
@@ -75,7 +75,7 @@ impl Checked {
         std::iter::once(self.validity.name().to_owned()).chain(parts).collect()
     }
 
-    /// The same read back; none if that is not what the text is.
+    /// Decodes a result; `None` if the text is invalid.
     fn from_text(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let name = words.next()?;
@@ -87,10 +87,10 @@ impl Checked {
         Some(Self { validity, parts: words.map(part).collect() })
     }
 
-    /// For which documents it counts, by what is shown of the archive; none if for none.
+    /// Determines for which documents the result is valid, given the visible part of the archive; `None` if for none.
     ///
     /// # Errors
-    /// When the state cannot be read.
+    /// If the state cannot be read.
     fn holds(&self, store: &Store, access: &Access) -> Result<Option<Holds>, StateError> {
         let mut differing = Vec::new();
         for part in &self.parts {
@@ -113,11 +113,11 @@ impl Checked {
     }
 }
 
-/// What a part of a definition is made of, besides how its text is encoded.
+/// Content of a part of a definition, apart from its text encoding.
 type Content = ([u8; 16], MimeId);
 
-/// The times of the captures of a part, newest first, and whether they have what was checked against; no captures if all have, none
-/// if no capture has, or there are too many.
+/// Returns the capture times of a part, newest first, and whether each has the content that was used. The list is empty
+/// if all have it. `None` if no capture has it, or there are too many.
 fn compared(
     history: impl Iterator<Item = Result<Capture, StateError>>,
     checked: Option<Content>,
@@ -141,15 +141,15 @@ fn compared(
     })
 }
 
-/// What checking found of the documents of an archive, as far as it counts.
+/// Results of checking the documents of an archive, as far as they are valid.
 #[derive(Debug)]
 pub(crate) struct Checks(Vec<Option<(Validity, Holds)>>);
 
 impl Checks {
-    /// That of what answers said, by what is shown of the archive.
+    /// Collects the results in `answers` that are valid for the visible part of the archive.
     ///
     /// # Errors
-    /// When the state cannot be read.
+    /// If the state cannot be read.
     pub(crate) fn of(answers: &Answers, store: &Store, access: &Access) -> Result<Self, StateError> {
         let of_code = |code| {
             let checked = match answers.said(Column::Checked, code) {
@@ -162,10 +162,10 @@ impl Checks {
         (0..=answers.greatest(Column::Checked)).map(of_code).collect::<Result<_, _>>().map(Self)
     }
 
-    /// What checking the document of a capture found; none if it has to be checked.
+    /// Returns the result of checking the document of a capture; `None` if it has to be checked.
     ///
     /// # Errors
-    /// When the columns or the state cannot be read.
+    /// If the columns or the state cannot be read.
     pub(crate) fn found(
         &self,
         answers: &Answers,
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Captures with these statuses and digests, newest first, a second apart.
+    /// Compares captures with these statuses and digests, newest first, a second apart.
     fn found(captures: &[(u16, u8)], checked: Option<u8>) -> Option<Vec<(i64, bool)>> {
         let capture = |(before, (status, digest)): (usize, &(u16, u8))| {
             Ok(Capture {

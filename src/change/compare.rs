@@ -1,4 +1,4 @@
-//! Versions of a page, from the archive, side by side.
+//! Versions of a page from the archive, and their comparison.
 
 use std::borrow::Cow;
 
@@ -21,16 +21,16 @@ use crate::parse::{
 use crate::prepared::PreparedError;
 use crate::reading;
 
-/// Bytes that a payload may decode to.
+/// Maximum size of a decoded payload in bytes.
 const DECODED_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes of an XML document that is compared as a tree; larger ones are compared as texts.
+/// Maximum size of an XML document compared as a tree, in bytes; larger ones are compared as text.
 const TREE_BYTES_MAX: usize = 4 << 20;
 
-/// What a compressed file begins with.
+/// First bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1F, 0x8B];
 
-/// Bytes of a document in which its first tag is looked for.
+/// Number of bytes of a document in which its first tag is expected.
 const BEGINNING_BYTES: usize = 1 << 20;
 
 /// Why versions cannot be compared.
@@ -43,10 +43,10 @@ pub enum VersionError {
     /// The state cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// What was prepared of the archive is damaged.
+    /// The prepared data of the archive is damaged.
     #[error(transparent)]
     Prepared(#[from] PreparedError),
-    /// A revisit whose original is in another archive.
+    /// The original of a revisit is in another archive.
     #[error("the capture that this one refers to is not in the archive")]
     NoOriginal,
 }
@@ -55,30 +55,30 @@ pub enum VersionError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "changes", rename_all = "lowercase")]
 pub enum Difference {
-    /// Not at all, as far as is known.
+    /// No known difference.
     None,
-    /// XML documents: what leads from one to the other.
+    /// XML documents: the delta between them.
     Xml(Delta),
     /// Texts: the passages that differ.
     Text(Vec<Passage>),
-    /// Only bytes: what is not text, or a text whose own part is the same.
+    /// Only bytes: documents that are not text, or whose own text is equal.
     Bytes,
 }
 
-/// Why a comparison says less than it could.
+/// Why a comparison is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cut {
-    /// The versions take too long to read: only that their bytes differ is known.
+    /// The versions take too long to read; only the bytes were compared.
     TooLong,
-    /// One of the XML documents is too large, or too broken, to be compared as a tree: the texts were.
+    /// An XML document is too large or too broken to be compared as a tree; the texts were compared.
     NoTree,
-    /// The texts take too long to compare: more may be marked as changed than what did.
+    /// The texts take too long to compare; more may be marked than changed.
     Rough,
 }
 
 impl Cut {
-    /// The reason as a sentence.
+    /// Returns the reason as a sentence.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
@@ -93,15 +93,15 @@ impl Cut {
     }
 }
 
-/// Two versions, and how they differ.
+/// The comparison of two versions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The titles, when they differ.
+    /// Both titles, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<(String, String)>,
-    /// Bytes of both payloads.
+    /// Sizes of both payloads in bytes.
     pub bytes: (usize, usize),
-    /// The limit that was reached, if any.
+    /// Why the comparison is incomplete, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
     /// How they differ.
@@ -109,19 +109,19 @@ pub struct Comparison {
     pub difference: Difference,
 }
 
-/// Whether a capture found its page: failed fetches and errors are not versions of it.
+/// Whether a capture found its page: failed fetches and errors are not versions.
 #[must_use]
 pub fn is_version(capture: &Capture) -> bool {
     capture.status > 0 && capture.status < 400
 }
 
-/// A page's newest version of a time (microseconds since 1970) or before, and the one before the last change that it had;
-/// the second is none when it had not changed yet.
+/// Returns the newest version of a page not after `until` (microseconds since 1970), and the version before its last
+/// change. The second is `None` if the page had not changed yet.
 ///
-/// What counts is the meaningful content; where only bytes ever changed, these.
+/// A change is one of the meaningful content; if only bytes ever changed, it is one of the bytes.
 ///
 /// # Errors
-/// When the state cannot be read.
+/// If the state cannot be read.
 pub fn latest_versions(
     store: &Store,
     access: &Access,
@@ -129,7 +129,7 @@ pub fn latest_versions(
     until: i64,
 ) -> Result<Option<(Capture, Option<Capture>)>, VersionError> {
     let mut newest: Option<Capture> = None;
-    // For content and for bytes: whether the last change was passed, and what came before it.
+    // For content and for bytes: the flag, whether the last change was passed, and the version before it.
     let mut before: [(u8, bool, Option<Capture>); 2] =
         [capture_flags::CONTENT_CHANGED, capture_flags::BYTES_CHANGED].map(|flag| (flag, false, None));
     for capture in access.history(store.state(), id)? {
@@ -152,10 +152,10 @@ pub fn latest_versions(
     Ok(newest.map(|newest| (newest, content.or(bytes))))
 }
 
-/// A page's version nearest to a time in microseconds since 1970; of two equally near ones the newer.
+/// Returns the version of a page nearest to a time in microseconds since 1970; on a tie the newer one.
 ///
 /// # Errors
-/// When the state cannot be read.
+/// If the state cannot be read.
 pub fn version_near(
     store: &Store,
     access: &Access,
@@ -177,12 +177,12 @@ pub fn version_near(
     Ok(nearest)
 }
 
-/// The old and the new version that are meant by the times to which they are nearest, in microseconds since 1970: without the
-/// second the newest, without the first the one before the last change that the second had. Where nothing changed before, a
-/// version is compared with itself. None if there is no version.
+/// Returns the old and the new version nearest to the given times, in microseconds since 1970. The default for the new
+/// one is the newest; the default for the old one is the version before the last change of the new one. Without earlier
+/// changes a version is compared with itself. `None` if there is no version.
 ///
 /// # Errors
-/// When the state cannot be read.
+/// If the state cannot be read.
 pub fn versions_meant(
     store: &Store,
     access: &Access,
@@ -198,10 +198,10 @@ pub fn versions_meant(
     Ok(Some((near(from)?.or(before).unwrap_or(new), new)))
 }
 
-/// A page's newest version of a time or before, in microseconds since 1970.
+/// Returns the newest version of a page not after `time`, in microseconds since 1970.
 ///
 /// # Errors
-/// When the state cannot be read.
+/// If the state cannot be read.
 pub fn version_until(
     store: &Store,
     access: &Access,
@@ -217,14 +217,14 @@ pub fn version_until(
     Ok(None)
 }
 
-/// The text of a capture; empty for what has none or takes too long to read.
+/// Returns the text of a capture; empty if it has none or takes too long to read.
 ///
 /// # Errors
-/// When its records cannot be read.
+/// If its records cannot be read.
 pub fn text_of(store: &Store, capture: &Capture) -> Result<String, VersionError> {
     let stored = Stored::read(store, capture)?;
     let body = stored.body();
-    // Most of them need no thread that can be given up, whose beginning and end would take longer than they do.
+    // Most texts are read in one pass, without a thread that can time out: starting one would take longer.
     if let Some(text) = stored.read_as(&body, parse::text_in_one_pass) {
         return Ok(text);
     }
@@ -232,27 +232,27 @@ pub fn text_of(store: &Store, capture: &Capture) -> Result<String, VersionError>
     Ok(reading::in_time(move || stored.read_as(&body, parse::text)).unwrap_or_default())
 }
 
-/// What a capture says, as it was parsed; nothing of what takes too long to read.
+/// Returns the parsed content of a capture; empty if it takes too long to read.
 ///
 /// # Errors
-/// When its record cannot be read.
+/// If its record cannot be read.
 pub fn parsed(store: &Store, capture: &Capture) -> Result<Parsed, VersionError> {
     Ok(parsed_in_time(store, capture)?.unwrap_or_default())
 }
 
-/// The same; none of what takes too long to read.
+/// The same, but `None` if it takes too long to read.
 ///
 /// # Errors
-/// When its record cannot be read.
+/// If its record cannot be read.
 pub fn parsed_in_time(store: &Store, capture: &Capture) -> Result<Option<Parsed>, VersionError> {
     let stored = Stored::read(store, capture)?;
     Ok(reading::in_time(move || stored.version().parsed))
 }
 
-/// Hands the tree of a capture to `read`, if it is an XML document with elements to ask for.
+/// Passes the tree of a capture to `read`, if it is an XML document with elements.
 ///
 /// # Errors
-/// When its record cannot be read.
+/// If its record cannot be read.
 pub fn with_tree<T>(
     store: &Store,
     capture: &Capture,
@@ -262,11 +262,11 @@ pub fn with_tree<T>(
     Ok(with_elements(&stored.body(), stored.head.get("Content-Type"), &Limits::default(), read))
 }
 
-/// What the XML document of a capture is as a whole, by its beginning and by what was wrong with it when it was captured; none of
-/// other documents, and of a revisit whose original is in another archive.
+/// Returns the structure of the XML document of a capture, from its beginning and from the problems found when it was
+/// captured. `None` for other documents, and for a revisit whose original is in another archive.
 ///
 /// # Errors
-/// When its records cannot be read.
+/// If its records cannot be read.
 pub fn structure(store: &Store, capture: &Capture) -> Result<Option<Structure>, VersionError> {
     let Some(original) = store.original(capture)? else { return Ok(None) };
     let stored = Stored::read(store, &original)?;
@@ -276,12 +276,11 @@ pub fn structure(store: &Store, capture: &Capture) -> Result<Option<Structure>, 
     Ok(parse::structure(beginning, stored.head.get("Content-Type"), &problems, &Limits::default()))
 }
 
-/// What is wrong with the XML document of a capture; none of other documents, and of a revisit whose original is in another
-/// archive. External parts of its definition are taken from
-/// the archive, as they were when the document was captured.
+/// Validates the XML document of a capture. `None` for other documents, and for a revisit whose original is in another
+/// archive. External parts of the definition are taken from the archive, as of the time of the capture.
 ///
 /// # Errors
-/// When records cannot be read.
+/// If records cannot be read.
 pub fn validate(
     store: &Store,
     access: &Access,
@@ -290,7 +289,7 @@ pub fn validate(
     Ok(validated(store, access, capture)?.map(|(validation, _)| validation))
 }
 
-/// The same, and the parts of the definition that were looked for.
+/// The same, with the parts of the definition that were looked up.
 pub(super) fn validated(
     store: &Store,
     access: &Access,
@@ -316,11 +315,11 @@ pub(super) fn validated(
     failed.map_or(Ok(validation.map(|validation| (validation, parts))), Err)
 }
 
-/// What an XPath expression gives of the XML document of a capture; none of other documents, and of a revisit whose original is
-/// in another archive.
+/// Evaluates an XPath expression on the XML document of a capture. `None` for other documents, and for a revisit whose
+/// original is in another archive.
 ///
 /// # Errors
-/// When records cannot be read.
+/// If records cannot be read.
 pub fn xpath(
     store: &Store,
     capture: &Capture,
@@ -338,7 +337,7 @@ pub fn xpath(
     Ok(selected.unwrap_or(Some(Err(XPathError::TooMuch("long")))))
 }
 
-/// What is wrong with an XPath expression, if no document is needed to see it.
+/// Returns the error in an XPath expression, if it can be found without a document.
 #[must_use]
 pub fn xpath_mistake(expression: &str) -> Option<String> {
     let expression = expression.to_owned();
@@ -349,7 +348,7 @@ pub fn xpath_mistake(expression: &str) -> Option<String> {
     }
 }
 
-/// The URL and the text of what a system identifier names.
+/// Returns the URL and the text of the entity with this system identifier.
 fn part(
     (store, access): (&Store, &Access),
     time: i64,
@@ -375,15 +374,15 @@ fn part(
     Ok(Some((url, text)))
 }
 
-/// Whether a capture may be a part of a definition.
+/// Whether a capture can be a part of a definition.
 pub(super) fn definition_part(capture: &Capture) -> bool {
     capture.status == 200 || capture.kind == CaptureKind::NotModified
 }
 
-/// How two captures of a page differ. Of versions that take too long to compare, only that they do is known.
+/// Compares two captures of a page. If they take too long to compare, the result only says that their bytes differ.
 ///
 /// # Errors
-/// When their records cannot be read.
+/// If their records cannot be read.
 pub fn compare(store: &Store, old: &Capture, new: &Capture) -> Result<Comparison, VersionError> {
     let (old, new) = (Stored::read(store, old)?, Stored::read(store, new)?);
     let bytes = (old.payload.len(), new.payload.len());
@@ -412,10 +411,10 @@ fn difference(old: &Version, new: &Version) -> (Difference, Option<Cut>) {
     (if passages.is_empty() { Difference::Bytes } else { Difference::Text(passages) }, cut)
 }
 
-/// What a capture of a feed, a sitemap or another XML document holds, for people; or why it cannot be shown.
+/// Returns the content of a feed, a sitemap or another XML document for people, or why it cannot be shown.
 ///
 /// # Errors
-/// When its record cannot be read.
+/// If its record cannot be read.
 pub fn readable(store: &Store, capture: &Capture) -> Result<Result<Readable, Unreadable>, VersionError> {
     let stored = Stored::read(store, capture)?;
     let read =
@@ -423,7 +422,7 @@ pub fn readable(store: &Store, capture: &Capture) -> Result<Result<Readable, Unr
     Ok(read.unwrap_or(Err(Unreadable::TooLong)))
 }
 
-/// The content of a compressed file, as sitemaps come in; anything else as it is.
+/// Decompresses a gzip file, such as a sitemap; returns anything else unchanged.
 fn unpacked(body: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     if !body.starts_with(&GZIP) {
         return body;
@@ -431,7 +430,7 @@ fn unpacked(body: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     decode_content(&body, "gzip", DECODED_BYTES_MAX).body.into_owned().into()
 }
 
-/// A version as it is stored.
+/// A stored version, not yet decoded.
 struct Stored {
     url: String,
     head: HttpHead,
@@ -458,7 +457,7 @@ impl Stored {
         decode_content(&self.payload, coding, DECODED_BYTES_MAX).body
     }
 
-    /// What a function finds in its body; nothing in what has no URL.
+    /// Applies `read` to its body; returns the default if the URL is invalid.
     fn read_as<T: Default>(&self, body: &[u8], read: impl FnOnce(&Source<'_>, &Limits) -> T) -> T {
         let Ok(url) = Url::parse(&self.url) else { return T::default() };
         let headers: Vec<(&str, &[u8])> =
@@ -480,7 +479,7 @@ impl Stored {
 
 impl Version {
     fn tree(&self) -> Option<Tree> {
-        /// Nodes of a tree that is compared with another: each takes some hundred bytes, and its names.
+        /// Maximum number of nodes of a tree; each takes some hundred bytes plus its names.
         const NODES_MAX: u32 = 250_000;
         if !self.parsed.kind.is_xml() || self.body.len() > TREE_BYTES_MAX {
             return None;

@@ -1,33 +1,33 @@
-//! A difference as lines for people, whatever shows them: a terminal, a file, a feed.
+//! Lines that describe a difference for people, on a terminal, in a file or in a feed.
 
 use super::text::{Fate, Passage};
 use super::xml::{Content, Operation, Piece};
 use super::{Comparison, Difference};
 use crate::texts::Language;
 
-/// Characters of a value in the line of an XML difference.
+/// Maximum number of characters of a value in a line of an XML difference.
 const VALUE_CHARACTERS_MAX: usize = 200;
 
-/// What a piece of a line is.
+/// The meaning of a piece of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Something that says where, or is in both versions.
+    /// Context, or content of both versions.
     Plain,
-    /// It is in the old version only.
+    /// Only in the old version.
     Gone,
-    /// It is in the new version only.
+    /// Only in the new version.
     Fresh,
-    /// It is in both, at different places.
+    /// In both versions, at different places.
     Moved,
 }
 
-/// A line: its pieces, which are shown one after the other.
+/// A line as consecutive pieces.
 pub type Line = Vec<(Mark, String)>;
 
-/// The lines of a comparison, for readers of a language.
+/// Describes a comparison in lines, in a language.
 ///
-/// With `inline`, removed and added words are on one line, for readers who see marks as colours or as crossed out;
-/// without, in lines of their own that begin with `-` and `+`.
+/// With `inline`, removed and added words are on one line, for output that shows marks by colour or strike-through.
+/// Without it they are on separate lines that begin with `-` and `+`.
 #[must_use]
 pub fn lines(comparison: &Comparison, inline: bool, t: Language) -> Vec<Line> {
     let mut lines = Vec::new();
@@ -108,7 +108,7 @@ fn put_values(old: Option<&str>, new: Option<&str>, lines: &mut Vec<Line>) {
     lines.extend(new.map(|new| line(Mark::Fresh, format!("    + {}", short(new)))));
 }
 
-/// A text in one line, cut where it is long.
+/// Puts a text on one line and truncates it.
 fn short(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(VALUE_CHARACTERS_MAX) {
@@ -117,7 +117,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// The texts of a subtree in one line, or its elements when there are none.
+/// Returns the texts of a subtree on one line, or its element names if there are no texts.
 fn outline(nodes: &[Piece]) -> String {
     let texts = nodes.iter().filter_map(|piece| match &piece.content {
         Content::Text(text) => Some(text.trim()),

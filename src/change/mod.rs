@@ -1,8 +1,8 @@
-//! What differs between two versions of a page.
+//! Differences between two versions of a page.
 //!
-//! XML documents differ by a delta that leads from one tree to the other ([`xml`]); whatever else has text, by the
-//! sentences of its own text ([`text`]), the same that its signature is made of; the rest only by its bytes.
-//! [`compare`] takes versions out of the archive.
+//! XML documents are compared as trees; the result is a delta that transforms one into the other ([`xml`]). Other
+//! documents with text are compared by the sentences of their own text ([`text`]), from which the signature is computed
+//! too. Everything else is compared by bytes only. [`compare`] reads versions from the archive.
 
 mod checked;
 mod compare;

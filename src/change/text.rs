@@ -1,35 +1,35 @@
-//! The difference of two texts, for people: sentences that went and came, and which words of them.
+//! The difference of two texts for people: removed and added sentences, and the changed words in them.
 //!
-//! A text comes as the lines of a page's own text, one a block. Blocks are cut into sentences, which are compared whole;
-//! where sentences stand against others, their words are compared.
+//! A text is given as the lines of a page's own text, one per block. Blocks are split into sentences, which are
+//! compared first. Where sentences replace others, their words are compared.
 
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline};
 
-/// How long a comparison may take before it becomes a rough one.
+/// Time after which a comparison becomes a rough one.
 const TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Words of a passage that are compared one by one; a longer one is shown as a whole.
+/// Maximum number of words of a passage that are compared one by one; a longer passage is shown entirely.
 const WORDS_MAX: usize = 2000;
 
-/// A sentence of fewer bytes stays with the one before.
+/// Minimum length of a sentence in bytes; shorter ones stay with the previous one.
 const SENTENCE_BYTES_MIN: usize = 16;
 
-/// What happened to a piece of text.
+/// What happened to a part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
     /// It is in both versions.
     Same,
-    /// It is in the old version only.
+    /// It is only in the old version.
     Gone,
-    /// It is in the new version only.
+    /// It is only in the new version.
     New,
 }
 
-/// Some words in a row with the same fate.
+/// Consecutive words with the same fate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Words {
     /// What happened to them.
@@ -41,18 +41,19 @@ pub struct Words {
 /// A place where the versions differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passage {
-    /// The sentence before it, in both versions; none at the beginning.
+    /// The preceding sentence, which is in both versions; `None` at the beginning.
     pub before: Option<String>,
-    /// Sentences that went.
+    /// Removed sentences.
     pub old: Vec<String>,
-    /// Sentences that came.
+    /// Added sentences.
     pub new: Vec<String>,
-    /// The words of both, when sentences stand against others and there are not too many; else empty.
+    /// The words of both, if sentences replace others and there are not too many words; otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<Words>,
 }
 
-/// The places where `old` and `new` differ, in order, and whether there was no time to find them all. Both are lines, one a block.
+/// Returns the places where `old` and `new` differ, in order, and whether time ran out, so that the result is rough.
+/// Both are given as lines, one per block.
 #[must_use]
 pub fn passages<S: AsRef<str>, T: AsRef<str>>(old: &[S], new: &[T]) -> (Vec<Passage>, bool) {
     let old: Vec<&str> = old.iter().flat_map(|line| sentences(line.as_ref())).collect();
@@ -92,7 +93,7 @@ fn part<'a, 'b>(texts: &'a [&'b str], step: &DiffOp, is_old: bool) -> &'a [&'b s
     texts.get(range).unwrap_or_default()
 }
 
-/// The sentences of a block: cut after `.`, `!` and `?` that white space follows and no small letter.
+/// Splits a block into sentences, after `.`, `!`, `?`, `…` and `。` followed by white space and no lower-case letter.
 fn sentences(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line.trim();
     std::iter::from_fn(move || {

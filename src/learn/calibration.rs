@@ -65,7 +65,7 @@ impl Isotonic {
         Self(pools.into_iter().map(|(scores, hits, count)| (scores / count, hits / count)).collect())
     }
 
-    /// The probability that goes with `score`; one half where nothing was learned.
+    /// Returns the probability for `score`; one half without observations.
     #[must_use]
     pub fn probability(&self, score: f64) -> f64 {
         let above = self.0.partition_point(|step| step.0 < score);

@@ -3,16 +3,16 @@
 
 use std::collections::VecDeque;
 
-/// Steps that are remembered as the curvature.
+/// Number of steps kept as curvature information.
 const MEMORY: usize = 8;
-/// Halvings of a step before the search ends.
+/// Maximum number of halvings of a step before the search ends.
 const HALVINGS_MAX: usize = 30;
-/// The share of the promised descent that a step has to bring (Armijo).
+/// Minimum share of the predicted descent that a step must achieve (Armijo).
 const DESCENT: f64 = 1e-4;
 
-/// Moves `x` to a minimum of `function`, which gives a value and writes its gradient.
+/// Moves `x` to a minimum of `function`, which returns a value and writes its gradient.
 ///
-/// Ends when no part of the gradient is above `tolerance`, when no step descends any more, or after `steps_max`.
+/// Ends when no component of the gradient exceeds `tolerance`, when no step descends, or after `steps_max` steps.
 pub(super) fn minimise(
     x: &mut [f64],
     tolerance: f64,
@@ -29,7 +29,7 @@ pub(super) fn minimise(
         }
         let direction = direction(&gradient, &memory);
         let slope = dot(&direction, &gradient);
-        // Before anything is known of the curvature, a step has the length 1.
+        // Without curvature information the first step has length 1.
         let mut length = if memory.is_empty() { dot(&gradient, &gradient).sqrt().recip() } else { 1.0 };
         let mut halvings = 0;
         let next_value = loop {
@@ -53,11 +53,11 @@ pub(super) fn minimise(
     }
 }
 
-/// How far a step went, and what it did to the gradient.
+/// A step and the resulting change of the gradient.
 struct Step {
     moved: Vec<f64>,
     turned: Vec<f64>,
-    /// The product of the two, above 0.
+    /// Inner product of both, above 0.
     curvature: f64,
 }
 
@@ -71,7 +71,7 @@ fn remember(memory: &mut VecDeque<Step>, moved: Vec<f64>, turned: Vec<f64>) {
     }
 }
 
-/// Downhill, as far as the remembered steps show the curvature.
+/// Returns the descent direction, using the curvature from earlier steps.
 fn direction(gradient: &[f64], memory: &VecDeque<Step>) -> Vec<f64> {
     let mut direction: Vec<f64> = gradient.iter().map(|part| -part).collect();
     let mut shares = Vec::with_capacity(memory.len());

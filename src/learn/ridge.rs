@@ -1,27 +1,27 @@
-//! Ridge regression over sparse vectors: what shares of things alike are of each class.
+//! Ridge regression over sparse vectors: the share of similar items that belong to each class.
 
 use super::text::Sparse;
 
-/// Steps of a fit.
+/// Maximum number of steps of a fit.
 const STEPS_MAX: usize = 200;
-/// A class is done when so little of its error at the beginning is left (root of the mean square).
+/// Share of the initial error (root mean square) below which a class has converged.
 const TOLERANCE: f64 = 1e-3;
 
-/// s_k(x) = b_k + w_k x, near the share of things like x that are of class k. A thing may be of several classes, so these shares
-/// need not add up to 1; they may lie a little below 0 or above 1.
+/// s_k(x) = b_k + w_k x approximates the share of items similar to x that are of class k. An item may be of several
+/// classes, so these shares need not add up to 1; they may be slightly below 0 or above 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ridge {
     constants: Vec<f64>,
-    /// A row of all classes for each place of a vector.
+    /// A row of all classes for each index of a vector.
     weights: Vec<f32>,
 }
 
 impl Ridge {
-    /// Minimises for each class Σ (y - b - w row)² + l2 Σ w², where y is 1 for rows of the class, else 0, and b its mean. `l2` is above
-    /// 0; classes are below `classes`, places below `width`.
+    /// Minimises Σ (y - b - w row)² + l2 Σ w² for each class, where y is 1 for rows of the class, otherwise 0, and b is
+    /// its mean. `l2` must be above 0, classes below `classes`, indices below `width`.
     ///
-    /// Conjugate gradients (Nocedal and Wright, Numerical Optimization, 2006, algorithm 5.2) on (X Xᵗ + l2) a = y - b, all classes
-    /// at once; w = Xᵗ a.
+    /// Uses conjugate gradients (Nocedal and Wright, Numerical Optimization, 2006, algorithm 5.2) on (X Xᵗ + l2) a = y
+    /// - b, for all classes at once; w = Xᵗ a.
     #[must_use]
     pub fn fit(rows: &[Sparse], labels: &[Vec<usize>], classes: usize, width: usize, l2: f64) -> Self {
         let mut rest = vec![0.0; rows.len() * classes];
@@ -62,7 +62,7 @@ impl Ridge {
         Self { constants, weights }
     }
 
-    /// s_k of each class k.
+    /// Returns s_k for each class k.
     #[must_use]
     pub fn shares(&self, row: &Sparse) -> Vec<f64> {
         let mut shares = self.constants.clone();
@@ -71,7 +71,7 @@ impl Ridge {
     }
 }
 
-/// to = Xᵗ of, a row of all classes for each place.
+/// to = Xᵗ of, with a row of all classes for each index.
 fn spread(rows: &[Sparse], of: &[f64], classes: usize, to: &mut [f32]) {
     to.fill(0.0);
     for (row, of) in rows.iter().zip(of.chunks(classes.max(1))) {
@@ -91,7 +91,7 @@ fn gather(row: &Sparse, weights: &[f32], to: &mut [f64]) {
     }
 }
 
-/// For each class the product of two columns.
+/// Inner product of two columns for each class.
 fn products(left: &[f64], right: &[f64], classes: usize) -> Vec<f64> {
     let mut sums = vec![0.0; classes];
     for (left, right) in left.chunks(classes.max(1)).zip(right.chunks(classes.max(1))) {
@@ -100,7 +100,7 @@ fn products(left: &[f64], right: &[f64], classes: usize) -> Vec<f64> {
     sums
 }
 
-/// 0 if there is nothing to divide by: a class that is done.
+/// Divides each pair; 0 for a zero divisor, which is a converged class.
 fn ratios(above: &[f64], below: &[f64]) -> Vec<f64> {
     above.iter().zip(below).map(|(above, below)| if *below > 0.0 { above / below } else { 0.0 }).collect()
 }

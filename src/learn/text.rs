@@ -1,11 +1,11 @@
-//! Texts as sparse vectors: words hashed into buckets, weighed by sublinear tf-idf.
+//! Texts as sparse vectors: words hashed into buckets, weighted by sublinear tf-idf.
 
 use std::iter;
 use std::ops::RangeInclusive;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Buckets of words. Two words share one with a chance of one in so many.
+/// Number of buckets; two words collide with a probability of 1 / `BUCKETS`.
 const BUCKETS: u32 = 1 << 18;
 
 /// The words of a text, hashed and counted.
@@ -13,14 +13,14 @@ const BUCKETS: u32 = 1 << 18;
 pub struct Words(Vec<u32>);
 
 impl Words {
-    /// Adds a word of a part of the text; the same word of another `part` is another one.
+    /// Adds a word; the same word in different parts of the text counts as different words.
     pub fn add(&mut self, part: u8, word: &str) {
         let hash = xxh3_64_with_seed(word.as_bytes(), u64::from(part));
         self.0.push((hash % u64::from(BUCKETS)) as u32);
     }
 
-    /// Adds the words of `text` in lower case: what stands between characters that are neither letters nor digits. A
-    /// number counts by how many digits it has.
+    /// Adds the words of `text` in lower case. Words are separated by characters that are neither letters nor digits.
+    /// Of a number, only its count of digits matters.
     pub fn add_text(&mut self, part: u8, text: &str) {
         let mut lower = String::new();
         for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -37,7 +37,7 @@ impl Words {
         }
     }
 
-    /// Adds the pieces of a word that have this many letters; `<` and `>` stand for its beginning and its end.
+    /// Adds all substrings of a word with this many letters; `<` and `>` mark its beginning and end.
     pub fn add_pieces(&mut self, part: u8, word: &str, letters: RangeInclusive<usize>) {
         let bounded: Vec<char> = iter::once('<').chain(word.chars()).chain(iter::once('>')).collect();
         for letters in letters {
@@ -47,32 +47,32 @@ impl Words {
         }
     }
 
-    /// Each bucket once, with how often it was hit, in the order of the buckets.
+    /// Returns each bucket with its count, in order.
     fn counts(&self) -> Sparse {
         runs(self.0.clone())
     }
 }
 
-/// Each number once, with how often it is there, in order.
+/// Returns each number with its count, in order.
 fn runs(mut numbers: Vec<u32>) -> Sparse {
     numbers.sort_unstable();
     numbers.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f32)).collect()
 }
 
-/// A vector of which most entries are 0: the others, in the order of their places.
+/// A sparse vector: the non-zero entries in the order of their indices.
 pub type Sparse = Vec<(u32, f32)>;
 
-/// What turns words into vectors: (1 + ln count) · idf, of length 1, with idf = 1 + ln((1 + n) / (1 + documents)) over
-/// the n documents it was made of (as in scikit-learn, `sublinear_tf`).
+/// Converts words to vectors: (1 + ln count) · idf, normalised to length 1, with idf = 1 + ln((1 + n) / (1 +
+/// documents)) over the n documents it was made from (as in scikit-learn with `sublinear_tf`).
 #[derive(Clone, Debug)]
 pub struct TfIdf {
-    /// For each bucket 1 + its place in the vectors, or 0 for one that is left out.
+    /// Index in the vectors of each bucket, plus 1; 0 for a bucket that is left out.
     places: Vec<u32>,
     weights: Vec<f32>,
 }
 
 impl TfIdf {
-    /// Weighs words by how many of `texts` have them; words of less than `texts_min` are left out.
+    /// Weights words by how many of `texts` contain them; words in fewer than `texts_min` are left out.
     #[must_use]
     pub fn of(texts: &[Words], texts_min: u32) -> Self {
         let mut found = vec![0_u32; BUCKETS as usize];
@@ -92,14 +92,14 @@ impl TfIdf {
         Self { places: found, weights }
     }
 
-    /// Each bucket that counts, with its weight, in the order of the buckets.
+    /// Returns the buckets that count with their weights, in order.
     pub fn entries(&self) -> impl Iterator<Item = (u32, f32)> {
         let places = self.places.iter().zip(0..);
         places
             .filter_map(|(place, bucket)| Some((bucket, *self.weights.get(place.checked_sub(1)? as usize)?)))
     }
 
-    /// What [`TfIdf::entries`] gave; none if they are not in their order, or of another version.
+    /// Restores the result of [`TfIdf::entries`]; `None` if entries are unsorted or invalid.
     #[must_use]
     pub fn from_entries(entries: &[(u32, f32)]) -> Option<Self> {
         let in_order = entries.is_sorted_by(|a, b| a.0 < b.0);
@@ -110,26 +110,26 @@ impl TfIdf {
         Some(Self { places, weights: entries.iter().map(|entry| entry.1).collect() })
     }
 
-    /// How many places a vector has.
+    /// Number of entries of a vector.
     #[must_use]
     pub fn width(&self) -> usize {
         self.weights.len()
     }
 
-    /// How rare the words at a place are.
+    /// Returns the idf weight of an index.
     #[must_use]
     pub fn weight(&self, place: u32) -> f32 {
         self.weights[place as usize]
     }
 
-    /// How often each word that counts is there.
+    /// Returns the count of each known word.
     #[must_use]
     pub fn counts(&self, text: &Words) -> Sparse {
-        // Places are in the order of the buckets, and only words that count have to be put in order.
+        // Indices follow the order of buckets, so only the known words must be sorted.
         runs(text.0.iter().filter_map(|bucket| self.places[*bucket as usize].checked_sub(1)).collect())
     }
 
-    /// The vector of a text; of length 1, or empty if no word counts.
+    /// Returns the vector of a text; it has length 1, or is empty without known words.
     #[must_use]
     pub fn vector(&self, text: &Words) -> Sparse {
         let mut vector = self.counts(text);
@@ -141,7 +141,7 @@ impl TfIdf {
         vector
     }
 
-    /// The place of a word of a part, if it counts.
+    /// Returns the index of a word of a part, if it is known.
     #[must_use]
     pub fn place(&self, part: u8, word: &str) -> Option<u32> {
         let mut one = Words::default();
@@ -169,7 +169,7 @@ mod tests {
         let value = |word| vector.iter().find(|entry| Some(entry.0) == weights.place(0, word)).unwrap().1;
         assert!((value("one") - one / length).abs() < 1e-6);
         assert!((value("two") - two / length).abs() < 1e-6);
-        // Four digits twice are one word; a word of another part is another word.
+        // Two numbers of four digits are the same word; a word in another part is a different one.
         assert_eq!(weights.counts(&texts[1]).iter().map(|entry| entry.1).sum::<f32>(), 3.0);
         assert_eq!(weights.place(1, "one"), None);
         assert_eq!(TfIdf::of(&texts, 2).width(), 1);

@@ -160,7 +160,7 @@ impl Waiting {
 pub(super) struct Pages {
     places: HashMap<u32, u32>,
     pages: Vec<Waiting>,
-    /// The first place where nothing waits.
+    /// The first free slot.
     vacant: Option<u32>,
     /// Index of the first link of each fetched page, in order of fetching.
     starts: Vec<u32>,

@@ -12,7 +12,7 @@ use crate::change::parsed;
 use crate::learn::{Platt, log_odds, measures};
 use crate::topic::{Context, Example, Knowledge, Lead, Model, held_out};
 
-/// Examples of each kind from which something can be learned.
+/// Minimum number of examples of each kind.
 pub const EXAMPLES_MIN: usize = 5;
 
 /// Maximum number of examples of each kind, the first ones.

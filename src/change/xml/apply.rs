@@ -1,20 +1,20 @@
-//! Deltas applied forward: from the old version and a delta to the new version.
+//! Applies deltas: from the old version and a delta to the new version.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::delta::{Delta, Operation, Piece};
 use super::tree::{Attribute, Content, Tree};
 
-/// Why a delta cannot be applied: it is none of this version.
+/// Why a delta cannot be applied: it does not belong to this version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the delta does not fit this version: {0}")]
 pub struct Misfit(String);
 
 impl Delta {
-    /// The version to which this delta leads from `old`.
+    /// Applies the delta to `old` and returns the new version.
     ///
     /// # Errors
-    /// When it is not a delta of `old`.
+    /// If it is not a delta of `old`.
     pub fn apply(&self, old: &Tree) -> Result<Tree, Misfit> {
         let mut draft = Draft::of(old);
         draft.take_out(&self.operations)?;
@@ -32,7 +32,7 @@ struct DraftNode {
     content: Content,
 }
 
-/// A document that is being changed, by the numbers of its nodes.
+/// A document that is being changed; nodes are keyed by number.
 struct Draft {
     nodes: HashMap<u32, DraftNode>,
     root: u32,
@@ -99,7 +99,7 @@ impl Draft {
                 return Err(Misfit(format!("two nodes get the same place under node {}", slot.parent)));
             }
         }
-        // By rising position: whatever comes before a node is there already.
+        // In ascending order of position, so that earlier siblings are already in place.
         for ((parent, position), id) in arriving {
             if !self.nodes.contains_key(&id) {
                 return Err(Misfit(format!("there is no node {id}")));
@@ -113,7 +113,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Makes the nodes of an insertion and returns the number of the topmost.
+    /// Creates the nodes of an insertion and returns the number of its root.
     fn make(&mut self, nodes: &[Piece]) -> Result<u32, Misfit> {
         for (place, piece) in nodes.iter().enumerate() {
             let node = DraftNode { children: Vec::new(), content: piece.content.clone() };

@@ -1,11 +1,11 @@
-//! What leads from one version of a document to the next: deletions, insertions, moves, updates.
+//! The delta from one version of a document to the next: deletions, insertions, moves, updates.
 //!
-//! Nodes are distinguished by numbers, as XyDiff does it (Marian, Abiteboul, Cobéna, Mignet, "Change-Centric Management of
-//! Versions in an XML Warehouse", VLDB 2001): those of the old version are numbered children first, from 1 on; nodes that
-//! are new get the numbers after. Positions are those in the version in which they are named, from 0 on.
+//! Nodes are identified by numbers as in XyDiff (Marian, Abiteboul, Cobéna, Mignet, "Change-Centric Management of
+//! Versions in an XML Warehouse", VLDB 2001). Nodes of the old version are numbered in postorder from 1; new nodes get
+//! the numbers after these. Positions count from 0, in the version to which they refer.
 //!
-//! To apply a delta, take out what is deleted or moved; then put in what is moved or inserted, for each parent by rising
-//! position; then update values and attributes. [`super::apply`] does it.
+//! To apply a delta, remove the deleted and moved subtrees, then insert moved and new subtrees, for each parent in
+//! ascending order of position, then update values and attributes. [`super::apply`] does this.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,25 +13,25 @@ use super::matching::{Matching, matching};
 use super::order;
 use super::tree::{Attribute, Content, Name, Paths, Place, Tree};
 
-/// One node of what is inserted or deleted.
+/// A node of an inserted or deleted subtree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
-    /// Its number.
+    /// Number of the node.
     pub id: u32,
-    /// The number of its parent.
+    /// Number of its parent.
     pub parent: u32,
-    /// What it is.
+    /// Content of the node.
     pub content: Content,
 }
 
-/// A place among a node's children.
+/// A position among the children of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Slot {
-    /// The number of the parent.
+    /// Number of the parent.
     pub parent: u32,
-    /// From 0 on.
+    /// Position, from 0.
     pub position: usize,
-    /// The same for people: `/rss/channel/item[3]`.
+    /// Path for people: `/rss/channel/item[3]`.
     pub path: String,
 }
 
@@ -39,65 +39,65 @@ pub struct Slot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum Operation {
-    /// A subtree goes, except for what is moved out of it.
+    /// A subtree is deleted, except for parts that are moved out of it.
     Delete {
-        /// Where it was.
+        /// Its place in the old version.
         from: Slot,
-        /// Its nodes in the order of the document.
+        /// Its nodes in document order.
         nodes: Vec<Piece>,
     },
-    /// A subtree comes, except for what is moved into it.
+    /// A subtree is inserted, except for parts that are moved into it.
     Insert {
-        /// Where to.
+        /// Its place in the new version.
         to: Slot,
-        /// Its nodes in the order of the document.
+        /// Its nodes in document order.
         nodes: Vec<Piece>,
     },
-    /// A subtree goes elsewhere.
+    /// A subtree is moved.
     Move {
-        /// Its number.
+        /// Number of its root.
         id: u32,
-        /// Where it was.
+        /// Its place in the old version.
         from: Slot,
-        /// Where to.
+        /// Its place in the new version.
         to: Slot,
     },
-    /// A text, comment or instruction has another value.
+    /// The value of a text, comment or processing instruction changes.
     Update {
-        /// Its number.
+        /// Number of the node.
         id: u32,
-        /// Where it is in the new version.
+        /// Its path in the new version.
         path: String,
         /// Its old value.
         old: String,
         /// Its new value.
         new: String,
     },
-    /// An attribute comes, goes, or has another value.
+    /// An attribute is added, removed or changed.
     Attribute {
-        /// The number of its element.
+        /// Number of its element.
         id: u32,
-        /// Where the element is in the new version.
+        /// Path of the element in the new version.
         path: String,
-        /// Its name.
+        /// Name of the attribute.
         name: Name,
-        /// Its old value; none when it is new.
+        /// Old value; `None` if the attribute is new.
         old: Option<String>,
-        /// Its new value; none when it is gone.
+        /// New value; `None` if the attribute is removed.
         new: Option<String>,
     },
 }
 
-/// What leads from one version to the next; nothing for equal ones.
+/// The delta from one version to the next; empty for equal versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Delta {
-    /// The steps: deletions, moves, insertions, updates, attributes.
+    /// The operations in order: deletions, moves, insertions, then updates and attributes.
     pub operations: Vec<Operation>,
 }
 
 impl Delta {
-    /// What leads from `old` to `new`.
+    /// Computes the delta from `old` to `new`.
     #[must_use]
     pub fn between(old: &Tree, new: &Tree) -> Self {
         let found = matching(old, new);
@@ -123,7 +123,7 @@ struct Differ<'a> {
     new_paths: Paths<'a>,
     old_numbers: Vec<u32>,
     new_numbers: Vec<u32>,
-    /// For each node of the new version whether it stays among its siblings.
+    /// Whether each node of the new version keeps its place among its siblings.
     stays: Vec<bool>,
     operations: Vec<Operation>,
 }
@@ -152,7 +152,7 @@ impl<'a> Differ<'a> {
         Self { old, new, found, old_paths, new_paths, old_numbers, new_numbers, stays, operations }
     }
 
-    /// Deletions.
+    /// Adds deletions.
     fn leave(&mut self) {
         for place in 1..self.old.nodes.len() {
             let is_gone = |place: Place| self.found.new_of[place].is_none();
@@ -163,7 +163,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Moves and insertions.
+    /// Adds moves and insertions.
     fn arrive(&mut self) {
         let mut insertions = Vec::new();
         for place in 1..self.new.nodes.len() {
@@ -184,7 +184,7 @@ impl<'a> Differ<'a> {
         self.operations.append(&mut insertions);
     }
 
-    /// Updates and attributes.
+    /// Adds updates of values and attributes.
     fn change(&mut self) {
         for place in 1..self.new.nodes.len() {
             let Some(partner) = self.found.old_of[place] else { continue };
@@ -215,7 +215,7 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// The nodes of a subtree that belong to it, without the subtrees of those that do not.
+/// Returns the nodes of a subtree for which `belongs` holds; other nodes are skipped with their subtrees.
 fn pieces(tree: &Tree, root: Place, numbers: &[u32], belongs: &dyn Fn(Place) -> bool) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut waiting = vec![root];
@@ -231,7 +231,7 @@ fn pieces(tree: &Tree, root: Place, numbers: &[u32], belongs: &dyn Fn(Place) -> 
     pieces
 }
 
-/// The attributes that differ; both lists are sorted by name.
+/// Returns the operations for attributes that differ.
 fn attributes<'a>(
     id: u32,
     path: &'a str,

@@ -1,9 +1,10 @@
-//! Which node of a new document is which node of the old one.
+//! Matching of the nodes of a new document with those of the old one.
 //!
-//! After Cobéna, Abiteboul and Marian, "Detecting Changes in XML Documents" (ICDE 2002), section 5: subtrees with the same
-//! hash are matched, the heaviest first; a match is carried up to parents of the same name, the further the heavier it is;
-//! at last what stands between matched siblings is matched by its name. Identifiers (`xml:id`, `id`) match first. Time
-//! is O(n log n) in the number of nodes, but for candidates of equal subtrees, of which [`CANDIDATES_MAX`] are tried.
+//! Follows Cobéna, Abiteboul and Marian, "Detecting Changes in XML Documents" (ICDE 2002), section 5. Subtrees with
+//! equal hashes are matched, the heaviest first. A match propagates to ancestors of the same name, the further the
+//! heavier the subtree is. Finally, unmatched nodes between matched siblings are matched by name. Identifiers
+//! (`xml:id`, `id`) match first. The time is O(n log n) in the number of nodes, except for candidates among equal
+//! subtrees, of which [`CANDIDATES_MAX`] are tried.
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -13,20 +14,20 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::order;
 use super::tree::{Content, Likeness, Place, Tree};
 
-/// Equal subtrees of the old document that are tried for one of the new.
+/// Maximum number of equal subtrees of the old document tried for one of the new.
 const CANDIDATES_MAX: usize = 50;
 
 /// The namespace of `xml:id`.
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// What is matched with what, in both directions.
+/// The matched nodes, in both directions.
 #[derive(Debug)]
 pub(super) struct Matching {
-    /// For each node of the old document its node in the new one.
+    /// For each node of the old document, its match in the new one.
     pub(super) new_of: Vec<Option<Place>>,
-    /// For each node of the new document its node in the old one.
+    /// For each node of the new document, its match in the old one.
     pub(super) old_of: Vec<Option<Place>>,
-    /// The weight of each subtree of the new document.
+    /// Weight of each subtree of the new document.
     pub(super) weights: Vec<f64>,
 }
 
@@ -41,12 +42,12 @@ impl Matching {
     }
 }
 
-/// What a subtree is like.
+/// Properties of a subtree.
 #[derive(Clone, Copy, Debug, Default)]
 struct Subtree {
     hash: u64,
     weight: f64,
-    /// Nodes in it.
+    /// Number of its nodes.
     size: usize,
 }
 
@@ -66,13 +67,14 @@ pub(super) fn matching(old: &Tree, new: &Tree) -> Matching {
     matcher.found
 }
 
-/// Hash, weight and size of every subtree, children before parents.
+/// Computes hash, weight and size of every subtree, children before parents.
 fn subtrees(tree: &Tree) -> Vec<Subtree> {
     let mut subtrees = vec![Subtree::default(); tree.nodes.len()];
     for (place, node) in tree.nodes.iter().enumerate().rev() {
         let mut hash = Xxh3Default::new();
         node.content.hash(&mut hash);
-        // An element weighs one more than its children; a text, the logarithm of its length (section 5.2).
+        // The weight of an element is one more than the sum of its children, that of a text depends on the logarithm of
+        // its length (section 5.2).
         let mut weight = 1.0 + node.content.value().map_or(0.0, |text| (text.len() as f64 + 1.0).ln());
         let mut size = 1;
         for &child in &node.children {
@@ -86,7 +88,7 @@ fn subtrees(tree: &Tree) -> Vec<Subtree> {
     subtrees
 }
 
-/// A subtree of the new document that waits to be matched: the heaviest first, then in the order of the document.
+/// A subtree of the new document to be matched: the heaviest first, then in document order.
 #[derive(PartialEq)]
 struct Waiting {
     weight: f64,
@@ -116,7 +118,7 @@ struct Matcher<'a> {
 }
 
 impl Matcher<'_> {
-    /// Elements of the same name with the same identifier, where each document has it once.
+    /// Matches elements of the same name and identifier, if the identifier is unique in each document.
     fn match_identifiers(&mut self) {
         let (old, new) = (identifiers(self.old), identifiers(self.new));
         for (key, place) in new {
@@ -151,10 +153,10 @@ impl Matcher<'_> {
         }
     }
 
-    /// Of equal subtrees the one whose ancestors are matched with those of the node, as near as possible; else the first
-    /// that is free.
+    /// Returns, of equal subtrees, one whose ancestor is matched with that of the node, as near as possible; otherwise
+    /// the first that is free.
     fn best(&self, new: Place, candidates: &mut VecDeque<Place>) -> Option<Place> {
-        // Each is thrown out once, so that many equal subtrees cost no more than others.
+        // Each candidate is removed only once, so many equal subtrees cost no more than others.
         while candidates.front().is_some_and(|old| self.found.new_of[*old].is_some()) {
             candidates.pop_front();
         }
@@ -168,11 +170,11 @@ impl Matcher<'_> {
                 return free().find(|old| self.ancestor(*old, step) == matched).or(Some(first));
             }
         }
-        // A small subtree that is found anywhere says little: `true` or an empty element are everywhere.
+        // A small subtree without matched ancestors is weak evidence: `true` and empty elements occur everywhere.
         (self.new_subtrees[new].size > 1 || candidates.len() == 1).then_some(first)
     }
 
-    /// Whether nothing inside two equal subtrees is matched with something else, as identifiers may be.
+    /// Whether no node inside two equal subtrees is matched elsewhere, for example by an identifier.
     fn can_join(&self, old: Place, new: Place) -> bool {
         (0..self.new_subtrees[new].size).all(|step| {
             let (old, new) = (old + step, new + step);
@@ -185,14 +187,15 @@ impl Matcher<'_> {
         (0..steps).fold(old, |place, _| self.old.nodes[place].parent)
     }
 
-    /// How many ancestors a match of this subtree speaks for: 1 + log n · weight / weight of all (section 5.2).
+    /// Number of ancestors to which a match of this subtree propagates: 1 + log n · weight / total weight (section
+    /// 5.2).
     fn reach(&self, new: Place) -> usize {
         let whole = self.new_subtrees[0].weight;
         let share = self.new_subtrees[new].weight / whole;
         1 + ((self.new.nodes.len() as f64).log2() * share) as usize
     }
 
-    /// Equal subtrees have their nodes in the same order.
+    /// Joins two equal subtrees; their nodes are in the same order.
     fn join_subtrees(&mut self, old: Place, new: Place) {
         for step in 0..self.new_subtrees[new].size {
             if self.found.are_free(old + step, new + step) {
@@ -213,8 +216,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// Under matched parents, what stands between the same matched siblings and has the same name is the same thing in
-    /// another version.
+    /// Under matched parents, nodes between the same matched siblings with the same name are versions of the same node.
     fn match_between(&mut self) {
         for new_parent in 0..self.new.nodes.len() {
             let Some(old_parent) = self.found.old_of[new_parent] else { continue };
@@ -236,7 +238,7 @@ impl Matcher<'_> {
         for &old in old.iter().filter(|old| self.found.new_of[**old].is_none()) {
             waiting.entry(self.old.nodes[old].content.likeness()).or_default().push_back(old);
         }
-        // Both in order: what was passed is not gone back to.
+        // Both lists are in document order, so nodes already passed are not used again.
         let mut passed = 0;
         for &new in new.iter().filter(|new| self.found.old_of[**new].is_none()).collect::<Vec<_>>() {
             let Some(alike) = waiting.get_mut(&self.new.nodes[new].content.likeness()) else { continue };
@@ -251,7 +253,7 @@ impl Matcher<'_> {
     }
 }
 
-/// Elements by name and identifier; nothing for one that occurs twice.
+/// Returns elements by name and identifier; `None` for a pair that occurs twice.
 fn identifiers(tree: &Tree) -> HashMap<(&str, &str), Option<Place>> {
     let mut found: HashMap<(&str, &str), Option<Place>> = HashMap::new();
     for (place, node) in tree.nodes.iter().enumerate() {

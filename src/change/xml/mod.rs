@@ -1,6 +1,6 @@
-//! The difference of two versions of an XML document, as a delta that leads from one to the other.
+//! The difference of two versions of an XML document, as a delta that transforms one into the other.
 //!
-//! Invariant: applied to the old version, a delta gives the new version exactly, but for what [`Tree`] leaves out.
+//! Invariant: a delta applied to the old version gives exactly the new version, except for what [`Tree`] leaves out.
 
 mod apply;
 mod delta;

@@ -1,13 +1,13 @@
-//! Which children keep their order, so that only the others have to be moved.
+//! Finds the children that keep their order, so that only the others have to be moved.
 
 use super::matching::Matching;
 use super::tree::{Place, Tree};
 
-/// A child that both parents have: its position among the old and the new children, and its weight.
+/// A child of both parents: its position among the old and the new children, and its weight.
 type Pair = (usize, usize, f64);
 
-/// The children that stay: pairs of positions among the old and the new parent's children, rising in both, of the greatest
-/// weight there is. So it is the light ones that are moved (section 5.3 of the paper).
+/// Returns the children that stay, as pairs of positions under the old and the new parent. Positions ascend in both,
+/// and the total weight is maximal, so that light children are moved (section 5.3 of the paper).
 pub(super) fn kept(
     old: &Tree,
     new: &Tree,
@@ -25,9 +25,10 @@ pub(super) fn kept(
     rising(&pairs, old.nodes[old_parent].children.len())
 }
 
-/// The heaviest part of `pairs` (whose second numbers rise) in which the first numbers, all below `end`, rise too.
+/// Returns the heaviest subsequence of `pairs` in which the first numbers ascend too. The second numbers already
+/// ascend, and the first numbers are below `end`.
 ///
-/// A Fenwick tree over the first numbers holds the heaviest row that ends at or before each: O(n log n).
+/// A Fenwick tree over the first numbers has the heaviest sequence that ends at or before each: O(n log n).
 fn rising(pairs: &[Pair], end: usize) -> Vec<(usize, usize)> {
     let mut heaviest: Vec<Option<(f64, usize)>> = vec![None; end + 1];
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
@@ -53,7 +54,7 @@ fn rising(pairs: &[Pair], end: usize) -> Vec<(usize, usize)> {
     kept
 }
 
-/// The weight and last pair of the heaviest row whose first numbers are below `end`.
+/// Returns the weight and the last pair of the heaviest sequence whose first numbers are below `end`.
 fn best(heaviest: &[Option<(f64, usize)>], end: usize) -> Option<(f64, usize)> {
     let mut best: Option<(f64, usize)> = None;
     let mut at = end;

@@ -1,8 +1,8 @@
 //! Deltas as XML.
 //!
-//! A `delta` element holds one element an operation, named after it. Numbers and places are attributes; what is inserted
-//! or deleted is its content, with the numbers of its nodes in `nodes`. What is moved into an inserted subtree, or out of a
-//! deleted one, is not part of it: it has a `move` of its own.
+//! A `delta` element contains one element per operation, named after it. Numbers and places are attributes. An inserted
+//! or deleted subtree is the content of its element, and `nodes` lists the numbers of its nodes. Parts moved into an
+//! inserted subtree or out of a deleted one are not included: they have a `move` of their own.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::tree::{Content, Name};
 const NAMESPACE: &str = "urn:archive:xml-delta:1";
 
 impl Delta {
-    /// The delta as an XML document.
+    /// Formats the delta as an XML document.
     #[must_use]
     pub fn to_xml(&self) -> String {
         let mut out =
@@ -90,7 +90,7 @@ fn put_fragment(out: &mut String, operation: &str, slot: &Slot, nodes: &[Piece])
     let _ = writeln!(out, "</d:{operation}>");
 }
 
-/// The start of a node; `around` is the default namespace where it stands, none right under the operation.
+/// Writes the start of a node. `around` is the default namespace in force, `None` directly below the operation.
 fn put_piece(out: &mut String, piece: &Piece, around: Option<&str>) {
     match &piece.content {
         Content::Document => {}

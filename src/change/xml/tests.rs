@@ -9,7 +9,7 @@ fn tree(xml: &str) -> Tree {
     Tree::of(&Document::parse(xml).unwrap())
 }
 
-/// The delta, applied and proved.
+/// Returns the delta, after checking that it gives the new version.
 fn delta(old: &str, new: &str) -> Delta {
     let (old, new) = (tree(old), tree(new));
     let delta = Delta::between(&old, &new);
@@ -18,7 +18,7 @@ fn delta(old: &str, new: &str) -> Delta {
     delta
 }
 
-/// The operations in short.
+/// Abbreviates the operations.
 fn words(delta: &Delta) -> Vec<String> {
     delta
         .operations
@@ -37,7 +37,7 @@ fn words(delta: &Delta) -> Vec<String> {
 
 #[test]
 fn a_catalogue_changes_as_in_the_paper() {
-    // After the example of the paper, figure 2: a product goes, one comes, one is moved with a new price.
+    // After the example in figure 2 of the paper: a product is deleted, one is inserted, one is moved with a new price.
     let old = "<category><title>Digital Cameras</title>
         <discount><product><name>tx123</name><price>$499</price></product></discount>
         <new><product><name>zy456</name><price>$799</price></product></new></category>";
@@ -143,7 +143,7 @@ fn documents_that_repeat_themselves_take_little_time_too() {
     }
 }
 
-/// A random document: few names and texts, so that much repeats.
+/// A random document with few names and texts, so that many parts repeat.
 fn document() -> impl Strategy<Value = String> {
     let text = prop::sample::select(vec!["one", "two", "three words more", "&amp;"]);
     let leaf = prop_oneof![

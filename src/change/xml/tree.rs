@@ -1,36 +1,36 @@
 //! An XML document as a tree that can be compared and changed.
 //!
-//! White space between elements is left out, since it says nothing; prefixes and the order of attributes too. Invariant:
-//! nodes are in the order of the document (each before its children), so two trees of the same content are equal.
+//! White space between elements is omitted because it carries no meaning; so are prefixes and the order of attributes.
+//! Invariant: nodes are in document order (parents before children), so two trees with the same content are equal.
 
 use std::collections::HashMap;
 
 use roxmltree::{Document, NodeType};
 use serde::{Deserialize, Serialize};
 
-/// The place of a node in a [`Tree`]; the document itself is 0.
+/// Index of a node in a [`Tree`]; the document itself has 0.
 pub(super) type Place = usize;
 
-/// A name, with its namespace where it has one.
+/// A name with its namespace, if any.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Name {
-    /// The namespace's URI; empty for none.
+    /// URI of the namespace; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The name without prefix.
+    /// Name without prefix.
     pub local: String,
 }
 
 /// An attribute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Attribute {
-    /// Its name.
+    /// Name of the attribute.
     pub name: Name,
-    /// Its value, with references resolved.
+    /// Value with references resolved.
     pub value: String,
 }
 
-/// What a node is, without its children.
+/// Content of a node, without its children.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Content {
@@ -47,7 +47,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// What versions of one node have in common.
+    /// Returns the properties that versions of a node share.
     pub(super) fn likeness(&self) -> Likeness<'_> {
         match self {
             Self::Document => Likeness::Document,
@@ -58,7 +58,7 @@ impl Content {
         }
     }
 
-    /// The value of what has one.
+    /// Returns the value of a text, comment or instruction.
     pub(super) fn value(&self) -> Option<&str> {
         match self {
             Self::Text(value) | Self::Comment(value) | Self::Instruction(_, value) => Some(value),
@@ -67,7 +67,7 @@ impl Content {
     }
 }
 
-/// What versions of one node have in common: elements their name, instructions their target.
+/// Properties that versions of a node share: the name of an element, the target of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Likeness<'a> {
     Document,
@@ -92,11 +92,11 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The tree of a parsed document.
+    /// Builds the tree of a parsed document.
     #[must_use]
     pub fn of(document: &Document<'_>) -> Self {
         let mut tree = Self::empty();
-        // Each node's place; those left out are never asked for.
+        // Index of each node; those of omitted nodes are never read.
         let mut places = vec![0; document.descendants().count()];
         for node in document.descendants().skip(1) {
             let Some(parent) = node.parent() else { continue };
@@ -113,12 +113,12 @@ impl Tree {
         tree
     }
 
-    /// A document without anything in it.
+    /// Creates an empty document.
     pub(super) fn empty() -> Self {
         Self { nodes: vec![Node { parent: 0, children: Vec::new(), content: Content::Document }] }
     }
 
-    /// Appends a node as its parent's last child. Callers append in the order of the document.
+    /// Appends a node as the last child of its parent. Nodes must be appended in document order.
     pub(super) fn push(&mut self, parent: Place, content: Content) -> Place {
         let place = self.nodes.len();
         self.nodes.push(Node { parent, children: Vec::new(), content });
@@ -126,23 +126,23 @@ impl Tree {
         place
     }
 
-    /// How many nodes there are, the document not counted.
+    /// Number of nodes, not counting the document.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len() - 1
     }
 
-    /// Whether there is nothing in the document.
+    /// Whether the document is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The numbers of all nodes: their order when children come before their parents (XyDiff's identifiers), from 1 on.
+    /// Returns the numbers of all nodes: their postorder from 1, as XyDiff's identifiers.
     pub(super) fn numbers(&self) -> Vec<u32> {
         let mut numbers = vec![0; self.nodes.len()];
         let mut next = 1;
-        // Places on the way down, with how many of their children are done.
+        // The current path from the root, with the number of children already visited.
         let mut way: Vec<(Place, usize)> = vec![(0, 0)];
         while let Some((place, done)) = way.last_mut() {
             if let Some(&child) = self.nodes[*place].children.get(*done) {
@@ -157,19 +157,19 @@ impl Tree {
         numbers
     }
 
-    /// Where a node stands among its parent's children.
+    /// Returns the position of a node among the children of its parent.
     pub(super) fn position(&self, place: Place) -> usize {
         let siblings = &self.nodes[self.nodes[place].parent].children;
-        // Siblings are in the order of their places.
+        // Siblings are sorted by index.
         siblings.binary_search(&place).unwrap_or(0)
     }
 }
 
-/// Ways to nodes that people can read, in the manner of XPath: `/rss/channel/item[3]/title`.
+/// Readable paths to nodes in the style of XPath: `/rss/channel/item[3]/title`.
 #[derive(Debug)]
 pub(super) struct Paths<'a> {
     tree: &'a Tree,
-    /// For each node which one it is among its siblings of the same likeness, from 1 on; 0 if it is the only one.
+    /// Ordinal of each node among its siblings of the same likeness, from 1; 0 if it is the only one.
     ordinals: Vec<usize>,
 }
 
@@ -243,7 +243,7 @@ fn name_of(namespace: Option<&str>, local: &str) -> Name {
     Name { namespace: namespace.unwrap_or_default().to_owned(), local: local.to_owned() }
 }
 
-/// Whether a text is only white space beside elements.
+/// Whether a text is only white space next to other nodes.
 fn is_spacing(node: roxmltree::Node<'_, '_>) -> bool {
     let is_blank = node.text().is_some_and(|text| text.trim().is_empty());
     is_blank && (node.next_sibling().is_some() || node.prev_sibling().is_some())

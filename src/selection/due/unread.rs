@@ -17,7 +17,7 @@ const AUTO_MAX: f64 = 0.5;
 pub enum Discovery {
     /// A fixed share, from 0 to 1.
     Share(f64),
-    /// The share of all importance that lies on pages that were never fetched, at most [`AUTO_MAX`].
+    /// The share of all importance that lies on pages that were never fetched, at most half.
     Auto,
 }
 

@@ -7,7 +7,7 @@ pub enum GraphError {
     /// More than [`Graph::ARCS_MAX`].
     #[error("the graph has more than {} arcs", Graph::ARCS_MAX)]
     TooManyArcs,
-    /// An arc from or to a page beyond the last.
+    /// An arc from or to a page that does not exist.
     #[error("arc {from} -> {to} does not fit a graph of {pages} pages")]
     UnknownPage {
         /// Source.

@@ -41,11 +41,11 @@ pub struct CrawlPolicy {
 pub struct Ended {
     /// What ended the crawl, in one word.
     pub reason: String,
-    /// What a focused crawl found.
+    /// The findings of a focused crawl.
     pub topic: Option<TopicStatus>,
 }
 
-/// What a focused crawl has found.
+/// Findings of a focused crawl.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TopicStatus {
     /// The topic.

@@ -124,7 +124,7 @@ pub struct NextVisit {
     pub before: u64,
     /// Number of pages that can be fetched again.
     pub of: u64,
-    /// Whether `before` and `of` are estimated from a sample, as in archives too large to compare all pages.
+    /// Whether `before` and `of` are estimated from a sample, as in archives of more than 4096 fetched pages.
     pub estimated: bool,
 }
 

@@ -12,8 +12,8 @@ use crate::learn::{Multinomial, NaiveBayes, Sparse, TfIdf, Words};
 /// L2 penalty of weights (scikit-learn's 1 / C): for pages, and for the few words of links.
 pub(super) const PAGE_L2: f64 = 0.25;
 const LINK_L2: f64 = 1.0;
-/// Lidstone smoothing of naive Bayes, added to each word of a class. It is small because the tf-idf weights of words
-/// are smaller than counts.
+/// Lidstone smoothing of naive Bayes, added to each word of a class. It is small because tf-idf weights are about a
+/// tenth per word, less than counts.
 const SMOOTHING: f64 = 0.01;
 /// Maximum number of words of a text that count.
 const WORDS_MAX: usize = 3000;

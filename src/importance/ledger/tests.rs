@@ -99,7 +99,7 @@ fn importance_converges_to_the_eigenvector_in_any_fair_order() {
 
 #[test]
 fn a_page_rank_share_gives_page_rank() {
-    // Two pages that link to each other, one that links to both: by hand, d = 0.85, dangling none.
+    // Two pages that link to each other, and one that links to both: by hand, d = 0.85, no dangling pages.
     // p2 = t, p0 = p1 = t + 0.85 p0 + 0.425 t, so p0 = 1.425 t / 0.15 = 9.5 t; the mean is 20 t / 3.
     let policy = Policy { small_edge: SmallEdge::Share(0.15), window: 400.0, ..Policy::default() };
     let mut web = Web::new(vec![vec![1], vec![0], vec![0, 1]], policy);

@@ -14,7 +14,7 @@ pub struct Fractional {
 }
 
 impl Fractional {
-    /// FPR@M; the paper found M = 100 best.
+    /// Creates FPR@M; the paper found M = 100 best.
     #[must_use]
     pub fn new(between_hosts: f64) -> Self {
         Self { between_hosts, values: PerPage::default(), downloaded: PerPage::default(), operations: 0 }

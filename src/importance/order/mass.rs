@@ -119,7 +119,8 @@ impl Order for RankMass {
 /// Alternates between downloading the best share of the waiting pages and passing on the mass of every downloaded page
 /// once.
 ///
-/// The paper does not say of what the window is a share; here it is the pages waiting when the window begins.
+/// The paper does not say what the window is a share of; here it is a share of the pages waiting when the window
+/// begins.
 #[derive(Debug)]
 pub struct WindowedRankMass {
     window: f64,

@@ -31,7 +31,7 @@ const BLOCK_PAGES: usize = 8192;
 /// Approximate number of chunks; they have about equally many links.
 const CHUNKS: usize = 64;
 
-/// Links are near if they are shorter than this, in pages, and shorter than the given fraction of the graph.
+/// Links are near if they are shorter than `NEAR` pages and than 1 / `NEAR_PARTS` of the graph.
 const NEAR: u32 = 1 << 15;
 const NEAR_PARTS: u32 = 8;
 

@@ -23,7 +23,7 @@ pub enum Matrix {
     Symmetric,
 }
 
-/// What happens to the rank of pages whose column of M is zero.
+/// What happens to the rank of pages whose column of M is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dangling {
     /// It follows the personalisation, as is usual for PageRank today.

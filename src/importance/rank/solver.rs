@@ -21,7 +21,8 @@ use super::rendezvous::Rendezvous;
 /// value of the last sweep, as in the Jacobi method. More stages have fewer such links but more synchronisation.
 const STAGES: usize = 16;
 
-/// Target reduction of the residual by a correction, divided by `1 - d`: 32-bit numbers do not allow more.
+/// Minimum share of the residual that a correction aims to leave, divided by `1 - d`: 32-bit numbers allow no further
+/// reduction.
 const REDUCTION: f64 = 1e-6;
 
 /// Maximum share of the residual that a correction may leave, to ensure progress.

@@ -3,12 +3,13 @@ use proptest::prelude::*;
 use super::super::graph::Graph;
 use super::*;
 
-/// Two pages that link to each other, one that links to both, one that nobody links to and that links nowhere.
+/// Two pages that link to each other, one that links to both, and one without any links.
 fn known() -> Graph {
     Graph::from_arcs(4, &[(0, 1), (1, 0), (2, 0), (2, 1)]).unwrap()
 }
 
-/// Its PageRank by hand, d = 0.85: with y = 1 for a page without links in, y2 = y3 = 1, y0 = y1 = 1.425 / 0.15 = 9.5.
+/// Its PageRank by hand, d = 0.85: with y = 1 for a page without incoming links, y2 = y3 = 1, y0 = y1 = 1.425 / 0.15 =
+/// 9.5.
 const KNOWN: [f64; 4] = [9.5 / 21.0, 9.5 / 21.0, 1.0 / 21.0, 1.0 / 21.0];
 
 fn difference(a: &[f64], b: &[f64]) -> f64 {
@@ -40,7 +41,7 @@ fn links_to_oneself_and_pages_without_links_are_right() {
 
 #[test]
 fn a_personalised_rank_stays_near_the_chosen_pages() {
-    // A ring of four: from page 0 the rank falls by d a step.
+    // A ring of four: from page 0 the rank falls by d per step.
     let graph = Graph::from_arcs(4, &[(0, 1), (1, 2), (2, 3), (3, 0)]).unwrap();
     let personalisation = [1.0, 0.0, 0.0, 0.0];
     let options =
@@ -158,7 +159,7 @@ fn harmonic_centrality_counts_distances() {
     assert!((sum(&sampled.values) / sum(&all) - 1.0).abs() < 0.3);
 }
 
-/// Distances from `start`, 0 if it does not reach.
+/// Distances from `start`; 0 for pages that it does not reach.
 fn distances(graph: &Graph, start: usize) -> Vec<u32> {
     let mut distances = vec![0; graph.pages()];
     let mut queue = std::collections::VecDeque::from([start]);

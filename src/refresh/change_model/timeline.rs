@@ -9,7 +9,7 @@
 
 /// Discount of a generalised gamma process: how much less an event counts than its hits suggest.
 const DISCOUNT: f64 = 0.3;
-/// Prior exposure of a jump, in expected changes.
+/// Prior exposure of an event or a span, in expected changes.
 const CAUTION: f64 = 0.2;
 /// Prior strength, in changes, with which the share of a directory in an event equals that of the site.
 const DIRECTORY_CAUTION: f64 = 0.1;

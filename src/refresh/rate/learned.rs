@@ -26,7 +26,7 @@ const GRID: usize = 96;
 const GRID_LOG_RATES: (f64, f64) = (-18.0, 7.0);
 
 impl RatePrior {
-    /// Learns the prior from the visits of `pages`; returns nearly the default one if they are uninformative.
+    /// Learns the prior from the visits of `pages`; returns the default one if there are no informative visits.
     #[must_use]
     pub fn learned(pages: &[ChangeObservations]) -> Self {
         let informative: Vec<&ChangeObservations> = pages.iter().filter(|page| page.visits() > 0).collect();

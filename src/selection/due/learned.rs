@@ -174,8 +174,8 @@ fn known(surveys: &[Survey<'_>], considered: &[Vec<Considered>]) -> Result<Known
 }
 
 impl Survey<'_> {
-    /// Returns the pages to consider: all, or of too many the `room` best by their own rates and those of the `recent`
-    /// newest captures.
+    /// Returns the pages to consider: all of them or, if there are too many, the `room` best by their own rates and
+    /// those of the `recent` newest captures.
     fn considered(&self, room: usize, recent: usize) -> Result<Vec<Considered>, CreditError> {
         let (best, is_part) = self.best(Rule::Freshness, room)?;
         let mut pages: HashSet<UrlId> = HashSet::new();

@@ -34,7 +34,7 @@ pub struct RefreshRules {
     pub discovery: Discovery,
     /// Minimum time between two fetches of a page, unless somebody waits for it or announced it.
     pub shortest: Duration,
-    /// Time unit to which `shortest` is rounded, so that a run that begins a little early does not miss a page.
+    /// Time unit to which times are rounded, so that a run that begins a little early does not miss a page.
     pub unit: Duration,
 }
 

@@ -20,8 +20,8 @@ use crate::refresh::rate::RatePrior;
 const SHARING: usize = 1 << 10;
 
 /// Up to this many fetched pages, all are compared, and policies that learn from all pages are asked for their order.
-/// Larger archives use a sample ([`prepared::sample`]): pages are compared by their own rates, and the numbers are
-/// estimates if the sample leaves pages out.
+/// In larger archives a sample stands for all pages ([`prepared::sample`]): pages are compared by their own rates, and
+/// the numbers are estimates.
 const WHOLE_MAX: u32 = 1 << 12;
 
 /// The prospects of a page in refreshes.

@@ -1,7 +1,8 @@
-//! Access rules: which captures people may see, and from when on.
+//! Access rules: which captures may be shown, to whom, and from when.
 //!
-//! They are in `access.toml` in the archive's folder, and every command that shows captures asks here. They bind what is
-//! shown, not who can read the files. What keeps the archive whole (verify, repair, rebuild, crawl, refresh) sees everything.
+//! They live in `access.toml` in the archive's folder, and every command that shows captures consults them. They
+//! restrict what the program shows, not who can read the files. Commands that maintain the archive (verify, repair,
+//! rebuild, crawl, refresh) see everything.
 //!
 //! ```toml
 //! [[rule]]
@@ -22,8 +23,8 @@
 //! shown_to = "reviewer"            # hidden from all but reviewers and operators who are logged in (`archive serve`)
 //! ```
 //!
-//! A rule hides for good unless it has `until` or `for`. No rule shows what another one hides. A revisit is as hidden as
-//! the capture that has its payload.
+//! A rule hides captures permanently unless it has `until` or `for`. No rule can reveal what another rule hides. A
+//! revisit is hidden whenever the capture that holds its payload is.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,16 +41,16 @@ use toml::value::Datetime;
 use crate::duration::read_duration;
 use crate::files;
 
-/// The name of the file in the archive's folder.
+/// Name of the file in the archive's folder.
 pub const FILE: &str = "access.toml";
 
-/// A longer file is refused.
+/// Maximum size in bytes; a larger file is refused.
 pub const BYTES_MAX: u64 = 4 << 20;
 
-/// Rules of a file: each is compared with every capture that is shown.
+/// Maximum number of rules in a file: each shown capture is checked against every rule.
 pub const RULES_MAX: usize = 1000;
 
-/// Why nothing is shown.
+/// Why nothing can be shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessError {
@@ -58,10 +59,10 @@ pub enum AccessError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is a mistake in it.
+    /// The file has a mistake.
     #[error("{}, line {line}, column {column}: {problem}; nothing is shown until it is fixed", path.display())]
     Mistake {
         /// The file.
@@ -75,7 +76,7 @@ pub enum AccessError {
     },
 }
 
-/// What a person with an account may do: each role also what those before it may.
+/// What a person with an account may do. Each role includes the rights of the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -83,15 +84,15 @@ pub enum Role {
     Reader,
     /// Decides on sites.
     Reviewer,
-    /// Sees how crawls and the server run.
+    /// Sees the status of crawls and of the server.
     Operator,
 }
 
 impl Role {
-    /// All of them.
+    /// All roles, in ascending order.
     pub const EACH: [Self; 3] = [Self::Reader, Self::Reviewer, Self::Operator];
 
-    /// Its name in files.
+    /// Name of the role in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -102,25 +103,25 @@ impl Role {
     }
 }
 
-/// One rule.
+/// An access rule.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What the SURTs of its URLs begin with.
+    /// Prefix of the SURTs to which the rule applies.
     pub prefix: String,
-    /// Captures of this time and later.
+    /// Applies to captures from this time on.
     #[serde(default, deserialize_with = "start")]
     pub from: Option<DateTime<Utc>>,
-    /// Captures before this time.
+    /// Applies to captures before this time.
     #[serde(default, rename = "to", deserialize_with = "end")]
     pub before: Option<DateTime<Utc>>,
-    /// They are hidden until then.
+    /// Captures are hidden until this time.
     #[serde(default, deserialize_with = "start")]
     pub until: Option<DateTime<Utc>>,
-    /// Each is hidden for so long after it was made.
+    /// Each capture is hidden for this long after it was made.
     #[serde(default, rename = "for", deserialize_with = "span")]
     pub span: Option<Duration>,
-    /// People of this role, and of those above it, see them all the same.
+    /// People with this role or a higher one see the captures anyway.
     #[serde(default)]
     pub shown_to: Option<Role>,
 }
@@ -141,25 +142,25 @@ pub struct Access {
 }
 
 impl Access {
-    /// Everything: for the archive's owner, and for what is not shown to anybody.
+    /// Access to everything: for the archive's owner, and for internal uses that show nothing to anybody.
     #[must_use]
     pub fn unlimited() -> Self {
         Self { rules: Arc::default(), now: Utc::now(), role: None }
     }
 
-    /// The same for a person of some role, or for somebody unknown.
+    /// Same access rules for a person with this role, or for an unknown person (`None`).
     #[must_use]
     pub fn to(&self, role: Option<Role>) -> Self {
         Self { role, ..self.clone() }
     }
 
-    /// Whether it is that of a person of a role, or one above; where there are no accounts, everybody is.
+    /// Whether it grants the rights of `role`. Without accounts, everybody has all rights.
     #[must_use]
     pub fn is_for(&self, role: Role) -> bool {
         self.role.is_none_or(|own| own >= role)
     }
 
-    /// What the rules of the archive in `path` allow now. Without a file that is everything.
+    /// Reads the rules of the archive in `path`, evaluated as of now. Without a file, everything is allowed.
     ///
     /// # Errors
     /// When the file cannot be read or has a mistake.
@@ -173,10 +174,10 @@ impl Access {
         Self::of_text(&path, &text)
     }
 
-    /// What rules allow now that stand in a file.
+    /// Parses rules from the text of a file; `path` is only named in errors.
     ///
     /// # Errors
-    /// When there is a mistake in them.
+    /// When the rules have a mistake.
     pub fn of_text(path: &Path, text: &str) -> Result<Self, AccessError> {
         let rules = parse(text).map_err(|(at, problem)| {
             let (line, column) = files::place(text, at);
@@ -185,19 +186,19 @@ impl Access {
         Ok(Self { rules: rules.into(), now: Utc::now(), role: None })
     }
 
-    /// The rules, in the order of the file.
+    /// The rules, in file order.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Whether anything is hidden at all.
+    /// Whether there are no rules.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// The first rule that hides a capture of `url` made at `time`, microseconds since 1970, counted from 0.
+    /// Index of the first rule that hides a capture of `url` made at `time` (microseconds since 1970).
     #[must_use]
     pub fn hiding(&self, url: &str, time: i64) -> Option<usize> {
         if self.rules.is_empty() {
@@ -223,7 +224,7 @@ impl Access {
         Ok(shown(capture)? && original.map_or(Ok(true), |original| shown(&original))?)
     }
 
-    /// Whether what is known of a page's newest capture may be shown: its title, text, status, links.
+    /// Whether the facts from a page's newest capture may be shown: title, text, status, links.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -234,10 +235,10 @@ impl Access {
         }
     }
 
-    /// The captures of a URL that may be shown, from the newest to the oldest.
+    /// The captures of a URL that may be shown, newest first.
     ///
     /// # Errors
-    /// When the state cannot be read; so may each capture.
+    /// When the state cannot be read; each item can fail, too.
     pub fn history<'a>(
         &'a self,
         state: &'a State,
@@ -277,7 +278,7 @@ impl Rule {
     }
 }
 
-/// The rules of a file, or the byte of its first mistake, and what it is.
+/// Parses a file's rules, or returns the byte offset of the first mistake and what is wrong.
 fn parse(text: &str) -> Result<Vec<Rule>, (usize, String)> {
     let rules: Rules = toml::from_str(text).map_err(|error: toml::de::Error| {
         (error.span().map_or(0, |span| span.start), error.message().replace('\n', "; "))
@@ -320,7 +321,7 @@ fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, 
     read_duration(&text).map(Some).map_err(de::Error::custom)
 }
 
-/// Where a date or a time begins and ends.
+/// First and last-plus-one moment of a date (a whole day) or a time (a microsecond).
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(DateTime<Utc>, DateTime<Utc>), D::Error> {
     let text = Datetime::deserialize(deserializer)?.to_string();
     let day = || {

@@ -1,6 +1,7 @@
-//! Who may log in to `archive serve`: a file with a line a person, `name:role:$argon2id$…`.
+//! Who may log in to `archive serve`: a file with one line per person, `name:role:$argon2id$…`.
 //!
-//! A line is made by `archive account set`. The hash says itself what it costs; only the program's user may read the file.
+//! `archive account set` writes the lines. Each hash states its own cost parameters. The file must be readable only by
+//! the user who runs the program.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -15,20 +16,20 @@ use argon2::{Argon2, Params};
 use crate::access::Role;
 use crate::files::WholeFile;
 
-/// A longer file is refused.
+/// Maximum size in bytes; a larger file is refused.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// People in a file.
+/// Maximum number of people in a file.
 pub const ACCOUNTS_MAX: usize = 1000;
 
-/// Characters of a name.
+/// Maximum length of a name in characters.
 pub const NAME_CHARS_MAX: usize = 64;
 
-/// Characters of a password at least, and bytes at most.
+/// Minimum length of a password in characters, and its maximum length in bytes.
 const PASSWORD_CHARS_MIN: usize = 12;
 const PASSWORD_BYTES_MAX: usize = 1000;
 
-/// What a hash may cost: KiB of memory, rounds, lanes. Every attempt to log in costs as much.
+/// Maximum cost of a hash: KiB of memory, rounds, lanes. Every login attempt incurs this cost.
 const MEMORY_KIB_MAX: u32 = 128 << 10;
 const ROUNDS_MAX: u32 = 10;
 const LANES_MAX: u32 = 8;
@@ -42,18 +43,18 @@ pub enum AccountsError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Others of this machine can read it.
+    /// Other users of this machine can read or write it.
     #[error("{} can be read or written by others (its mode is {mode:o}); keep it private: chmod 600 {}", path.display(), path.display())]
     NotPrivate {
         /// The file.
         path: PathBuf,
-        /// Its permissions.
+        /// Its permission bits.
         mode: u32,
     },
-    /// There is a mistake in it.
+    /// The file has a mistake.
     #[error("{}, line {line}: {problem}; nobody can log in until it is fixed", path.display())]
     Mistake {
         /// The file.
@@ -63,7 +64,7 @@ pub enum AccountsError {
         /// What is wrong.
         problem: String,
     },
-    /// What a person gave cannot be an account.
+    /// The given name or password is not valid for an account.
     #[error("{0}")]
     Wrong(String),
     /// Nobody has this name.
@@ -76,18 +77,18 @@ pub enum AccountsError {
     },
 }
 
-/// A person.
+/// A person who may log in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// How they log in, and the name under which they decide.
+    /// Login name, and the name under which the person's decisions are recorded.
     pub name: String,
-    /// What they may do.
+    /// What the person may do.
     pub role: Role,
-    /// The hash of their password, as argon2 writes it.
+    /// Password hash in argon2's string format.
     hash: String,
 }
 
-/// All who may log in.
+/// All accounts.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts(Vec<Account>);
 
@@ -115,22 +116,22 @@ impl Accounts {
         })
     }
 
-    /// Everybody, in the order of the file.
+    /// All accounts, in file order.
     #[must_use]
     pub fn all(&self) -> &[Account] {
         &self.0
     }
 
-    /// The account of a name.
+    /// Finds an account by name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Account> {
         self.0.iter().find(|account| account.name == name)
     }
 
-    /// Adds a person to a file, or changes them; a file that is not there is made. Says whether they are new.
+    /// Adds an account to a file, or replaces it; creates the file if missing. Returns whether the account is new.
     ///
     /// # Errors
-    /// When the name or the password cannot be one, and as [`Accounts::read`].
+    /// When the name or the password is invalid, and as [`Accounts::read`].
     pub fn set(path: &Path, name: &str, role: Role, password: &str) -> Result<bool, AccountsError> {
         let wrong = |problem| AccountsError::Wrong(problem);
         check_name(name).map_err(wrong)?;
@@ -156,10 +157,10 @@ impl Accounts {
         })
     }
 
-    /// Takes a person out of a file.
+    /// Removes an account from a file.
     ///
     /// # Errors
-    /// When there is none of that name, and as [`Accounts::read`].
+    /// When there is no such account, and as [`Accounts::read`].
     pub fn remove(path: &Path, name: &str) -> Result<(), AccountsError> {
         change(path, |accounts| match accounts.iter().position(|known| known.name == name) {
             Some(place) => {
@@ -170,7 +171,7 @@ impl Accounts {
         })
     }
 
-    /// Whether somebody of this name has this password. A name that nobody has costs as much time as another one.
+    /// Whether the name and the password match. An unknown name takes as long to reject as a known one.
     #[must_use]
     pub fn verify(&self, name: &str, password: &str) -> bool {
         let found = self.find(name);
@@ -182,20 +183,20 @@ impl Accounts {
 }
 
 impl Account {
-    /// The line of the file. Whatever changes of a person changes it.
+    /// The account's line in the file. It changes whenever anything about the account does.
     #[must_use]
     pub fn line(&self) -> String {
         format!("{}:{}:{}", self.name, self.role.name(), self.hash)
     }
 }
 
-/// Changes a file under its lock.
+/// Edits a file while holding its lock.
 fn change<T>(
     path: &Path,
     edit: impl FnOnce(&mut Vec<Account>) -> Result<T, AccountsError>,
 ) -> Result<T, AccountsError> {
     let unusable = |source| AccountsError::Unusable { path: path.to_owned(), source };
-    // Who names a link means the file that it leads to.
+    // If the path is a link, edit the file that it points to.
     let end = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut file = WholeFile::begin(&end).map_err(unusable)?;
     file.keep_private().map_err(unusable)?;
@@ -206,7 +207,7 @@ fn change<T>(
     Ok(changed)
 }
 
-/// The people of a file, or the line of its first mistake, and what it is.
+/// Parses a file's accounts, or returns the line of the first mistake and what is wrong.
 fn parse(text: &str) -> Result<Accounts, (usize, String)> {
     let mut accounts = Accounts::default();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty()) {

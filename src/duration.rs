@@ -1,11 +1,11 @@
-//! Spans of time as people write them.
+//! Human-readable durations.
 
 use std::time::Duration;
 
-/// Reads a span of time such as `10m`, `1h30m`, `250ms` or `2.5s`; a bare number is seconds.
+/// Parses a duration such as `10m`, `1h30m`, `250ms` or `2.5s`; a bare number means seconds.
 ///
 /// # Errors
-/// A sentence that says what is expected.
+/// When the text is not a duration; the message says what is expected.
 pub fn read_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a span of time; write it like 30s, 10m, 1h30m, 2d or 250ms");
     let mut seconds = 0.0;

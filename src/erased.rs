@@ -1,8 +1,8 @@
-//! What was erased stays away: the list of URLs that must not be fetched or imported again.
+//! The list of erased URLs, which must not be fetched or imported again.
 //!
-//! `erased.jsonl` in the archive's folder has a line for each: the SHA-256 of its canonical URL, the URL itself unless that is to
-//! be forgotten too, when and why. Like watches it is a file beside the state, because the state can be made again and the
-//! list cannot. Lifting takes the line out.
+//! `erased.jsonl` in the archive's folder has a line for each: the SHA-256 of its canonical URL, the URL itself (unless
+//! that must be forgotten as well), when it was erased, and why. Like the watches, it is a file outside the state,
+//! because the state can be rebuilt and this list cannot. Lifting an erasure removes its line.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{self, WholeFile};
 
-/// The name of the file in the archive's folder.
+/// Name of the file in the archive's folder.
 pub const FILE: &str = "erased.jsonl";
 
-/// A longer file is refused: some 4 000 000 URLs.
+/// Maximum size in bytes, about 4 000 000 URLs; a larger file is refused.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Bytes of a reason.
+/// Maximum length of a reason in bytes.
 pub const REASON_BYTES_MAX: usize = 1000;
 
-/// What the name of a page begins with whose URL is forgotten; its digest follows.
+/// Prefix of the name of a page whose URL is forgotten; its digest follows.
 pub const FORGOTTEN: &str = "urn:sha256:";
 
-/// Why the list cannot be used. Nothing may be fetched or imported then.
+/// Why the list cannot be used. Until that is fixed, nothing may be fetched or imported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErasedError {
@@ -35,10 +35,10 @@ pub enum ErasedError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A line is none.
+    /// A line is malformed.
     #[error("{}, line {line}: {problem}; nothing is fetched or imported until it is fixed", path.display())]
     Line {
         /// The file.
@@ -50,7 +50,7 @@ pub enum ErasedError {
     },
 }
 
-/// A URL that was erased.
+/// An erased URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErasedUrl {
@@ -61,21 +61,21 @@ pub struct ErasedUrl {
     pub url: Option<String>,
     /// When it was erased, RFC 3339.
     pub time: String,
-    /// Why.
+    /// Why it was erased.
     pub reason: String,
 }
 
-/// The list.
+/// The list of erased URLs.
 #[derive(Debug, Clone, Default)]
 pub struct Erased {
     entries: BTreeMap<String, ErasedUrl>,
 }
 
 impl Erased {
-    /// The list of the archive in `path`; empty without the file.
+    /// Reads the list of the archive in `path`; empty if there is no file.
     ///
     /// # Errors
-    /// When the file cannot be read or a line is wrong.
+    /// When the file cannot be read or a line is malformed.
     pub fn read(path: &Path) -> Result<Self, ErasedError> {
         let path = path.join(FILE);
         let bytes = match files::read_if_there(&path, BYTES_MAX) {
@@ -97,18 +97,18 @@ impl Erased {
         Ok(Self { entries })
     }
 
-    /// Whether a canonical URL was erased, and when and why.
+    /// The entry of a canonical URL, if it was erased.
     #[must_use]
     pub fn of(&self, url: &str) -> Option<&ErasedUrl> {
         if self.entries.is_empty() { None } else { self.entries.get(&digest_of(url)) }
     }
 
-    /// All entries, in the order of their digests.
+    /// All entries, sorted by digest.
     pub fn entries(&self) -> impl Iterator<Item = &ErasedUrl> {
         self.entries.values()
     }
 
-    /// Adds a canonical URL, or replaces what was said of it; its text too unless that is to be `forgotten`.
+    /// Adds a canonical URL, or replaces its entry. The entry omits the URL itself if it is to be `forgotten`.
     pub fn add(&mut self, url: &str, forgotten: bool, time: DateTime<Utc>, reason: &str) {
         let sha256 = digest_of(url);
         let entry = ErasedUrl {
@@ -120,8 +120,8 @@ impl Erased {
         self.entries.insert(sha256, entry);
     }
 
-    /// Allows a canonical URL, or a forgotten one that its digest names, to be fetched and imported again; returns whether it was
-    /// on the list.
+    /// Allows a canonical URL, or the digest name of a forgotten one, to be fetched and imported again. Returns whether
+    /// it was on the list.
     pub fn lift(&mut self, url: &str) -> bool {
         self.entries.remove(&digest_of(url)).is_some()
     }
@@ -129,7 +129,7 @@ impl Erased {
     /// Replaces the file of the archive in `path`.
     ///
     /// # Errors
-    /// When it cannot be written; the old file is then still there.
+    /// When it cannot be written; the old file then remains.
     pub fn write(&self, path: &Path) -> Result<(), ErasedError> {
         let path = path.join(FILE);
         let write = || {
@@ -144,7 +144,7 @@ impl Erased {
     }
 }
 
-/// The SHA-256 of a canonical URL, in hexadecimal; that of a forgotten one is in its name.
+/// SHA-256 of a canonical URL, in hexadecimal; for a forgotten URL it is taken from its name.
 #[must_use]
 pub fn digest_of(url: &str) -> String {
     if let Some(digest) = url.strip_prefix(FORGOTTEN) {
@@ -154,7 +154,7 @@ pub fn digest_of(url: &str) -> String {
     digest.strip_prefix("sha256:").unwrap_or(&digest).to_owned()
 }
 
-/// The name that a page has once its URL is forgotten.
+/// The name of a page after its URL is forgotten.
 #[must_use]
 pub fn forgotten_name(url: &str) -> String {
     format!("{FORGOTTEN}{}", digest_of(url))

@@ -1,9 +1,9 @@
-//! Files that are written as a whole.
+//! Atomic file replacement.
 //!
-//! A new file is written beside its place, under its name with `.part` after it, and renamed when it is whole: readers
-//! find the old file or the new one, however the program ends, and the next run writes over what a crash left. No link is
-//! followed, because an archive may come from a stranger. Only where a person names a place ([`Output`]) are links
-//! followed and devices written to.
+//! A new file is written next to its final path, with `.part` appended to its name, and renamed when it is complete.
+//! Readers see either the old file or the new one, however the program ends; the next run overwrites what a crash left.
+//! Links are not followed, because an archive may come from a stranger. Only where a person names the destination
+//! ([`Output`]) are links followed and devices written to.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 use archive_storage::backend::{OpenMode, open_regular};
 
-/// Links in a row that are followed to an output.
+/// Maximum length of a chain of links to an output.
 const LINKS_MAX: usize = 40;
 
-/// The bytes of a regular file.
+/// Reads a regular file.
 ///
 /// # Errors
-/// When it cannot be read, is no regular file, or is longer than `bytes_max`.
+/// When it cannot be read, is not a regular file, or is longer than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path, OpenMode::Read)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
@@ -29,10 +29,10 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same of a file that need not be there.
+/// Reads a regular file that may not exist.
 ///
 /// # Errors
-/// As [`read`], but for a file that is not there.
+/// As [`read`], except that a missing file is no error.
 pub fn read_if_there(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     match read(path, bytes_max) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -40,7 +40,7 @@ pub fn read_if_there(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>>
     }
 }
 
-/// The line and the column, in characters, of a byte of a text; both count from 1.
+/// Line and column (in characters) of a byte offset in a text; both start at 1.
 #[must_use]
 pub fn place(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
@@ -48,16 +48,16 @@ pub fn place(text: &str, at: usize) -> (usize, usize) {
     (line, before.rsplit('\n').next().unwrap_or_default().chars().count() + 1)
 }
 
-/// Makes a folder of an archive, unless it is there.
+/// Creates a folder of an archive unless it exists.
 ///
 /// # Errors
-/// When it cannot be made, or a link has its name.
+/// When it cannot be created, or when the path is a link.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)?;
     refuse_link(path)
 }
 
-/// A file that replaces another one when it is whole. Dropping it before that removes it.
+/// A file that replaces another one when it is complete. Dropping it before that removes it.
 #[derive(Debug)]
 pub struct WholeFile {
     out: File,
@@ -70,18 +70,18 @@ impl WholeFile {
     /// Begins a file that will replace the one at `path`.
     ///
     /// # Errors
-    /// When the folder cannot be written, when another process is writing the same file, or when something other than a
-    /// regular file is in the place of the unfinished one.
+    /// When the folder cannot be written, when another process is writing the same file, or when the path of the
+    /// unfinished file is occupied by something other than a regular file.
     pub fn begin(path: &Path) -> io::Result<Self> {
         Self::begin_as(path, with_ending(path, ".part"))
     }
 
-    /// The same with another name for the unfinished file, which is in the same folder.
+    /// As [`WholeFile::begin`], with another path in the same folder for the unfinished file.
     ///
     /// # Errors
     /// As [`WholeFile::begin`].
     pub fn begin_as(path: &Path, part: PathBuf) -> io::Result<Self> {
-        // Whoever asks names the file, but not what is in its way.
+        // The caller names the final file in its message, but does not know the unfinished one.
         let out = lock(&part).map_err(|error| match part.symlink_metadata() {
             Ok(_) => io::Error::new(error.kind(), format!("{}: {error}", part.display())),
             Err(_) => error,
@@ -89,15 +89,16 @@ impl WholeFile {
         Ok(Self { out, part, path: path.to_owned(), is_whole: false })
     }
 
-    /// Makes it durable and gives it its name, and the permissions of the file that it replaces.
+    /// Syncs the file to disk and renames it to its final name. It gets the permissions of the file it replaces.
     ///
     /// # Errors
-    /// What the disk refuses; the old file is then still there.
+    /// When writing to the disk fails; the old file then remains.
     pub fn commit(self) -> io::Result<()> {
         self.end(true)
     }
 
-    /// The same without waiting for the disk: after a power failure the file may be the old one, or hold anything.
+    /// As [`WholeFile::commit`], but does not wait for the disk: after a power failure the file may be the old one or
+    /// contain anything.
     ///
     /// # Errors
     /// As [`WholeFile::commit`].
@@ -123,15 +124,15 @@ impl WholeFile {
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
-    /// Lets only the program's user read it.
+    /// Makes the file readable only by the program's user.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// When the permissions cannot be set.
     pub fn keep_private(&self) -> io::Result<()> {
         self.out.set_permissions(fs::Permissions::from_mode(0o600))
     }
 
-    /// Replaces a file by one of these bytes.
+    /// Replaces a file with one that contains `bytes`.
     ///
     /// # Errors
     /// As [`WholeFile::begin`] and [`WholeFile::commit`].
@@ -155,20 +156,20 @@ impl Write for WholeFile {
 impl Drop for WholeFile {
     fn drop(&mut self) {
         if !self.is_whole {
-            // If it cannot be removed, the next run writes over it.
+            // If it cannot be removed, the next run overwrites it.
             let _ = fs::remove_file(&self.part);
         }
     }
 }
 
-/// Opens an unfinished file, empty and locked, so that two processes never write one.
+/// Opens an unfinished file, empty and locked, so that two processes never write the same one.
 fn lock(part: &Path) -> io::Result<File> {
     loop {
         let file = open_regular(part, OpenMode::Create)?;
         if file.try_lock().is_err() {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process is writing this file"));
         }
-        // The process that had it may have renamed it before it was locked here.
+        // The process that held the lock may have renamed the file before this lock was taken.
         let now = fs::symlink_metadata(part);
         if now.is_ok_and(|now| file.metadata().is_ok_and(|own| is_same(&own, &now))) {
             file.set_len(0)?;
@@ -177,8 +178,8 @@ fn lock(part: &Path) -> io::Result<File> {
     }
 }
 
-/// Where a person wants something written. Links lead to the file that is replaced, and stay; pipes and devices are
-/// written to; `-` is standard output.
+/// A destination that a person named. A link's target is replaced and the link kept; pipes and devices are written to
+/// directly; `-` is standard output.
 #[derive(Debug)]
 pub struct Output {
     place: Place,
@@ -187,9 +188,9 @@ pub struct Output {
 
 #[derive(Debug)]
 enum Place {
-    /// A regular file, which gets its name when it is whole.
+    /// A regular file, renamed to its final name when it is complete.
     Whole(WholeFile),
-    /// A pipe or a device, or whatever standard output is.
+    /// A pipe or a device, or standard output of any kind.
     Direct(File),
 }
 
@@ -197,7 +198,7 @@ impl Output {
     /// Opens an output.
     ///
     /// # Errors
-    /// As [`WholeFile::begin`], and what opening a device reports.
+    /// As [`WholeFile::begin`], and when a device cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let standard = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let place = match fs::metadata(path) {
@@ -209,7 +210,7 @@ impl Output {
         Ok(Self { place, written: 0 })
     }
 
-    /// The file, if it is one that is rewritten and can be written in any order.
+    /// The file, if it is a regular file that supports random-access writes.
     pub fn whole(&mut self) -> Option<&mut File> {
         match &mut self.place {
             Place::Whole(file) => Some(&mut file.out),
@@ -217,7 +218,7 @@ impl Output {
         }
     }
 
-    /// Makes a file durable and gives it its name. Returns how many bytes were written.
+    /// Syncs a regular file to disk and renames it to its final name. Returns the number of bytes written.
     ///
     /// # Errors
     /// As [`WholeFile::commit`].
@@ -245,13 +246,13 @@ impl Write for Output {
     }
 }
 
-/// Whether an output is standard output by its name, `-`.
+/// Whether the path means standard output: `-`.
 #[must_use]
 pub fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The file that a link leads to, whether or not it is there yet; the path itself if it is not a link.
+/// The file that a link leads to, whether or not it exists; the path itself if it is not a link.
 fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..=LINKS_MAX {
@@ -261,10 +262,10 @@ fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("there are too many links to follow"))
 }
 
-/// Refuses a link inside an archive.
+/// Refuses a link inside an archive; links elsewhere are allowed.
 ///
 /// # Errors
-/// When `path` is a link in the folder of the archive or below.
+/// When `path` is a link in the archive's folder or below.
 pub fn refuse_link_in(archive: &Path, path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (archive.canonicalize(), parent.canonicalize()) {
@@ -273,7 +274,7 @@ pub fn refuse_link_in(archive: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a link in the place of a file or folder of an archive.
+/// Refuses a path that is a link.
 ///
 /// # Errors
 /// When `path` is a link.
@@ -288,7 +289,7 @@ fn is_same(left: &fs::Metadata, right: &fs::Metadata) -> bool {
     (left.dev(), left.ino()) == (right.dev(), right.ino())
 }
 
-/// A path with something after its name.
+/// Appends `ending` to the name of a file.
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
     path.push(ending);

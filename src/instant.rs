@@ -1,4 +1,4 @@
-//! Times in files: RFC 3339 in UTC, to the microsecond, as captures have them.
+//! Times in files: RFC 3339 in UTC, with the microsecond precision of captures.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize as _, Deserializer, Serializer, de};

@@ -4,7 +4,7 @@ mod cli;
 
 use std::process::ExitCode;
 
-/// Bodies and records are made on one thread and dropped on another, which the system's allocator does at a price.
+/// Bodies and records are allocated on one thread and freed on another, which is slow with the system's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

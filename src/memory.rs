@@ -1,9 +1,9 @@
-//! Memory: how much, as people write it, and how much the process took.
+//! Memory sizes as people write them, and the peak memory of the process.
 
-/// A size like `80MB` (10^6) or `64MiB` (2^20).
+/// Parses a size such as `80MB` (10^6) or `64MiB` (2^20).
 ///
 /// # Errors
-/// A sentence that says what is wrong with the text.
+/// When the text is not a size; the message says what is wrong.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -21,7 +21,7 @@ pub fn parse_bytes(text: &str) -> Result<usize, String> {
     number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too much"))
 }
 
-/// The most memory this process ever had resident, in bytes; `None` if the system does not report it.
+/// Peak resident memory of this process in bytes; `None` if the system does not report it.
 #[must_use]
 pub fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

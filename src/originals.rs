@@ -1,9 +1,9 @@
-//! Which capture a revisit stands for.
+//! Finds the original capture of a revisit.
 //!
-//! Revisits that this program wrote name URL and time of their original. Other crawlers may give no more than a digest, in
-//! an algorithm of their choice, or only say that nothing was modified; and the file with the original may be imported
-//! later. So a revisit is looked up by what it refers to, then by digest, then by its page's history, and one that
-//! stays open is looked up again when something was imported.
+//! Revisits written by this program name the URL and time of their original. Other crawlers may give only a digest, in
+//! an algorithm of their choice, or only say that nothing was modified, and the file with the original may be imported
+//! later. So the original is looked up by the revisit's reference, then by digest, then in its page's history; a
+//! revisit that remains unresolved is looked up again after each import.
 
 use archive_storage::segment::{ReplayedCapture, SegmentReader, is_not_modified};
 use archive_storage::warc::Header;
@@ -12,15 +12,15 @@ use chrono::{DateTime, Utc};
 
 use crate::ledger::{Credits, Facts, Outcome, canonical_of, shown};
 
-/// The number under which the catalogue keeps how many revisits are open.
+/// Catalogue counter for the number of unresolved revisits.
 const OPEN_COUNTER: &str = "revisits.open";
 
-/// Captures of a page whose records are read in search of a digest, at most.
+/// Maximum number of captures of a page whose records are read in search of a digest.
 const HISTORY_MAX: usize = 256;
 
 const MICROSECONDS: i64 = 1_000_000;
 
-/// What a revisit says of its original.
+/// What a revisit states about its original.
 #[derive(Debug, Clone)]
 pub(crate) struct Reference {
     /// Canonical URL of the revisit.
@@ -36,7 +36,7 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    /// Reads what a revisit's head says.
+    /// Reads the reference from a revisit's record header.
     pub(crate) fn of(header: &Header, url: String, time: i64) -> Self {
         Self {
             url,
@@ -48,7 +48,7 @@ impl Reference {
     }
 }
 
-/// The capture that has the payload of a stored revisit.
+/// The capture that holds the payload of a stored revisit.
 pub(crate) fn referred_to(
     state: &State,
     capture: &ReplayedCapture,
@@ -60,7 +60,7 @@ pub(crate) fn referred_to(
     holder(state, refers_to, &capture.entity_digest().map(|digest| digest.prefix()).unwrap_or_default())
 }
 
-/// The capture that has the payload of a revisit, by what it refers to, or else by its digest.
+/// The capture that holds the payload of a revisit, found by reference or else by digest.
 pub(crate) fn holder(
     state: &State,
     refers_to: Option<(&str, DateTime<Utc>)>,
@@ -75,14 +75,14 @@ pub(crate) fn holder(
     state.by_digest(digest)?.map(|id| Ok((id, state.capture(id)?))).transpose()
 }
 
-/// Whether what the state says of a page is what this capture found, or a revisit of it.
+/// Whether the page's current facts come from this capture or from a revisit of it.
 pub(crate) fn shows(state: &State, page: UrlId, id: CaptureId) -> Result<bool, StateError> {
     let shown = shown(state, page)?;
     Ok(shown.is_some_and(|(shown, capture)| shown == id || capture.original == Some(id)))
 }
 
-/// Gives a revisit that was not parsed itself what is known of the document that it stands for: kind, title, language and,
-/// when that was found at the same URL, links. Not when its page shows that document already, or a newer one.
+/// Copies to a revisit that was not parsed itself what is known of its original document: kind, title, language and, if
+/// the original has the same URL, links. Does nothing if the page already shows that document or a newer one.
 pub(crate) fn inherit(
     state: &State,
     reader: &SegmentReader,
@@ -90,7 +90,7 @@ pub(crate) fn inherit(
 ) -> Result<(), StoreError> {
     let is_described = outcome.facts.document.is_some() || outcome.facts.robots;
     let Some((id, _)) = outcome.original.filter(|_| !is_described) else { return Ok(()) };
-    // Its record may lie elsewhere since it was looked up.
+    // The record may have moved since it was looked up.
     let original = state.capture(id)?;
     let page = state.find(&outcome.url)?;
     if let Some(page) = page
@@ -98,12 +98,12 @@ pub(crate) fn inherit(
     {
         return Ok(());
     }
-    // A record that cannot be read is skipped here; `archive verify` reports it.
+    // An unreadable record is skipped here; `archive verify` reports it.
     let Ok(fields) = reader.metadata(original.location) else { return Ok(()) };
     let Facts { document, title, language, signature, similarity, copies, directives, mut links, .. } =
         Facts::from_fields(&fields);
     if page != Some(original.url) {
-        // Relative links lead elsewhere from here.
+        // Relative links resolve differently from this URL.
         links.clear();
     }
     let own = std::mem::take(&mut outcome.facts);
@@ -112,7 +112,7 @@ pub(crate) fn inherit(
     Ok(())
 }
 
-/// The capture of a URL at a time; a time in whole seconds stands for its second.
+/// The capture of a URL at a time. A time in whole seconds matches any capture within that second.
 fn at(state: &State, url: &str, time: DateTime<Utc>) -> Result<Option<(CaptureId, Capture)>, StateError> {
     let id = match state.find(url)? {
         Some(id) => id,
@@ -129,7 +129,7 @@ fn at(state: &State, url: &str, time: DateTime<Utc>) -> Result<Option<(CaptureId
     Ok(state.nearest(id, micros)?.filter(|(_, capture)| fits(capture)))
 }
 
-/// Finds a revisit's original; `known` gives captures by digests that the archive does not find them by.
+/// Finds a revisit's original. `known` maps digests that are not in the archive's index to captures.
 pub(crate) fn find(
     store: &Store,
     reference: &Reference,
@@ -153,7 +153,7 @@ pub(crate) fn find(
             }
         }
     }
-    // One that names URL and time stands for no other capture, also while that one is not here.
+    // A reference with both URL and time stands for no other capture, even if that one is missing here.
     let names_it = reference.refers_to.as_ref().is_some_and(|(_, time)| time.is_some());
     Ok(if reference.is_not_modified && !names_it { version_before(state, reference)? } else { None })
 }
@@ -179,7 +179,7 @@ fn by_stated_digest(
     Ok(None)
 }
 
-/// The version that a server meant when it said that nothing was modified.
+/// The version that the server meant when it reported "not modified".
 fn version_before(state: &State, reference: &Reference) -> Result<Option<(CaptureId, Capture)>, StateError> {
     let Some(page) = state.find(&reference.url)? else { return Ok(None) };
     for capture in state.history(page)? {
@@ -192,7 +192,7 @@ fn version_before(state: &State, reference: &Reference) -> Result<Option<(Captur
     Ok(None)
 }
 
-/// A capture if it has a payload, or else the one it stands for.
+/// The capture itself if it has a payload, otherwise its original.
 fn payload_of(
     state: &State,
     id: CaptureId,
@@ -204,12 +204,12 @@ fn payload_of(
     capture.original.map(|id| Ok((id, state.capture(id)?))).transpose()
 }
 
-/// How many revisits had no original when the archive was last looked through for them.
+/// Number of revisits without an original as of the last [`resolve_open`].
 pub(crate) fn open_count(state: &State) -> u64 {
     state.counter(OPEN_COUNTER)
 }
 
-/// Looks again for the originals of all revisits that have none, and gives those back that stay open.
+/// Looks again for the originals of all revisits that have none, and returns those that remain unresolved.
 pub(crate) fn resolve_open(
     store: &mut Store,
     known: &dyn Fn(&Digest) -> Option<CaptureId>,
@@ -230,7 +230,7 @@ pub(crate) fn resolve_open(
         match find(store, &reference, known)? {
             Some((original, found)) => {
                 store.state_mut().set_original(id, original)?;
-                // Before, nobody could say that it was what the page had been already.
+                // Until now it was unknown that this capture repeats the page's earlier content.
                 Credits::recompute(store.state_mut(), capture.url, id, None)?;
                 if let Ok(fields) = store.metadata(&found) {
                     Credits::describe(store.state_mut(), capture.url, id, &Facts::from_fields(&fields))?;

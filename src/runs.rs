@@ -1,11 +1,12 @@
-//! Reports of past and current runs: a file for each crawl and refresh in the archive's folder.
+//! Reports of past and current runs: one file per crawl or refresh, in the archive's folder.
 //!
-//! `runs/N.json` is written every second during run N (every five if it is one of several crawls of a machine), and once more at its end. The archive's safety does not depend on it: readers
-//! skip a file that a power failure left unfinished. Like watches, these files lie beside the state, because the state can be rebuilt
-//! and they cannot. A run holds a lock on `runs/lock`, so that readers can distinguish a current run from one whose program was
+//! `runs/N.json` is rewritten every second during run N (every five seconds if it is one of several crawls of a
+//! machine), and once more at its end. The archive's integrity does not depend on it: readers skip a file that a power
+//! failure left incomplete. Like the watches, these files are outside the state, because the state can be rebuilt and
+//! they cannot. A run holds a lock on `runs/lock`, so that readers can tell a current run from one whose program was
 //! killed.
 //!
-//! A file is bounded whatever the web says: reasons, examples and moments have limits.
+//! The size of a file is bounded, whatever servers answer: reasons, examples and moments are limited.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -20,159 +21,159 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{self, WholeFile};
 
-/// The folder in that of the archive.
+/// Folder within the archive's folder.
 pub const FOLDER: &str = "runs";
 
-/// Runs that are remembered; the oldest go.
+/// Maximum number of runs kept; the oldest are deleted.
 pub const RUNS_MAX: usize = 10_000;
 
-/// Reasons that are counted separately in a run; further ones are counted together.
+/// Maximum number of reasons counted separately in a run; all others are counted together.
 pub const REASONS_MAX: usize = 60;
 
-/// URLs that are kept as examples of a reason.
+/// Maximum number of example URLs per reason.
 pub const EXAMPLES_MAX: usize = 5;
 
-/// The reason of a page that asks not to be archived; all other rules have their own names.
+/// Reason for a page that asks not to be archived; all other rules have names of their own.
 pub const NOT_TO_BE_KEPT: &str = "noarchive";
 
-/// Bytes of a reason, and of a URL that is an example; longer URLs are none.
+/// Maximum length of a reason and of an example URL in bytes; longer URLs are not kept as examples.
 const TEXT_BYTES_MAX: usize = 1000;
 
-/// Moments of a run that are kept; with more, every second one goes.
+/// Maximum number of moments kept per run; beyond it, every second one is dropped.
 const MOMENTS_MAX: usize = 240;
 
-/// A longer file is not ours.
+/// Maximum size in bytes; a larger file is ignored as not ours.
 const BYTES_MAX: u64 = 2 << 20;
 
-/// A reader holds the lock only for a moment, so a writer tries this often, with a pause between.
+/// Number of attempts to take the lock, with a pause in between: readers hold it only for a moment.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// The name of a file that is being written.
+/// Name of a file while it is being written.
 const PART: &str = "part";
 
-/// The reason of what has none of the first [`REASONS_MAX`].
+/// Collective reason for everything beyond the first [`REASONS_MAX`] reasons.
 const OTHER: &str = "other reasons";
 
-/// A run, as far as it is known.
+/// Report of a run, up to its last update.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Its number, from 1; that of its file.
+    /// Its number, from 1, as in its file name.
     #[serde(default)]
     pub id: u64,
-    /// What started it: `crawl`, `refresh`, …
+    /// The command that started it: `crawl`, `refresh`, …
     pub command: String,
     /// When it began.
     #[serde(with = "crate::instant")]
     pub began: DateTime<Utc>,
-    /// When it last wrote this report; its end, if it has one.
+    /// Time of the last update of this report; the end of the run if it has ended.
     #[serde(rename = "told", with = "crate::instant")]
     pub reported: DateTime<Utc>,
-    /// How it ended: `complete`, `limit`, …, or `failed`; nothing before.
+    /// How it ended: `complete`, `limit`, …, or `failed`; `None` while it runs.
     pub end: Option<String>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it may do.
+    /// Its limits.
     pub limits: Limits,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
-    /// Fetches without an answer, or with status 400 and above, by reason.
+    /// Fetches without an answer, or with a status of 400 or above, by reason.
     pub errors: Tallies,
-    /// URLs that a rule kept from being fetched, by the name of the rule.
+    /// URLs that a rule excluded from fetching, by name of the rule.
     pub refused: Tallies,
-    /// Pages that notices from outside made it fetch, by how these came.
+    /// Pages fetched because of notices from outside, by channel of the notice.
     #[serde(default)]
     pub noticed: Tallies,
-    /// How far it was when, oldest first.
+    /// Progress over time, oldest first.
     pub moments: Vec<Moment>,
-    /// One moment in so many is kept, as a power of two, and how many there were.
+    /// One moment in 2^n is kept (n), and the number of moments so far.
     #[serde(skip)]
     thinned: (u32, u64),
 }
 
-/// What a run may do.
+/// Limits of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Pages in all.
+    /// Total number of pages.
     pub pages: Option<u64>,
-    /// Seconds.
+    /// Duration in seconds.
     pub seconds: Option<f64>,
-    /// Pages of one host of a site of importance 1 or less.
+    /// Number of pages of one host of a site of importance 1 or less.
     pub pages_per_host: Option<u32>,
-    /// Pages of one site of importance 1 or less.
+    /// Number of pages of one site of importance 1 or less.
     pub pages_per_site: Option<u32>,
-    /// Seconds between two requests to a host, and to an address, as they were typed.
+    /// Seconds between two requests to a host, and to an address, as given on the command line.
     pub delay_seconds: Option<[f64; 2]>,
-    /// Requests under way at the same time.
+    /// Maximum number of concurrent requests.
     pub workers: Option<usize>,
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Since its start, pauses left out.
+    /// Seconds since its start, without pauses.
     pub seconds: f64,
-    /// Why nothing new is asked for, if that is so.
+    /// Why no new requests are made, if so.
     pub paused: Option<String>,
-    /// Captures, without those of robots.txt.
+    /// Number of captures, without those of robots.txt.
     pub captures: u64,
-    /// Pages among the captures.
+    /// Number of pages among the captures.
     pub pages: u64,
-    /// Captures with the content of another one.
+    /// Number of captures whose content is identical to another one.
     pub identical: u64,
-    /// Fetches without an answer, or with status 400 and above.
+    /// Number of fetches without an answer, or with a status of 400 or above.
     pub errors: u64,
-    /// URLs that a rule kept from being fetched.
+    /// Number of URLs that a rule excluded from fetching.
     pub refused: u64,
     /// Bytes received.
     pub bytes: u64,
-    /// Pages a second, of late.
+    /// Recent number of pages per second.
     pub pages_per_second: f64,
-    /// Bytes a second, of late.
+    /// Recent number of bytes per second.
     pub bytes_per_second: f64,
-    /// URLs that wait.
+    /// Number of URLs in the queue.
     pub queued: u64,
-    /// Requests under way.
+    /// Number of requests in flight.
     pub active: usize,
-    /// Hosts that are being asked.
+    /// Number of hosts with a request in flight.
     pub hosts_active: usize,
-    /// Hosts that have something to be asked for, and are left alone for politeness.
+    /// Number of hosts with URLs in the queue that wait for their politeness delay.
     pub hosts_waiting: usize,
-    /// Checkpoints.
+    /// Number of checkpoints.
     pub checkpoints: u64,
-    /// Room on the disk of the archive.
+    /// Free space on the archive's disk, in bytes.
     pub disk_free_bytes: u64,
 }
 
-/// How far a run was at a time.
+/// Progress of a run at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
-    /// Since its start.
+    /// Seconds since its start, without pauses.
     pub seconds: f64,
-    /// Pages.
+    /// Number of pages.
     pub pages: u64,
-    /// URLs that waited.
+    /// Number of URLs in the queue.
     pub queued: u64,
 }
 
-/// How often something happened, by reason.
+/// Number of occurrences by reason.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tallies(pub Vec<Tally>);
 
-/// How often something happened for a reason.
+/// Number of occurrences for one reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// The first of the URLs.
+    /// The first URLs affected.
     pub examples: Vec<Example>,
 }
 
-/// A URL to which it happened.
+/// A URL affected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Example {
     /// The canonical URL.
@@ -182,7 +183,7 @@ pub struct Example {
     pub time: DateTime<Utc>,
 }
 
-/// The stage of a run.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
@@ -190,12 +191,12 @@ pub enum Stage {
     UnderWay,
     /// It has ended.
     Ended,
-    /// Its program ended before it did.
+    /// Its program died before the run ended.
     BrokenOff,
 }
 
 impl Tallies {
-    /// Counts what happened for a reason; `example` is asked for a URL as long as there is room for one.
+    /// Counts occurrences for a reason. `example` is called for a URL only while there is room for one.
     pub fn count(&mut self, reason: &str, times: u64, time: DateTime<Utc>, example: impl FnOnce() -> String) {
         let reason = reason.get(..reason.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(OTHER);
         let known = self.0.iter().position(|tally| tally.reason == reason);
@@ -216,7 +217,7 @@ impl Tallies {
         }
     }
 
-    /// How often it happened for one of some reasons.
+    /// Total number of occurrences for these reasons.
     #[must_use]
     pub fn of(&self, reasons: &[&str]) -> u64 {
         self.0.iter().filter(|tally| reasons.contains(&tally.reason.as_str())).map(|tally| tally.count).sum()
@@ -224,7 +225,7 @@ impl Tallies {
 }
 
 impl Run {
-    /// A run that begins now.
+    /// Starts the report of a run.
     #[must_use]
     pub fn begins(command: &str, now: DateTime<Utc>) -> Self {
         Self {
@@ -244,7 +245,7 @@ impl Run {
         }
     }
 
-    /// Notes how far it is now.
+    /// Records the current progress as a moment.
     pub fn note_moment(&mut self) {
         self.thinned.1 += 1;
         if !self.thinned.1.is_multiple_of(1 << self.thinned.0.min(63)) {
@@ -263,17 +264,17 @@ impl Run {
     }
 }
 
-/// The file of a current run. Dropping it says that its program is done with it.
+/// The file of a current run. Dropping it releases the lock, which marks the run as no longer under way.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
     _lock: File,
-    /// What it is to say.
+    /// The report to be written.
     pub run: Run,
 }
 
 impl Writer {
-    /// Begins the file of a run, under the next number.
+    /// Creates the file of a run, with the next number.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -291,17 +292,17 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Writes the file anew; if `durably`, so that it outlasts a power failure.
+    /// Rewrites the file; if `durably`, it survives a power failure.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When writing to the disk fails.
     pub fn save(&self, durably: bool) -> io::Result<()> {
         save(&self.path, &self.run, durably)
     }
 }
 
 fn save(path: &Path, run: &Run, durably: bool) -> io::Result<()> {
-    // One name for all, so that killed programs leave at most one.
+    // All files share this name, so that killed programs leave at most one behind.
     let mut file = WholeFile::begin_as(path, path.with_file_name(PART))?;
     file.write_all(&serde_json::to_vec(run)?)?;
     if durably { file.commit() } else { file.put_in_place() }
@@ -319,7 +320,7 @@ fn lock(folder: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process has the lock of the runs"))
 }
 
-/// The runs of an archive, as they are when each is asked for.
+/// The runs of an archive. Each report is read when it is asked for.
 #[derive(Debug)]
 pub struct Runs {
     folder: PathBuf,
@@ -327,7 +328,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// The runs of the archive in a folder; none if it has had none.
+    /// Lists the runs of an archive; empty if there were none.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -337,13 +338,13 @@ impl Runs {
         Ok(Self { folder, ids })
     }
 
-    /// Their numbers, oldest first.
+    /// Run numbers, oldest first.
     #[must_use]
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
 
-    /// A run, and its stage; none if there is none of this number, or its file cannot be read.
+    /// Returns a run and its stage; `None` if there is no such run or its file cannot be read.
     #[must_use]
     pub fn get(&self, id: u64) -> Option<(Run, Stage)> {
         let run = self.read(id)?;
@@ -370,7 +371,7 @@ impl Runs {
     }
 }
 
-/// Takes URLs out of the examples of all runs; files that cannot be read, which may say anything, are removed.
+/// Removes URLs from the examples of all runs. Unreadable files are deleted, because they may contain anything.
 pub(crate) fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
     let runs = Runs::of(archive)?;
     remove(&runs.folder.join(PART))?;
@@ -392,12 +393,12 @@ pub(crate) fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// The oldest runs, which go so that there is room for another.
+/// The oldest runs, to be deleted to make room for a new one.
 fn surplus(ids: &[u64]) -> &[u64] {
     ids.get(..ids.len().saturating_sub(RUNS_MAX - 1)).unwrap_or_default()
 }
 
-/// Removes a file, if it is there.
+/// Removes a file if it exists.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -409,7 +410,7 @@ fn file_of(folder: &Path, id: u64) -> PathBuf {
     folder.join(format!("{id}.json"))
 }
 
-/// The numbers of the files in the folder, in order.
+/// Numbers of the files in the folder, sorted.
 fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -446,7 +447,7 @@ mod tests {
         next.run.end = Some("complete".to_owned());
         next.save(true).unwrap();
         assert_eq!((stage(1), stage(2)), (Some(Stage::BrokenOff), Some(Stage::Ended)));
-        // What a power failure left.
+        // Left by a power failure.
         fs::write(folder.path().join(FOLDER).join("3.json"), "{\"comm").unwrap();
         assert_eq!(stage(3), None);
     }

@@ -1,19 +1,20 @@
-//! Whether processors have time to spare, for work that can wait.
+//! Detects spare processor time, for work that can wait.
 //!
-//! Time to spare is what processors are idle, wait for disks, or give to work of low priority, which makes way by itself. It is
-//! measured for the whole machine (Linux, `/proc/stat`), because others work on it, too. If the system does not report it, there
-//! is none.
+//! Spare time is time in which processors are idle, wait for disks, or run low-priority work, which yields by itself.
+//! It is measured for the whole machine (Linux, `/proc/stat`), because other programs use it as well. If the system
+//! does not report it, none is assumed.
 
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The part of all processors' time that has to be spare before there is said to be some, as a divisor.
+/// Share of total processor time that must be spare before `Spare` becomes true, as a divisor.
 const BEGINS_AT: u64 = 2;
-/// The part below which there is none any more, as a divisor: what is done in spare time takes some of it.
+/// Share below which `Spare` becomes false again, as a divisor. It is lower because the work done in spare time uses
+/// some of it.
 const ENDS_BELOW: u64 = 4;
 
-/// Whether there is time to spare. Clones share the answer.
+/// Whether there is spare time. Clones share the answer.
 #[derive(Debug, Clone, Default)]
 pub struct Spare {
     is_there: Arc<AtomicBool>,
@@ -21,20 +22,20 @@ pub struct Spare {
 }
 
 impl Spare {
-    /// Whether there was time to spare at the last look.
+    /// Whether there was spare time at the last measurement.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.is_there.load(Ordering::Relaxed)
     }
 
-    /// Whether the caller knows, so that the system is not asked.
+    /// Whether the answer was fixed by the caller, so that nothing is measured.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.is_known
     }
 }
 
-/// Ticks of all processors since the system began.
+/// Ticks of all processors since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ticks {
     all: u64,
@@ -42,7 +43,7 @@ struct Ticks {
 }
 
 impl Ticks {
-    /// Reads the first line of `/proc/stat` (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal.
+    /// Parses the first line of `/proc/stat` (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal.
     fn of(text: &str) -> Option<Self> {
         let line = text.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> =
@@ -52,30 +53,30 @@ impl Ticks {
     }
 }
 
-/// Looks at the processors now and then.
+/// Measures processor load periodically.
 #[derive(Debug, Default)]
 pub struct Gauge {
-    /// The answer, if the caller knows it.
+    /// The answer, if fixed by the caller.
     known: Option<bool>,
     before: Option<Ticks>,
     spare: Spare,
 }
 
 impl Gauge {
-    /// One that looks, unless the answer is known.
+    /// Creates a gauge that measures, unless the answer is given.
     #[must_use]
     pub fn new(known: Option<bool>) -> Self {
         let spare = Spare { is_known: known.is_some(), ..Spare::default() };
         Self { known, before: None, spare }
     }
 
-    /// Its current answer, which follows further looks.
+    /// The current answer; it is updated by later measurements.
     #[must_use]
     pub fn spare(&self) -> Spare {
         self.spare.clone()
     }
 
-    /// Measures the time since the last look, which should be about a second ago.
+    /// Measures the time since the last call, which should be about a second ago.
     pub fn look(&mut self) {
         self.take(Ticks::of(&fs::read_to_string("/proc/stat").unwrap_or_default()));
     }

@@ -1,16 +1,16 @@
-//! What decisions do to a crawl and to refreshes.
+//! The effect of decisions on crawls and refreshes.
 
 use super::{CurrentDecisions, Decisions, Verdict};
 use crate::texts::Language;
 
-/// What a page that is to be fetched often weighs in a refresh, in times of its weight.
+/// Refresh weight factor for a page with the verdict "often".
 const OFTEN: f64 = 4.0;
 
-/// The rating at which a page weighs what it would unrated: between the two that say "keep" and the two that do not.
+/// Rating with a neutral weight: midway between the two ratings that mean "keep" and the two that do not.
 const RATING_NEUTRAL: f64 = 2.5;
 
 impl Decisions {
-    /// The verdict on a page, if there is one.
+    /// The verdict that applies to a page, if any.
     #[must_use]
     pub fn verdict(&self, url: &str, host: &str, site: &str) -> Option<Verdict> {
         self.of_page(url, host, site).verdict.map(|(verdict, ..)| verdict)
@@ -18,7 +18,7 @@ impl Decisions {
 }
 
 impl CurrentDecisions {
-    /// What was decided, and what it does; nothing if nothing was.
+    /// Describes the decisions and their effect; `None` if there are none.
     #[must_use]
     pub fn sentence(&self, t: Language) -> Option<String> {
         let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>().join(", ");
@@ -44,14 +44,14 @@ impl CurrentDecisions {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// What its ratings alone weigh, in a refresh and in the budgets of its hosts and site.
+    /// Weight factor from its ratings alone, in a refresh and in the budgets of its hosts and site.
     #[must_use]
     pub fn rated_weight(&self) -> f64 {
         self.rating().map_or(1.0, |rating| (rating - RATING_NEUTRAL).exp2())
     }
 
-    /// What it weighs in a refresh, in times of its weight: twice as much for each step of its rating from 2.5 on, four times
-    /// as much if it is to be fetched often, nothing if it is not to be fetched.
+    /// Weight factor in a refresh: it doubles with each step of the rating from 2.5 on, is four times as high for pages
+    /// to be fetched often, and 0 for pages not to be fetched.
     #[must_use]
     pub fn weight(&self) -> f64 {
         let rated = self.rated_weight();

@@ -1,4 +1,4 @@
-//! Decisions that are taken in together: from a sheet that was filled in, or from the archive's cluster.
+//! Batches of decisions to import: from a filled-in sheet, or from the archive's cluster.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use super::{Decision, Decisions, DecisionsError, Said, Subject, What};
 
-/// What one person says of several subjects.
+/// One person's statements about several subjects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Import {
-    /// When, to the second.
+    /// Time of the statements, to the second.
     #[serde(with = "crate::instant")]
     pub time: DateTime<Utc>,
-    /// Who.
+    /// Name of the person.
     pub by: String,
-    /// Whether rows count that are in conflict with what was decided since the sheet was made.
+    /// Whether rows are imported although they conflict with decisions made since the sheet was exported.
     pub overwrite: bool,
-    /// What is said.
+    /// The statements.
     pub rows: Vec<Row>,
 }
 
-/// What is said of a subject.
+/// A statement about a subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// What.
+    /// The statement.
     pub said: Said,
-    /// When the sheet was made that was filled in, if it says so.
+    /// When the filled-in sheet was exported, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exported: Option<Exported>,
 }
@@ -37,19 +37,19 @@ pub struct Row {
 #[serde(transparent)]
 struct Exported(#[serde(with = "crate::instant")] DateTime<Utc>);
 
-/// What an import brings to the decisions that there are.
+/// An import compared with the existing decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// Decisions that are new.
+    /// New decisions to be added.
     pub new: Vec<Decision>,
-    /// Rows that had been taken in before.
+    /// Number of rows that were imported before.
     pub had: usize,
-    /// The places of rows that are in conflict with a decision.
+    /// Indices of rows that conflict with a decision, with that decision.
     pub conflicts: Vec<(usize, Decision)>,
 }
 
 impl Row {
-    /// A row of a sheet that was made at this time, if that is known.
+    /// Creates a row of a sheet that was exported at this time, if known.
     #[must_use]
     pub fn new(said: Said, exported: Option<DateTime<Utc>>) -> Self {
         Self { said, exported: exported.map(Exported) }
@@ -57,10 +57,10 @@ impl Row {
 }
 
 impl Import {
-    /// Makes sure that every row can be meant.
+    /// Checks that every row is a valid decision.
     ///
     /// # Errors
-    /// What is wrong with the first that cannot.
+    /// The error of the first row that is not.
     pub fn check(&self) -> Result<(), DecisionsError> {
         let none = Decisions::default();
         self.rows.iter().try_for_each(|row| {
@@ -78,7 +78,7 @@ impl Import {
         Decision { time: self.time, by: self.by.clone(), what: What::Said(Box::new(row.said.clone())) }
     }
 
-    /// What of it is new to the decisions that there are.
+    /// Compares the import with the existing decisions.
     #[must_use]
     pub fn compare(&self, known: &Decisions) -> Compared {
         let before = self.among(known);
@@ -88,7 +88,7 @@ impl Import {
             let collides = row.exported.is_some() || replaces(known, &self.by, &row.said);
             match since(known, &row.said.on, row.exported).filter(|_| collides) {
                 _ if before.contains_key(&row.said) => compared.had += 1,
-                // The same sheet once more.
+                // The same sheet was imported again.
                 Some(other) if other.by == new.by && other.what == new.what => compared.had += 1,
                 Some(other) if !self.overwrite => compared.conflicts.push((place, other.clone())),
                 _ => compared.new.push(new),
@@ -97,7 +97,7 @@ impl Import {
         compared
     }
 
-    /// Its decisions among those that there are, by what they say, with their numbers.
+    /// Which of the existing decisions came from this import, by statement, with their numbers.
     #[must_use]
     pub fn among<'a>(&self, known: &'a Decisions) -> HashMap<&'a Said, u64> {
         let rows: HashSet<&Said> = self.rows.iter().map(|row| &row.said).collect();
@@ -111,13 +111,13 @@ impl Import {
     }
 }
 
-/// The newest decision on a subject that the sheet does not contain.
+/// The newest decision on a subject that was made after the sheet was exported.
 fn since<'a>(known: &'a Decisions, subject: &Subject, exported: Option<Exported>) -> Option<&'a Decision> {
     let decision = known.at(known.newest(subject))?;
     exported.is_none_or(|Exported(exported)| decision.time >= exported).then_some(decision)
 }
 
-/// Whether something that was decided would no longer count: a rating by the same person, or a verdict.
+/// Whether a statement would supersede a decision: a rating by the same person, or a verdict.
 fn replaces(known: &Decisions, by: &str, said: &Said) -> bool {
     known.on(&said.on).is_some_and(|standing| {
         said.rating.is_some() && standing.ratings.contains_key(by)
@@ -144,7 +144,7 @@ mod tests {
         let compared = import(site()).compare(&known);
         assert_eq!((compared.new.len(), compared.had), (1, 0));
         known.add(archive.path(), compared.new).unwrap();
-        // Also when something else was decided in between, and when only tags were given.
+        // Even if something else was decided in between, and if the row contains tags only.
         let later = Import { by: "ben".to_owned(), ..import(site()) };
         known.add(archive.path(), later.compare(&known).new).unwrap();
         assert_eq!(import(site()).compare(&known), Compared { had: 1, ..Compared::default() });

@@ -1,4 +1,4 @@
-//! The file: read as a whole, and replaced by one that has more lines.
+//! The file of decisions: read in one go, and replaced by a longer one when decisions are added.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
@@ -10,19 +10,19 @@ use super::{CurrentDecisions, Decision, NAME_BYTES_MAX, Subject, What};
 use crate::erased::forgotten_name;
 use crate::files::{self, WholeFile};
 
-/// The name of the file in the archive's folder.
+/// Name of the file in the archive's folder.
 pub const FILE: &str = "decisions.jsonl";
 
-/// Decisions of an archive, at most. Each new one writes all of them again.
+/// Maximum number of decisions of an archive. Each new one rewrites all of them.
 pub const DECISIONS_MAX: usize = 1_000_000;
 
-/// A longer file is refused.
+/// Maximum size in bytes; a larger file is refused.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Replaces a reason that was erased with its page.
+/// Replaces the reason of a decision whose page was erased.
 const FORGOTTEN_NOTE: &str = "erased";
 
-/// Why decisions cannot be read or made. Nothing is fetched while they cannot be read.
+/// Why decisions cannot be read or added. Nothing is fetched while they cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecisionsError {
@@ -31,10 +31,10 @@ pub enum DecisionsError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A line is none.
+    /// A line is malformed.
     #[error("{}, line {line}: {problem}; nothing is decided or fetched until it is fixed", path.display())]
     Line {
         /// The file.
@@ -44,32 +44,32 @@ pub enum DecisionsError {
         /// What is wrong.
         problem: String,
     },
-    /// It cannot be meant.
+    /// The decision is not valid.
     #[error("{0}")]
     Mistake(String),
-    /// There are too many.
+    /// There are too many decisions.
     #[error("there are {DECISIONS_MAX} decisions already")]
     TooMany,
 }
 
-/// All decisions of an archive, and what holds of each subject.
+/// All decisions of an archive, and the current decisions on each subject.
 #[derive(Clone, Debug, Default)]
 pub struct Decisions {
     log: Vec<Decision>,
-    /// Decisions that were undone, and the newest that undoes each.
+    /// Undone decisions, each with the newest decision that undoes it.
     undone: HashMap<u64, u64>,
     standings: HashMap<Subject, CurrentDecisions>,
 }
 
-/// How long a writer waits for others, and how often it tries.
+/// How long a writer waits for other writers, and the interval between attempts.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 const WAIT: Duration = Duration::from_millis(5);
 
 impl Decisions {
-    /// Those of the archive in `path`; none without the file.
+    /// Reads the decisions of the archive in `path`; empty if there is no file.
     ///
     /// # Errors
-    /// When the file cannot be read or a line is wrong.
+    /// When the file cannot be read or a line is malformed.
     pub fn read(path: &Path) -> Result<Self, DecisionsError> {
         let path = path.join(FILE);
         let bytes = match files::read_if_there(&path, BYTES_MAX) {
@@ -95,36 +95,37 @@ impl Decisions {
         Ok(decisions)
     }
 
-    /// The decisions in the order they were made; the number of the first is 1.
+    /// The decisions in the order they were made; numbers start at 1.
     #[must_use]
     pub fn log(&self) -> &[Decision] {
         &self.log
     }
 
-    /// Whether nobody has decided anything.
+    /// Whether no decision is in effect.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.standings.is_empty()
     }
 
-    /// What holds of just this subject.
+    /// The current decisions on exactly this subject.
     #[must_use]
     pub fn on(&self, subject: &Subject) -> Option<&CurrentDecisions> {
         self.standings.get(subject)
     }
 
-    /// Everything that something holds of.
+    /// All subjects with current decisions.
     pub fn subjects(&self) -> impl Iterator<Item = (&Subject, &CurrentDecisions)> {
         self.standings.iter()
     }
 
-    /// The number of the newest decision on a subject that was not undone; 0 for none.
+    /// Number of the newest decision on a subject that was not undone; 0 if there is none.
     #[must_use]
     pub fn newest(&self, subject: &Subject) -> u64 {
         self.on(subject).map_or(0, |standing| standing.newest)
     }
 
-    /// The number of the newest word on a subject, what was taken back and who took it back included; 0 for none.
+    /// Number of the newest decision that concerns a subject, including undone ones and those that undo them; 0 if
+    /// there is none.
     #[must_use]
     pub fn newest_word(&self, subject: &Subject) -> u64 {
         let is_meant = |undone: u64| match self.at(undone) {
@@ -135,17 +136,18 @@ impl Decisions {
         undone.map(|(_, by)| *by).fold(self.newest(subject), u64::max)
     }
 
-    /// Adds decisions and makes them durable: all of them or none, whatever happens meanwhile. What others have added since is
-    /// taken in first. Returns the number of the first.
+    /// Adds decisions durably, all or none. Decisions that others have added in the meantime are read first. Returns
+    /// the number of the first new decision.
     ///
     /// # Errors
-    /// When one cannot be meant, the file is damaged or cannot be written, or somebody else is writing it.
+    /// When a decision is invalid, the file is damaged or cannot be written, or somebody else is writing it.
     pub fn add(&mut self, archive: &Path, new: Vec<Decision>) -> Result<u64, DecisionsError> {
-        // Nothing stops it, so there always is a number.
+        // `stops` never returns anything, so there always is a number.
         Ok(self.add_unless(archive, new, |_| None::<()>)?.unwrap_or_default())
     }
 
-    /// The same, unless something stops it in what others have added until then; nobody can add more meanwhile.
+    /// As [`Decisions::add`], unless `stops` returns a reason after reading what others have added; the file is locked
+    /// meanwhile.
     ///
     /// # Errors
     /// As [`Decisions::add`].
@@ -175,10 +177,10 @@ impl Decisions {
         Ok(Ok(first))
     }
 
-    /// Takes the URLs of erased pages, and what was written about them, out of decisions on these pages.
+    /// Removes the URLs of erased pages, and the reasons and notes written about them, from decisions on these pages.
     ///
     /// # Errors
-    /// When the file cannot be read or written; it is then as it was.
+    /// When the file cannot be read or written; it is then unchanged.
     pub fn forget(archive: &Path, urls: &HashSet<String>) -> Result<(), DecisionsError> {
         let mut decisions = Self::read(archive)?;
         let mut is_changed = false;
@@ -222,7 +224,7 @@ impl Decisions {
         }
     }
 
-    /// The decision of a number, from 1.
+    /// The decision with this number; numbers start at 1.
     #[must_use]
     pub fn at(&self, number: u64) -> Option<&Decision> {
         self.log.get(usize::try_from(number).ok()?.checked_sub(1)?)
@@ -250,7 +252,7 @@ impl Decisions {
     }
 }
 
-/// Makes sure that somebody can decide under a name.
+/// Checks that a name is valid for a person who decides.
 ///
 /// # Errors
 /// When it is empty or too long.
@@ -263,7 +265,7 @@ pub fn check_name(by: &str) -> Result<(), DecisionsError> {
     Ok(())
 }
 
-/// Begins to write the file; waits a little while somebody else does.
+/// Opens the file for writing; waits up to [`WAIT_MAX`] while somebody else writes it.
 fn begin(path: &Path) -> io::Result<WholeFile> {
     let begun = Instant::now();
     loop {
@@ -323,7 +325,7 @@ mod tests {
         let mut decisions = Decisions::default();
         decisions.add(folder.path(), vec![good.clone(), bad]).unwrap_err();
         assert!(Decisions::read(folder.path()).unwrap().is_empty());
-        // Two writers: what the other one has added is taken in.
+        // Two writers: decisions added by the other one are read first.
         let mut other = Decisions::default();
         other.add(folder.path(), vec![good.clone()]).unwrap();
         assert_eq!(decisions.add(folder.path(), vec![good]).unwrap(), 2);

@@ -1,9 +1,9 @@
-//! What people decided: ratings, verdicts, tags and collections of sites, hosts, folders and pages.
+//! Decisions by people: ratings, verdicts, tags and collections of sites, hosts, folders and pages.
 //!
-//! `decisions.jsonl` in the archive's folder has a line for each decision, in the order they were made; nothing in it is
-//! ever changed, and what was decided in error is undone by a further line. Like watches it is a file beside the state,
-//! because the state can be made again and what people said cannot. What holds now follows from all lines ([`Decisions`]): each
-//! person's newest rating counts, and of everything else the newest word.
+//! `decisions.jsonl` in the archive's folder has a line for each decision, in the order they were made. Lines are never
+//! changed; a mistaken decision is undone by a further line. Like the watches, it is a file outside the state, because
+//! the state can be rebuilt and decisions cannot. The current decisions follow from all lines ([`Decisions`]): each
+//! person's newest rating counts, and for everything else the newest statement.
 
 mod effect;
 mod import;
@@ -24,101 +24,101 @@ pub use import::{Compared, Import, Row};
 pub use log::{DECISIONS_MAX, Decisions, DecisionsError, FILE, check_name};
 pub use standing::{CurrentDecisions, Rated};
 
-/// Bytes of a name, tag or collection.
+/// Maximum length of a name, tag or collection in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
-/// Bytes of a reason or note.
+/// Maximum length of a reason or note in bytes.
 pub const TEXT_BYTES_MAX: usize = 4000;
-/// Tags, or collections, in a decision.
+/// Maximum number of tags, or collections, in a decision.
 pub const NAMES_MAX: usize = 100;
 
-/// What a decision is about.
+/// The subject of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
-    /// A site by its name: all its hosts.
+    /// A site, by its name: includes all its hosts.
     Site(String),
-    /// A host, with its port if that is not the usual one.
+    /// A host, with its port unless that is the default one.
     Host(String),
     /// All URLs that begin with this one, which ends with `/`.
     Folder(String),
-    /// One page by its canonical URL.
+    /// One page, by its canonical URL.
     Page(String),
 }
 
-/// What happens to a site or page.
+/// What is to happen to a site or page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It belongs in the archive: no budget and no guard against traps leaves it out.
+    /// It belongs in the archive: exempt from budgets and trap detection.
     Keep,
-    /// No more is fetched; what is there stays.
+    /// Nothing more is fetched; existing captures stay.
     Drop,
-    /// It is to be refreshed more often.
+    /// It is refreshed more often.
     Often,
-    /// It does not belong in the archive: it leaves the scope.
+    /// It does not belong in the archive: it is removed from the scope.
     Never,
-    /// Somebody has to look at it again.
+    /// Somebody must look at it again.
     Investigate,
 }
 
-/// A decision as the file has it.
+/// A decision as stored in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decision {
-    /// When, to the second.
+    /// Time of the decision, to the second.
     #[serde(with = "crate::instant")]
     pub time: DateTime<Utc>,
-    /// Who.
+    /// Name of the person.
     pub by: String,
-    /// What.
+    /// What was decided.
     pub what: What,
 }
 
-/// What a decision says.
+/// Content of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
     /// Undoes the earlier decision with this number, from 1.
     Undoes(u64),
-    /// Says something new.
+    /// States something new.
     Said(Box<Said>),
 }
 
-/// A statement about a subject; omitted parts stay as they were.
+/// A statement about a subject; omitted parts remain unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Said {
-    /// Of what.
+    /// The subject.
     pub on: Subject,
-    /// 1 to 4.
+    /// Rating, 1 to 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rating: Option<u8>,
-    /// What happens to it.
+    /// What is to happen to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Why.
+    /// Reason for the verdict.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What else there is to say.
+    /// Free-form note.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// Tags that it gets; those that begin with `-` it loses.
+    /// Tags to add; a leading `-` removes the tag.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Collections that it joins; those that begin with `-` it leaves.
+    /// Collections to add it to; a leading `-` removes it from the collection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<String>,
 }
 
 impl Said {
-    /// Nothing yet of this subject.
+    /// An empty statement about this subject.
     #[must_use]
     pub fn of(on: Subject) -> Self {
         let (reason, note) = (String::new(), String::new());
         Self { on, rating: None, verdict: None, reason, note, tags: Vec::new(), collections: Vec::new() }
     }
 
-    /// What it says, in a line.
+    /// Describes the statement in one line.
     #[must_use]
     pub fn in_words(&self, t: Language) -> String {
         let listed = |what: &'static str, names: &[String]| {
@@ -135,7 +135,7 @@ impl Said {
         parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
-    /// What is wrong with it, if anything is.
+    /// Why the statement is invalid, if it is.
     pub(crate) fn mistake(&self) -> Option<String> {
         let is_long = |names: &[String]| {
             names.len() > NAMES_MAX
@@ -166,10 +166,10 @@ impl Said {
 }
 
 impl Verdict {
-    /// Every verdict.
+    /// All verdicts.
     pub const EACH: [Self; 5] = [Self::Keep, Self::Drop, Self::Often, Self::Never, Self::Investigate];
 
-    /// Its name in queries, files and commands.
+    /// Name of the verdict in queries, files and commands.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -181,14 +181,14 @@ impl Verdict {
         }
     }
 
-    /// Whether nothing is fetched any more.
+    /// Whether it stops fetching.
     #[must_use]
     pub fn ends_fetching(self) -> bool {
         matches!(self, Self::Drop | Self::Never)
     }
 }
 
-/// A URL that ends with `/` and has a path is a folder, another URL a page, `host:NAME` a host, and any other name a site.
+/// A URL that ends with `/` is a folder, any other URL a page, `host:NAME` a host, and any other name a site.
 impl FromStr for Subject {
     type Err = String;
 
@@ -216,7 +216,7 @@ impl FromStr for Subject {
     }
 }
 
-/// A host's name as archives write it, with its port if that is not the usual one; none if no host has this name.
+/// Normalizes a host name, with its port unless that is the default one; `None` if it is not a valid name.
 fn host_name(text: &str) -> Option<String> {
     let is_other = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '\\' | '@' | '?' | '#');
     let url = Url::parse(&format!("http://{text}/")).ok().filter(|_| !text.contains(is_other))?;

@@ -1,4 +1,4 @@
-//! What holds of a subject, after all that was decided on it; and of a page, after all that holds of where it is.
+//! The current decisions on a subject, from all statements about it; and on a page, from all subjects that contain it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use super::{Decision, Decisions, Said, Subject, Verdict};
 /// A rating by one person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rated {
-    /// 1 to 4.
+    /// Rating, 1 to 4.
     pub rating: u8,
-    /// When.
+    /// When it was given.
     pub time: DateTime<Utc>,
 }
 
-/// What holds of a subject.
+/// The current decisions on a subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CurrentDecisions {
     /// Each person's newest rating.
     pub ratings: BTreeMap<String, Rated>,
-    /// The newest verdict, by whom, and why.
+    /// The newest verdict, with the person's name and the reason.
     pub verdict: Option<(Verdict, String, String)>,
     /// Its tags.
     pub tags: BTreeSet<String>,
     /// The collections it is in.
     pub collections: BTreeSet<String>,
-    /// The number of the newest decision, from 1.
+    /// Number of the newest decision, from 1.
     pub newest: u64,
 }
 
@@ -43,14 +43,15 @@ impl CurrentDecisions {
         self.newest = number;
     }
 
-    /// The mean of the ratings, 1 to 4: the reference of the OPIC paper (section 5).
+    /// Mean rating, 1 to 4: the reference value of the OPIC paper (section 5).
     #[must_use]
     pub fn rating(&self) -> Option<f64> {
         let sum: u32 = self.ratings.values().map(|rated| u32::from(rated.rating)).sum();
         (!self.ratings.is_empty()).then(|| f64::from(sum) / self.ratings.len() as f64)
     }
 
-    /// Takes from what holds of something wider all that nothing narrower has said.
+    /// Adds the decisions on a wider subject. Narrower ratings and verdicts take precedence; tags and collections add
+    /// up.
     fn fill(&mut self, wider: &Self) {
         if self.ratings.is_empty() {
             self.ratings.clone_from(&wider.ratings);
@@ -74,8 +75,8 @@ fn change(names: &mut BTreeSet<String>, said: &[String]) {
 }
 
 impl Decisions {
-    /// What holds of a page: what was said of it, then of its folders from the deepest up, its host and its site. The
-    /// narrower word counts; tags and collections are those of all.
+    /// The decisions that apply to a page: on the page, on its folders from the deepest up, on its host and on its
+    /// site. Narrower ratings and verdicts take precedence; tags and collections add up.
     #[must_use]
     pub fn of_page(&self, url: &str, host: &str, site: &str) -> CurrentDecisions {
         let mut standing = self.on(&Subject::Page(url.to_owned())).cloned().unwrap_or_default();
@@ -88,7 +89,7 @@ impl Decisions {
         standing
     }
 
-    /// What holds of a host and its site.
+    /// The decisions that apply to a host, including those on its site.
     #[must_use]
     pub fn of_host(&self, host: &str, site: &str) -> CurrentDecisions {
         let mut standing = self.on(&Subject::Host(host.to_owned())).cloned().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! What pages say, in the languages of their readers.
+//! Texts of the user interface, in the languages of its readers.
 //!
-//! A text is written in English where it is used, and the English is its key: `fr.toml` has the French of each. It is a heading or a whole
-//! sentence, with `{}` where something is put in, so that a language has its own words around it. Numbers, dates and plurals are the
-//! language's. What is not a text of ours stays as it is: URLs and titles, the names of the query language and of policies, what the
-//! system says of an error.
+//! A text is written in English where it is used, and this English is its key; `fr.toml` has its French translation. A
+//! text is a heading or a whole sentence, with `{}` where a value is inserted, so that each language can order its
+//! words freely. Numbers, dates and plurals follow the language. Everything else stays untranslated: URLs and titles,
+//! the names of the query language and of policies, and error messages of the system.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -14,10 +14,11 @@ use std::time::Duration;
 use chrono::{DateTime, Local, Utc};
 use maud::{Markup, html};
 
-/// What stands between the digits of numbers, and before signs, in French.
+/// Separator between groups of digits, and before signs, in French.
 const NARROW_SPACE: &str = "\u{202f}";
 
-/// English texts and their French. Spaces that no line may end at are put in here, so that the table has what everybody can type.
+/// English texts and their French translations. Non-breaking spaces are inserted here, so that the table can be typed
+/// on any keyboard.
 static FRENCH: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     let table: HashMap<String, String> = toml::from_str(include_str!("fr.toml")).unwrap_or_default();
     let spaced = |french: String| {
@@ -28,21 +29,21 @@ static FRENCH: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     table.into_iter().map(|(english, french)| (english, spaced(french))).collect()
 });
 
-/// A language that pages speak.
+/// A language of the user interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
-    /// That of the texts in the code.
+    /// The language of the texts in the code.
     #[default]
     English,
-    /// That of `fr.toml`.
+    /// The language of `fr.toml`.
     French,
 }
 
 impl Language {
-    /// All of them.
+    /// All languages.
     pub const EACH: [Self; 2] = [Self::English, Self::French];
 
-    /// Its tag, as in `<html lang>`.
+    /// Its language tag, as in `<html lang>`.
     #[must_use]
     pub fn tag(self) -> &'static str {
         match self {
@@ -51,7 +52,7 @@ impl Language {
         }
     }
 
-    /// Its own name.
+    /// Its name in the language itself.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,14 +61,15 @@ impl Language {
         }
     }
 
-    /// The language of a tag, whatever its country: `fr`, `fr-CA`.
+    /// The language of a tag, whatever its region: `fr`, `fr-CA`.
     #[must_use]
     pub fn of_tag(tag: &str) -> Option<Self> {
         let primary = tag.split('-').next().unwrap_or_default().trim();
         Self::EACH.into_iter().find(|language| primary.eq_ignore_ascii_case(language.tag()))
     }
 
-    /// What an `Accept-Language` field likes best of them (RFC 9110, section 12.5.4); English if it names none.
+    /// The language that an `Accept-Language` field prefers (RFC 9110, section 12.5.4); English if it names none of
+    /// ours.
     #[must_use]
     pub fn preferred(field: &str) -> Self {
         let ranges = field.split(',').filter_map(|range| {
@@ -75,7 +77,7 @@ impl Language {
             let weight: f64 = weight.trim().parse().ok()?;
             Some((Self::of_tag(tag)?, weight)).filter(|_| weight > 0.0)
         });
-        // Of equal ones the first.
+        // The first of equal weights wins.
         let better = |best: (Self, f64), next: (Self, f64)| match next.1.total_cmp(&best.1) {
             Ordering::Greater => next,
             _ => best,
@@ -83,7 +85,7 @@ impl Language {
         ranges.reduce(better).map_or(Self::default(), |(language, _)| language)
     }
 
-    /// A text in this language.
+    /// Translates a text.
     #[must_use]
     pub fn say(self, english: &'static str) -> &'static str {
         match self {
@@ -96,13 +98,13 @@ impl Language {
         }
     }
 
-    /// The same with something put in for each `{}`.
+    /// Translates a text and replaces each `{}` with a value.
     #[must_use]
     pub fn fill(self, english: &'static str, values: &[&dyn Display]) -> String {
         put(self.say(english), values)
     }
 
-    /// The same with markup put in.
+    /// Translates a text and replaces each `{}` with markup.
     #[must_use]
     pub fn markup(self, english: &'static str, values: &[Markup]) -> Markup {
         let mut values = values.iter();
@@ -114,7 +116,7 @@ impl Language {
         }
     }
 
-    /// Of two texts the one for this number of things.
+    /// Translates the text for the singular or the plural, depending on the number.
     #[must_use]
     pub fn plural(self, number: u64, one: &'static str, many: &'static str) -> &'static str {
         let is_one = match self {
@@ -124,13 +126,13 @@ impl Language {
         self.say(if is_one { one } else { many })
     }
 
-    /// The same with the number put in.
+    /// As [`Language::plural`], with the number inserted.
     #[must_use]
     pub fn counted(self, number: u64, one: &'static str, many: &'static str) -> String {
         put(self.plural(number, one, many), &[&self.count(number)])
     }
 
-    /// A number with its digits in groups.
+    /// Formats a number with grouped digits.
     #[must_use]
     pub fn count(self, number: u64) -> String {
         let english = indicatif::HumanCount(number).to_string();
@@ -140,11 +142,11 @@ impl Language {
         }
     }
 
-    /// A number with so many decimals.
+    /// Formats a number with this many decimals.
     #[must_use]
     pub fn decimal(self, number: f64, decimals: usize) -> String {
         let plain = format!("{number:.decimals$}");
-        // A little less than nothing is nothing.
+        // A value that rounds to zero has no minus sign.
         let is_nothing = plain.chars().all(|c| matches!(c, '-' | '0' | '.'));
         let english = plain.replace('-', if is_nothing { "" } else { "−" });
         match self {
@@ -153,21 +155,21 @@ impl Language {
         }
     }
 
-    /// The same with its sign.
+    /// As [`Language::decimal`], always with a sign.
     #[must_use]
     pub fn signed(self, number: f64, decimals: usize) -> String {
         let sign = if number.is_sign_negative() { "−" } else { "+" };
         format!("{sign}{}", self.decimal(number.abs(), decimals))
     }
 
-    /// A share, from 0 to 1, in percent with so many decimals.
+    /// Formats a share, from 0 to 1, as a percentage with this many decimals.
     #[must_use]
     pub fn percent(self, share: f64, decimals: usize) -> String {
         let space = if self == Self::French { NARROW_SPACE } else { " " };
         format!("{}{space}%", self.decimal(100.0 * share, decimals))
     }
 
-    /// A size.
+    /// Formats a size in bytes.
     #[must_use]
     pub fn bytes(self, bytes: u64) -> String {
         let english = indicatif::HumanBytes(bytes).to_string();
@@ -177,7 +179,7 @@ impl Language {
         }
     }
 
-    /// A time in the zone of the machine, to the minute.
+    /// Formats a time in the machine's time zone, to the minute.
     #[must_use]
     pub fn minute(self, time: DateTime<Utc>) -> String {
         let format = match self {
@@ -187,13 +189,13 @@ impl Language {
         time.with_timezone(&Local).format(format).to_string()
     }
 
-    /// A time that passed.
+    /// Formats a duration.
     #[must_use]
     pub fn span(self, seconds: f64) -> String {
         if seconds < 60.0 {
             return format!("{seconds:.0} s");
         }
-        // What no clock says is none.
+        // A duration out of range counts as zero.
         let time = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
         let (days, hours, minutes, seconds) = (time / 86_400, time / 3600 % 24, time / 60 % 60, time % 60);
         match (days, hours) {
@@ -204,7 +206,7 @@ impl Language {
     }
 }
 
-/// A text of any language with something put in for each `{}`.
+/// Replaces each `{}` of a text with a value.
 #[must_use]
 pub fn put(text: &str, values: &[&dyn Display]) -> String {
     let mut values = values.iter();

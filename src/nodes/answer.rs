@@ -1,4 +1,4 @@
-//! One archive's answers, when several are asked together.
+//! Answers of one archive to a request from a program that queries several archives.
 
 use archive_storage::Store;
 use chrono::{DateTime, Utc};
@@ -11,14 +11,14 @@ use crate::ledger::{Credits, captured_sites, known_sites};
 use crate::query::{self, Limits, Plan, Question, Rows as _, Running, Together};
 use crate::replay;
 
-/// Receives lines as they come.
+/// Receives lines as they arrive.
 type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
 
 impl Ask {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// When it is not a request, or of another version.
+    /// When it is not a request, or has another protocol version.
     pub fn read(bytes: &[u8]) -> Result<Self, AskError> {
         let wrong = |error: serde_json::Error| AskError::Wrong(format!("this is not a request: {error}"));
         let Versioned { version } = serde_json::from_slice(bytes).map_err(wrong)?;
@@ -32,7 +32,7 @@ impl Ask {
 }
 
 impl Head {
-    /// The first line of an archive's answers.
+    /// The first line of an archive's answer.
     ///
     /// # Errors
     /// When the archive cannot be read.
@@ -51,17 +51,17 @@ pub(super) fn instant(micros: i64) -> Result<DateTime<Utc>, AskError> {
     DateTime::from_timestamp_micros(micros).ok_or_else(wrong)
 }
 
-/// The plan of a query, or of one inside it.
+/// The plan of a query, or of one of its inner queries.
 fn plan(query: &str, now: i64, inner: &[usize]) -> Result<Plan, AskError> {
     let plan = Plan::of_several(query, instant(now)?)?;
     plan.inner(inner).ok_or_else(|| AskError::Wrong("the query has no such inner query".to_owned()))
 }
 
-/// Answers a request to an archive, as far as `access` shows it and within limits: all lines but the first. What is `kept`
-/// makes searches cheaper.
+/// Answers a request to an archive, within `limits` and as far as `access` permits: all lines except the head. The
+/// cache in `kept` makes searches cheaper.
 ///
 /// # Errors
-/// When the question is wrong, the archive cannot be read, and what `take` reports.
+/// When the request is wrong or the archive cannot be read, and the errors of `take`.
 pub fn answer(
     store: &Store,
     access: &Access,

@@ -1,4 +1,4 @@
-//! Several archives, some of them on other machines, and their joint answer.
+//! Several archives, possibly on other machines, and their combined answers.
 
 use std::collections::HashSet;
 use std::panic::resume_unwind;
@@ -23,25 +23,25 @@ use crate::query::{self, Answer, Doubt, Limits, Plan, Taken, Value};
 use crate::replay::{self, Values};
 use crate::search::Statistics;
 
-/// Bytes of URLs of the pages that a relation names.
+/// Maximum size of the URLs of pages that a relation names, in bytes.
 const RELATED_BYTES_MAX: usize = 2 << 20;
 
-/// Bytes of URLs in one request.
+/// Maximum size of the URLs in one request, in bytes.
 const URLS_BYTES_MAX: usize = 4 << 20;
 
-/// An archive that is asked.
+/// An archive to query.
 #[derive(Debug)]
 pub enum Source<'a> {
-    /// A folder of this machine, without what the rules hide.
+    /// A local folder, restricted by access rules.
     Folder(&'a Store, Access),
-    /// An archive that another machine serves.
+    /// An archive served by another machine.
     Node(Node),
 }
 
-/// Archives that are asked as one.
+/// Archives queried as one.
 #[derive(Debug)]
 pub struct Asked<'a> {
-    /// The archives that are available, with their places among all.
+    /// The available archives, each with its index in the list that the user gave.
     pub(super) sources: Vec<(usize, Source<'a>)>,
     pub(super) http: Arc<Http>,
     until: Option<Instant>,
@@ -54,9 +54,9 @@ pub struct Asked<'a> {
 
 /// Why a round failed.
 pub(super) enum Failure {
-    /// Of the answer.
+    /// Because of the request as such.
     Whole(AskError),
-    /// Of nodes, by their places: without them the round may succeed.
+    /// Because of nodes, given by their places in `sources`: without them the round may succeed.
     Nodes(Vec<(usize, NodeError)>),
 }
 
@@ -66,7 +66,7 @@ impl<E: Into<AskError>> From<E> for Failure {
     }
 }
 
-/// A query, the time from which `30 days ago` counts, and its number of rows if it has no limit.
+/// A query, the reference time for expressions such as `30 days ago`, and the number of rows if the query has no limit.
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     pub(super) query: &'a str,
@@ -74,17 +74,18 @@ pub(super) struct Asking<'a> {
     pub(super) limit: Option<usize>,
 }
 
-/// What an archive answered to a query.
+/// An archive's answer to a query.
 struct Share {
     portions: Vec<Taken>,
     matched: Option<u64>,
 }
 
 impl<'a> Asked<'a> {
-    /// Archives in their order, or what is missing in their place, and the client for those on other machines.
+    /// Combines archives in this order, with entries for those that are missing, and a client for those on other
+    /// machines.
     ///
     /// # Errors
-    /// When there are too many.
+    /// When there are too many archives.
     pub fn new(sources: Vec<Result<Source<'a>, Missing>>, http: Arc<Http>) -> Result<Self, AskError> {
         if sources.len() > ARCHIVES_MAX {
             return Err(AskError::TooMany);
@@ -107,7 +108,7 @@ impl<'a> Asked<'a> {
         Ok(asked)
     }
 
-    /// The same with what the same archives said a moment ago; archives that did not answer then are left out.
+    /// Reuses what the same archives reported a moment ago; archives that did not answer then are left out.
     #[must_use]
     pub fn knowing(mut self, known: Known) -> Self {
         let is_known = |place: &usize| known.heads.iter().any(|(known, _)| known == place);
@@ -119,25 +120,25 @@ impl<'a> Asked<'a> {
         self
     }
 
-    /// The same, but no node is waited for beyond an instant.
+    /// Sets a deadline for answers from nodes.
     #[must_use]
     pub fn until(self, instant: Instant) -> Self {
         Self { until: Some(instant), ..self }
     }
 
-    /// The same, but what is answered here is within limits, and after their time there is no answer.
+    /// Sets limits for answers from local folders; their time limit applies to nodes, too.
     #[must_use]
     pub fn within(self, limits: Limits) -> Self {
         Self { limits, until: limits.until(), ..self }
     }
 
-    /// The same, with what is kept from search to search.
+    /// Uses a cache that is kept between searches.
     #[must_use]
     pub fn keeping(self, kept: &'a Kept) -> Self {
         Self { kept: Some(kept), ..self }
     }
 
-    /// What the archives said of themselves, as far as they were asked.
+    /// What the archives have reported about themselves so far.
     #[must_use]
     pub fn known(&self) -> &Known {
         &self.known
@@ -146,21 +147,23 @@ impl<'a> Asked<'a> {
     /// Asks which archives answer, and for which sites, unless that is known.
     ///
     /// # Errors
-    /// When two have captured pages of one site, no archive answers, or a folder cannot be read.
+    /// When two archives have captured pages of one site, no archive answers, or a folder cannot be read.
     pub fn look(&mut self) -> Result<&Known, AskError> {
         self.insist(|_| Ok(()))?;
         Ok(&self.known)
     }
 
-    /// The archive that answers for a site, by its place among those that are there.
+    /// The archive that answers for a site, as its place in `sources`.
     pub(super) fn answering(&self, site: &str) -> Option<usize> {
         self.known.answering.of(site)
     }
 
-    /// The answer to a query, with `rows` rows if it has no limit; and whether it had none. Days and hours without a zone are in UTC.
+    /// Answers a query, with at most `limit` rows if it has no limit of its own, and returns whether that limit was
+    /// applied. Days and hours without a time zone are in UTC.
     ///
     /// # Errors
-    /// When the query is wrong or cannot be asked of several machines, no archive answers, or a folder cannot be read.
+    /// When the query is wrong or cannot be distributed over several machines, no archive answers, or a folder cannot
+    /// be read.
     pub fn query(
         &mut self,
         text: &str,
@@ -173,7 +176,7 @@ impl<'a> Asked<'a> {
         Ok((self.insist(|asked| asked.answer(&plan, query, &[]))?, is_cut))
     }
 
-    /// The answer to a query for captures (`/cdx`).
+    /// Answers a capture query (`/cdx`).
     ///
     /// # Errors
     /// When the query is wrong, no archive answers, or a folder cannot be read.
@@ -183,7 +186,7 @@ impl<'a> Asked<'a> {
             let count = AtomicUsize::new(0);
             let shares = asked.gather(&ask, |_, rows: &mut Vec<Values>, line| {
                 let Line::Capture(values) = line else { return false };
-                // One too many, and the answer is that there are too many.
+                // One row beyond the limit is kept, so that the answer reports that there are too many.
                 rows.extend((count.fetch_add(1, Relaxed) <= replay::ROWS_MAX).then_some(values));
                 true
             })?;
@@ -191,7 +194,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Tries something, and again without the nodes that fail.
+    /// Runs `attempt`, and repeats it without the nodes that fail.
     pub(super) fn insist<T>(&mut self, attempt: impl Fn(&Self) -> Result<T, Failure>) -> Result<T, AskError> {
         loop {
             if self.sources.is_empty() {
@@ -205,7 +208,7 @@ impl<'a> Asked<'a> {
                 Err(Failure::Nodes(failed)) => failed,
             };
             self.limits.check().map_err(query::Error::from)?;
-            // Others may answer for its sites now.
+            // Other archives may now answer for the sites of the failed nodes.
             self.is_looked = false;
             while let Some((place, error)) = failed.pop() {
                 let missing = Missing { name: self.name(place), why: error.to_string() };
@@ -215,7 +218,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Asks all archives at once.
+    /// Runs `ask` for all archives in parallel.
     pub(super) fn each<T: Send>(
         &self,
         ask: impl Fn(usize, &dyn Fn(&Ask, &mut Take<'_>) -> Result<Head, AskError>) -> Result<T, AskError> + Sync,
@@ -242,7 +245,8 @@ impl<'a> Asked<'a> {
         if failed.is_empty() { Ok(found) } else { Err(Failure::Nodes(failed)) }
     }
 
-    /// Asks all archives the same at once, and adds the lines of each to a value of its own. `add` returns whether a line was asked for.
+    /// Sends the same request to all archives in parallel and collects the lines of each in a separate value. `add`
+    /// returns whether the line belongs to the answer.
     pub(super) fn gather<T: Default + Send>(
         &self,
         ask: &Ask,
@@ -274,7 +278,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Learns which sites the archives know.
+    /// Asks the archives which sites they know.
     fn look_once(&mut self) -> Result<(), Failure> {
         let since = Some(Instant::now());
         let shares = self.each(|_, ask| {
@@ -323,7 +327,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// How often the words of a query are in all archives.
+    /// Term statistics of a query, summed over all archives.
     pub(super) fn words(&self, of: Asking<'_>, inner: &[usize]) -> Result<Statistics, Failure> {
         let ask = Ask::Words { query: of.query.to_owned(), now: of.now, inner: inner.to_vec() };
         let shares = self.gather(&ask, |_, own: &mut Statistics, line| {
@@ -337,7 +341,7 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    /// For each relation of a query, or of a query inside it, the pages that all archives find.
+    /// For each relation of a query or of one of its inner queries, the pages found by all archives.
     pub(super) fn related(
         &self,
         plan: &Plan,
@@ -407,7 +411,7 @@ impl<'a> Asked<'a> {
         Ok(plan.whole(portions, matched, self.limits)?)
     }
 
-    /// Removes rows that another archive has.
+    /// Removes rows that another archive has as well.
     fn settle(&self, shares: &mut [Share]) -> Result<(), Failure> {
         let mut wanted: Vec<HashSet<String>> = vec![HashSet::new(); shares.len()];
         for (place, share) in shares.iter().enumerate() {
@@ -426,14 +430,15 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// The archives that have a row of this one if they know it: the one that answers for the site, and those before this one.
+    /// The archives whose row takes precedence over this one's if they know the page: the one that answers for the
+    /// site, and those before this one.
     fn others(&self, place: usize, doubt: &Doubt) -> impl Iterator<Item = usize> + use<> {
-        // A site that has just become known is the archive's own.
+        // A site that has only just become known belongs to this archive.
         let owner = self.answering(&doubt.site).filter(|owner| *owner != place);
         owner.into_iter().chain(0..if owner.is_some() { place } else { 0 })
     }
 
-    /// For each archive, which URLs of a set it knows.
+    /// For each archive, the URLs of its set that it knows.
     fn shown(&self, wanted: &[HashSet<String>]) -> Result<Vec<HashSet<String>>, Failure> {
         self.each(|place, ask| {
             let mut known = HashSet::new();
@@ -462,7 +467,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Refuses relations to more pages than are sent to archives.
+/// Rejects relations with more pages than can be sent to archives.
 fn expect_few(urls: &[String]) -> Result<(), AskError> {
     if urls.len() <= URLS_MAX && urls.iter().map(String::len).sum::<usize>() <= RELATED_BYTES_MAX {
         return Ok(());
@@ -473,7 +478,7 @@ fn expect_few(urls: &[String]) -> Result<(), AskError> {
     )))
 }
 
-/// Receives lines as they come.
+/// Receives lines as they arrive.
 pub(super) type Take<'a> = dyn FnMut(Line) -> Result<(), NodeError> + 'a;
 
 pub(super) fn unasked() -> NodeError {

@@ -1,4 +1,4 @@
-//! Names and passwords for nodes, in a private file: each line has a URL, a name and a password with spaces between.
+//! Names and passwords for nodes, from a private file: each line has a URL, a name and a password, separated by spaces.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use url::{Origin, Url};
 use super::AskError;
 use crate::files;
 
-/// A longer file is refused.
+/// Maximum size in bytes; a larger file is refused.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The account for each node.
+/// Accounts for nodes.
 #[derive(Default)]
 pub struct Credentials(Vec<(Origin, String, String)>);
 
@@ -27,7 +27,7 @@ impl Credentials {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read, others can read it, or a line is wrong.
+    /// When the file cannot be read, is accessible to other users, or has a malformed line.
     pub fn read(path: &Path) -> Result<Self, AskError> {
         let wrong = |problem: String| AskError::Wrong(format!("{}: {problem}", path.display()));
         let unreadable = |error: io::Error| wrong(error.to_string());
@@ -55,7 +55,7 @@ impl Credentials {
         Ok(Self(all))
     }
 
-    /// Name and password for a node: those of its scheme, host and port.
+    /// Name and password for a node, matched by scheme, host and port.
     pub(super) fn of(&self, url: &Url) -> Option<(String, String)> {
         let found = self.0.iter().find(|(origin, ..)| *origin == url.origin());
         found.map(|(_, name, password)| (name.clone(), password.clone()))

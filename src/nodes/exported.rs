@@ -1,5 +1,5 @@
-//! Exports of several archives, some of them on other machines: what is chosen, and what a node sends of it, piece by piece. What the
-//! rows are is said by `exchange/export`.
+//! Exports from several archives, possibly on other machines: the selection of pages, and the rows that nodes send,
+//! piece by piece. `exchange/export` defines the rows.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -21,37 +21,38 @@ use crate::access::Access;
 use crate::query::{Limits, Plan, Question, Running};
 use crate::search::Statistics;
 
-/// Bytes of rows in one answer, unless a single row is longer.
+/// Maximum size of the rows in one answer, in bytes, unless a single row is longer.
 const ROOM_MAX: u64 = 64 << 20;
 
-/// Bytes of all rows of one node: of records, more than a machine's disks hold; of what is kept or numbered here, more than its segments have.
+/// Maximum size of all rows of one node, in bytes. For records it is more than a machine's disks hold; for rows that
+/// are kept or numbered here, more than the node's segments can have.
 const RECORDS_BYTES_MAX: u64 = 64 << 40;
 const ROWS_BYTES_MAX: u64 = 1 << 40;
 const PAGES_BYTES_MAX: u64 = 64 << 30;
 
-/// An answer counts as so many bytes at least, so that the number of answers is limited, too.
+/// Minimum number of bytes that an answer counts for, which also limits the number of answers.
 const ANSWER_BYTES_MIN: u64 = 1 << 20;
 
-/// What is exported.
+/// Kind of rows to export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportRows {
     /// WARC records.
     Records,
-    /// Lines of the index (CDXJ).
+    /// Index lines (CDXJ).
     Index,
     /// Links.
     Links,
     /// Rows of a table of captures.
     Captures,
-    /// The same with texts.
+    /// Rows of a table of captures, with their texts.
     Texts,
-    /// Pages: their numbers and URLs.
+    /// Pages: numbers and URLs.
     Pages,
 }
 
 impl ExportRows {
-    /// Bytes of all of them that one node may send.
+    /// Maximum size of all rows that one node may send, in bytes.
     fn bytes_max(self) -> u64 {
         match self {
             Self::Records | Self::Texts => RECORDS_BYTES_MAX,
@@ -61,14 +62,15 @@ impl ExportRows {
     }
 }
 
-/// Where an answer goes on that the one before could not hold.
+/// Position at which the next answer continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportPlace {
-    /// A segment; 0 for links.
+    /// Segment number; 0 for links.
     pub segment: u32,
-    /// How far into it, in the unit of the rows.
+    /// Offset within the segment, in the unit of the rows.
     pub offset: u64,
-    /// A digest of the names of the segments up to this one, and of the state's generation: if it differs, what was sent lies elsewhere.
+    /// Digest of the names of the segments up to this one and of the state's generation. If it differs, positions from
+    /// earlier answers are no longer valid.
     pub names: u64,
 }
 
@@ -78,28 +80,28 @@ impl ExportPlace {
     }
 }
 
-/// Rows of an export that a node is asked for.
+/// Request for rows of an export.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Wanted {
-    /// Which rows.
+    /// Kind of rows.
     pub rows: ExportRows,
-    /// Of which pages; none for all.
+    /// Pages to export; `None` for all.
     pub chosen: Option<Chosen>,
-    /// The first row; none for the first of all.
+    /// Position of the first row; `None` to start at the beginning.
     pub from: Option<ExportPlace>,
-    /// Bytes of them; the answer ends with the row that goes beyond.
+    /// Maximum size of the rows in bytes; the answer ends with the row that exceeds it.
     pub room: u64,
 }
 
 impl Wanted {
-    /// Bytes of the answer, before the row that goes beyond.
+    /// Size limit of the answer in bytes; the row that exceeds it is still included.
     #[must_use]
     pub fn room(&self) -> u64 {
         self.room.min(ROOM_MAX)
     }
 }
 
-/// The pages that a query chooses of several archives, with what all of them had to be asked for.
+/// The pages that a query selects from several archives, with the input that it needed from all of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Chosen {
     /// The query.
@@ -110,7 +112,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Those of one archive.
+    /// The selected pages of one archive.
     ///
     /// # Errors
     /// When the query is wrong, or the archive cannot be read.
@@ -126,16 +128,16 @@ impl Chosen {
     }
 }
 
-/// One of several archives that are exported.
+/// One of several archives to export.
 #[derive(Debug)]
 pub enum Exported<'a> {
-    /// A folder of this machine, without what the rules hide.
+    /// A local folder, restricted by access rules.
     Folder(&'a Store, Access),
-    /// An archive that another machine serves.
+    /// An archive served by another machine.
     Node(Sender<'a>),
 }
 
-/// A node that sends its rows.
+/// A node that sends rows.
 #[derive(Debug)]
 pub struct Sender<'a> {
     node: &'a Node,
@@ -144,10 +146,10 @@ pub struct Sender<'a> {
 }
 
 impl Asked<'_> {
-    /// What a query chooses of all archives, if there is one. Days and hours without a zone are in UTC.
+    /// Prepares the selection of pages by a query, if there is one. Days and hours without a time zone are in UTC.
     ///
     /// # Errors
-    /// When the query is wrong, or not one for whole exports, no archive answers, or a folder cannot be read.
+    /// When the query is wrong or not suitable for complete exports, no archive answers, or a folder cannot be read.
     pub fn choose(&mut self, query: Option<&str>, now: DateTime<Utc>) -> Result<Option<Chosen>, AskError> {
         let Some(query) = query else {
             self.look()?;
@@ -164,7 +166,7 @@ impl Asked<'_> {
         Ok(Some(Chosen { query: query.to_owned(), now, words, related }))
     }
 
-    /// The archives that answer, in their order, to be exported.
+    /// The archives that answer, in their order, ready for export.
     #[must_use]
     pub fn exported(&self, chosen: Option<&Chosen>) -> Vec<Exported<'_>> {
         let exported = self.sources.iter().map(|(_, source)| match source {
@@ -176,24 +178,24 @@ impl Asked<'_> {
 }
 
 impl Sender<'_> {
-    /// The query that chooses its pages.
+    /// The query that selects the node's pages.
     #[must_use]
     pub fn query(&self) -> Option<&str> {
         Some(&self.chosen.as_ref()?.query)
     }
 
-    /// As it was named.
+    /// Name of the node, as given by the user.
     #[must_use]
     pub fn name(&self) -> &str {
         self.node.name()
     }
 
-    /// Passes its rows, piece by piece, each in a file without a name that is read from its beginning.
+    /// Passes the node's rows to `take`, piece by piece, each in an unnamed temporary file positioned at its beginning.
     ///
-    /// Returns the state that numbers of them are of.
+    /// Returns the identity of the state that page numbers refer to.
     ///
     /// # Errors
-    /// [`AskError::Lost`], and what `take` reports.
+    /// [`AskError::Lost`], and the errors of `take`.
     pub fn send<E: From<AskError>>(
         &self,
         rows: ExportRows,
@@ -218,7 +220,7 @@ impl Sender<'_> {
         }
     }
 
-    /// The error that its rows make no sense.
+    /// The error for rows that are invalid.
     #[must_use]
     pub fn senseless(&self, what: &str) -> AskError {
         self.lost(NodeError::Senseless(what.to_owned()))
@@ -261,7 +263,7 @@ struct Piece {
     next: Option<ExportPlace>,
 }
 
-/// What a node may still send.
+/// Number of bytes that a node may still send.
 struct Sum {
     left: u64,
 }
@@ -283,7 +285,7 @@ mod tests {
         for rows in [ExportRows::Records, ExportRows::Index] {
             let mut sum = Sum { left: rows.bytes_max() };
             sum.take(rows.bytes_max() - ANSWER_BYTES_MIN).unwrap();
-            // Nothing in it, which may not go on for ever either.
+            // Empty answers count as well: they must not continue for ever.
             sum.take(0).unwrap();
             assert!(sum.take(0).unwrap_err().to_string().contains("more rows than"));
         }

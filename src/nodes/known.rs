@@ -1,4 +1,4 @@
-//! What archives that are asked as one said of themselves.
+//! What archives that are queried as one have reported about themselves.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,49 +13,51 @@ use crate::ledger::Answering;
 /// An archive that was left out.
 #[derive(Clone, Debug, Serialize)]
 pub struct Missing {
-    /// As it was named.
+    /// Name of the archive, as given by the user.
     pub name: String,
-    /// Why.
+    /// Why it was left out.
     pub why: String,
 }
 
-/// What archives said of themselves: while it is new, it is used for further questions.
+/// What archives have reported about themselves. While it is recent, it is reused for further requests.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     pub(super) since: Option<Instant>,
     pub(super) answering: Arc<Answering>,
-    /// Of those that answered, by their places among all.
+    /// Heads of the archives that answered, each with its index in the list that the user gave.
     pub(super) heads: Vec<(usize, Head)>,
     pub(super) times: Option<Arc<[Times]>>,
     pub(super) missing: Vec<Missing>,
 }
 
 impl Known {
-    /// Since when; none if no archive has said anything.
+    /// When it was collected; `None` if no archive has reported anything.
     #[must_use]
     pub fn since(&self) -> Option<Instant> {
         self.since
     }
 
-    /// The place among all of the archive that answers for a site; none if a missing archive may have captured pages of it.
+    /// Index, in the list that the user gave, of the archive that answers for a site; `None` if a missing archive may
+    /// have captured pages of it.
     #[must_use]
     pub fn answering(&self, site: &str) -> Option<usize> {
         let other = || self.answering.of(site).filter(|_| self.missing.is_empty());
         self.heads.get(self.answering.captured(site).or_else(other)?).map(|(place, _)| *place)
     }
 
-    /// Where browsers find the application and the replay of the archive at a place, if it is a node that says so.
+    /// Origins of the application and of the replay for browsers, if the archive at this index is a node that reports
+    /// them.
     #[must_use]
     pub fn origins(&self, place: usize) -> Option<&[String; 2]> {
         self.heads.iter().find(|(known, _)| *known == place)?.1.origins.as_ref()
     }
 
-    /// The parts of clusters' webs that the archives have.
+    /// The cluster partitions that the archives hold.
     pub fn partitions(&self) -> impl Iterator<Item = &Partition> {
         self.heads.iter().filter_map(|(_, head)| head.partition.as_ref())
     }
 
-    /// Times of captures of each archive, if all can be searched as of a time.
+    /// Capture times of each archive, if all archives can be searched as of a time in the past.
     #[must_use]
     pub fn times(&self) -> Option<&[Times]> {
         self.times.as_deref()

@@ -1,12 +1,13 @@
-//! Archives of other machines, together with folders, asked as one archive.
+//! Queries archives on other machines, together with local folders, as one archive.
 //!
-//! Each archive answers for its share in lines of JSON (`wire`): the folders in this process, the others over HTTP from `archive serve`
-//! (`node`). The shares are merged here (`asked`) into the answer that folders of this machine would give.
+//! Each archive answers for its share in JSON lines (`wire`): local folders within this process, the others over HTTP
+//! from `archive serve` (`node`). The shares are merged here (`asked`) into the answer that local folders alone would
+//! give.
 //!
-//! Each round asks all archives at once: for the sites that each knows and has captured, which decide the one archive that answers
-//! for a site; for the pages that relations name; for their portions of the answer ([`crate::query::Portion`]); and, of pages that
-//! were only linked to, whether others know them. A node that does not answer, or whose answer makes no sense, is left out and
-//! named, and the others are asked again without it.
+//! Each round asks all archives at once: for the sites that each knows and has captured, which determine the one
+//! archive that answers for a site; for the pages that relations name; for their portions of the answer
+//! ([`crate::query::Portion`]); and, for pages that were only linked to, whether other archives know them. A node that
+//! does not answer, or whose answer is invalid, is left out and reported, and the others are asked again without it.
 
 mod answer;
 mod asked;
@@ -41,34 +42,34 @@ use crate::review::next::NextError;
 use crate::selection::freshness::CopiesError;
 use archive_storage::StateError;
 
-/// Archives that are asked as one.
+/// Maximum number of archives queried as one.
 pub const ARCHIVES_MAX: usize = 256;
 
-/// Bytes of all answers in one round.
+/// Maximum size of all answers in one round, in bytes.
 pub const ANSWERS_BYTES_MAX: u64 = 512 << 20;
 
 /// Why a node is left out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeError {
-    /// It, or the way to it, failed.
+    /// The node, or the connection to it, failed.
     #[error("{0}")]
     Failed(String),
-    /// It took too long.
+    /// It did not answer in time.
     #[error("it did not answer within {} seconds", .0.as_secs_f64())]
     Late(Duration),
-    /// It sent something other than an answer.
+    /// It answered with an HTTP error.
     #[error("it answered HTTP {status}{}{what}", if what.is_empty() { "" } else { ": " })]
     Refused {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// What it said.
+        /// The error message that it sent.
         what: String,
     },
-    /// It asks for an account.
+    /// It requires an account.
     #[error("it asks for a name and a password: give them in a file, --credentials")]
     Unknown,
-    /// It is another program, or another version of this one.
+    /// It speaks another version of the protocol.
     #[error(
         "it speaks version {0} of the protocol between archives, and this program version {VERSION}: use the same version of the program everywhere"
     )]
@@ -76,19 +77,19 @@ pub enum NodeError {
     /// A line of its answer is too long.
     #[error("its answer has a line longer than {} MiB", LINE_BYTES_MAX >> 20)]
     LongLine,
-    /// All answers together are too long.
+    /// All answers of the round together are too long.
     #[error("the answers are longer than {} MiB: ask for less", .0 >> 20)]
     TooLong(u64),
-    /// It makes no sense.
+    /// Its answer is invalid.
     #[error("its answer makes no sense: {0}")]
     Senseless(String),
 }
 
-/// Why several archives do not answer.
+/// Why several archives cannot be queried.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The question is wrong, or a folder cannot be read.
+    /// The query is wrong, or a folder cannot be read.
     #[error(transparent)]
     Query(#[from] query::Error),
     /// A folder cannot be read.
@@ -115,27 +116,27 @@ pub enum AskError {
     /// A folder's decisions cannot be read.
     #[error(transparent)]
     Decisions(#[from] DecisionsError),
-    /// A folder's sites cannot be put in order.
+    /// A folder's sites cannot be ranked.
     #[error(transparent)]
     Next(#[from] NextError),
-    /// What was asked for is impossible.
+    /// The request is impossible.
     #[error("{0}")]
     Wrong(String),
     /// An answer could not be received.
     #[error("{0}")]
     Taken(#[source] RowsError),
-    /// A node.
+    /// A node failed.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// A node that answered before.
+    /// A node that answered before does not answer any more.
     #[error("{name} does not answer any more: {error}")]
     Lost {
-        /// As it was named.
+        /// The node's name, as given by the user.
         name: String,
-        /// Why.
+        /// Why it does not answer.
         error: NodeError,
     },
-    /// Two archives have captured pages of one site.
+    /// Two archives have captured pages of the same site.
     #[error("{} and {} have both captured pages of {site}; ask each alone", names[0], names[1])]
     Overlap {
         /// The site.
@@ -143,16 +144,16 @@ pub enum AskError {
         /// The archives.
         names: [String; 2],
     },
-    /// Too many archives.
+    /// There are too many archives.
     #[error("more than {ARCHIVES_MAX} archives cannot be asked as one")]
     TooMany,
-    /// All are missing.
+    /// No archive is available.
     #[error("none of these archives can be read: {0}")]
     Nobody(String),
 }
 
 impl AskError {
-    /// Whether the time was over.
+    /// Whether the time limit was exceeded.
     #[must_use]
     pub fn is_late(&self) -> bool {
         match self {
@@ -162,7 +163,7 @@ impl AskError {
         }
     }
 
-    /// Whether it is a mistake in what was asked, not in what was found.
+    /// Whether the request itself is wrong, as opposed to a failure while answering it.
     #[must_use]
     pub fn is_mistake(&self) -> bool {
         match self {

@@ -1,4 +1,5 @@
-//! An archive on another machine, by HTTP. It is not trusted: what it sends is limited in time, size and form.
+//! An archive on another machine, queried over HTTP. It is not trusted: its answers are limited in time and size, and
+//! validated.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,14 +17,14 @@ use super::{AskError, NodeError};
 use crate::cluster::PARTITIONS_MAX;
 use crate::remote;
 
-/// To a connection.
+/// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes that are read of an error response, and characters of it that are shown.
+/// Maximum number of bytes read of an error response, and of characters shown of it.
 const PROBLEM_BYTES_MAX: usize = 4096;
 const PROBLEM_CHARACTERS_MAX: usize = 300;
 
-/// An archive that `archive serve` serves.
+/// An archive that is served by `archive serve`.
 #[derive(Clone, Debug)]
 pub struct Node {
     name: String,
@@ -31,42 +32,43 @@ pub struct Node {
     credentials: Option<(String, String)>,
 }
 
-/// Receives lines as they come.
+/// Receives lines as they arrive.
 type Take<'a> = dyn FnMut(Line) -> Result<(), NodeError> + 'a;
 
-/// The client for nodes, and its limits.
+/// HTTP client for nodes, with its limits.
 #[derive(Debug)]
 pub struct Http {
     client: reqwest::Client,
     handle: Handle,
-    /// What the handle is of, unless that is a server's.
+    /// The runtime of `handle`, unless that belongs to a server.
     _runtime: Option<Runtime>,
     wait: Duration,
-    /// Bytes of all answers in one round.
+    /// Maximum size of all answers in one round, in bytes.
     pub(super) bytes_max: u64,
 }
 
 impl Http {
-    /// With a time limit for each node's answer, and a limit of bytes for all answers of one round.
+    /// Creates a client with a time limit for each node's answer and a size limit in bytes for all answers of one
+    /// round.
     ///
     /// # Errors
-    /// When the system has no threads or sockets.
+    /// When the system cannot provide threads or sockets.
     pub fn new(wait: Duration, bytes_max: u64) -> Result<Self, AskError> {
         let runtime = remote::runtime().map_err(|error| AskError::Taken(error.into()))?;
         let http = Self::on(runtime.handle().clone(), wait, bytes_max)?;
         Ok(Self { _runtime: Some(runtime), ..http })
     }
 
-    /// The same on a server's threads.
+    /// As [`Http::new`], on the runtime of a server.
     ///
     /// # Errors
-    /// When the system has no sockets.
+    /// When the system cannot provide sockets.
     pub fn on(handle: Handle, wait: Duration, bytes_max: u64) -> Result<Self, AskError> {
-        // reqwest is built without a provider of its own; the crawler's is set for the process, once.
+        // reqwest is built without a crypto provider of its own; the crawler's is installed once per process.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder()
             .user_agent(concat!("archive/", env!("CARGO_PKG_VERSION")))
-            // Passwords are only for the node that was named.
+            // Redirects are not followed: passwords are only for the node that the user named.
             .redirect(Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .build()
@@ -76,21 +78,21 @@ impl Http {
 }
 
 impl Node {
-    /// Whether the place of an archive is a node, not a folder.
+    /// Whether the location of an archive is the URL of a node rather than a folder.
     #[must_use]
     pub fn is_meant(place: &str) -> bool {
         place.starts_with("http://") || place.starts_with("https://")
     }
 
-    /// The one at a URL.
+    /// Creates a node from its URL.
     ///
     /// # Errors
-    /// When the URL is not that of a node.
+    /// When the URL is not valid for a node.
     pub fn new(name: &str, credentials: &Credentials) -> Result<Self, AskError> {
         let wrong = |problem: &str| AskError::Wrong(format!("'{name}' {problem}"));
         let url = Url::parse(name).map_err(|error| AskError::Wrong(format!("a node's URL: {error}")))?;
         if !url.username().is_empty() || url.password().is_some() {
-            // The message leaves the URL out: the password would appear in logs.
+            // The message omits the URL: the password would appear in logs.
             return Err(AskError::Wrong(
                 "a password does not belong in a node's URL, which others can see: write it into a file, --credentials"
                     .to_owned(),
@@ -103,14 +105,14 @@ impl Node {
         Ok(Self { name: name.to_owned(), url, credentials })
     }
 
-    /// As it was named.
+    /// Name of the node, as given by the user.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Asks it, passes the lines of the answer to `take`, and returns the first one. All of them count against `left` bytes, and must
-    /// come before an instant.
+    /// Sends a request, passes the lines of the answer to `take`, and returns the head. The answer's bytes are
+    /// subtracted from `left`, and it must be complete by `until`.
     pub(super) fn ask(
         &self,
         http: &Http,
@@ -159,9 +161,9 @@ impl Node {
     }
 }
 
-/// The lines of an answer, as far as it has come.
+/// Parser for the lines of an answer as it arrives.
 struct Lines {
-    /// The beginning of the next one.
+    /// Bytes of the incomplete next line.
     waiting: Vec<u8>,
     head: Option<Head>,
     is_whole: bool,
@@ -213,10 +215,10 @@ impl Lines {
 }
 
 impl Line {
-    /// Reads a line that is not the first.
+    /// Parses a line other than the head.
     ///
     /// # Errors
-    /// When it is not such a line.
+    /// When the line is malformed.
     pub fn read(line: &[u8]) -> Result<Self, NodeError> {
         read(line)
     }
@@ -226,7 +228,7 @@ fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NodeError> {
     serde_json::from_slice(line).map_err(|error| NodeError::Senseless(one_line(&error.to_string())))
 }
 
-/// The origin that a URL with a scheme, a host and a port names, as browsers write it.
+/// The origin named by a URL that has only a scheme, a host and a port, in the form that browsers use.
 #[must_use]
 pub fn origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
@@ -239,7 +241,7 @@ fn failed(error: reqwest::Error) -> NodeError {
     NodeError::Failed(remote::first_cause(&error.without_url()))
 }
 
-/// Why there is no answer, as far as the node says.
+/// Reads an error response, with the node's error message if it has one.
 async fn refused(mut response: reqwest::Response) -> NodeError {
     let status = response.status().as_u16();
     if status == 401 {
@@ -258,7 +260,7 @@ async fn refused(mut response: reqwest::Response) -> NodeError {
     NodeError::Refused { status, what: what.unwrap_or_default() }
 }
 
-/// What a node said, in one line of bounded length.
+/// A node's message as one line of bounded length.
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().take(PROBLEM_CHARACTERS_MAX).collect()

@@ -1,4 +1,5 @@
-//! Copies of pages of several archives, some of them on other machines, to plan what a budget would buy: a sample of all together.
+//! Copies of pages from several archives, possibly on other machines, to plan what a budget would buy: one sample of
+//! all archives.
 
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
@@ -15,37 +16,37 @@ use crate::selection::RefreshRules;
 use crate::selection::freshness::{Belief, CopyModel, PageModel, copies_of};
 use crate::selection::plan::{SAMPLE_MAX, Sample};
 
-/// Which copies are asked for.
+/// Request for copies.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CopiesWanted {
-    /// Of which pages; none for all.
+    /// Pages whose copies are wanted; `None` for all.
     chosen: Option<Chosen>,
-    /// As of when, microseconds since 1970.
+    /// Reference time, microseconds since 1970.
     now: i64,
-    /// How many are left out at the beginning, and every which is sent then; none to count them.
+    /// Number of copies to skip and step between the copies to send; `None` to only count them.
     every: Option<(usize, usize)>,
 }
 
-/// What an archive says of its copies.
+/// Answer with an archive's copies.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CopiesSent {
     rules: RefreshRules,
     count: u64,
-    /// The numbers of each, as their bits.
+    /// The numbers of each copy, as the bits of `f64` except for the page's number.
     copies: Vec<[u64; COLUMNS]>,
 }
 
-/// Numbers of a copy.
+/// Number of values per copy.
 const COLUMNS: usize = 7;
 
-/// Copies of pages, all or a sample of them.
+/// Copies of pages: all, or a sample.
 #[derive(Debug)]
 pub struct Copies {
-    /// The rules of refreshes of each archive.
+    /// Refresh rules of each archive.
     pub rules: Vec<RefreshRules>,
-    /// How many copies there are.
+    /// Total number of copies.
     pub count: usize,
-    /// As many of them as [`Sample::of`] would compute with.
+    /// The copies that [`Sample::of`] would use.
     pub sampled: Vec<PageModel>,
 }
 
@@ -73,7 +74,7 @@ pub(super) fn copies(
     }))
 }
 
-/// A copy that makes sense.
+/// Decodes a copy, if its values are valid.
 fn checked([id, numbers @ ..]: [u64; COLUMNS]) -> Option<PageModel> {
     let numbers = numbers.map(f64::from_bits);
     let [importance, weight, per_day, shape, age, announced] = numbers;
@@ -85,10 +86,10 @@ fn checked([id, numbers @ ..]: [u64; COLUMNS]) -> Option<PageModel> {
 }
 
 impl Asked<'_> {
-    /// The copies of the pages of all archives, or of those that a query finds, as if one archive had all.
+    /// The copies of all pages, or of those that a query finds, as if one archive had them all.
     ///
     /// # Errors
-    /// As [`Asked::choose`], and when the query asks for something other than pages.
+    /// As [`Asked::choose`], and when the query does not ask for pages.
     pub fn copies(&mut self, query: Option<&str>, now: DateTime<Utc>) -> Result<Copies, AskError> {
         if let Some(query) = query {
             Plan::of_several(query, now)?.expect_pages()?;
@@ -118,7 +119,7 @@ impl Asked<'_> {
             let counts: Vec<usize> = of(&|_| None)?.into_iter().map(|(_, count, _)| count).collect();
             let count = counts.iter().sum();
             let step = Sample::step(count);
-            // Every which of all, in the order of the archives.
+            // Every `step`-th copy of the concatenation of all archives.
             let left_out = |place: usize| {
                 let before: usize = counts.iter().take(place).sum();
                 (step - before % step) % step

@@ -1,7 +1,7 @@
-//! What a ranking needs of several archives, some of them on other machines: see `graphs/outline` for what is sent.
+//! Input for a ranking of several archives, possibly on other machines; `graphs/outline` defines what is sent.
 //!
-//! It is fetched once, and ranked here. If each node swept its own pages instead, it would have to keep its values between rounds, and
-//! the nodes would send each other what flows dozens of times.
+//! It is fetched once and ranked here. If each node swept its own pages instead, it would have to keep its values
+//! between rounds, and the nodes would exchange the flows between them dozens of times.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -18,16 +18,17 @@ use super::{AskError, NodeError};
 use crate::access::Access;
 use crate::graphs::{JoinError, Outline, OutlineError, OutlineRows, send_outline};
 
-/// Bytes of rows in one answer, at most.
+/// Maximum size of the rows in one answer, in bytes.
 const ROOM_MAX: u64 = 64 << 20;
 
-/// All answers of a round may be so many times as long as the rows that were asked for: text in place of bytes, and one long last row.
+/// The answers of a round may be this many times as long as the rows asked for: Base64 takes more space than bytes, and
+/// the last row may be long.
 const ROOM_SHARE: u64 = 2;
 
-/// An answer ends after this time, and the next one goes on: a crawl beside it waits so long at most.
+/// Time limit of an answer; the next answer continues from there. It bounds how long a concurrent crawl has to wait.
 const TIME_MAX: Duration = Duration::from_secs(15);
 
-/// Receives lines as they come.
+/// Receives lines as they arrive.
 type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
 
 /// Answers with rows of an archive's outline.
@@ -46,7 +47,7 @@ pub(super) fn outline(
     next.map_or(Ok(()), |next| take(Line::Next(next)))
 }
 
-/// Answers with the URLs of pages that may be shown.
+/// Answers with the URLs of those pages that may be shown.
 pub(super) fn urls(
     store: &Store,
     access: &Access,
@@ -79,10 +80,11 @@ impl From<OutlineError> for AskError {
 }
 
 impl Asked<'_> {
-    /// What a ranking needs of each archive that answers, in their order; links go to files in a folder.
+    /// Fetches the outline of each archive that answers, in their order; links are stored in files in `folder`.
     ///
     /// # Errors
-    /// When two have captured pages of one site, no archive answers, a folder cannot be read, or `memory` is too little for what has come.
+    /// When two archives have captured pages of one site, no archive answers, a folder cannot be read, or `memory` is
+    /// too small for the outlines.
     pub fn outlines(
         &mut self,
         folder: Option<&Path>,
@@ -90,13 +92,13 @@ impl Asked<'_> {
     ) -> Result<Vec<Outline>, AskError> {
         let begun = Mutex::new(BTreeMap::new());
         self.insist(|asked| asked.outline_all(&begun, folder, memory))?;
-        // In the order of the archives, without those that failed on the way, at whatever they were asked last.
+        // In the order of the archives, without those that failed at any request on the way.
         let mut begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
         begun.retain(|place, _| self.sources.iter().any(|(still, _)| still == place));
         Ok(begun.into_values().collect())
     }
 
-    /// Goes on with what has begun, so that a failing node costs the others only one round.
+    /// Resumes outlines that were begun, so that a failing node costs the others only one round.
     fn outline_all(
         &self,
         begun: &Mutex<BTreeMap<usize, Outline>>,
@@ -156,7 +158,7 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// The URLs of pages of each archive, by their numbers in its outline, as far as they may be shown.
+    /// The URLs of pages of each archive, by their numbers in its outline, if they may be shown.
     ///
     /// # Errors
     /// When an archive does not answer any more, or was rebuilt.
@@ -193,7 +195,7 @@ impl Asked<'_> {
         })
     }
 
-    /// The folder of each archive that is there; nothing in the place of a node.
+    /// The local folder of each available archive; `None` for a node.
     pub fn folders(&self) -> impl Iterator<Item = Option<&Store>> {
         self.sources.iter().map(|(_, source)| match source {
             Source::Folder(store, _) => Some(*store),

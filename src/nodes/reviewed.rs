@@ -1,7 +1,8 @@
-//! Lists for reviewers of several archives, some of them on other machines: where a look gains most, and sheets of sites to rate.
+//! Review lists from several archives, possibly on other machines: sites where a review gains most, and sheets of sites
+//! to rate.
 //!
-//! What people decided on a site is in the archive that answers for it, and so is what happened to its pages. So each archive puts its
-//! sites in order by itself and sends their places; those that come first of all are then described by their archives.
+//! The archive that answers for a site has the decisions on it and the history of its pages. So each archive ranks its
+//! own sites and sends their scores; the best of all archives are then described by their own archives.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,18 +22,18 @@ use crate::review::next::{self, Next, Row};
 use crate::review::{Sample, Sheet, SiteEntry, samples_of};
 use crate::texts::Language;
 
-/// Columns of a site on a sheet, after those of the query.
+/// Columns of a site on a sheet, appended to those of the query.
 const COLUMNS: [&str; 8] =
     ["site", "importance", "pages", "captures", "html", "xml", "first_seen", "last_seen"];
 
-/// Receives lines as they come.
+/// Receives lines as they arrive.
 type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
 
-/// A site that waits for a look, with the bits of its importance and of what the look gains.
+/// A site that waits for review, with the bits of its importance and of its gain.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlaceSent(String, u64, u64);
 
-/// A site that waits for a look, with the bits of its numbers.
+/// A description of a site that waits for review, with the bits of its numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RowSent {
     row: Row,
@@ -69,7 +70,7 @@ fn senseless(what: &str) -> NodeError {
     NodeError::Senseless(what.to_owned())
 }
 
-/// Refuses people who may not see what others decided, as the pages of reviews do.
+/// Refuses people who may not see the decisions of others, as the review pages do.
 fn expect_reviewer(access: &Access) -> Result<(), AskError> {
     match access.is_for(Role::Reviewer) {
         true => Ok(()),
@@ -77,7 +78,7 @@ fn expect_reviewer(access: &Access) -> Result<(), AskError> {
     }
 }
 
-/// Answers with the places of an archive's sites that wait for a look, all or those that a query finds.
+/// Answers with the scores of an archive's sites that wait for review: all, or those that a query finds.
 pub(super) fn places(
     store: &Store,
     access: &Access,
@@ -100,7 +101,7 @@ pub(super) fn places(
     })
 }
 
-/// Answers with all that is said of sites that wait for a look.
+/// Answers with descriptions of sites that wait for review.
 pub(super) fn rows(
     store: &Store,
     access: &Access,
@@ -114,7 +115,7 @@ pub(super) fn rows(
     next.rows.into_iter().try_for_each(|row| take(Line::Reviewed(RowSent::of(row))))
 }
 
-/// Answers with pages by which to judge sites.
+/// Answers with sample pages by which to judge sites.
 pub(super) fn samples(
     store: &Store,
     access: &Access,
@@ -131,7 +132,7 @@ pub(super) fn samples(
     })
 }
 
-/// Those of some sites that an archive knows.
+/// Those of the sites that an archive knows.
 fn found<'a>(store: &Store, sites: &'a [String]) -> Result<Vec<(SiteId, &'a str)>, AskError> {
     let found = sites.iter().map(|name| Ok(store.state().find_site(name)?.map(|site| (site, name.as_str()))));
     found.filter_map(Result::transpose).collect()
@@ -142,23 +143,25 @@ fn expect_sites(are_asked_for: bool) -> Result<(), AskError> {
     if are_asked_for { Ok(()) } else { Err(AskError::Wrong(wrong.to_owned())) }
 }
 
-/// What an archive has of the list of all.
+/// An archive's share of the combined list.
 #[derive(Default)]
 struct Share {
-    /// Its first sites: with `limit` of them it could fill the list alone.
+    /// Its first sites, at most `limit`: enough to fill the list alone.
     first: Vec<(f64, String)>,
     waiting: usize,
     importance: f64,
 }
 
 impl Asked<'_> {
-    /// The sites of all archives, or of those that a query finds in each, that gain most by a look, at most `limit`.
+    /// At most `limit` sites with the highest gain by a review, from all archives or from the sites that a query finds
+    /// in each.
     ///
     /// # Errors
-    /// When the query is wrong, or not one that each archive answers by itself, no archive answers, or a folder cannot be read.
+    /// When the query is wrong or cannot be answered by each archive separately, no archive answers, or a folder cannot
+    /// be read.
     pub fn next(&mut self, query: Option<&str>, now: DateTime<Utc>, limit: usize) -> Result<Next, AskError> {
         if let Some(query) = query {
-            // Fields that only some archives have are checked by each.
+            // Fields that only some archives have are checked by each archive.
             let query = archive_grammar::parse(query).map_err(query::Error::from)?;
             expect_sites(query.target == Target::Sites)?;
             if query.limit.is_some() || query.offset.is_some() || query.sample.is_some() {
@@ -193,7 +196,7 @@ impl Asked<'_> {
         })
     }
 
-    /// What each archive has of the list of all, of the sites that it answers for.
+    /// Each archive's share of the combined list, from the sites that it answers for.
     fn places(&self, ask: &Ask, limit: usize) -> Result<Vec<Share>, Failure> {
         self.each(|archive, of| {
             let (mut share, mut last) = (Share::default(), f64::INFINITY);
@@ -204,7 +207,7 @@ impl Asked<'_> {
                         if gain > std::mem::replace(&mut last, gain) {
                             return Err(senseless("its sites are not in order"));
                         }
-                        // A site that has just become known is the archive's own.
+                        // A site that has only just become known belongs to this archive.
                         if self.answering(&site).is_none_or(|owner| owner == archive) {
                             share.waiting += 1;
                             share.importance += importance;
@@ -220,7 +223,8 @@ impl Asked<'_> {
         })
     }
 
-    /// What each archive says of some of its sites, by their names; a site of which nothing is said any more is left out.
+    /// What each archive reports about some of its sites, by name; sites about which it reports nothing any more are
+    /// left out.
     fn of_sites<T: Send>(
         &self,
         sites: &[Vec<String>],
@@ -247,11 +251,11 @@ impl Asked<'_> {
         })
     }
 
-    /// A sheet of the sites of all archives that a query finds, with `limit` of them if it has no limit. `called` is how the archives are
-    /// called, as far as they are folders.
+    /// Makes a sheet of the sites of all archives that a query finds, with at most `limit` of them if the query has no
+    /// limit. `called` returns the name of an archive that is a local folder.
     ///
     /// # Errors
-    /// As [`Asked::query`], and when it asks for something other than sites.
+    /// As [`Asked::query`], and when the query does not ask for sites.
     pub fn sheet(
         &mut self,
         selection: &str,
@@ -298,10 +302,10 @@ impl Asked<'_> {
         })
     }
 
-    /// Pages by which to judge sites, by the names of these.
+    /// Sample pages by which to judge sites, by site name.
     fn samples(&self, sites: &[SiteRow]) -> Result<HashMap<String, Vec<Sample>>, Failure> {
         let mut wanted = vec![Vec::new(); self.sources.len()];
-        // A node may have named a site of others, too.
+        // A node may have named a site of another archive as well.
         let names: HashSet<&String> = sites.iter().map(|site| &site.name).collect();
         for name in names {
             self.answering(name).into_iter().for_each(|owner| wanted[owner].push(name.clone()));
@@ -326,7 +330,7 @@ fn whole(value: &Value) -> u64 {
     value.as_number().map_or(0, |number| number as u64)
 }
 
-/// A row with [`COLUMNS`].
+/// Converts a row that ends with [`COLUMNS`].
 fn site(number: u32, mut row: Vec<Value>) -> Option<SiteRow> {
     let own = row.split_off(row.len().checked_sub(COLUMNS.len())?);
     let [Value::Text(name), importance, pages, captures, html, xml, first_seen, last_seen] =

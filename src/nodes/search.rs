@@ -1,4 +1,4 @@
-//! Searches of several archives, some of them on other machines: see `find/parts` for the rounds.
+//! Searches of several archives, possibly on other machines; `find/parts` defines the rounds.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use super::{AskError, NodeError};
 use crate::find::{Best, Gathered, Options, Results, Shown, Typed, Wanted, Words};
 use crate::search::Fit;
 
-/// Bytes of URLs, and of what links say of them, that are sent to an archive.
+/// Maximum size of the URLs and of their link data that are sent to an archive, in bytes.
 const LINKED_BYTES_MAX: usize = 12 << 20;
 
-/// Bytes of the rest of such a line.
+/// Size of such a line without its URL, in bytes.
 const LINKED_BYTES: usize = 64;
 
 impl Asked<'_> {
-    /// Searches all archives as if they were one. Days without a zone are in UTC.
+    /// Searches all archives as if they were one. Days without a time zone are in UTC.
     ///
     /// # Errors
     /// When the search is wrong, no archive answers, or a folder has no index or cannot be read.
@@ -87,7 +87,7 @@ impl Asked<'_> {
         })?;
         let mut shares: Vec<_> = shares.into_iter().map(Vec::<Shown>::into_iter).collect();
         for chosen in chosen {
-            // Each archive has shown as many as were chosen from it.
+            // Each archive has returned as many results as were chosen from it.
             if let Some(shown) = shares.get_mut(chosen.archive).and_then(Iterator::next) {
                 gathered.add_shown(chosen, shown);
             }
@@ -95,7 +95,7 @@ impl Asked<'_> {
         Ok(gathered.finish())
     }
 
-    /// What links say of pages of other archives, by the archive that has captured pages of their site.
+    /// Link data on pages of other archives, grouped by the archive that has captured pages of their site.
     fn linked(&self, ask: &Ask) -> Result<Vec<Vec<(String, Fit)>>, Failure> {
         let shares = self.gather(ask, |archive, own: &mut Vec<_>, line| {
             let Line::Linked(linked) = line else { return false };

@@ -1,5 +1,5 @@
-//! The protocol between archives: a request is one JSON text, an answer is lines of JSON. The first line has the version, the last
-//! one says that the answer is whole.
+//! The protocol between archives: a request is a JSON document, an answer consists of JSON lines. The first line states
+//! the version, the last one marks the answer as complete.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,19 +14,19 @@ use crate::replay::Values;
 use crate::review::Sample;
 use crate::search::{Fit, Statistics};
 
-/// The version of requests and answers: others are refused.
+/// Version of requests and answers; other versions are refused.
 pub const VERSION: u32 = 1;
 
-/// Bytes of a request, at most.
+/// Maximum size of a request in bytes.
 pub const REQUEST_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes of a line of an answer, at most.
+/// Maximum length of a line of an answer in bytes.
 pub const LINE_BYTES_MAX: usize = 16 << 20;
 
-/// URLs in one request, at most.
+/// Maximum number of URLs in one request.
 pub const URLS_MAX: usize = 50_000;
 
-/// What an archive is asked.
+/// A request to an archive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ask {
@@ -36,16 +36,17 @@ pub enum Ask {
     Portions {
         /// The query.
         query: String,
-        /// The time from which `30 days ago` counts, microseconds since 1970. Days and hours without a zone are in UTC.
+        /// Reference time for expressions such as `30 days ago`, microseconds since 1970. Days and hours without a time
+        /// zone are in UTC.
         now: i64,
-        /// Rows, where the query has no limit.
+        /// Number of rows if the query has no limit.
         limit: Option<usize>,
-        /// How often the words that it searches for are in all archives.
+        /// Term statistics of its searches, summed over all archives.
         words: Option<Statistics>,
-        /// Which of its inner queries is asked: its place among the searches of each level.
+        /// Path to the inner query that is asked: its index among the searches at each level.
         #[serde(default)]
         inner: Vec<usize>,
-        /// For each of its relations, the URLs of the pages that all archives have found ([`Plan::with_related`]).
+        /// For each of its relations, the URLs of the pages found by all archives ([`Plan::with_related`]).
         ///
         /// [`Plan::with_related`]: crate::query::Plan::with_related
         #[serde(default)]
@@ -54,7 +55,7 @@ pub enum Ask {
         #[serde(default)]
         place: usize,
     },
-    /// How often the words of a query occur there.
+    /// Term statistics of a query.
     Words {
         /// The query.
         query: String,
@@ -64,84 +65,84 @@ pub enum Ask {
         #[serde(default)]
         inner: Vec<usize>,
     },
-    /// Which pages its pages at some URLs link to.
+    /// The pages that its pages at some URLs link to.
     Targets {
-        /// The URLs, [`URLS_MAX`] at most.
+        /// The URLs, at most [`URLS_MAX`].
         urls: Vec<String>,
     },
-    /// How often the words of a search occur there.
+    /// Term statistics of a search.
     FindWords {
         /// The search.
         wanted: find::Wanted,
     },
-    /// What links say of pages of which nothing was captured there.
+    /// Link data on pages of which it has no captures.
     FindLinked {
         /// The search.
         wanted: find::Wanted,
-        /// How often its words are in all archives.
+        /// Term statistics, summed over all archives.
         words: Statistics,
     },
-    /// The best pages.
+    /// The best pages of a search.
     FindBest {
         /// The search.
         wanted: find::Wanted,
-        /// How often its words are in all archives.
+        /// Term statistics, summed over all archives.
         words: Statistics,
-        /// What links of other archives say, by URLs.
+        /// Link data from other archives, by URL.
         linked: Vec<(String, Fit)>,
     },
-    /// What results show of pages.
+    /// The display data of search results.
     FindShown {
         /// The search.
         wanted: find::Wanted,
-        /// How often its words are in all archives.
+        /// Term statistics, summed over all archives.
         words: Statistics,
-        /// Their numbers.
+        /// Numbers of the pages.
         pages: Vec<u32>,
     },
-    /// Its rows of the answer to a query for captures.
+    /// Its rows of the answer to a capture query.
     Captures {
-        /// Parameters of the CDX server.
+        /// CDX server parameters.
         query: String,
     },
     /// Which of some URLs belong to pages that it shows.
     Known {
-        /// The URLs, [`URLS_MAX`] at most.
+        /// The URLs, at most [`URLS_MAX`].
         urls: Vec<String>,
     },
-    /// Rows of what a ranking needs of it.
+    /// Rows of its outline, the input for a ranking.
     Outline {
-        /// Which rows.
+        /// Kind of rows.
         rows: OutlineRows,
-        /// The number of the first one.
+        /// Number of the first row.
         from: u32,
-        /// Bytes of them; the answer ends with the row that goes beyond.
+        /// Maximum size of the rows in bytes; the answer ends with the row that exceeds it.
         room: u64,
     },
     /// The URLs of pages.
     Urls {
-        /// Their numbers, [`URLS_MAX`] at most.
+        /// Numbers of the pages, at most [`URLS_MAX`].
         pages: Vec<u32>,
     },
     /// Rows of an export.
     Export(Wanted),
     /// Copies of pages.
     Copies(CopiesWanted),
-    /// Its sites that wait for a reviewer, in order.
+    /// Its sites that wait for review, in order.
     Waiting {
-        /// Only those that this finds; none for all.
+        /// Query that selects the sites; `None` for all.
         query: Option<String>,
         /// As in [`Ask::Portions`].
         now: i64,
     },
-    /// All that is said of sites that wait for a reviewer.
+    /// Descriptions of sites that wait for review.
     Reviewed {
-        /// Their names, [`URLS_MAX`] at most.
+        /// Names of the sites, at most [`URLS_MAX`].
         sites: Vec<String>,
     },
-    /// Pages by which to judge sites.
+    /// Sample pages by which to judge sites.
     Samples {
-        /// Their names, [`URLS_MAX`] at most.
+        /// Names of the sites, at most [`URLS_MAX`].
         sites: Vec<String>,
     },
 }
@@ -162,19 +163,19 @@ pub(super) struct Versioned {
 /// The first line of an answer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Head {
-    /// Of the answer.
+    /// Protocol version of the answer.
     pub version: u32,
-    /// Which part of a cluster's web it has.
+    /// The cluster partition that the archive holds.
     pub partition: Option<Partition>,
-    /// The origins of its application and its replay, as seen by the client.
+    /// Origins of its application and of its replay, as seen by the client.
     #[serde(default)]
     pub origins: Option<[String; 2]>,
-    /// The state by which it numbers URLs and sites.
+    /// Identity of the state that numbers its URLs and sites.
     #[serde(default)]
     pub state: Option<u64>,
 }
 
-/// A further line.
+/// A line after the head.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
@@ -184,43 +185,43 @@ pub enum Line {
     Times(Option<Times>),
     /// A portion of an answer to a query.
     Portion(Portion),
-    /// How often words occur there.
+    /// Term statistics of a query.
     Words(Statistics),
-    /// How often the words of a search occur there.
+    /// Term statistics of a search.
     Found(Words),
-    /// What links say of a page.
+    /// Link data on a page.
     Linked(Linked),
     /// The best pages.
     Best(Best),
-    /// A result, in the order in which results were asked for.
+    /// A search result; results come in the order in which they were requested.
     Shown(Shown),
     /// The URL of a page that is linked to.
     Target(String),
     /// A capture, in the order of keys and times.
     Capture(Values),
-    /// The place in the request of a URL that is known.
+    /// Index in the request of a URL that is known.
     Known(u32),
     /// Rows of an outline, in Base64.
     Outline(String),
-    /// The number of the first row that was left for another answer.
+    /// Number of the first row left for another answer.
     Next(u32),
-    /// The number of a page, and its URL.
+    /// Number and URL of a page.
     Url(u32, String),
     /// Rows of an export, in Base64.
     Rows(String),
     /// Copies of pages.
     Copies(CopiesSent),
-    /// The first row of an export that was left for another answer.
+    /// Position of the first row of an export left for another answer.
     Place(ExportPlace),
-    /// The next site that waits for a reviewer.
+    /// The next site that waits for review.
     Waiting(PlaceSent),
-    /// All that is said of such a site.
+    /// Description of a site that waits for review.
     Reviewed(RowSent),
-    /// Pages by which to judge a site.
+    /// Sample pages by which to judge a site.
     Samples(String, Vec<Sample>),
-    /// The last one, with how many rows match besides those in doubt.
+    /// The last line, with the number of matching rows apart from those in doubt.
     End {
-        /// None if it is not known.
+        /// `None` if it is unknown.
         matched: Option<u64>,
     },
 }

@@ -1,4 +1,4 @@
-//! What the automatic librarian reads of an archive's sites.
+//! Features of an archive's sites that the automatic librarian learns from.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use super::learned::{Content, without_www};
 use crate::access::Access;
 use crate::query::{Error, Question, Value};
 
-/// Pages whose titles are read, the most important ones of all.
+/// Maximum number of pages whose titles are read; the most important pages of the archive come first.
 const TITLES_MAX: usize = 100_000;
 
-/// Words of titles are one part of a text.
+/// Part number of title words in [`Words`].
 const TITLE: u8 = 0;
 
-/// Fills in what is held of each site; `numbers` are their places by their names without `www.`.
+/// Fills in the content of each site. `numbers` maps site names without `www.` to their indices.
 pub(super) fn gather(
     store: &Store,
     numbers: &HashMap<String, usize>,
     contents: &mut [Content],
 ) -> Result<(), Error> {
-    // Nothing of a page is shown: its words only weigh.
+    // Unrestricted access: nothing of a page is shown, its words only contribute to weights.
     let ask = |query: &str| Question::new(store, Access::unlimited(), query, Utc::now())?.answer();
     let place =
         |site: &Value| if let Value::Text(site) = site { numbers.get(&without_www(site)) } else { None };
@@ -41,7 +41,7 @@ pub(super) fn gather(
         content.bytes = mean(content.bytes, bytes.as_number().unwrap_or_default());
         content.changes = mean(content.changes, changes.as_number().unwrap_or_default());
         content.pages = all as u32;
-        // Pages of one language and several types count by the commonest of these.
+        // The language of the largest group of pages counts.
         if let (Value::Text(language), true) = (language, new as u32 > most[place]) {
             content.language.clone_from(language);
             most[place] = new as u32;

@@ -1,8 +1,8 @@
-//! The sheet as CSV (RFC 4180) that spreadsheet programs open as it is.
+//! The sheet as CSV (RFC 4180) that spreadsheet programs open directly.
 //!
-//! It starts with a byte order mark, by which they recognise UTF-8. Texts that they would take for a formula get an
-//! apostrophe in front, since titles come from strangers: see OWASP, "CSV injection". Reading the ratings takes the
-//! apostrophe away again.
+//! It starts with a byte order mark, by which they recognise UTF-8. Texts that they would interpret as a formula get a
+//! leading apostrophe, because titles come from strangers: see OWASP, "CSV injection". Reading the ratings removes the
+//! apostrophe again.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use chrono::{DateTime, Utc};
 
 use super::sheet::{SAMPLES_MAX, Sample, Sheet, SiteEntry};
 
-/// The mark by which spreadsheet programs recognise UTF-8.
+/// The byte order mark by which spreadsheet programs recognise UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Columns before those of the samples.
+/// Columns before those of the sample pages.
 const COLUMNS: [&str; 14] = [
     "rank",
     "site",
@@ -35,7 +35,7 @@ impl Sheet {
     /// Writes the sheet with empty columns `rating` (1 to 4), `comment` and `verdict`.
     ///
     /// # Errors
-    /// When `out` fails.
+    /// When writing to `out` fails.
     pub fn write_csv(&self, mut out: impl Write) -> io::Result<()> {
         out.write_all(BYTE_ORDER_MARK)?;
         let mut csv = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(out);
@@ -76,22 +76,22 @@ fn record(rank: usize, entry: &SiteEntry, made: DateTime<Utc>) -> Vec<String> {
     record
 }
 
-/// In the form that spreadsheet programs read as a time; UTC.
+/// Formats a time in the form that spreadsheet programs recognise; UTC.
 fn time(time: Option<DateTime<Utc>>) -> String {
     time.map(|time| time.format("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default()
 }
 
-/// Whether a spreadsheet program would take a text that starts like this for a formula.
+/// Whether a spreadsheet program would interpret a text that starts like this as a formula.
 pub(crate) fn starts_formula(text: &str) -> bool {
     text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'])
 }
 
-/// `text`, harmless in a spreadsheet.
+/// Makes a text harmless in a spreadsheet.
 pub(crate) fn guarded(text: &str) -> String {
     if starts_formula(text) { format!("'{text}") } else { text.to_owned() }
 }
 
-/// The text that [`guarded`] was given.
+/// Reverses [`guarded`].
 pub(crate) fn unguarded(text: &str) -> &str {
     text.strip_prefix('\'').filter(|rest| starts_formula(rest)).unwrap_or(text)
 }

@@ -1,5 +1,5 @@
-//! The sheet as one HTML file: it needs no network and no other file, sorts, takes ratings, keeps them in the browser,
-//! and gives them back as CSV. Without scripts it is still a table to read and print.
+//! The sheet as a self-contained HTML file that needs no network: it sorts sites, takes ratings, keeps them in the
+//! browser, and exports them as CSV. Without scripts it is still a table to read and print.
 //!
 //! Everything from the web is escaped by maud; only `http:` and `https:` URLs become links.
 
@@ -14,7 +14,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 impl Sheet {
-    /// The whole page.
+    /// Renders the page.
     #[must_use]
     pub fn html(&self) -> String {
         let title = format!("Sites to review: {}", self.archive);
@@ -242,7 +242,7 @@ fn moment(time: Option<DateTime<Utc>>) -> Markup {
     }
 }
 
-/// A count with narrow spaces between thousands.
+/// Formats a count with narrow spaces between groups of thousands.
 fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -255,7 +255,7 @@ fn count(number: u64) -> String {
     grouped
 }
 
-/// A measure of mean 1 with about three digits.
+/// Formats a measure whose mean is 1 with about three digits.
 fn measure(number: f64) -> String {
     match number {
         _ if number >= 100.0 => count(number.round() as u64),

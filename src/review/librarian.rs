@@ -1,4 +1,4 @@
-//! The automatic librarian of an archive: what was learned from its decisions, for each of its sites.
+//! The automatic librarian of an archive: what it learned from the decisions, for each of the archive's sites.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,14 +11,14 @@ use crate::decisions::{CurrentDecisions, Decisions, Subject, Verdict};
 use crate::graphs::{SiteGraph, StoredError};
 use crate::ledger::{CashRules, Topic};
 
-/// From this mean rating on a site is one that people chose.
+/// Mean rating from which on a site counts as chosen.
 const CHOSEN_FROM: f64 = 3.0;
 
-/// A rating from which on a site is favoured, and the one that gets the whole bonus.
+/// Rating above which a site is favoured, and the rating that gets the full bonus.
 const FAVOURED_FROM: f64 = 2.5;
 const FAVOURED_WHOLLY: f64 = 4.0;
 
-/// Why an archive's librarian learns nothing.
+/// Why an archive's librarian cannot learn.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LibrarianError {
@@ -31,10 +31,10 @@ pub enum LibrarianError {
     /// There is too little to learn from.
     #[error(transparent)]
     Learn(#[from] LearnError),
-    /// The pages cannot be asked.
+    /// The pages cannot be queried.
     #[error(transparent)]
     Query(#[from] crate::query::Error),
-    /// What was learned cannot be kept.
+    /// The results cannot be stored.
     #[error(transparent)]
     Column(#[from] ColumnError),
 }
@@ -42,11 +42,11 @@ pub enum LibrarianError {
 /// What was learned from the decisions on an archive's sites.
 #[derive(Debug)]
 pub struct Librarian {
-    /// The sites, those with and without `www.` as one.
+    /// The sites; those with and without `www.` are merged.
     pub hosts: Hosts,
-    /// What was learned of them.
+    /// The trained model.
     pub learned: Learned,
-    /// Sites by the number of [`Self::hosts`] that they belong to.
+    /// Sites by their host number in [`Self::hosts`].
     pub sites: HashMap<usize, Vec<SiteId>>,
     /// Sites that people chose, without `www.`.
     pub chosen: HashSet<String>,
@@ -84,7 +84,7 @@ impl Librarian {
         Ok(Self { hosts, learned, sites, chosen, decided })
     }
 
-    /// The numbers of the sites that nobody has decided on, the likeliest first.
+    /// Numbers of the sites that nobody has decided on, most likely first.
     #[must_use]
     pub fn undecided(&self) -> Vec<usize> {
         let names = self.hosts.names();
@@ -94,11 +94,11 @@ impl Librarian {
         order
     }
 
-    /// Keeps how likely people would choose each of the sites that nobody has decided on, as the column [`LIKELY`]; `share` as for
-    /// [`Learned::probability`]. Returns for how many.
+    /// Stores the probability that people would choose each undecided site, as the column [`LIKELY`]; `share` as for
+    /// [`Learned::probability`]. Returns the number of such sites.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When writing to the disk fails.
     pub fn keep(&self, store: &Store, share: f64) -> Result<usize, LibrarianError> {
         let state = store.state();
         let mut likely = vec![None; state.site_count() as usize];
@@ -120,9 +120,9 @@ fn is_chosen(standing: &CurrentDecisions) -> bool {
     is_kept || standing.rating().is_some_and(|rating| rating >= CHOSEN_FROM)
 }
 
-/// The sites that `--favour rated` and `--favour likely` pay more for links to, with their bonus: of a rating above 2.5 as much of the whole
-/// as it is on the way to 4, with the verdict `keep` or `often` the whole, and of an undecided site as much as it is likely. Empty unless
-/// the rules favour either.
+/// The sites to which links earn a bonus by `--favour rated` and `--favour likely`, with their bonus. For ratings above
+/// 2.5 it grows linearly up to the full bonus at 4; the verdicts `keep` and `often` get the full bonus; undecided sites
+/// get it in proportion to their probability. Empty unless the rules favour either.
 ///
 /// # Errors
 /// When the archive or the column cannot be read.
@@ -152,12 +152,12 @@ pub fn favoured_sites(
     }
     sites.retain(|(_, bonus)| *bonus > 0.0);
     sites.sort_by_key(|(site, _)| *site);
-    // What was decided since the librarian learned goes first.
+    // Decisions take precedence over the probability from an older training.
     sites.dedup_by_key(|(site, _)| *site);
     Ok(sites)
 }
 
-/// How much people think of a site, 0 to 1.
+/// Esteem of a site according to its decisions, 0 to 1.
 fn esteem(standing: &CurrentDecisions) -> f64 {
     match standing.verdict {
         Some((Verdict::Keep | Verdict::Often, ..)) => 1.0,

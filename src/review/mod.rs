@@ -1,12 +1,12 @@
-//! What librarians review: sites by importance, exported for rating, and the ratings read back.
+//! Reviews by librarians: sites by importance are exported for rating, and the ratings are read back.
 //!
-//! A [`Sheet`] is what a person judges: for each site what the archive knows of it, a few of its pages, and room for a
-//! rating of 1 to 4 and a comment. It is written as CSV for spreadsheets ([`Sheet::write_csv`]) or as one HTML file that
-//! needs nothing else ([`Sheet::html`]). Both give back a CSV file that [`read_ratings`] understands, whatever a
-//! spreadsheet program did to it: another separator, another encoding, other columns beside, a workbook instead.
+//! A [`Sheet`] has everything a person needs to judge: for each site, what the archive knows of it, a few of its pages,
+//! and room for a rating of 1 to 4 and a comment. It is written as CSV for spreadsheets ([`Sheet::write_csv`]) or as
+//! one self-contained HTML file ([`Sheet::html`]). Both yield a CSV file that [`read_ratings`] understands, even after
+//! a spreadsheet program has changed the separator, the encoding or the columns, or saved it as a workbook.
 //!
-//! [`next()`] says which sites to look at first, and why. [`learned`] is the automatic librarian: from what people chose it
-//! learns what they would choose.
+//! [`next()`] determines which sites to look at first, and why. [`learned`] is the automatic librarian: it learns from
+//! people's choices what they would choose.
 
 mod content;
 mod csv;

@@ -1,4 +1,4 @@
-//! Ratings read back from CSV, from whatever program wrote it.
+//! Reads ratings back from CSV, whatever program wrote it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,33 +11,33 @@ use super::csv::unguarded;
 use super::workbook;
 use crate::decisions::Verdict;
 
-/// Largest file of ratings, in bytes.
+/// Maximum size of a file of ratings in bytes.
 pub const RATINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Mistakes reported of one file; what is beyond is only counted.
+/// Maximum number of mistakes reported per file; further ones are only counted.
 const MISTAKES_MAX: usize = 20;
 
-/// How much a site belongs into the collection.
+/// How well a site fits the collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Score(u8);
 
 impl Score {
-    /// Every score, best first.
+    /// All scores, best first.
     pub const EACH: [Self; 4] = [Self(4), Self(3), Self(2), Self(1)];
 
-    /// The score of this number, 1 to 4.
+    /// The score with this number, 1 to 4.
     #[must_use]
     pub fn new(number: u8) -> Option<Self> {
         (1..=4).contains(&number).then_some(Self(number))
     }
 
-    /// Its number, 1 to 4.
+    /// The number of the score, 1 to 4.
     #[must_use]
     pub fn number(self) -> u8 {
         self.0
     }
 
-    /// What it means.
+    /// The meaning of the score.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self.0 {
@@ -49,38 +49,38 @@ impl Score {
     }
 }
 
-/// What somebody said of a site.
+/// A person's rating of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rating {
-    /// The line of the file where it starts, counted from 1.
+    /// Line where the record starts, counted from 1.
     pub line: u64,
     /// The site's name.
     pub site: String,
-    /// The score; none when there is only a comment.
+    /// The score; `None` if there is only a comment or a verdict.
     pub score: Option<Score>,
     /// The comment; may be empty.
     pub comment: String,
-    /// What happens to the site.
+    /// What is to happen to the site.
     pub verdict: Option<Verdict>,
-    /// When the sheet was made that was filled in, if it says so.
+    /// When the filled-in sheet was exported, if known.
     pub exported: Option<DateTime<Utc>>,
 }
 
-/// Something in the file that cannot be right.
+/// A mistake in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The line where the record starts, counted from 1.
+    /// Line where the record starts, counted from 1.
     pub line: u64,
-    /// What is wrong there.
+    /// What is wrong.
     pub what: String,
 }
 
-/// All that is wrong with a file of ratings; at least one mistake.
+/// All mistakes in a file of ratings; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
-    /// The first ones.
+    /// The first mistakes.
     pub first: Vec<Mistake>,
-    /// How many more there are.
+    /// Number of further mistakes.
     pub more: usize,
 }
 
@@ -107,13 +107,14 @@ impl Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// Reads ratings from a CSV file, or the first sheet of an XLSX or ODS workbook, with the columns `site`, `rating` and, if they are there, `comment`, `verdict` and
-/// `exported`, in any order and among any others. The separator may be a comma, semicolon or tab; the text UTF-8, UTF-16 with a byte order mark, or
-/// Windows-1252. Records with neither rating nor comment nor verdict are left out.
+/// Reads ratings from a CSV file, or from the first sheet of an XLSX or ODS workbook, with the columns `site`, `rating`
+/// and optionally `comment`, `verdict` and `exported`, in any order and among any other columns. The separator may be a
+/// comma, semicolon or tab; the encoding may be UTF-8, UTF-16 with a byte order mark, or Windows-1252. Records with
+/// neither rating nor comment nor verdict are skipped.
 ///
 /// # Errors
-/// Every mistake in the file, so that all can be corrected at once: no such columns, a rating that is not 1 to 4, a
-/// record without a site, a site twice. Nothing is taken from a file with mistakes.
+/// All mistakes in the file, so that they can be corrected at once: missing columns, a rating that is not 1 to 4, a
+/// record without a site, a duplicate site. A file with mistakes yields no ratings.
 pub fn read_ratings(file: &[u8]) -> Result<Vec<Rating>, Mistakes> {
     if file.len() > RATINGS_BYTES_MAX {
         return Err(Mistakes::one(1, format!("the file is larger than {RATINGS_BYTES_MAX} bytes")));
@@ -144,7 +145,7 @@ pub fn read_ratings(file: &[u8]) -> Result<Vec<Rating>, Mistakes> {
     }
 }
 
-/// The ratings of a workbook's rows.
+/// Reads ratings from the rows of a workbook.
 fn from_rows(rows: &[workbook::Row]) -> Result<Vec<Rating>, Mistakes> {
     let Some(((line, header), rows)) = rows.split_first() else {
         return Err(Mistakes::one(1, "the sheet is empty: expected the columns site and rating"));
@@ -158,7 +159,7 @@ fn from_rows(rows: &[workbook::Row]) -> Result<Vec<Rating>, Mistakes> {
     found.finish()
 }
 
-/// Counts lines up to rising offsets. The reader's own count is one too low where lines end in CR LF.
+/// Counts lines up to increasing offsets. The reader's own count is one too low if lines end in CR LF.
 struct Lines<'a> {
     text: &'a str,
     line: u64,
@@ -166,7 +167,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// The line of the record that starts at `byte`, or after the line ends there.
+    /// Line of the record that starts at `byte`, after any line ends there.
     fn at(&mut self, byte: u64) -> u64 {
         let bytes = self.text.as_bytes();
         let mut start = usize::try_from(byte).unwrap_or(usize::MAX).min(bytes.len());
@@ -180,7 +181,7 @@ impl Lines<'_> {
     }
 }
 
-/// Where the columns are.
+/// Indices of the columns.
 struct Columns {
     site: usize,
     rating: usize,
@@ -281,7 +282,7 @@ impl Found {
     }
 }
 
-/// `3`, and what spreadsheet programs make of it: `3.0`, `3,00`.
+/// Parses `3`, and variants written by spreadsheet programs: `3.0`, `3,00`.
 fn score(text: &str) -> Option<Score> {
     let (whole, fraction) = text.split_once(['.', ',']).unwrap_or((text, ""));
     let is_whole = fraction.bytes().all(|digit| digit == b'0');
@@ -292,7 +293,7 @@ fn read_verdict(text: &str) -> Option<Verdict> {
     Verdict::EACH.into_iter().find(|verdict| verdict.name().eq_ignore_ascii_case(text))
 }
 
-/// A time in UTC as the sheet writes it, or as spreadsheet programs may write it instead.
+/// Parses a time in UTC as the sheet writes it, or in a form that spreadsheet programs write.
 fn moment(text: &str) -> Option<DateTime<Utc>> {
     let forms = [
         "%Y-%m-%d %H:%M:%S",
@@ -315,10 +316,10 @@ fn decoded(file: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The separator that the header has most of.
+/// The separator that occurs most often in the header.
 fn separator(text: &str) -> u8 {
     let header = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let count = |separator: &u8| header.bytes().filter(|byte| byte == separator).count();
-    // Of equally many the last is taken, so the comma wins.
+    // Of equal counts `max_by_key` takes the last, so the comma wins.
     [b'\t', b';', b','].into_iter().max_by_key(count).unwrap_or(b',')
 }

@@ -1,8 +1,8 @@
-//! Scores of raters and of measures, as the OPIC paper has them (section 5: an automatic librarian beside people).
+//! Scores of raters and of measures, as in the OPIC paper (section 5: an automatic librarian compared with people).
 //!
-//! The reference of a site is the mean of its ratings. A rater's score is the share of sites that they rate like the reference,
-//! which their own rating takes no part in. A measure becomes ratings by three thresholds; these are fitted on one half of the rated
-//! sites and judged on the other, again and again.
+//! The reference rating of a site is the mean of its ratings. A rater's score is the share of sites that they rate like
+//! the reference, computed without their own rating. A measure is mapped to ratings by three thresholds; these are
+//! fitted on one half of the rated sites and evaluated on the other, repeatedly.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,99 +16,100 @@ use crate::decisions::{Decisions, Subject};
 use crate::learn::agreement::{Level, Thresholds, alpha};
 use crate::query::{Error, Question, Value};
 
-/// What is judged unless something else is asked for: a site's importance by links between sites, and by that of its pages.
+/// Measures evaluated by default: a site's importance from links between sites, and the importance of its pages.
 pub const MEASURES: [&str; 4] = ["importance", "importance_sum", "importance_max", "importance_sum / pages"];
 
-/// Ratings there are: 1 to 4.
+/// Number of possible ratings, 1 to 4.
 const RATINGS: usize = 4;
 
-/// Who rated what how.
+/// Ratings by site and rater.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ratings(BTreeMap<String, BTreeMap<String, u8>>);
 
-/// How a rater rates beside others.
+/// How a rater compares with the others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RaterScore {
-    /// Their name.
+    /// Name of the rater.
     pub rater: String,
-    /// What they rated.
+    /// Number of sites that they rated.
     pub rated: usize,
-    /// What of it others rated too.
+    /// Number of these that others rated, too.
     pub judged: usize,
-    /// The share of that which they rated like the mean of the others; none if there is nothing.
+    /// Share of these that they rated like the mean of the others; `None` if there are none.
     pub like_others: Option<f64>,
-    /// Where that share lies with a probability of 95 %, for sites like these (Wilson, 1927).
+    /// 95 % confidence interval of that share (Wilson, 1927).
     pub interval: Option<(f64, f64)>,
-    /// How much more they give on average than the others, in points.
+    /// How much higher they rate than the others on average, in points.
     pub higher: Option<f64>,
 }
 
-/// How well a measure rates.
+/// How well a measure predicts ratings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasureScore {
     /// The measure.
     pub measure: String,
-    /// Rated sites of which it is known.
+    /// Number of rated sites for which the measure is known.
     pub sites: usize,
     /// Mean share of sites rated like the reference.
     pub like_reference: f64,
-    /// Between these lie 95 of 100 of the shares.
+    /// Range that contains 95 % of the shares.
     pub interval: (f64, f64),
-    /// The share if every site got the commonest rating of the half that is learned from.
+    /// The share if every site got the most common rating of the training half.
     pub commonest: f64,
 }
 
-/// What raters agree in.
+/// How far raters agree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Krippendorff's alpha by order of the ratings; none if nobody could differ.
+    /// Krippendorff's alpha for ordinal data; `None` if no disagreement was possible.
     pub alpha_ordinal: Option<f64>,
-    /// The same by their differences.
+    /// Krippendorff's alpha for interval data.
     pub alpha_interval: Option<f64>,
-    /// How often one person gave the rating of the row and another that of the column to the same site, from 1 to 4.
+    /// Number of pairs in which one person gave the rating of the row and another that of the column to the same site,
+    /// 1 to 4.
     pub confusion: [[u64; RATINGS]; RATINGS],
 }
 
-/// A site that people rate differently.
+/// A site with differing ratings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Disagreement {
     /// The site.
     pub site: String,
-    /// Who gave what.
+    /// Ratings by person.
     pub ratings: BTreeMap<String, u8>,
 }
 
-/// Why there are no scores.
+/// Why scores cannot be computed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScoreError {
-    /// The archive cannot be asked.
+    /// The archive cannot be queried.
     #[error(transparent)]
     Query(#[from] Error),
-    /// Several calculations in one.
+    /// The measure consists of several expressions.
     #[error("'{0}' is more than one calculation: each has to be given by itself")]
     Several(String),
 }
 
-/// How far people agree in an archive, and what rates like them.
+/// How far people agree in an archive, and which measures agree with them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scores {
-    /// Each person.
+    /// Scores of the raters.
     pub raters: Vec<RaterScore>,
-    /// All of them.
+    /// Agreement among all raters.
     pub agreement: Agreement,
-    /// Each measure that has a number for two rated sites.
+    /// Scores of the measures that are known for at least two rated sites.
     pub measures: Vec<MeasureScore>,
-    /// Sites whose ratings differ, those farthest apart first.
+    /// Sites whose ratings differ, largest differences first.
     pub disagreements: Vec<Disagreement>,
 }
 
 impl Scores {
-    /// Judges the ratings of an archive's sites, and `measures`: calculations on sites, as in a query. `repeat` and `rng` as for
-    /// [`Ratings::measure`].
+    /// Evaluates the ratings of an archive's sites, and `measures`: expressions on sites, as in a query. `repeat` and
+    /// `rng` as for [`Ratings::measure`].
     ///
     /// # Errors
-    /// When the archive cannot be read or a measure is not a calculation.
+    /// When the archive cannot be read or a measure is not a valid expression.
     pub fn of(
         store: &Store,
         access: &Access,
@@ -132,7 +133,7 @@ impl Scores {
     }
 }
 
-/// The result of a calculation for each site.
+/// The value of an expression for each site.
 fn numbers(store: &Store, access: &Access, measure: &str) -> Result<HashMap<String, f64>, ScoreError> {
     let query = format!("site select site, {measure}");
     let answer = Question::new(store, access.clone(), &query, Utc::now())?.answer()?;
@@ -147,7 +148,7 @@ fn numbers(store: &Store, access: &Access, measure: &str) -> Result<HashMap<Stri
 }
 
 impl Ratings {
-    /// The ratings of sites, each person's newest.
+    /// The newest ratings of sites by each person.
     #[must_use]
     pub fn of_sites(decisions: &Decisions) -> Self {
         let sites = decisions.subjects().filter_map(|(subject, standing)| match subject {
@@ -160,13 +161,13 @@ impl Ratings {
         Self(sites.collect())
     }
 
-    /// Of these sites, who gave which rating.
+    /// Creates ratings from a map of sites to ratings by person.
     #[must_use]
     pub fn new(given: BTreeMap<String, BTreeMap<String, u8>>) -> Self {
         Self(given)
     }
 
-    /// The rating nearest to the mean of a site's ratings; none without ratings.
+    /// The rating nearest to the mean of a site's ratings; `None` without ratings.
     #[must_use]
     pub fn reference(&self, site: &str) -> Option<u8> {
         reference(self.0.get(site)?)
@@ -177,7 +178,7 @@ impl Ratings {
         self.0.keys().map(String::as_str)
     }
 
-    /// The score of each rater, by name.
+    /// Scores of the raters, ordered by name.
     #[must_use]
     pub fn raters(&self) -> Vec<RaterScore> {
         let names: BTreeSet<&String> = self.0.values().flat_map(BTreeMap::keys).collect();
@@ -208,7 +209,7 @@ impl Ratings {
         }
     }
 
-    /// What raters agree in.
+    /// How far raters agree.
     #[must_use]
     pub fn agreement(&self) -> Agreement {
         let things: Vec<Vec<u8>> =
@@ -230,7 +231,7 @@ impl Ratings {
         }
     }
 
-    /// Sites whose ratings differ, those farthest apart first.
+    /// Sites whose ratings differ, largest differences first.
     #[must_use]
     pub fn disagreements(&self) -> Vec<Disagreement> {
         let spread = |ratings: &BTreeMap<String, u8>| {
@@ -244,8 +245,8 @@ impl Ratings {
             .collect()
     }
 
-    /// The score of a measure that has a number for sites, over `repeat` halves; none with fewer than two rated sites of which it has
-    /// one.
+    /// Evaluates a measure, given its value for each site, over `repeat` random halves; `None` if it is known for fewer
+    /// than two rated sites.
     #[must_use]
     pub fn measure(
         &self,
@@ -301,7 +302,7 @@ fn mean(ratings: &[u8]) -> Option<f64> {
     (!ratings.is_empty()).then(|| sum / ratings.len() as f64)
 }
 
-/// Wilson's interval of a share: `hits` of `all`, which is above 0.
+/// Wilson score interval of a proportion: `hits` of `all`, which is above 0.
 fn wilson(hits: f64, all: f64) -> (f64, f64) {
     const Z: f64 = 1.959_964;
     let (share, square) = (hits / all, Z * Z / all);
@@ -310,7 +311,7 @@ fn wilson(hits: f64, all: f64) -> (f64, f64) {
     ((middle - spread) / (1.0 + square), (middle + spread) / (1.0 + square))
 }
 
-/// The rating nearest to a mean; of two equally near ones the higher.
+/// The rating nearest to a mean; ties go to the higher one.
 fn nearest(mean: f64) -> u8 {
     mean.round().clamp(1.0, RATINGS as f64) as u8
 }
@@ -339,7 +340,7 @@ mod tests {
             .iter()
             .map(|it| (it.rater.as_str(), it.rated, it.judged, it.like_others.unwrap()))
             .collect();
-        // The mean of 4 and 3 is rated 4, that of 2 and 1 is 2.
+        // The mean of 4 and 3 is rated 4, and that of 2 and 1 is rated 2.
         assert_eq!(
             ["a", "b", "c", "e"].map(|site| ratings.reference(site)),
             [Some(4), Some(1), Some(2), None]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::query::{Error, PageRow, PageText, PageType, Plan, Rows, SiteRow};
 
-/// Sample pages shown of a site.
+/// Maximum number of sample pages per site.
 pub const SAMPLES_MAX: usize = 5;
 
 /// Sites to review, in the order to review them.
@@ -21,7 +21,7 @@ pub struct Sheet {
     pub made: DateTime<Utc>,
     /// The query that selected the sites.
     pub selection: String,
-    /// How many sites the query found; there may be fewer on the sheet.
+    /// Number of sites that the query found; the sheet may have fewer.
     pub matched: u64,
     /// The sites.
     pub entries: Vec<SiteEntry>,
@@ -30,13 +30,13 @@ pub struct Sheet {
 /// A site to review.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteEntry {
-    /// What the archive knows of it.
+    /// The archive's data on the site.
     pub site: SiteRow,
     /// Its most important captured documents, at most [`SAMPLES_MAX`], most important first.
     pub samples: Vec<Sample>,
 }
 
-/// A page by which to judge a site.
+/// A sample page by which to judge a site.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Its URL.
@@ -46,7 +46,7 @@ pub struct Sample {
 }
 
 impl Sheet {
-    /// Gathers the sites that `plan` selects, and reads all pages once for their samples.
+    /// Collects the sites that `plan` selects, and reads all pages once for their samples.
     ///
     /// # Errors
     /// When `rows` cannot be read.
@@ -90,7 +90,7 @@ pub fn samples_of(
     samples.collect()
 }
 
-/// Whether a page says something of its site: captured without error, and something to read.
+/// Whether a page is representative of its site: captured successfully, and readable.
 fn is_document(page: &PageRow) -> bool {
     let readable = matches!(
         page.kind,

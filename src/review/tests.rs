@@ -1,4 +1,4 @@
-//! Sheets out, ratings back.
+//! Tests of exporting sheets and reading ratings back.
 
 use std::borrow::Cow;
 

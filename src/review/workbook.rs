@@ -1,7 +1,7 @@
-//! Workbooks of spreadsheet programs as rows of texts: the first sheet of an Office Open XML (`.xlsx`) or OpenDocument (`.ods`) file.
+//! Reads the first sheet of a workbook, Office Open XML (`.xlsx`) or OpenDocument (`.ods`), as rows of texts.
 //!
-//! Both are ZIP files of XML. What they unpack to is counted before anything is read of them, and cells are read one by one: a sheet
-//! that claims a cell in its millionth row costs no million rows.
+//! Both formats are ZIP files of XML. The unpacked size is checked before anything is parsed, and cells are read one by
+//! one: a sheet that claims a cell in its millionth row does not cost a million rows.
 
 use std::io::{self, Cursor, Read};
 
@@ -11,19 +11,19 @@ use zip::ZipArchive;
 
 use crate::parse::{Limits, with_xml_tree};
 
-/// Bytes that a workbook may unpack to.
+/// Maximum unpacked size of a workbook in bytes.
 pub const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 
-/// Files in a workbook.
+/// Maximum number of files in a workbook.
 const FILES_MAX: usize = 1000;
 
-/// Cells that say something.
+/// Maximum number of non-empty cells.
 pub const CELLS_MAX: usize = 2_000_000;
 
-/// Columns that are read; a sheet for reviewing has some twenty.
+/// Number of columns read; a review sheet has about twenty.
 const COLUMNS_MAX: usize = 256;
 
-/// A row that says something, and its number in the sheet, from 1.
+/// A non-empty row with its number in the sheet, from 1.
 pub(super) type Row = (u64, Vec<String>);
 
 const ODS_MIME: &[u8] = b"application/vnd.oasis.opendocument.spreadsheet";
@@ -31,10 +31,10 @@ const TABLE: &str = "urn:oasis:names:tc:opendocument:xmlns:table:1.0";
 const OFFICE: &str = "urn:oasis:names:tc:opendocument:xmlns:office:1.0";
 const TEXT: &str = "urn:oasis:names:tc:opendocument:xmlns:text:1.0";
 
-/// The rows of a workbook's first sheet; nothing when `file` is not a workbook.
+/// The rows of a workbook's first sheet; `None` if `file` is not a workbook.
 ///
 /// # Errors
-/// Why it cannot be read, in words.
+/// Why it cannot be read, as a message.
 pub(super) fn rows(file: &[u8]) -> Option<Result<Vec<Row>, String>> {
     if !file.starts_with(b"PK\x03\x04") {
         return None;
@@ -76,7 +76,7 @@ fn read(file: &[u8]) -> Result<Vec<Row>, String> {
     }
 }
 
-/// Puts cells that come by row into rows.
+/// Collects cells, which arrive in row order, into rows.
 #[derive(Default)]
 struct Rows {
     rows: Vec<Row>,
@@ -115,7 +115,7 @@ fn xlsx(file: &[u8]) -> Result<Vec<Row>, String> {
     Ok(rows.rows)
 }
 
-/// A cell as a CSV file would have it.
+/// Formats a cell as in a CSV file.
 fn text_of(value: &DataRef<'_>) -> String {
     match value {
         DataRef::DateTime(time) => {
@@ -160,7 +160,7 @@ fn repeated(node: Node<'_, '_>, name: &str) -> usize {
         .map_or(1, |count: u32| count.max(1) as usize)
 }
 
-/// The text of a cell: its value where it is a number or a time, for what is shown may be rounded.
+/// The text of a cell. Numbers and times use the stored value, because the displayed one may be rounded.
 fn ods_text(cell: Node<'_, '_>) -> String {
     if let Some(value) = cell.attribute((OFFICE, "value")).or_else(|| cell.attribute((OFFICE, "date-value")))
     {

@@ -1,9 +1,9 @@
-//! The automatic librarian: learns from the hosts that people chose how likely they would choose each of the others.
+//! The automatic librarian: learns from the hosts that people chose how likely they are to choose each other host.
 //!
 //! The model uses the [`Sign`]s of a host: its rank, ranks and links from and to chosen hosts, its name. They are
-//! weighed by logistic regression over all hosts, where those that nobody chose count as not chosen. The signs of a host that
-//! are worked out from chosen ones leave a fifth of the hosts out, its own among them, while the weights are learned
-//! (cross-fitting): a chosen host must not be found by its own mark.
+//! weighted by logistic regression over all hosts; hosts that nobody chose count as not chosen. While the weights are
+//! learned, the signs that are computed from chosen hosts leave out a fifth of the hosts, including the host itself
+//! (cross-fitting): a chosen host must not be recognised by its own label.
 
 mod names;
 mod signs;
@@ -19,31 +19,31 @@ use crate::learn::{Binary, Words};
 use names::{Name, Names};
 use signs::Web;
 
-/// Chosen hosts from which something can be learned.
+/// Minimum number of chosen hosts to learn from.
 pub const CHOSEN_MIN: usize = 5;
 
-/// How strongly weights are held at 0 (a normal distribution of variance 1/10 over standardised numbers).
+/// Strength of the L2 regularisation (a normal prior with variance 1/10 over standardised features).
 const BOUND: f64 = 10.0;
 
 /// Reasons that add less than this to the log-odds are not listed.
 const REASON_MIN: f64 = 0.1;
 
-/// Why nothing is learned.
+/// Why nothing can be learned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LearnError {
-    /// Too few examples.
+    /// There are too few examples.
     #[error("{found} of the chosen hosts are in the graph: at least {CHOSEN_MIN} are needed to learn from")]
     TooFew {
-        /// Chosen hosts in the graph.
+        /// Number of chosen hosts in the graph.
         found: usize,
     },
-    /// Names and graph do not fit.
+    /// The numbers of names and hosts differ.
     #[error("there are {names} names for {hosts} hosts")]
     Names {
-        /// Names.
+        /// Number of names.
         names: usize,
-        /// Hosts of the graph.
+        /// Number of hosts in the graph.
         hosts: usize,
     },
     /// The graph cannot be ranked.
@@ -54,7 +54,7 @@ pub enum LearnError {
     Graph(#[from] GraphError),
 }
 
-/// Hosts and the links between them, a host of several names (with and without `www.`) being one.
+/// Hosts and the links between them. A host with and without `www.` is one host.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     names: Vec<String>,
@@ -63,28 +63,28 @@ pub struct Hosts {
     content: Vec<Content>,
 }
 
-/// What an archive holds of a host; nothing if it knows it by links only.
+/// What an archive has of a host; empty if the host is known by links only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Content {
-    /// Captured pages.
+    /// Number of captured pages.
     pub pages: u32,
-    /// Share of XML among them, 0 to 1.
+    /// Share of XML pages among them, 0 to 1.
     pub xml: f64,
-    /// Their mean bytes.
+    /// Their mean size in bytes.
     pub bytes: f64,
-    /// Their mean expected changes a day.
+    /// Their mean expected number of changes per day.
     pub changes: f64,
-    /// The language of most of them, as in `en`; empty for none.
+    /// The most common language, as in `en`; empty if unknown.
     pub language: String,
-    /// Words of the titles of its most important pages.
+    /// Words in the titles of its most important pages.
     pub titles: Words,
 }
 
 impl Hosts {
-    /// Takes hosts of the same name [`without_www`] together. Links inside a host are left out.
+    /// Merges hosts with the same name [`without_www`]. Links within a host are dropped.
     ///
     /// # Errors
-    /// When there is not a name for each host of the graph.
+    /// When the graph and the names have different numbers of hosts.
     pub fn new(names: &[String], graph: &Graph) -> Result<Self, LearnError> {
         if names.len() != graph.pages() {
             return Err(LearnError::Names { names: names.len(), hosts: graph.pages() });
@@ -124,39 +124,39 @@ impl Hosts {
         Ok(merged)
     }
 
-    /// What is held of each host, by its number.
+    /// The content of each host, by host number.
     pub fn content_mut(&mut self) -> &mut [Content] {
         &mut self.content
     }
 
-    /// Their names, without `www.`.
+    /// Names of the hosts, without `www.`.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The links, weighted.
+    /// Weighted links between the hosts.
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 }
 
-/// What was learned, and what it says of each host.
+/// The trained model with the signs of each host.
 #[derive(Clone, Debug)]
 pub struct Learned {
     model: Binary,
-    /// A row of signs a host.
+    /// Sign values, one row per host.
     rows: Vec<Vec<f64>>,
     means: Vec<f64>,
 }
 
 impl Learned {
-    /// Learns from `chosen` hosts, named without `www.`; those outside the graph teach only what names say. The same
-    /// input gives the same librarian.
+    /// Learns from `chosen` hosts, named without `www.`; those outside the graph contribute only their names. The
+    /// result is deterministic.
     ///
     /// # Errors
-    /// With fewer than [`CHOSEN_MIN`] of them in the graph.
+    /// When fewer than [`CHOSEN_MIN`] of them are in the graph.
     pub fn fit(hosts: &Hosts, chosen: &HashSet<String>) -> Result<Self, LearnError> {
         let is_chosen: Vec<bool> = hosts.names.iter().map(|name| chosen.contains(name)).collect();
         let found = is_chosen.iter().filter(|chosen| **chosen).count();
@@ -183,28 +183,29 @@ impl Learned {
         Ok(Self { model, rows: rows(&[&fixed, &all]), means })
     }
 
-    /// How likely people would choose a host that they have not chosen yet, if `share` of what they would choose (above 0, at
-    /// most 1) is chosen already: (1 - share) / share · odds, where the odds are those of being among the chosen (Elkan, Noto,
-    /// "Learning classifiers from only positive and unlabeled data", 2008, section 2).
+    /// Probability that people would choose a host that they have not chosen yet, if `share` (above 0, at most 1) of
+    /// the hosts that they would choose are chosen already: (1 - share) / share · odds, where the odds are those of
+    /// being among the chosen (Elkan, Noto, "Learning classifiers from only positive and unlabeled data", 2008, section
+    /// 2).
     #[must_use]
     pub fn probability(&self, host: usize, share: f64) -> f64 {
         (self.log_odds(host).exp() * (1.0 - share) / share).min(1.0)
     }
 
-    /// The log-odds of a host being among the chosen, by its signs.
+    /// Log-odds that a host is among the chosen, according to its signs.
     #[must_use]
     pub fn log_odds(&self, host: usize) -> f64 {
         self.model.log_odds(&self.rows[host])
     }
 
-    /// The number of a sign of a host.
+    /// Value of a sign of a host.
     #[must_use]
     pub fn sign(&self, host: usize, sign: Sign) -> f64 {
         let place = Sign::EACH.iter().position(|known| *known == sign);
         place.and_then(|place| self.rows[host].get(place)).copied().unwrap_or_default()
     }
 
-    /// What speaks for a host, strongest first, at most `count`, in words.
+    /// The strongest reasons for a host, at most `count`, in words.
     #[must_use]
     pub fn reasons_in_words(&self, hosts: &Hosts, host: usize, count: usize) -> Vec<String> {
         let counted = |sign| self.sign(host, sign).exp_m1().round() as u64;
@@ -239,8 +240,8 @@ impl Learned {
         words
     }
 
-    /// What speaks for a host (above 0) or against it, strongest first: each sign with what it adds to the log-odds of a
-    /// host that is average in all signs.
+    /// The signs of a host, strongest first, with what each adds to the log-odds of an average host: positive values
+    /// speak for the host, negative ones against it.
     #[must_use]
     pub fn reasons(&self, host: usize) -> Vec<(Sign, f64)> {
         let (weights, _) = self.model.weights();
@@ -264,7 +265,7 @@ fn sites(count: u64) -> String {
     if count == 1 { "1 site".to_owned() } else { format!("{count} sites") }
 }
 
-/// Columns turned into a row a host.
+/// Transposes columns into one row per host.
 fn rows(parts: &[&Vec<Vec<f64>>]) -> Vec<Vec<f64>> {
     let columns: Vec<&Vec<f64>> = parts.iter().flat_map(|part| part.iter()).collect();
     let hosts = columns.first().map_or(0, |column| column.len());
@@ -275,7 +276,7 @@ fn rows(parts: &[&Vec<Vec<f64>>]) -> Vec<Vec<f64>> {
 mod tests {
     use super::*;
 
-    /// 40 hosts of which those of `.ac.uk` link to each other, and so do those of `.com`; people choose the first kind.
+    /// 40 hosts: those of `.ac.uk` link to each other, and so do those of `.com`; people choose the first kind.
     fn two_communities() -> (Hosts, HashSet<String>) {
         let mut random = fastrand::Rng::with_seed(5);
         let name =

@@ -1,4 +1,4 @@
-//! What a host's name says: its domain ending, its depth, its words and pieces of words.
+//! Features of a host's name: its registry suffix, its depth, its words, and letter n-grams of the words.
 
 use std::collections::HashMap;
 
@@ -6,18 +6,18 @@ use archive_storage::address::{registry_suffix, site_of};
 
 use crate::learn::{NaiveBayes, Sparse, TfIdf, Words, log_odds};
 
-/// Letters of the pieces of words that are compared.
+/// Lengths of the letter n-grams that are compared.
 const PIECE_LETTERS: std::ops::RangeInclusive<usize> = 3..=5;
-/// Names that must have a piece for it to count.
+/// Minimum number of names with a term for the term to count.
 const NAMES_MIN: u32 = 2;
-/// As how often each piece counts beside those seen.
+/// Additive smoothing of term counts.
 const SMOOTHING: f64 = 0.5;
-/// Part numbers of [`Words`].
+/// Part numbers in [`Words`].
 const ENDING: u8 = 0;
 const WORD: u8 = 1;
 const PIECE: u8 = 2;
 
-/// A name without a leading `www.`, in lower case: as hosts are compared.
+/// A name in lower case without a leading `www.`: the form in which hosts are compared.
 #[must_use]
 pub fn without_www(name: &str) -> String {
     let name = name.trim().to_ascii_lowercase();
@@ -27,11 +27,11 @@ pub fn without_www(name: &str) -> String {
 /// The parts of a host's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name<'a> {
-    /// Under which it was registered: `ac.uk`. A name without such an ending is its own.
+    /// Registry suffix, such as `ac.uk`; a name without a known suffix is its own ending.
     pub(super) ending: &'a str,
-    /// What stands before it: `www2.example`; may be empty.
+    /// Labels before the ending, such as `www2.example`; may be empty.
     pub(super) own: &'a str,
-    /// The domain that somebody registered: `example.ac.uk`.
+    /// The registered domain, such as `example.ac.uk`.
     pub(super) site: &'a str,
 }
 
@@ -42,12 +42,12 @@ impl<'a> Name<'a> {
         Self { ending, own: own.strip_suffix('.').unwrap_or(own), site: site_of(name) }
     }
 
-    /// Labels before the ending.
+    /// Number of labels before the ending.
     pub(super) fn depth(&self) -> usize {
         if self.own.is_empty() { 0 } else { 1 + self.own.matches('.').count() }
     }
 
-    /// The words of the name, as people would part them.
+    /// The words of the name, split at non-letters.
     pub(super) fn words(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.own.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty())
     }
@@ -64,25 +64,26 @@ impl<'a> Name<'a> {
     }
 }
 
-/// Names, or other texts of hosts, as vectors of their pieces.
+/// Names, or other texts of hosts, as term vectors.
 pub(super) struct Names {
     rows: Vec<Sparse>,
     width: usize,
 }
 
 impl Names {
-    /// Only pieces that some names share count.
+    /// Vectorises names; only terms shared by several names count.
     pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         Self::of_pieces(&names.map(|name| Name::of(name).pieces()).collect::<Vec<_>>())
     }
 
-    /// The same of pieces that are known.
+    /// As [`Names::of`], from terms that are already extracted.
     pub(super) fn of_pieces(pieces: &[Words]) -> Self {
         let terms = TfIdf::of(pieces, NAMES_MIN);
         Self { rows: pieces.iter().map(|pieces| terms.counts(pieces)).collect(), width: terms.width() }
     }
 
-    /// The log-odds of each name of being chosen, learned from those of `examples`: their number, and whether they were.
+    /// Log-odds of being chosen for each name, learned from `examples`: pairs of a name's number and whether it was
+    /// chosen.
     pub(super) fn log_odds(&self, examples: impl Iterator<Item = (usize, bool)>) -> Vec<f64> {
         let (rows, labels): (Vec<Sparse>, Vec<usize>) =
             examples.map(|(name, is_chosen)| (self.rows[name].clone(), usize::from(is_chosen))).unzip();
@@ -91,8 +92,8 @@ impl Names {
     }
 }
 
-/// For each key the share of chosen ones among `examples` of the same key (its place, and whether it was chosen), leaning to
-/// the share of all as if that had been seen `lean` times more; as log-odds.
+/// For each key, the share of chosen ones among the `examples` (index and whether it was chosen) with the same key,
+/// smoothed towards the overall share as if that had been seen `lean` times; as log-odds.
 pub(super) fn rates(keys: &[String], examples: impl Iterator<Item = (usize, bool)>, lean: f64) -> Vec<f64> {
     let mut counts: HashMap<&str, (f64, f64)> = HashMap::new();
     let mut all = (0.0, 0.0);

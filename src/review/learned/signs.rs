@@ -1,4 +1,5 @@
-//! What is known of each host as numbers, those that depend on who was chosen worked out without the host's own part.
+//! Features ("signs") of each host as numbers. Those that depend on the chosen hosts are computed without the host's
+//! own part of the data.
 
 use std::collections::HashMap;
 
@@ -9,67 +10,67 @@ use super::{Content, Hosts};
 use crate::importance::Graph;
 use crate::importance::rank::{PageRank, Prepared, RankError};
 
-/// Parts the hosts are divided into: what is learned of a host leaves its own part out, for a host that was chosen would
-/// find itself among the chosen.
+/// Number of parts that the hosts are divided into for cross-fitting: what is learned for a host leaves out its own
+/// part, because a chosen host would otherwise find itself among the chosen.
 const PARTS: u64 = 5;
-/// As how many hosts the usual share counts beside those of an ending.
+/// Weight of the overall share in the smoothed share of an ending, as a number of hosts.
 const LEAN: f64 = 20.0;
-/// Proven error of ranks, together.
+/// Guaranteed bound on the total error of the ranks.
 const TOLERANCE: f64 = 1e-6;
-/// Added to a rank before its logarithm: a host far from all chosen ones is not endlessly far.
+/// Added to a rank before taking its logarithm, so that hosts far from all chosen ones stay finite.
 const RANK_MIN: f64 = 1e-7;
 
-/// The signs, in the order of a host's numbers; first those that do not depend on the chosen sites.
+/// The signs, in the order of a host's values; those that do not depend on the chosen hosts come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// PageRank, logarithm.
+    /// PageRank (logarithm).
     PageRank,
-    /// Hosts that link to it, logarithm.
+    /// Number of hosts that link to it (logarithm).
     LinkedFrom,
-    /// Letters of its name.
+    /// Length of its name.
     NameLength,
-    /// Labels before the ending, up to 4.
+    /// Number of labels before the ending, at most 4.
     Depth,
-    /// The registered domain itself: 1, else 0.
+    /// 1 if it is the registered domain itself, else 0.
     IsRegistered,
-    /// Known hosts of its registered domain, logarithm.
+    /// Number of known hosts of its registered domain (logarithm).
     Siblings,
-    /// Whether it answers as `www`: 1 or 0.
+    /// 1 if it is known with `www.`, else 0.
     IsWww,
-    /// Captured pages, logarithm.
+    /// Number of captured pages (logarithm).
     Pages,
-    /// Share of XML among them.
+    /// Share of XML pages among them.
     Xml,
-    /// Mean bytes of a page, logarithm.
+    /// Mean page size in bytes (logarithm).
     Size,
-    /// Mean expected changes of a page a day, logarithm.
+    /// Mean expected number of changes of a page per day (logarithm).
     Changes,
-    /// PageRank where jumps lead to chosen hosts, logarithm.
+    /// Personalised PageRank with jumps to the chosen hosts (logarithm).
     FromChosen,
-    /// The same over the inverse graph.
+    /// As `FromChosen`, on the inverse graph.
     ToChosen,
-    /// The same over links in both directions.
+    /// As `FromChosen`, on links in both directions.
     NearChosen,
-    /// Chosen hosts that link to it, logarithm.
+    /// Number of chosen hosts that link to it (logarithm).
     ChosenLinkToIt,
-    /// Chosen hosts that it links to, logarithm.
+    /// Number of chosen hosts that it links to (logarithm).
     LinksToChosen,
-    /// Links to it from hosts that link to chosen ones, those with few links counting more, logarithm.
+    /// Links from hosts that also link to chosen ones, with more weight for hosts that have few links (logarithm).
     NamedWithChosen,
-    /// Share of chosen hosts under its ending, log-odds.
+    /// Share of chosen hosts with its ending (log-odds).
     Ending,
-    /// Share of chosen hosts under its ending and of its depth, log-odds.
+    /// Share of chosen hosts with its ending and depth (log-odds).
     EndingAndDepth,
-    /// What the words and pieces of its name say, log-odds.
+    /// Score of the words and n-grams of its name (log-odds).
     Name,
-    /// Share of chosen hosts in its language, log-odds.
+    /// Share of chosen hosts in its language (log-odds).
     Language,
-    /// What the words of its titles say, log-odds.
+    /// Score of the words in its titles (log-odds).
     Titles,
 }
 
 impl Sign {
-    /// All, in the order of a host's numbers.
+    /// All signs, in the order of a host's values.
     pub const EACH: [Self; 22] = [
         Self::PageRank,
         Self::LinkedFrom,
@@ -96,7 +97,7 @@ impl Sign {
     ];
 }
 
-/// A graph in the three directions that matter.
+/// The link graph, prepared for PageRank in all three directions.
 pub(super) struct Web<'a> {
     pub(super) names: &'a [String],
     pub(super) is_www: &'a [bool],
@@ -123,7 +124,7 @@ impl<'a> Web<'a> {
         Ok(rank.solve(&self.ready[direction])?.values)
     }
 
-    /// What does not depend on the chosen sites: a column for each sign.
+    /// Signs that do not depend on the chosen hosts: a column per sign.
     pub(super) fn fixed(&self) -> Result<Vec<Vec<f64>>, RankError> {
         let hosts = self.names.len();
         let names: Vec<Name<'_>> = self.names.iter().map(|name| Name::of(name)).collect();
@@ -146,8 +147,9 @@ impl<'a> Web<'a> {
         ])
     }
 
-    /// What the chosen ones say of the others: a column a sign. `elsewhere` are names of chosen hosts that come after those of
-    /// the graph in `pieces` and `titles`; hosts of which `counts` is false teach nothing.
+    /// Signs that depend on the chosen hosts: a column per sign. `elsewhere` is the number of chosen hosts outside the
+    /// graph, whose names follow those of the graph in `pieces` and `titles`. Hosts for which `counts` is false are not
+    /// used as examples.
     pub(super) fn of_chosen(
         &self,
         chosen: &[bool],
@@ -199,7 +201,7 @@ impl<'a> Web<'a> {
         ])
     }
 
-    /// The columns of [`Self::of_chosen`] as each host's own part would see them if it had no say.
+    /// The columns of [`Self::of_chosen`], where the values of each host are computed without its own part.
     pub(super) fn of_others(
         &self,
         chosen: &[bool],
@@ -221,7 +223,7 @@ impl<'a> Web<'a> {
     }
 }
 
-/// For each host the sum over those it links to.
+/// For each host, the sum of `values` over the hosts that it links to.
 fn pull(rows: &Graph, values: &[f64]) -> Vec<f64> {
     (0..rows.pages())
         .map(|host| rows.targets(host).iter().map(|&other| values[other as usize]).sum())

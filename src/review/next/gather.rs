@@ -1,4 +1,4 @@
-//! Sums over each site's pages for a reviewer, from one pass over the tables of pages and visits.
+//! Per-site sums for reviewers, from one pass over the tables of pages and visits.
 
 use std::collections::HashMap;
 
@@ -12,20 +12,20 @@ use crate::ledger::{Refusal, aliases, page_flags as flags};
 use crate::parse::DocumentKind;
 use crate::prepared::Pages;
 
-/// A version that keeps less of its page than this has shrunk,
+/// A version has shrunk if it keeps less of its page than this,
 const SHRUNK: f64 = 1.0 / 3.0;
-/// if there were at least this many bytes to lose.
+/// and if the page had at least this many bytes.
 const SHRUNK_BYTES_MIN: u32 = 2048;
 
-/// Pages of a site that say the same, from which on they are taken for error pages,
+/// Minimum number of pages of a site with the same content to be taken for error pages,
 const SAME_MIN: u32 = 4;
 /// if they are not longer than this.
 const SAME_BYTES_MAX: u32 = 16 << 10;
 
-/// Different contents of pages that are compared; further pages are not.
+/// Maximum number of different contents that are compared; further contents are ignored.
 const CONTENTS_MAX: usize = 1 << 21;
 
-/// Pages by which to see what is wrong with a site.
+/// Maximum number of pages listed as evidence of what is wrong with a site.
 const SUSPECTS_MAX: usize = 3;
 
 /// What may have happened to a page.
@@ -37,35 +37,35 @@ pub(super) enum Happened {
     Changed,
     /// It is reported gone.
     Gone,
-    /// It fails, or its server does.
+    /// It, or its server, fails.
     Failing,
-    /// It asks for a login.
+    /// It requires a login.
     Login,
-    /// It leads to another site.
+    /// It redirects to another site.
     Moved,
-    /// Where it was, every page says the same.
+    /// It has the same content as many other pages of its site.
     Same,
-    /// Most of it is gone.
+    /// It has lost most of its content.
     Shrunk,
-    /// robots.txt forbids it, and did not before.
+    /// robots.txt forbids it now, and did not before.
     Closed,
 }
 
 const HAPPENED: usize = Happened::Closed as usize + 1;
 
-/// Some pages of a site.
+/// Totals of some pages of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Tally {
     pub(super) pages: u32,
-    /// Their importance together.
+    /// Sum of their importance.
     pub(super) importance: f64,
-    /// Those among them that have lost their account, and with it their importance.
+    /// Number of them that have lost their account, and with it their importance.
     lost: u32,
-    /// Those whose account is that of another page of the site, which has their importance.
+    /// Number of them whose account is that of another page of the site, which has their importance.
     joined: u32,
 }
 
-/// Whose importance counts for a page.
+/// The account that holds a page's importance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Account {
     Own(f64),
@@ -76,29 +76,29 @@ enum Account {
 /// Sums over the pages of a site.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gathered {
-    /// When it was decided on last, seconds since 1970; 0 for never. What happened before is not reported.
+    /// Time of the last decision on it, seconds since 1970; 0 for never. Earlier events are not reported.
     pub(super) since: u32,
     /// Its known pages, captured or not.
     pub(super) all: Tally,
     pub(super) captured: Tally,
     happened: [Tally; HAPPENED],
-    /// Pages that were asked for, or would have been, and gave nothing.
+    /// Number of pages that were requested, or would have been, without any result.
     pub(super) empty: u32,
-    /// Pages of the crawl's scope.
+    /// Number of pages in the crawl's scope.
     pub(super) in_scope: u32,
-    /// Pictures, style sheets and scripts of its pages, and those of them that are missing.
+    /// Number of images, style sheets and scripts of its pages, and how many of them are missing.
     pub(super) requisites: u32,
     pub(super) requisites_missing: u32,
-    /// When its robots.txt changed last.
+    /// Time of the last change of its robots.txt.
     robots_changed: u32,
     /// Its most important captured page.
     pub(super) best: Option<(UrlId, f64)>,
-    /// Important pages to which something happened.
+    /// The most important pages to which something happened.
     pub(super) suspects: Vec<(UrlId, f64)>,
 }
 
 impl Gathered {
-    /// Pages to which this happened.
+    /// Totals of the pages to which this happened.
     pub(super) fn of(&self, what: Happened) -> Tally {
         self.happened[what as usize]
     }
@@ -119,8 +119,8 @@ impl Gathered {
         }
     }
 
-    /// Gives pages that have lost their account the mean importance of the others, or that of their site, and those that share one
-    /// their part of it.
+    /// Gives pages that have lost their account the mean importance of the others, or that of their site, and pages
+    /// that share an account their part of it.
     fn settle(&mut self, site_importance: f64) {
         if self.robots_changed <= self.since {
             self.happened[Happened::Closed as usize] = Tally::default();
@@ -154,7 +154,7 @@ impl Account {
     }
 }
 
-/// Pages by their site and content, as far as there is room.
+/// Pages by site and content, up to a limit.
 #[derive(Debug)]
 struct Contents {
     most: usize,
@@ -166,7 +166,7 @@ impl Contents {
         Self { most, pages: HashMap::new() }
     }
 
-    /// Adds a page. One that stands for another one here adds to the number, and no importance of its own.
+    /// Adds a page. An alias of another page adds to the number, but has no importance of its own.
     fn add(&mut self, site: SiteId, signature: u64, page: UrlId, importance: Option<f64>) {
         let key = (site, signature);
         if signature == 0 || (self.pages.len() >= self.most && !self.pages.contains_key(&key)) {
@@ -177,7 +177,7 @@ impl Contents {
         tally.importance += importance.unwrap_or(0.0);
     }
 
-    /// Pages that say the same as others of their site: the site, one of them, and all together.
+    /// Groups of pages with the same content within a site: the site, one of the pages, and the totals.
     fn alike(&self) -> impl Iterator<Item = (SiteId, UrlId, Tally)> + '_ {
         let alike = self.pages.iter().filter(|(_, (_, tally))| tally.pages >= SAME_MIN);
         alike.map(|((site, _), (first, tally))| (*site, *first, *tally))
@@ -187,14 +187,14 @@ impl Contents {
 struct Pass<'a> {
     pages: Pages<'a>,
     past: Vec<Past>,
-    /// What URLs stand for that have no account of their own.
+    /// The pages that URLs without an account of their own stand for.
     stands_for: HashMap<UrlId, UrlId>,
     is_login: HashMap<UrlId, bool>,
     contents: Contents,
     sites: Vec<Gathered>,
 }
 
-/// Sums over the pages of each site, by the site's number; `since` says when each was decided on.
+/// Sums over the pages of each site, by site number; `since` has the time of the last decision on each.
 pub(super) fn gather(state: &State, access: &Access, since: &[u32]) -> Result<Vec<Gathered>, NextError> {
     let sites = since.iter().map(|&since| Gathered { since, ..Gathered::default() }).collect();
     let stands_for = aliases(state)?.into_iter().map(|(page, alias)| (alias, page)).collect();
@@ -243,7 +243,7 @@ impl Pass<'_> {
         if happened.is_none() && !past.was_good() {
             site.empty += u32::from(is_empty(page, past, site.since));
         }
-        // What stands for another page of the site counts with that one.
+        // An alias of another page of the site counts with that page.
         if happened.is_none_or(|what| what == Happened::Changed) && !matches!(account, Account::Own(_)) {
             return Ok(());
         }
@@ -279,7 +279,7 @@ impl Pass<'_> {
         Ok(if of_other == number { Account::Joined } else { Account::Lost })
     }
 
-    /// What happened to a captured page since its site was decided on, if anything.
+    /// What happened to a captured page since the last decision on its site, if anything.
     fn happened(
         &mut self,
         id: UrlId,
@@ -291,7 +291,7 @@ impl Pass<'_> {
         let past = Past::of(&self.past, id);
         if past.failing_since > 0 {
             let what = self.failure(id, page, visit, number)?;
-            // A page that never was there is not missed, except one behind a login.
+            // A page that never existed is not missed, except behind a login.
             let counts = past.was_good() || what == Some(Happened::Login);
             return Ok(what.filter(|_| counts && past.failing_since > since));
         }
@@ -310,7 +310,7 @@ impl Pass<'_> {
         Ok(if is_shrunk { Some(Happened::Shrunk) } else { (visit.versions > 1).then_some(Happened::Changed) })
     }
 
-    /// What a page is now that its newest capture is no good one.
+    /// What is wrong with a page whose newest capture failed.
     fn failure(
         &mut self,
         id: UrlId,
@@ -354,7 +354,7 @@ impl Pass<'_> {
         let is_missing = if past.was_good() || visit.is_some() {
             past.failing_since > site.since && !is_redirect
         } else {
-            // The time of another obstacle is not recorded.
+            // The time of other obstacles is not recorded.
             site.since == 0 && flags::refusal_code(page.flags) != 0
         };
         site.requisites_missing += u32::from(is_missing);
@@ -376,13 +376,13 @@ impl Pass<'_> {
     }
 }
 
-/// Whether a page that has nothing was asked for, or would have been.
+/// Whether a page without a good capture was requested, or would have been.
 fn is_empty(page: &Page, past: Past, since: u32) -> bool {
     if page.flags.has_any(flags::FETCHED) {
         return past.failing_since > since;
     }
     let refusal = Refusal::from_code(flags::refusal_code(page.flags));
-    // The time at which that was found is not recorded.
+    // The time of the refusal is not recorded.
     since == 0 && matches!(refusal, Some(Refusal::Robots | Refusal::RobotsUnreachable | Refusal::Unresolved))
 }
 
@@ -396,7 +396,7 @@ mod tests {
         for page in 0..SAME_MIN {
             contents.add(SiteId(0), 7, UrlId(page), (page > 0).then_some(2.0));
             contents.add(SiteId(0), 8, UrlId(10 + page), None);
-            // There is no room for these, and nothing to compare.
+            // There is no room for the first, and the second has no signature.
             contents.add(SiteId(1), 7, UrlId(20 + page), None);
             contents.add(SiteId(0), 0, UrlId(30 + page), None);
         }
@@ -416,7 +416,8 @@ mod tests {
         site.note(Happened::Gone, UrlId(2), Account::Lost);
         site.note(Happened::Login, UrlId(3), Account::Joined);
         site.settle(9.0);
-        // What is lost was worth the mean of those with an account; what joined another page has a part of all.
+        // A page without an account is worth the mean of those with one; one that joined another page has a part of
+        // all.
         assert_eq!((site.all.importance, site.of(Happened::Gone).importance), (6.0, 2.0));
         assert_eq!(site.of(Happened::Login).importance, 1.0);
         let mut gone = Gathered::default();

@@ -1,12 +1,13 @@
-//! What to review next: the order of sites that makes a reviewer's hour count.
+//! What to review next: ranks sites so that a reviewer's time has the most effect.
 //!
-//! What a look at a site gains is the importance of its pages times what is unsure or wrong with them. Each reason to look
-//! ([`Reason`]) has a share of the site's importance that it is about, and a chance that the look changes what is thought of these
-//! pages; reasons count as independent: `gain = importance · (1 - Π (1 - chance · share))`.
+//! The gain of reviewing a site is the importance of its pages times the degree to which they are uncertain or broken.
+//! Each reason to look ([`Reason`]) has the share of the site's importance that it concerns, and the probability that a
+//! look changes the assessment of these pages; reasons are treated as independent: `gain = importance · (1 - Π (1 -
+//! chance · share))`.
 //!
-//! A site that somebody decided on drops out until something goes wrong after the decision. Everything is computed by passes over the tables of
-//! captures, pages and visits; only the pages that are shown have their URLs and titles looked up, and the most
-//! important one of each site.
+//! A site that somebody decided on drops out until something goes wrong after the decision. Everything is computed by
+//! passes over the tables of captures, pages and visits; URLs and titles are looked up only for the pages that are
+//! shown, and for the most important page of each site.
 
 mod gather;
 mod past;
@@ -29,47 +30,47 @@ use reasons::{Found, Known, reasons};
 pub use super::sheet::Sample;
 pub use reasons::Reason;
 
-/// Below this a look is not worth a row.
+/// A site with a lower worth is not listed.
 const WORTH_MIN: f64 = 1e-3;
 
-/// From this share of a site's importance on, what happened to its pages happened to the site.
+/// Share of a site's importance above which an event of its pages is attributed to the site.
 const MOST: f64 = 0.5;
 
-/// From this probability on the automatic librarian would take a site, and below the other it would not.
+/// Probability from which on the automatic librarian would take a site, and below which it would reject it.
 const LIKELY_YES: f64 = 0.5;
 const LIKELY_NO: f64 = 0.02;
 
-/// Why there is no order.
+/// Why sites cannot be ranked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NextError {
     /// The state cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The books cannot be read.
+    /// The accounts cannot be read.
     #[error(transparent)]
     Credit(#[from] CreditError),
-    /// What the automatic librarian learned cannot be read.
+    /// The predictions of the automatic librarian cannot be read.
     #[error(transparent)]
     Column(#[from] ColumnError),
 }
 
-/// What the one who looks would probably do, in the words of the Web Curator Tool.
+/// What the reviewer would probably do, in the terms of the Web Curator Tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Advice {
-    /// Keep it, or begin to.
+    /// Keep it, or start to archive it.
     Archive,
     /// Find out more.
     Investigate,
     /// It does not belong here.
     Reject,
-    /// Take it off the list: there is nothing to fetch any more.
+    /// Remove it from the list: there is nothing left to fetch.
     Delist,
 }
 
 impl Advice {
-    /// Its name in tables and data.
+    /// Name of the advice in tables and data.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -81,41 +82,41 @@ impl Advice {
     }
 }
 
-/// A site to look at.
+/// A site to review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its name.
+    /// Name of the site.
     pub site: String,
-    /// The importance of its known pages together (`importance_sum` of queries, but that pages which are gone count as the mean of
-    /// the others).
+    /// Total importance of its known pages (like `importance_sum` in queries, except that pages that are gone count as
+    /// the mean of the others).
     pub importance: f64,
-    /// What the look is expected to gain, in the same unit.
+    /// Expected gain of a review, in the same unit.
     pub gain: f64,
-    /// What to do, probably.
+    /// The probable outcome.
     pub advice: Advice,
-    /// Why to look, the strongest first.
+    /// Reasons to review it, strongest first.
     pub reasons: Vec<Why>,
-    /// Captured pages.
+    /// Number of captured pages.
     pub pages: u32,
-    /// Pages to look at: those that something happened to first, then its most important one.
+    /// Pages to look at: first those to which something happened, then the site's most important page.
     pub samples: Vec<Sample>,
 }
 
-/// A reason of a row.
+/// A reason to review a site.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Why {
-    /// Which.
+    /// The reason.
     pub reason: Reason,
-    /// The share of the site's importance that it is about, above 0, at most 1.
+    /// Share of the site's importance that it concerns, above 0, at most 1.
     pub share: f64,
-    /// In words.
+    /// Description of the reason.
     pub words: String,
 }
 
-/// A site's place in the order.
+/// A site's score in the ranking.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// The site's name.
+    /// Name of the site.
     pub site: String,
     /// As in [`Row`].
     pub importance: f64,
@@ -123,19 +124,19 @@ pub struct Place {
     pub gain: f64,
 }
 
-/// The first sites to look at.
+/// The first sites to review.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Next {
-    /// In order.
+    /// The sites, in order.
     pub rows: Vec<Row>,
-    /// Sites that wait for a look, shown or not.
+    /// Number of sites that wait for review, shown or not.
     pub waiting: usize,
-    /// The importance of all that wait.
+    /// Total importance of all sites that wait for review.
     pub importance: f64,
 }
 
 impl Next {
-    /// The first `limit` rows of several archives, each of which says what it has of its own sites.
+    /// The first `limit` rows of several archives, given each archive's rows for its own sites.
     #[must_use]
     pub fn together(each: Vec<Self>, limit: usize) -> Self {
         let mut all = Self::default();
@@ -149,13 +150,13 @@ impl Next {
         all
     }
 
-    /// The share of the importance of all that wait which the rows hold, 0 to 1.
+    /// Share of the waiting importance that is in the rows, 0 to 1.
     fn covered(&self) -> f64 {
         let shown: f64 = self.rows.iter().map(|row| row.importance).sum();
         if self.importance > 0.0 { shown / self.importance } else { 1.0 }
     }
 
-    /// The rows summed up in one sentence.
+    /// Summarises the rows in one sentence.
     #[must_use]
     pub fn sentence(&self, t: Language) -> String {
         match (self.rows.len(), self.waiting) {
@@ -172,8 +173,8 @@ impl Next {
     }
 }
 
-/// The sites of an archive that gain most by a look, all or some of them, at most `limit`, most first; equal ones by name. Reasons
-/// are in a language.
+/// The sites of an archive with the highest gain, all or those in `among`, at most `limit`; ties are ordered by name.
+/// Reasons are in language `t`.
 ///
 /// # Errors
 /// When the archive cannot be read.
@@ -197,7 +198,7 @@ pub fn next(
     Ok(Next { rows: rows.collect::<Result<_, _>>()?, waiting, importance })
 }
 
-/// The places of all sites that wait for a look, in order.
+/// The scores of all sites that wait for review, in order.
 ///
 /// # Errors
 /// When the archive cannot be read.
@@ -216,7 +217,7 @@ pub fn places(
     Ok(waiting.into_iter().map(place).collect())
 }
 
-/// All sites that wait for a look, in order, with what they are described by.
+/// All sites that wait for review, in order, with the data that describes them.
 struct Queue {
     names: Vec<String>,
     gathered: Vec<Gathered>,
@@ -257,14 +258,14 @@ impl Queue {
     }
 }
 
-/// When a site was decided on last, seconds since 1970; 0 for never.
+/// Time of the last decision on a site, seconds since 1970; 0 for never.
 fn decided_at(decisions: &Decisions, subject: &Subject) -> u32 {
     decisions
         .at(decisions.newest(subject))
         .map_or(0, |decision| u32::try_from(decision.time.timestamp()).unwrap_or(0))
 }
 
-/// A site that is worth a look.
+/// A site that is worth a review.
 struct Waiting {
     site: SiteId,
     importance: f64,
@@ -315,7 +316,7 @@ impl Waiting {
     }
 }
 
-/// Whether somebody ended it, so that nothing can go wrong any more.
+/// Whether a verdict ended it, so that nothing can go wrong any more.
 fn is_closed(standing: &CurrentDecisions) -> bool {
     matches!(standing.verdict, Some((verdict, ..)) if verdict.ends_fetching())
 }
@@ -324,7 +325,7 @@ fn is_decided(standing: Option<&CurrentDecisions>) -> bool {
     standing.is_some_and(|standing| standing.verdict.is_some() || standing.rating().is_some())
 }
 
-/// What the one who looks would probably do.
+/// What the reviewer would probably do.
 fn advice(known: &Known<'_>, found: &[Found]) -> Advice {
     let is_most = |reason: Reason| found.iter().any(|found| found.reason == reason && found.share > MOST);
     if is_most(Reason::Parked) {

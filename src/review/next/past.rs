@@ -1,24 +1,24 @@
-//! Sums over the captures of each URL, from one pass over the table of captures.
+//! Per-URL sums over captures, from one pass over the table of captures.
 
 use archive_storage::{Capture, CaptureKind, State, StateError, UrlId};
 
 use crate::ledger::capture_flags::is_erased;
 
-/// Sums over the captures of a URL: 16 bytes, as there is one for every URL that is known.
+/// Sums over the captures of a URL: 16 bytes, because there is one for every known URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Past {
-    /// The newest capture, seconds since 1970; 0 for none.
+    /// Time of the newest capture, seconds since 1970; 0 if there is none.
     newest: u32,
-    /// From when on nothing good came back; 0 if the newest capture is a good one. Seconds since 1970.
+    /// Time of the first of the newest captures that all failed, seconds since 1970; 0 if the newest capture is good.
     pub(super) failing_since: u32,
-    /// Bytes of the newest good version; 0 if there was never one with a payload.
+    /// Size of the newest good version in bytes; 0 if there was never one with a payload.
     pub(super) bytes: u32,
-    /// Bytes of the longest good version before it.
+    /// Size of the longest good version before it, in bytes.
     pub(super) bytes_before: u32,
 }
 
 impl Past {
-    /// That of every URL, by its number.
+    /// Sums for every URL, by its number.
     pub(super) fn of_all(state: &State) -> Result<Vec<Self>, StateError> {
         let mut all = vec![Self::default(); state.url_count() as usize];
         for capture in state.captures() {
@@ -34,12 +34,12 @@ impl Past {
         all.get(url.index()).copied().unwrap_or_default()
     }
 
-    /// Whether anything good was ever captured.
+    /// Whether there ever was a good capture.
     pub(super) fn was_good(self) -> bool {
         self.bytes > 0
     }
 
-    /// How long the newest version is, in parts of the longest one before; 1 if there is nothing to compare.
+    /// Size of the newest version relative to the longest one before; 1 if there is nothing to compare.
     pub(super) fn kept(self) -> f64 {
         if self.bytes_before == 0 { 1.0 } else { f64::from(self.bytes) / f64::from(self.bytes_before) }
     }
@@ -48,7 +48,7 @@ impl Past {
         let time = u32::try_from(capture.time / 1_000_000).unwrap_or(0);
         let is_good = capture.kind == CaptureKind::NotModified || (200..300).contains(&capture.status);
         if time < self.newest {
-            // It was imported after newer ones.
+            // Imported after newer captures.
             if is_good {
                 self.bytes_before = self.bytes_before.max(capture.length);
             }
@@ -102,7 +102,7 @@ mod tests {
         let shrunk = past(&[(1, 200, 500), (2, 200, 8000), (3, 200, 800)]);
         assert_eq!(shrunk.kept(), 0.1);
         assert!(!past(&[(1, 404, 700)]).was_good());
-        // An older capture that comes late is one to compare with, and no news.
+        // An older capture that arrives late only serves for comparison.
         let late = past(&[(5, 200, 800), (2, 200, 8000), (3, 500, 10)]);
         assert_eq!((late.failing_since, late.bytes, late.bytes_before), (0, 800, 8000));
     }

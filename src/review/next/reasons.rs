@@ -1,36 +1,36 @@
-//! Why a site is worth a look: each reason is a small function over what is known of the site.
+//! Reasons to review a site: each is a small function over the data about the site.
 
 use super::gather::{Gathered, Happened, Tally};
 use super::{MOST, words};
 use crate::decisions::{CurrentDecisions, Verdict};
 use crate::texts::{Language, put};
 
-/// What is about less of a site than this is not worth a word.
+/// Reasons that concern a smaller share of a site than this are not reported.
 const SHARE_MIN: f64 = 0.01;
 
-/// Requisites of a site that may be missing without a word: there is always one.
+/// Share of a site's requisites that may be missing without a report: there is always one.
 const REQUISITES_SHARE_MIN: f64 = 0.05;
 
-/// From this share of changed importance on a site has changed much.
+/// Minimum share of changed importance for a site to have changed much.
 const CHANGED_SHARE_MIN: f64 = 0.5;
 
-/// Ratings that lie so far apart differ.
+/// Minimum difference between ratings that counts as disagreement.
 const RATINGS_APART: u8 = 2;
 
-/// Between these the automatic librarian does not know.
+/// Range of probabilities in which the automatic librarian is unsure.
 const UNSURE: std::ops::RangeInclusive<f64> = 0.25..=0.75;
 
-/// Sites with more pages are not parked domains, unless most of them say the same.
+/// Sites with more pages are not taken for parked domains, unless most of their pages have the same content.
 const PARKED_PAGES_MAX: u32 = 10;
 
-/// What speaks for looking at a site.
+/// Reasons to review a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Reason {
     /// Nobody has decided on it.
     Unrated,
-    /// Pages were captured for the first time since it was decided on.
+    /// Pages were captured for the first time since the last decision on it.
     New,
     /// Somebody asked for another look.
     Asked,
@@ -40,33 +40,33 @@ pub enum Reason {
     Unsure,
     /// Most of it changed.
     MuchChanged,
-    /// Pictures, style sheets or scripts are missing.
+    /// Images, style sheets or scripts are missing.
     Incomplete,
-    /// Pages say that they are not there, with a status that says that they are.
+    /// Pages are error pages although their status reports success.
     SoftErrors,
     /// Pages have lost most of their content.
     Shrunk,
-    /// A login or another wall stands before the content.
+    /// The content is behind a login or another wall.
     Wall,
-    /// Pages that were there are gone.
+    /// Pages that existed are gone.
     Gone,
-    /// Pages that were there fail.
+    /// Pages that worked fail now.
     Failing,
-    /// robots.txt forbids what it allowed.
+    /// robots.txt forbids pages that it allowed.
     Closed,
-    /// Its pages lead to another site.
+    /// Its pages redirect to another site.
     Moved,
     /// It is a parked domain.
     Parked,
-    /// It was asked for and gave nothing.
+    /// It was requested, without any result.
     Empty,
-    /// Pages link to it, and nobody asked for it.
+    /// Pages link to it, and nobody requested it.
     Candidate,
 }
 
 impl Reason {
-    /// How probably a look at a page with this changes what is thought of it. Judgements, checked by `tests/reviewing.rs`: what is broken
-    /// comes before what is unknown, and that before what has merely changed.
+    /// Probability that looking at a page with this reason changes the assessment. These are judgements, checked by
+    /// `tests/reviewing.rs`: broken pages come before unknown ones, and these before pages that merely changed.
     pub(super) fn doubt(self) -> f64 {
         match self {
             Self::Parked => 0.95,
@@ -83,18 +83,18 @@ impl Reason {
         }
     }
 
-    /// Whether something went wrong, so that it counts after a decision too.
+    /// Whether something went wrong, so that it counts even after a decision.
     #[must_use]
     pub fn is_trouble(self) -> bool {
         !matches!(self, Self::Unrated | Self::New | Self::Unsure | Self::MuchChanged | Self::Candidate)
     }
 }
 
-/// A reason, how much of the site it is about, and what it is in words.
+/// A reason, the share of the site that it concerns, and its description.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found {
     pub(super) reason: Reason,
-    /// Of the site's importance, above 0, at most 1.
+    /// Share of the site's importance, above 0, at most 1.
     pub(super) share: f64,
     pub(super) words: String,
 }
@@ -104,25 +104,25 @@ impl Found {
         (share >= SHARE_MIN).then(|| Self { reason, share: share.min(1.0), words })
     }
 
-    /// How probably the look is worth it.
+    /// Probability that the review is worth it.
     pub(super) fn worth(&self) -> f64 {
         self.reason.doubt() * self.share
     }
 }
 
-/// What is known of a site.
+/// The data about a site.
 pub(super) struct Known<'a> {
     pub(super) pages: &'a Gathered,
     pub(super) standing: Option<&'a CurrentDecisions>,
-    /// How probably the automatic librarian would choose it.
+    /// Probability that the automatic librarian would choose it.
     pub(super) likely: Option<f64>,
     /// The title of its most important page.
     pub(super) title: &'a str,
-    /// The language of the words.
+    /// Language of the descriptions.
     pub(super) t: Language,
 }
 
-/// Everything that speaks for looking at a site, strongest first.
+/// All reasons to review a site, strongest first.
 pub(super) fn reasons(known: &Known<'_>) -> Vec<Found> {
     let each = [
         unrated,
@@ -148,7 +148,7 @@ pub(super) fn reasons(known: &Known<'_>) -> Vec<Found> {
     found
 }
 
-/// The share of a site's captured importance that some of its pages have.
+/// Share of a site's captured importance that is on some of its pages.
 fn share(known: &Known<'_>, of: Tally) -> f64 {
     let all = known.pages.captured;
     if all.importance > 0.0 {
@@ -158,7 +158,7 @@ fn share(known: &Known<'_>, of: Tally) -> f64 {
     }
 }
 
-/// A reason that is about pages to which something happened; it has words for one page and for several.
+/// A reason about pages to which something happened, described in the singular or the plural.
 fn happened(known: &Known<'_>, what: Happened, reason: Reason, words: [&'static str; 2]) -> Option<Found> {
     let (tally, [one, many]) = (known.pages.of(what), words);
     let words = put(known.t.plural(tally.pages.into(), one, many), &[&of_pages(tally.pages, known)]);
@@ -319,7 +319,7 @@ fn candidate(known: &Known<'_>) -> Option<Found> {
     let pages = known.pages.all.pages;
     let is_asked_for = is_captured(known) || known.pages.in_scope > 0;
     let is_candidate = !is_asked_for && known.standing.is_none() && pages > 0;
-    // Who is likely to be chosen is worth more.
+    // Sites that are likely to be chosen are worth more.
     let share = if is_candidate { known.likely.map_or(0.5, |likely| likely.max(0.05)) } else { 0.0 };
     let (one, many) = (
         "{} of its pages is linked to, and nobody asked for it",
@@ -328,7 +328,7 @@ fn candidate(known: &Known<'_>) -> Option<Found> {
     Found::new(Reason::Candidate, share, known.t.counted(pages.into(), one, many))
 }
 
-/// The share that the most important page has.
+/// Share of the most important page.
 fn best_share(known: &Known<'_>) -> f64 {
     let (pages, importance) = known.pages.best.map_or((0, 0.0), |(_, importance)| (1, importance));
     let mut best = Tally::default();

@@ -1,6 +1,6 @@
-//! Words by which titles and addresses give away what a page is instead of what it should be.
+//! Phrases in titles and URLs that reveal placeholders, walls and error pages.
 
-/// Titles of pages that hold the place of a site that is gone.
+/// Phrases in titles of placeholder pages of sites that are gone.
 const PARKED: [&str; 8] = [
     "domain for sale",
     "domain is for sale",
@@ -12,7 +12,7 @@ const PARKED: [&str; 8] = [
     "website coming soon",
 ];
 
-/// Titles of pages that stand before the content.
+/// Phrases in titles of pages that block access to the content.
 const WALL: [&str; 14] = [
     "log in",
     "login",
@@ -30,7 +30,7 @@ const WALL: [&str; 14] = [
     "attention required",
 ];
 
-/// Titles of pages that say that there is none.
+/// Phrases in titles of error pages for missing pages.
 const MISSING: [&str; 8] = [
     "not found",
     "404",
@@ -42,33 +42,33 @@ const MISSING: [&str; 8] = [
     "página no encontrada",
 ];
 
-/// Parts of paths at which people are asked who they are.
+/// Path segments of login pages.
 const LOGIN_PATHS: [&str; 9] =
     ["login", "signin", "sign-in", "sign_in", "logon", "auth", "sso", "account/login", "wp-login.php"];
 
-/// Whether a title is that of a parked domain.
+/// Whether the title is that of a parked domain.
 pub(super) fn is_parked(title: &str) -> bool {
     has_any(title, &PARKED)
 }
 
-/// Whether a title is that of a page for logging in, agreeing to something, or proving to be human.
+/// Whether the title is that of a page for logging in, giving consent, or proving to be human.
 pub(super) fn is_wall(title: &str) -> bool {
     has_any(title, &WALL)
 }
 
-/// Whether a title says that a page is not there.
+/// Whether the title says that the page does not exist.
 pub(super) fn is_missing(title: &str) -> bool {
     has_any(title, &MISSING)
 }
 
-/// Whether a URL asks who one is.
+/// Whether the URL is that of a login page.
 pub(super) fn is_login(url: &str) -> bool {
     let path = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = path.split(['?', '#']).next().unwrap_or_default().to_lowercase();
     path.split('/').skip(1).any(|part| LOGIN_PATHS.contains(&part))
 }
 
-/// Whether a text has one of some phrases, as whole words.
+/// Whether a text contains one of the phrases, as whole words.
 fn has_any(text: &str, phrases: &[&str]) -> bool {
     let words = |text: &str| {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

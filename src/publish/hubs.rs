@@ -1,8 +1,8 @@
-//! Hubs that pages name (W3C WebSub): found in what a run has fetched, and asked to notify the server of changes.
+//! Hubs named by pages (W3C WebSub): found in what a run has fetched, and asked to notify the server of changes.
 //!
-//! Runs do both, because the server fetches nothing. A hub is the page's own choice and may be anybody, so a request goes through
-//! the fetcher with its guards, and there are few of them, one after the other. robots.txt is about pages, and not asked for a
-//! hub: the publisher of a page invites subscribers to it.
+//! Runs do both, because the server fetches nothing. A hub is the page's choice and may be anybody's server, so
+//! requests go through the fetcher with its guards; there are few of them, one at a time. robots.txt governs pages and
+//! is not checked for a hub: the publisher of a page invites subscribers to use it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
@@ -26,36 +26,36 @@ use crate::parse::html::{Element, Markup, value};
 use crate::parse::{Limits, charset, decode_content};
 use crate::recorder::Control;
 
-/// Where the callbacks of subscriptions are.
+/// Path of the subscription callbacks.
 pub const CALLBACK: &str = "/websub/";
 
-/// Hubs that a run asks, at most, and for how long.
+/// Maximum number of hubs that a run asks, and its time limit for that.
 pub const ASKED_MAX: usize = 50;
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// A request to a hub takes so long, at most, and its answer has so many bytes.
+/// Time limit for a request to a hub, and maximum size of the answer in bytes.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
 const ANSWER_BYTES_MAX: u64 = 16 << 10;
 
-/// Bytes of a document that are searched: hubs are named at its beginning.
+/// Number of bytes of a document that are searched: hubs are named at its beginning.
 const LOOKED_AT_BYTES: usize = 64 << 10;
 
-/// The outcome of requests to hubs.
+/// Outcome of the requests to hubs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Hubs that will ask back.
+    /// Number of hubs that accepted the request and will verify it.
     pub taken: u64,
-    /// Hubs that took no request, and why.
+    /// Hubs that refused or failed, and why.
     pub failed: Vec<(String, String)>,
-    /// Hubs that were to be asked, and wait for the next run.
+    /// Number of hubs that were due, and wait for the next run.
     pub waiting: u64,
 }
 
-/// Looks for the hubs of those of some pages that were fetched from a time on. A subscription to a page that is none of them, or names
-/// this hub no more, is removed, and ends with its lease.
+/// Looks for hubs in those of the `pages` that were fetched since `since`. Removes subscriptions to pages that are not
+/// in `pages` or no longer name this hub; these end with their lease.
 ///
 /// # Errors
-/// When the store cannot be read, or the folder of subscriptions not written.
+/// When the store cannot be read, or the folder of subscriptions cannot be accessed.
 pub fn look(store: &Store, pages: &BTreeSet<UrlId>, since: DateTime<Utc>) -> Result<(), PublishError> {
     let failed = |source| PublishError::Queue { path: store.path().join(FOLDER), source };
     let mut known = HashMap::new();
@@ -88,11 +88,11 @@ pub fn look(store: &Store, pages: &BTreeSet<UrlId>, since: DateTime<Utc>) -> Res
     Ok(())
 }
 
-/// The hub and the topic that the newest version of a page names.
+/// The hub and the topic named by the newest version of a page.
 fn named_by(store: &Store, page: UrlId, url: &str) -> Result<Option<(String, String)>, PublishError> {
     let Some((_, capture)) = store.state().newest_version(page)? else { return Ok(None) };
     let Some(original) = store.original(&capture)? else { return Ok(None) };
-    // What cannot be read names nothing.
+    // An unreadable capture names nothing.
     let (Ok(record), Ok(base)) = (store.record(original.location), Url::parse(url)) else { return Ok(None) };
     let head = record.http_head();
     let coding = head.get("Content-Encoding").unwrap_or_default();
@@ -101,7 +101,7 @@ fn named_by(store: &Store, page: UrlId, url: &str) -> Result<Option<(String, Str
     Ok(named(&base, &head, body.get(..LOOKED_AT_BYTES).unwrap_or(&body)))
 }
 
-/// The first hub and the topic, as fields of the head say or else the document. One without the other is nothing.
+/// The first hub and the topic, from the header fields or else from the document; `None` unless both are found.
 fn named(base: &Url, head: &HttpHead, body: &[u8]) -> Option<(String, String)> {
     let mut links = Links { base, hub: None, topic: None };
     for (_, field) in head.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("link")) {
@@ -140,7 +140,7 @@ impl Links<'_> {
         }
     }
 
-    /// Reads the `link` elements of a feed before its items, or of the head of an HTML page.
+    /// Reads the `link` elements of a feed before its items, or those in the head of an HTML page.
     fn read(&mut self, text: &str) {
         let mut markup = Markup::new();
         markup.start(text);
@@ -156,7 +156,7 @@ impl Links<'_> {
                         self.add(&rel, &href);
                     }
                 }
-                // What looks like a tag in a script or a title is not an element.
+                // Tags within a script or a title are not elements.
                 _ if !tag.is_end && !tag.is_self_closing => {
                     markup.raw_text_of(Element::of(&name));
                 }
@@ -166,10 +166,10 @@ impl Links<'_> {
     }
 }
 
-/// Asks the hubs that are due, the longest waiting first, with a pause between two requests.
+/// Asks the hubs that are due, longest waiting first, with a pause between requests.
 ///
 /// # Errors
-/// When the folder of subscriptions cannot be read or written, or the system gives no thread.
+/// When the folder of subscriptions cannot be accessed, or the system cannot start a thread.
 pub fn ask(
     archive: &Path,
     origin: &str,
@@ -187,7 +187,7 @@ pub fn ask(
     Ok(asking.end())
 }
 
-/// Whether a hub is to be asked.
+/// Whether any hub is due.
 ///
 /// # Errors
 /// When the folder of subscriptions cannot be read.
@@ -208,23 +208,23 @@ fn due(archive: &Path, now: DateTime<Utc>) -> Result<VecDeque<Subscription>, Pub
     all.map_err(|source| PublishError::Queue { path: archive.join(FOLDER), source })
 }
 
-/// Hubs that are asked one after the other, by whoever says when.
+/// Requests to the hubs that are due, one at a time, at the caller's pace.
 pub struct Asking<'a> {
     archive: &'a Path,
     origin: &'a str,
     clock: Clock,
-    /// None if there is nobody to ask.
+    /// `None` if no hub is due.
     hubs: Option<Hubs>,
-    /// The longest waiting first, and where it is, once that is known.
+    /// The subscriptions in order, longest waiting first, each with the endpoint of its hub once it is resolved.
     waiting: VecDeque<(Subscription, Option<Endpoint>)>,
     asked: Asked,
 }
 
 impl<'a> Asking<'a> {
-    /// Finds those that are due.
+    /// Collects the subscriptions that are due.
     ///
     /// # Errors
-    /// When the folder of subscriptions cannot be read, or the system gives no thread.
+    /// When the folder of subscriptions cannot be read, or the system cannot start a thread.
     pub fn begin(archive: &'a Path, origin: &'a str, settings: &Settings) -> Result<Self, PublishError> {
         let due = due(archive, settings.clock.now())?;
         let hubs = (!due.is_empty()).then(|| Hubs::start(settings, archive)).transpose();
@@ -233,13 +233,14 @@ impl<'a> Asking<'a> {
         Ok(Self { archive, origin, clock: settings.clock, hubs, waiting, asked: Asked::default() })
     }
 
-    /// Whether none is left to be asked.
+    /// Whether no hub is left to ask.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Asks the first whose address may be asked now, or looks up where one is; returns whether it is done with one.
+    /// Asks the first hub whose address may be contacted now, or resolves the address of one. Returns whether a hub is
+    /// finished.
     ///
     /// # Errors
     /// When the folder of subscriptions cannot be written.
@@ -259,7 +260,7 @@ impl<'a> Asking<'a> {
                 failed => failed,
             },
         };
-        // It is on disk before the hub asks back.
+        // The subscription must be on disk before the hub verifies it.
         let subscription = Subscription { asked: self.clock.now(), ..subscription };
         let saved = subscription.save(self.archive);
         saved.map_err(|source| PublishError::Queue { path: self.archive.join(FOLDER), source })?;
@@ -270,14 +271,14 @@ impl<'a> Asking<'a> {
         Ok(true)
     }
 
-    /// What came of it.
+    /// The outcome.
     #[must_use]
     pub fn end(self) -> Asked {
         Asked { waiting: self.waiting.len() as u64, ..self.asked }
     }
 }
 
-/// The fetcher, for one request at a time.
+/// A fetcher for one request at a time.
 struct Hubs {
     fetcher: Fetcher<()>,
     answers: Receiver<((), Answer)>,
@@ -298,7 +299,7 @@ impl Hubs {
         self.answers.recv().map(|(_, answer)| answer).map_err(|error| error.to_string())
     }
 
-    /// Where a hub is.
+    /// Resolves the address of a hub.
     fn look_up(&self, subscription: &Subscription) -> Result<Endpoint, String> {
         let url = Url::parse(&subscription.hub).map_err(|error| error.to_string())?;
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
@@ -310,7 +311,7 @@ impl Hubs {
         Ok(Endpoint { secure: url.scheme() == "https", host: host.into(), address })
     }
 
-    /// Asks for a subscription; the reason if the hub does not take it.
+    /// Sends a subscription request; fails with the reason if the hub does not accept it.
     fn post(&self, endpoint: Endpoint, subscription: &Subscription, origin: &str) -> Result<(), String> {
         let url = Url::parse(&subscription.hub).map_err(|error| error.to_string())?;
         let form = form_urlencoded::Serializer::new(String::new())
@@ -359,7 +360,7 @@ mod tests {
         );
         assert_eq!(found("", &rss), both);
         assert_eq!(found("", &format!("<!doctype html><title>x</title>{links}<body>")), both);
-        // Fields go before the document, and the first hub is enough.
+        // Header fields take precedence over the document, and the first hub counts.
         assert_eq!(found(field, &atom.replace("hub.test", "other.test")), both);
         assert_eq!(found("", &atom.replace("<title>", "<link rel=hub href=http://hub.test><title>")), both);
     }

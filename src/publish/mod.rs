@@ -1,10 +1,12 @@
-//! What site masters announce: URLs that changed or are new, in the forms in which they say so.
+//! Announcements by site owners: URLs that are new or have changed, in several formats.
 //!
-//! [`read`] understands a plain list, a sitemap (sitemaps.org) and the JSON of IndexNow (indexnow.org); [`publish`] puts the
-//! URLs where the next refresh or crawl takes them first. What comes over HTTP is not believed: it waits ([`Notice`]) until a run has
-//! found its key on its host ([`Pending`]), or is signed by a hub that a run has subscribed to ([`hubs`], [`subscriptions`]).
+//! [`read`] understands a plain list, a sitemap (sitemaps.org) and the JSON of IndexNow (indexnow.org). [`publish`]
+//! queues the URLs so that the next refresh or crawl fetches them first. Announcements that arrive over HTTP are not
+//! trusted: a [`Notice`] waits until a run has found its key on its host ([`Pending`]), or is signed by a hub that a
+//! run has subscribed to ([`hubs`], [`subscriptions`]).
 //!
-//! Invariant: nobody can announce more than the limits here and in the ledger allow, nor pages out of the crawl's scope.
+//! Invariant: nobody can announce more than the limits here and in the ledger allow, nor pages outside the crawl's
+//! scope.
 
 pub mod hubs;
 mod notices;
@@ -29,19 +31,19 @@ pub use proofs::{KEYS_MAX, Pending, Taken};
 
 use crate::parse::{DocumentKind, Limits, LinkKind, Source, decode_content, parse};
 
-/// Bytes of an announcement, at most: what the sitemap protocol allows a file.
+/// Maximum size of an announcement in bytes: the sitemap protocol's limit for a file.
 pub const BYTES_MAX: usize = 50 << 20;
 
-/// URLs of a list or sitemap, at most: what the sitemap protocol allows a file.
+/// Maximum number of URLs in a list or sitemap: the sitemap protocol's limit for a file.
 pub const URLS_MAX: usize = 50_000;
 
-/// URLs of an IndexNow submission, at most, as its documentation says.
+/// Maximum number of URLs in an IndexNow submission, according to its documentation.
 pub const INDEXNOW_URLS_MAX: usize = 10_000;
 
-/// Letters of a cluster's name, at most.
+/// Maximum length of a cluster's name in characters.
 const CLUSTER_NAME_MAX: usize = 100;
 
-/// Why an announcement is not taken.
+/// Why an announcement is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishError {
@@ -51,23 +53,23 @@ pub enum PublishError {
     /// It has too many URLs.
     #[error("{found} URLs are more than the {limit} of one announcement; cut it into several")]
     TooMany {
-        /// How many there are.
+        /// Number of URLs found.
         found: usize,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// A line that is not a URL.
+    /// A line is not a URL.
     #[error("line {line}: '{text}' is not an http or https URL")]
     Line {
         /// Counted from 1.
         line: usize,
-        /// The beginning of it.
+        /// Beginning of the line.
         text: String,
     },
-    /// JSON that is not what IndexNow sends.
+    /// The JSON is not a valid IndexNow submission.
     #[error("no IndexNow announcement ({0}); it has host, key and urlList")]
     IndexNow(String),
-    /// An IndexNow URL of another host than the one that announces.
+    /// An IndexNow URL is on another host than the one that announces.
     #[error("'{url}' is not of the host {host} that announces it")]
     OtherHost {
         /// The URL.
@@ -75,18 +77,18 @@ pub enum PublishError {
         /// The host.
         host: String,
     },
-    /// An IndexNow key that is none, or a key file that says nothing of these URLs.
+    /// An IndexNow key is malformed, or its key file does not cover these URLs.
     #[error("{0}; see https://www.indexnow.org/documentation")]
     Key(&'static str),
-    /// A list of further sitemaps.
+    /// The sitemap is an index of further sitemaps.
     #[error("this is a list of sitemaps: announce each of them")]
     SitemapIndex,
-    /// A name that cannot be used, or too many of them.
+    /// The name or the size of a cluster is invalid, or there are too many clusters.
     #[error(
         "a cluster has a name of 1 to {CLUSTER_NAME_MAX} characters and at most {CLUSTER_PAGES_MAX} pages, and there are at most {CLUSTERS_MAX} clusters"
     )]
     Cluster,
-    /// The books failed.
+    /// The accounts failed.
     #[error(transparent)]
     Credit(#[from] CreditError),
     /// The state failed.
@@ -98,38 +100,38 @@ pub enum PublishError {
     /// The queue of notices cannot be read or emptied.
     #[error("{}: {source}", path.display())]
     Queue {
-        /// Its folder.
+        /// Folder of the queue.
         path: PathBuf,
-        /// What happened.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A URL that is announced.
+/// An announced URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
     /// The URL.
     pub url: Url,
-    /// When it changed, in seconds since 1970; none means now.
+    /// Time of the change, in seconds since 1970; `None` means now.
     pub modified: Option<i64>,
 }
 
-/// The outcome of an announcement.
+/// Outcome of an announcement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// Pages that wait to be fetched now.
+    /// Number of pages that are now queued.
     pub queued: usize,
-    /// Pages that waited already.
+    /// Number of pages that were queued already.
     pub waiting: usize,
-    /// Pages that were fetched after the announced change.
+    /// Number of pages that were fetched after the announced change.
     pub unchanged: usize,
-    /// URLs that do not belong to what is crawled.
+    /// URLs outside the scope of the crawl.
     pub out_of_scope: Vec<String>,
-    /// URLs for which there was no room.
+    /// Number of URLs for which the queue had no room.
     pub over_limit: usize,
 }
 
-/// IndexNow's JSON: one URL or a list (<https://www.indexnow.org/documentation>).
+/// IndexNow's JSON: a single URL or a list (<https://www.indexnow.org/documentation>).
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct IndexNow {
@@ -140,10 +142,10 @@ struct IndexNow {
     url_list: Vec<String>,
 }
 
-/// Reads an announcement in whatever form it comes.
+/// Reads an announcement in any of the supported formats.
 ///
 /// # Errors
-/// What is wrong with it: nothing of it counts then.
+/// When anything in it is wrong; nothing of it counts then.
 pub fn read(bytes: &[u8]) -> Result<Vec<Announcement>, PublishError> {
     if bytes.len() > BYTES_MAX {
         return Err(PublishError::TooLong);
@@ -195,7 +197,7 @@ fn urls_of(submission: &IndexNow) -> Result<Vec<Announcement>, PublishError> {
         let url = read_url(text).ok_or_else(|| PublishError::IndexNow(format!("'{text}' is not a URL")))?;
         if let Some(host) = submission.host.as_deref()
             && !url.host_str().is_some_and(|own| own.eq_ignore_ascii_case(host))
-            // Some name the port too where it is not the usual one.
+            // Some include the port if it is not the default one.
             && !url[Position::BeforeHost..Position::AfterPort].eq_ignore_ascii_case(host)
         {
             return Err(PublishError::OtherHost { url: url.into(), host: host.to_owned() });
@@ -209,11 +211,11 @@ fn urls_of(submission: &IndexNow) -> Result<Vec<Announcement>, PublishError> {
 }
 
 fn read_sitemap(bytes: &[u8]) -> Result<Vec<Announcement>, PublishError> {
-    // Sitemaps have absolute URLs only; a relative one is resolved against a host that does not exist.
+    // Sitemaps contain only absolute URLs; a relative one is resolved against a host that does not exist.
     let Ok(base) = Url::parse("http://sitemap.invalid/sitemap.xml") else { return Ok(Vec::new()) };
     let source =
         Source { url: &base, status: 200, content_type: Some("application/xml"), headers: &[], body: bytes };
-    // One more than the limit, to see that there are too many.
+    // One more than the limit, to detect that there are too many.
     let limits = Limits { sitemap_links_max: URLS_MAX + 1, body_bytes_max: BYTES_MAX, ..Limits::default() };
     let parsed = parse(&source, &limits);
     if parsed.kind == DocumentKind::Sitemap && parsed.links.iter().any(|link| link.kind == LinkKind::Sitemap)
@@ -235,18 +237,19 @@ fn read_sitemap(bytes: &[u8]) -> Result<Vec<Announcement>, PublishError> {
         .collect())
 }
 
-/// An `http` or `https` URL with a host.
+/// Parses an `http` or `https` URL with a host.
 fn read_url(text: &str) -> Option<Url> {
     let url = Url::parse(text.trim()).ok()?;
     (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }
 
-/// Takes an announcement: what is new to the archive waits for the next refresh or crawl, before everything else.
+/// Accepts an announcement: pages that are new or changed since their last fetch are queued for the next refresh or
+/// crawl, before everything else.
 ///
-/// With a `cluster` its pages are from now on fetched together, in place of those that it had.
+/// With a `cluster`, these pages replace the pages of that cluster, which are fetched together from now on.
 ///
 /// # Errors
-/// When there are too many URLs or clusters, and when the store fails.
+/// When there are too many URLs or clusters, or the store fails.
 pub fn publish(
     state: &mut State,
     credits: &mut Credits,
@@ -294,7 +297,7 @@ fn set_cluster(
     Ok(credits.set_clusters(state, &clusters)?)
 }
 
-/// Forgets a cluster; whether there was one.
+/// Removes a cluster; returns whether it existed.
 ///
 /// # Errors
 /// When the store fails.
@@ -305,7 +308,7 @@ pub fn forget_cluster(state: &mut State, credits: &Credits, name: &str) -> Resul
     Ok(known)
 }
 
-/// The URLs that wait.
+/// The URLs in the queue.
 ///
 /// # Errors
 /// When the store fails.

@@ -1,8 +1,9 @@
-//! Notices that strangers send to `archive serve --pings`: IndexNow, sitemap pings, WebSub hubs.
+//! Notices from strangers to `archive serve --pings`: IndexNow, sitemap pings, WebSub hubs.
 //!
-//! Nothing is believed and nothing is fetched when a notice comes. It is put into a queue on disk, a file each in the folder
-//! `pings` of the archive, and the next refresh or crawl looks at it ([`super::Pending`]). The name of a file is the host and a digest
-//! of what the notice says: one that waits already is not written twice, and a host has its own limit.
+//! When a notice arrives, nothing is trusted and nothing is fetched. The notice is queued on disk, as a file in the
+//! folder `pings` of the archive, and the next refresh or crawl processes it ([`super::Pending`]). The file name
+//! consists of digests of the host and of the notice's content: a notice that is queued already is not written twice,
+//! and the number of notices per host is limited.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,58 +19,58 @@ use url::{Position, Url};
 use super::{IndexNow, PublishError, read_url, subscriptions, urls_of};
 use crate::files::{self, WholeFile, make_folder};
 
-/// The folder in an archive.
+/// Folder within an archive.
 pub const FOLDER: &str = "pings";
 
-/// Notices that wait, at most; further ones are refused.
+/// Maximum number of queued notices; further ones are refused.
 pub const NOTICES_MAX: usize = 1000;
 
-/// Notices of one host that wait, at most.
+/// Maximum number of queued notices per host.
 pub const HOST_NOTICES_MAX: usize = 20;
 
-/// Bytes of all notices that wait, at most.
+/// Maximum total size of queued notices in bytes.
 pub const QUEUE_BYTES_MAX: u64 = 64 << 20;
 
-/// A notice that could not be checked for so long is dropped.
+/// A notice that could not be verified within this time is dropped.
 pub const KEPT: TimeDelta = TimeDelta::days(7);
 
-/// Characters of a key of IndexNow, from and to.
+/// Minimum and maximum length of an IndexNow key in characters.
 pub const KEY_CHARACTERS: [usize; 2] = [8, 128];
 
-/// What a file is called until it is whole.
+/// Name of a file while it is being written.
 const UNFINISHED: &str = "new.part";
 
-/// Why a notice does not wait.
+/// Why a notice is not queued.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoticeError {
     /// [`NOTICES_MAX`], [`HOST_NOTICES_MAX`] or [`QUEUE_BYTES_MAX`] is reached.
     #[error("too many notices wait; try again after the next refresh")]
     Full,
-    /// The file system says so.
+    /// The queue cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The folder.
+        /// Folder of the queue.
         path: PathBuf,
-        /// What happened.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// How a notice came.
+/// Channel of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeKind {
-    /// IndexNow, whose key has to be found on the host.
+    /// IndexNow, whose key must be found on the host.
     IndexNow,
-    /// `/ping?sitemap=URL`: anybody may say so, of a sitemap that is known.
+    /// `/ping?sitemap=URL`: anybody may send it; it counts only for known sitemaps.
     Sitemap,
-    /// A hub, whose signature was checked on arrival.
+    /// A WebSub hub, whose signature was verified on arrival.
     WebSub,
 }
 
 impl NoticeKind {
-    /// Its name in accounts of runs.
+    /// Name of the channel in reports of runs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,45 +81,45 @@ impl NoticeKind {
     }
 }
 
-/// Where the key of a notice has to be found.
+/// Where the key of a notice must be found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// The canonical URL of the key file.
+    /// Canonical URL of the key file.
     pub at: String,
-    /// What it must contain.
+    /// The key that it must contain.
     pub key: String,
 }
 
-/// Word that pages of a host changed.
+/// A notice that pages of a host changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// When it came.
+    /// Time of arrival.
     #[serde(with = "crate::instant")]
     pub time: DateTime<Utc>,
-    /// How.
+    /// Channel of the notice.
     pub kind: NoticeKind,
     /// Canonical URLs, all of one host.
     pub urls: Vec<String>,
-    /// What has to be found before it counts.
+    /// The proof that is required before the notice counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
 }
 
 impl Notice {
-    /// A notice of IndexNow in JSON.
+    /// Reads an IndexNow notice from JSON.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// When the notice is invalid.
     pub fn of_json(bytes: &[u8], now: DateTime<Utc>) -> Result<Self, PublishError> {
         let submission =
             serde_json::from_slice(bytes).map_err(|error| PublishError::IndexNow(error.to_string()))?;
         Self::of(&submission, now)
     }
 
-    /// A notice of IndexNow in the parameters of an address.
+    /// Reads an IndexNow notice from URL parameters.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// When the notice is invalid.
     pub fn of_parameters(
         url: &str,
         key: &str,
@@ -151,7 +152,7 @@ impl Notice {
                 first.join(&format!("/{key}.txt")).map_err(|_| PublishError::Key("the key names no file"))?
             }
         };
-        // A key file speaks for its folder and what is below.
+        // A key file covers its own folder and everything below.
         let folder = at.path().rsplit_once('/').map_or("/", |(folder, _)| folder);
         if !urls.iter().all(|url| url.path().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))) {
             return Err(PublishError::Key("the URLs are in the folder of the key file or below"));
@@ -160,20 +161,20 @@ impl Notice {
         Ok(Self { time: now, kind: NoticeKind::IndexNow, urls: urls.iter().map(canonical).collect(), proof })
     }
 
-    /// A sitemap ping; none if that is not a URL.
+    /// Creates a notice from a sitemap ping; `None` if `url` is not a valid URL.
     #[must_use]
     pub fn of_sitemap(url: &str, now: DateTime<Utc>) -> Option<Self> {
         let urls = vec![canonical(&read_url(url)?)];
         Some(Self { time: now, kind: NoticeKind::Sitemap, urls, proof: None })
     }
 
-    /// Word of a hub that a page, by its canonical URL, has changed.
+    /// Creates a notice from a hub that a page, given by its canonical URL, has changed.
     #[must_use]
     pub fn of_hub(page: String, now: DateTime<Utc>) -> Self {
         Self { time: now, kind: NoticeKind::WebSub, urls: vec![page], proof: None }
     }
 
-    /// The name of its file: what it says, and not when.
+    /// File name of the notice: it depends on the content, not on the time.
     fn name(&self) -> String {
         let said = serde_json::json!([self.kind, self.urls, self.proof]).to_string();
         format!("{}-{}.json", self.host(), short(&said))
@@ -193,19 +194,19 @@ fn short(text: &str) -> String {
     Digest::sha256(text.as_bytes()).prefix().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a notice waits now, or did already.
+/// Whether a notice was queued, or had been before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queued {
-    /// It is on disk.
+    /// It was queued.
     New,
-    /// It was.
+    /// It was queued already.
     Waiting,
 }
 
-/// Puts a notice into the queue, durably. One process at a time can.
+/// Queues a notice durably. Only one process at a time can do this.
 ///
 /// # Errors
-/// When there is no room, or the disk refuses.
+/// When the queue is full or cannot be written.
 pub fn enqueue(archive: &Path, notice: &Notice) -> Result<Queued, NoticeError> {
     let folder = archive.join(FOLDER);
     put(&folder, notice)
@@ -225,7 +226,7 @@ fn put(folder: &Path, notice: &Notice) -> io::Result<Option<Queued>> {
     for found in names(folder)? {
         count += 1;
         of_host += usize::from(found.starts_with(&notice.host()));
-        // A run may have taken it meanwhile.
+        // A run may have removed it in the meantime.
         total += fs::symlink_metadata(folder.join(found)).map_or(0, |found| found.len());
     }
     if count >= NOTICES_MAX || of_host >= HOST_NOTICES_MAX || total > QUEUE_BYTES_MAX {
@@ -249,10 +250,10 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The notices that wait, with their files, the oldest first; nothing for a file that is none.
+/// The queued notices with their files, oldest first; `None` in place of a file that is not a notice.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When the queue cannot be read.
 pub fn queued(archive: &Path) -> io::Result<Vec<(PathBuf, Option<Notice>)>> {
     let folder = archive.join(FOLDER);
     let mut found = Vec::new();
@@ -265,18 +266,19 @@ pub fn queued(archive: &Path) -> io::Result<Vec<(PathBuf, Option<Notice>)>> {
     Ok(found)
 }
 
-/// How many notices wait.
+/// Number of queued notices.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When the queue cannot be read.
 pub fn waiting_notices(archive: &Path) -> io::Result<usize> {
     Ok(names(&archive.join(FOLDER))?.len())
 }
 
-/// Removes the notices that name one of some URLs, and what cannot be read, which may name any; and the subscriptions to them.
+/// Removes queued notices that name any of the URLs, unreadable files, which might name them as well, and the
+/// subscriptions to the URLs.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When a file cannot be read or removed.
 pub fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
     for (path, notice) in queued(archive)? {
         if notice.is_none_or(|notice| notice.urls.iter().any(|url| urls.contains(url))) {
@@ -328,7 +330,7 @@ mod tests {
         }
         assert_eq!(put(0, 0).unwrap(), Queued::Waiting);
         assert!(matches!(put(0, HOST_NOTICES_MAX), Err(NoticeError::Full)));
-        // What a crash left unfinished is written over.
+        // An unfinished file left by a crash is overwritten.
         fs::write(archive.path().join(FOLDER).join(UNFINISHED), "{\"ti").unwrap();
         for number in HOST_NOTICES_MAX..NOTICES_MAX - 1 {
             fs::write(archive.path().join(FOLDER).join(format!("x{number}.json")), "{}").unwrap();

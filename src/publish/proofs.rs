@@ -1,8 +1,8 @@
-//! Waiting notices, checked by a run: a notice counts if its key is found on its host.
+//! Verification of queued notices by a run: a notice counts if its key is found on its host.
 //!
-//! A run fetches the key files first, politely and as captures like all others, so that the archive holds the proof; then the
-//! pages of proven notices are announced as `archive publish` does. A notice is removed when the announcement is durable: after a
-//! crash it is checked again, and what was announced waits already.
+//! A run fetches the key files first, politely and as captures like any other, so that the archive holds the proof.
+//! Then the pages of verified notices are announced as `archive publish` does. A notice is removed once the
+//! announcement is durable: after a crash it is verified again, and its pages are queued already.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,32 +18,32 @@ use super::{Announcement, PublishError, publish};
 use crate::ledger::{Credits, Published};
 use crate::runs::Tallies;
 
-/// Key files that a run fetches, at most.
+/// Maximum number of key files that a run fetches.
 pub const KEYS_MAX: usize = 100;
 
-/// Notices that wait, and the key files that are to be fetched before they count.
+/// Queued notices, and the key files to be fetched before they count.
 #[derive(Debug, Default)]
 pub struct Pending {
     waiting: Vec<(PathBuf, Notice)>,
-    /// Those that never will count.
+    /// Notices that will never count.
     dropped: Vec<PathBuf>,
     /// Key files to fetch.
     pub keys: Vec<UrlId>,
 }
 
-/// The outcome of notices.
+/// Outcome of the notices.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// Pages that wait to be fetched because of them.
+    /// Pages that are queued because of the notices.
     pub pages: Tallies,
-    /// Notices that did not count: no such key, too old, or no notice.
+    /// Number of notices that did not count: no matching key, too old, or malformed.
     pub dropped: usize,
-    /// Notices whose key file could not be fetched yet.
+    /// Number of notices whose key file could not be fetched yet.
     pub waiting: usize,
 }
 
 impl Pending {
-    /// Looks at what waits; at most `keys_max` key files are to be fetched, and no more than [`KEYS_MAX`].
+    /// Examines the queue. At most `keys_max` key files, and no more than [`KEYS_MAX`], are to be fetched.
     ///
     /// # Errors
     /// When the store or the queue fails.
@@ -83,7 +83,7 @@ impl Pending {
         Ok(pending)
     }
 
-    /// Announces what is proven now, and removes what was checked.
+    /// Announces the pages of verified notices, and removes notices that are finished.
     ///
     /// # Errors
     /// When the store or the queue fails.
@@ -96,7 +96,7 @@ impl Pending {
                 None => taken.waiting += 1,
                 Some(false) => dropped.push(path),
                 Some(true) => {
-                    // Fetches are known to the second: one just before the notice must not pass for one after it.
+                    // Fetch times are in whole seconds: a fetch just before the notice must not count as one after it.
                     let (urls, modified) = (notice.urls.iter(), Some(notice.time.timestamp() + 1));
                     let urls =
                         urls.filter_map(|url| Some(Announcement { url: Url::parse(url).ok()?, modified }));
@@ -126,7 +126,7 @@ fn failed(store: &Store, source: io::Error) -> PublishError {
     PublishError::Queue { path: store.path().join(FOLDER), source }
 }
 
-/// The newest answer of a page since a notice came.
+/// The newest answer of a page since a notice arrived.
 fn capture_since(
     state: &State,
     id: UrlId,
@@ -144,11 +144,11 @@ fn capture_since(
     Ok(None)
 }
 
-/// Whether a notice counts; nothing while its key file gave no answer.
+/// Whether a notice counts; `None` while its key file has not been fetched.
 fn is_proven(store: &Store, notice: &Notice) -> Result<Option<bool>, PublishError> {
     let state = store.state();
     let Some(proof) = &notice.proof else {
-        // Of a stranger's word nothing becomes known that was not.
+        // An unverified ping must not make new URLs known.
         return Ok(Some(match notice.urls.first() {
             Some(url) => state.find(url)?.is_some(),
             None => false,
@@ -159,7 +159,7 @@ fn is_proven(store: &Store, notice: &Notice) -> Result<Option<bool>, PublishErro
     let Some(original) = store.original(&capture)?.filter(|original| original.status == 200) else {
         return Ok(Some(false));
     };
-    // What cannot be read proves nothing.
+    // An unreadable capture proves nothing.
     let payload = store.payload(&original).ok().flatten();
     Ok(Some(payload.is_some_and(|payload| payload.trim_ascii() == proof.key.as_bytes())))
 }

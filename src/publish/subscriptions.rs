@@ -1,9 +1,11 @@
-//! Subscriptions to hubs (W3C WebSub): what was asked of a hub, what it has confirmed, and whether what comes is from it.
+//! Subscriptions to hubs (W3C WebSub): what was requested from a hub, what it confirmed, and whether a delivery really
+//! is from it.
 //!
-//! A subscription is two files in the folder `subscriptions` of the archive, each with one writer: `ID.json` is written by runs,
-//! which ask hubs ([`super::hubs`]), and `ID.heard` by the server, which hubs ask back. `ID` is random and is in the address of
-//! the callback, so a request without it reaches nothing; only the program's user may read the files. They are replaced as a whole; a subscription is on disk before its hub
-//! is asked, and after a crash it is asked again.
+//! A subscription consists of two files in the folder `subscriptions` of the archive, each with a single writer:
+//! `ID.json` is written by runs, which send requests to hubs ([`super::hubs`]), and `ID.heard` by the server, which
+//! hubs call back. `ID` is random and part of the callback URL, so that requests without it have no effect; the files
+//! are readable only by the user who runs the program. They are replaced atomically. A subscription is on disk before
+//! its hub is asked, and after a crash the request is repeated.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,64 +18,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{self, WholeFile, make_folder, refuse_link};
 
-/// The folder in an archive.
+/// Folder within an archive.
 pub const FOLDER: &str = "subscriptions";
 
-/// Subscriptions of an archive, at most.
+/// Maximum number of subscriptions of an archive.
 pub const SUBSCRIPTIONS_MAX: usize = 1000;
 
-/// Hubs are asked for so long a lease, in seconds: ten days.
+/// Lease requested from hubs, in seconds: ten days.
 pub const LEASE_SECONDS: u64 = 10 * 86_400;
 
-/// A longer lease counts as one of this many seconds.
+/// Maximum lease in seconds; a longer one is shortened to this.
 const LEASE_SECONDS_MAX: u64 = 400 * 86_400;
 
-/// A hub has so long to ask back; then it is asked once more.
+/// Time that a hub has to verify a request; then it is asked again.
 pub const PENDING: TimeDelta = TimeDelta::days(1);
 
-/// A hub that refused is left alone for so long.
+/// Time for which a hub is left alone after it refused.
 const REFUSED: TimeDelta = TimeDelta::days(30);
 
-/// Longest challenge of a hub.
+/// Maximum length of a hub's challenge in bytes.
 pub const CHALLENGE_BYTES_MAX: usize = 2048;
 
-/// Bytes of an identifier and of a secret before they are written in hexadecimal digits.
+/// Number of random bytes in an identifier and in a secret; both are written in hexadecimal.
 const ID_BYTES: usize = 16;
 const SECRET_BYTES: usize = 32;
 
-/// A longer file is not a subscription.
+/// Maximum size in bytes; a larger file is not a subscription.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 const ASKED: &str = "json";
 const HEARD: &str = "heard";
 
-/// What a run asks of a hub.
+/// A subscription as requested from a hub by a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscription {
-    /// The path of its callback.
+    /// Identifier, which is part of the callback's path.
     #[serde(skip)]
     pub id: String,
-    /// The hub.
+    /// URL of the hub.
     pub hub: String,
-    /// What the hub announces, as the page names itself.
+    /// URL of the topic: the page's own URL as the page states it.
     pub topic: String,
-    /// The canonical URL of the page in the archive.
+    /// Canonical URL of the page in the archive.
     pub page: String,
-    /// What the hub signs with.
+    /// Secret with which the hub signs deliveries.
     pub secret: String,
-    /// When the hub was asked last.
+    /// Time of the last request to the hub.
     #[serde(with = "crate::instant")]
     pub asked: DateTime<Utc>,
 }
 
-/// What the server heard of a hub.
+/// The hub's last answer, received by the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Heard {
     #[serde(with = "crate::instant")]
     time: DateTime<Utc>,
-    /// None of a hub that refuses.
+    /// Granted lease; `None` if the hub refused.
     lease_seconds: Option<u64>,
-    /// What it wanted to hear: it may not have got the answer.
+    /// The hub's challenge: the hub may repeat it if it did not receive the answer.
     challenge: String,
 }
 
@@ -87,7 +89,7 @@ impl Heard {
     }
 }
 
-/// What a hub asks back.
+/// Query parameters of a hub's verification request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Question<'a> {
     /// `hub.mode`.
@@ -100,48 +102,49 @@ pub struct Question<'a> {
     pub lease_seconds: Option<u64>,
 }
 
-/// The outcome of a request to a callback.
+/// Outcome of a delivery to a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivered {
     /// There is no such subscription.
     Gone,
-    /// It is not signed by the hub, or not while its lease lasts.
+    /// It is not signed by the hub, or the lease is not in effect.
     Ignored,
-    /// This page has changed.
+    /// The page with this URL has changed.
     Page(String),
 }
 
 impl Subscription {
-    /// A new one, with an identifier and a secret that nobody can guess; its hub was never asked.
+    /// Creates a subscription with a random identifier and secret; its hub has not been asked yet.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// When the system cannot provide random numbers.
     pub fn new(hub: String, topic: String, page: String) -> io::Result<Self> {
         let id = random::<ID_BYTES>()?;
         Ok(Self { id, hub, topic, page, secret: random::<SECRET_BYTES>()?, asked: DateTime::UNIX_EPOCH })
     }
 
-    /// Writes it, durably.
+    /// Writes it durably.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When writing to the disk fails.
     pub fn save(&self, archive: &Path) -> io::Result<()> {
         make_folder(&archive.join(FOLDER))?;
         replace(&file(archive, &self.id, ASKED), self)
     }
 
-    /// Removes it.
+    /// Removes its files.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a file cannot be removed.
     pub fn remove(&self, archive: &Path) -> io::Result<()> {
         remove(archive, &self.id)
     }
 
-    /// Whether its hub is to be asked now: never heard of, or two thirds of its lease are over.
+    /// Whether its hub is to be asked now: it never answered, two thirds of its lease are over, or its refusal is long
+    /// ago.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a file cannot be read.
     pub fn is_due(&self, archive: &Path, now: DateTime<Utc>) -> io::Result<bool> {
         let heard = read::<Heard>(&file(archive, &self.id, HEARD))?;
         if heard.as_ref().is_none_or(|heard| self.asked > heard.time) && now < self.asked + PENDING {
@@ -156,7 +159,7 @@ impl Subscription {
     fn is_signed(&self, signature: &str, body: &[u8]) -> bool {
         let Some((method, digits)) = signature.trim().split_once('=') else { return false };
         let algorithm = match method {
-            // Nobody can forge an HMAC for SHA-1's weakness, and large hubs have nothing else.
+            // The weakness of SHA-1 does not make HMACs forgeable, and large hubs offer nothing else.
             "sha1" => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
             "sha256" => hmac::HMAC_SHA256,
             "sha384" => hmac::HMAC_SHA384,
@@ -168,10 +171,10 @@ impl Subscription {
     }
 }
 
-/// All subscriptions. What the server wrote for one that is gone is removed.
+/// Lists all subscriptions. Removes server files whose subscription is gone.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When a file cannot be read or removed.
 pub fn subscriptions(archive: &Path) -> io::Result<Vec<Subscription>> {
     refuse_link(&archive.join(FOLDER))?;
     let entries = match fs::read_dir(archive.join(FOLDER)) {
@@ -192,19 +195,19 @@ pub fn subscriptions(archive: &Path) -> io::Result<Vec<Subscription>> {
     Ok(found)
 }
 
-/// Removes the subscriptions to some pages.
+/// Removes the subscriptions to these URLs.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When a file cannot be read or removed.
 pub fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
     let all = subscriptions(archive)?.into_iter();
     all.filter(|it| urls.contains(&it.page) || urls.contains(&it.topic)).try_for_each(|it| it.remove(archive))
 }
 
-/// Hears what a hub asks; gives what it is to be answered, nothing if it asks for what was not wanted.
+/// Handles a hub's verification request. Returns the answer to send; `None` if it does not match a request of ours.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When a file cannot be read or written.
 pub fn confirm(
     archive: &Path,
     id: &str,
@@ -217,7 +220,7 @@ pub fn confirm(
     let (lease_seconds, answer) = match asked.mode {
         "subscribe" => {
             let is_challenge = (1..=CHALLENGE_BYTES_MAX).contains(&asked.challenge.len());
-            // A hub that did not get the answer repeats its request.
+            // A hub that did not receive the answer repeats its request.
             let is_open = |heard: &Heard| heard.time < known.asked || heard.challenge == asked.challenge;
             if !is_challenge || now >= known.asked + PENDING || !heard.as_ref().is_none_or(is_open) {
                 return Ok(None);
@@ -231,10 +234,10 @@ pub fn confirm(
     replace(&path, &heard).map(|()| Some(answer))
 }
 
-/// Takes what a hub sends.
+/// Verifies a delivery from a hub.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When a file cannot be read.
 pub fn deliver(
     archive: &Path,
     id: &str,
@@ -265,7 +268,7 @@ fn file(archive: &Path, id: &str, ending: &str) -> PathBuf {
     archive.join(FOLDER).join(format!("{id}.{ending}"))
 }
 
-/// What a file says; nothing if there is none, or one of somebody else's.
+/// Reads a JSON file; `None` if it does not exist or does not parse.
 fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> io::Result<Option<T>> {
     let bytes = files::read_if_there(path, FILE_BYTES_MAX)?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
@@ -314,7 +317,7 @@ mod tests {
         subscription
     }
 
-    /// A time that files keep to the last digit.
+    /// The current time with the microsecond precision of the files.
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp_micros(Utc::now().timestamp_micros()).unwrap()
     }
@@ -399,7 +402,7 @@ mod tests {
         assert!(!is_due(now + second * 199) && is_due(now + second * 200));
         confirm(archive, &known.id, Question { mode: "denied", ..question("") }, now).unwrap().unwrap();
         assert!(!is_due(now + REFUSED - second) && is_due(now + REFUSED));
-        // What is left of one that is gone goes, too.
+        // Leftover files of a removed subscription are deleted, too.
         fs::remove_file(file(archive, &known.id, ASKED)).unwrap();
         assert!(subscriptions(archive).unwrap().is_empty() && !file(archive, &known.id, HEARD).exists());
     }

@@ -1,4 +1,4 @@
-//! The changes of a watch as an Atom feed (RFC 4287): one entry a page and report, with the difference as HTML.
+//! The changes of a watch as an Atom feed (RFC 4287): an entry per page and report, with the difference as HTML.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use super::{Watch, WatchError, data_time};
 use crate::change::{Comparison, Mark, lines};
 use crate::texts::Language;
 
-/// Entries of a feed.
+/// Maximum number of entries in a feed.
 const ENTRIES_MAX: usize = 100;
 
-/// Lines of one page's difference in its entry.
+/// Maximum number of lines of a page's difference in its entry.
 const LINES_PER_PAGE_MAX: usize = 200;
 
-/// The feed of a watch from its reports, the newest first.
+/// Renders the feed of a watch from its reports, newest first.
 pub(super) fn feed(
     watch: &Watch,
     reports: impl Iterator<Item = Result<Report, WatchError>>,
@@ -47,12 +47,12 @@ pub(super) fn feed(
     Ok(out)
 }
 
-/// Watches of a name in two archives are two only if they were made at different times; the query distinguishes them.
+/// Atom identifier of a watch. The query distinguishes watches with the same name in different archives.
 fn identifier(watch: &Watch) -> String {
     format!("urn:archive:watch:{}:{}", watch.name, short_digest(&watch.query))
 }
 
-/// Enough of a digest that no two texts share it.
+/// Enough of a digest to make collisions practically impossible.
 fn short_digest(text: &str) -> String {
     let prefix = Digest::sha256(text.as_bytes()).prefix();
     prefix.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -113,7 +113,7 @@ fn put_element(name: &str, text: &str, out: &mut String) {
     let _ = writeln!(out, "</{name}>");
 }
 
-/// Text as XML has it, without characters that XML 1.0 does not.
+/// Escapes text for XML, and drops characters that XML 1.0 does not allow.
 fn put_escaped(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {

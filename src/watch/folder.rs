@@ -1,4 +1,4 @@
-//! The files of watches.
+//! Files of watches.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,16 +10,16 @@ use serde::Serialize;
 use super::{FOLDER, Watch, WatchError};
 use crate::files::{self, WholeFile, make_folder, refuse_link};
 
-/// Letters of a name.
+/// Maximum length of a name.
 pub(super) const NAME_LENGTH_MAX: usize = 40;
 
-/// A longer file is not a watch and no report.
+/// Maximum size in bytes; a larger file is not a watch or a report.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// What a file is called until it is whole: one name, so that the next one to be written replaces what a crash has left.
+/// Name of a file while it is being written: always the same, so that the next write replaces what a crash has left.
 const UNFINISHED: &str = "new.part";
 
-/// The JSON files of a folder by name, which of reports is their time.
+/// The JSON files in a folder, sorted by name; for reports that is by time.
 pub(super) fn json_files(folder: &Path) -> Result<Vec<PathBuf>, WatchError> {
     refuse_link(folder).map_err(|source| io_error(folder, source))?;
     let entries = match fs::read_dir(folder) {
@@ -46,12 +46,12 @@ pub(super) fn make(folder: &Path) -> Result<(), WatchError> {
     make_folder(folder).map_err(|source| io_error(folder, source))
 }
 
-/// Reads a watch, whose name has to be that of its file.
+/// Reads a watch. Its name must match its file name.
 pub(super) fn read_watch(path: &Path) -> Result<Watch, WatchError> {
     parsed(path, &files::read(path, FILE_BYTES_MAX).map_err(|source| io_error(path, source))?)
 }
 
-/// A watch out of the bytes of its file.
+/// Parses a watch from the bytes of its file.
 pub(super) fn parsed(path: &Path, bytes: &[u8]) -> Result<Watch, WatchError> {
     let watch: Watch = from_json(path, bytes)?;
     if checked_name(&watch.name).is_err() || path.file_stem() != Some(OsStr::new(&watch.name)) {
@@ -61,7 +61,7 @@ pub(super) fn parsed(path: &Path, bytes: &[u8]) -> Result<Watch, WatchError> {
     Ok(watch)
 }
 
-/// The file of a watch.
+/// Path of a watch's file.
 #[must_use]
 pub fn file(archive: &Path, name: &str) -> PathBuf {
     archive.join(FOLDER).join(format!("{name}.json"))
@@ -75,7 +75,7 @@ pub(super) fn checked_name(name: &str) -> Result<&str, WatchError> {
     Ok(name)
 }
 
-/// A name that is not taken, from the words of a query.
+/// Derives an unused name from the words of a query.
 pub(super) fn free_name(archive: &Path, query: &str) -> String {
     let words = query.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut name = String::new();
@@ -111,7 +111,7 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Watc
     replace(path, &bytes)
 }
 
-/// Replaces a file of the archive as a whole.
+/// Replaces a file of the archive atomically.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), WatchError> {
     let save = || -> io::Result<()> {
         let mut out = WholeFile::begin_as(path, path.with_file_name(UNFINISHED))?;

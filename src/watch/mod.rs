@@ -1,13 +1,13 @@
-//! Subscriptions: a query whose pages are fetched before a report is due, and the report of what changed.
+//! Watches: a query whose pages are fetched before a report is due, and the report of what changed.
 //!
-//! A watch is its own file in the folder `watches` of the archive, not a part of the state: the state can be made
-//! again from the segments, a watch cannot. Beside `NAME.json` stand `NAME/`, which holds its reports by time, and
-//! `NAME.atom`, a feed of the newest changes. Files are replaced as a whole.
+//! A watch is a file in the folder `watches` of the archive, outside the state: the state can be rebuilt from the
+//! segments, a watch cannot. Next to `NAME.json` are the folder `NAME/` with its reports by time, and `NAME.atom`, a
+//! feed of the latest changes. Files are replaced atomically.
 //!
-//! An archive may come from a stranger, so a watch says nothing about where files are written: its name is that of its file,
-//! links are not followed, and its output is written only below folders that the program's user names.
+//! An archive may come from a stranger, so a watch does not control where files are written: its name must be its file
+//! name, links are not followed, and its output is written only below folders that the program's user names.
 //!
-//! Invariant: reports cover time without gaps and without overlap: each begins where the one before ended, however many
+//! Invariant: reports cover time without gaps or overlaps. Each begins where the previous one ended, however many
 //! periods were missed in between.
 
 mod atom;
@@ -42,34 +42,34 @@ pub use folder::file;
 pub use report::{News, PageNews, Report};
 pub use service::{Awaited, Delivery, await_pages, deliver, pages_of};
 
-/// The folder in an archive.
+/// Folder within an archive.
 pub const FOLDER: &str = "watches";
 
-/// Pages of a watch, at most: what is beyond is left out by the order of its query.
+/// Maximum number of pages of a watch; further pages, in the order of its query, are ignored.
 pub const PAGES_MAX: usize = 10_000;
 
-/// Reports that are kept of a watch; older ones are removed.
+/// Number of reports kept per watch; older ones are removed.
 pub const REPORTS_MAX: usize = 100;
 
-/// The shortest period.
+/// Minimum period.
 pub const EVERY_MIN: Duration = Duration::from_secs(60);
 
-/// The longest period: ten years.
+/// Maximum period: ten years.
 pub const EVERY_MAX: Duration = Duration::from_secs(10 * 366 * 86_400);
 
-/// Why a watch cannot be kept, or its report not made.
+/// Why a watch cannot be stored, or its report cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
-    /// The file system says so.
+    /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file that was not written by this program.
+    /// A file was not written by this version of the program.
     #[error("{} is not a watch or report of this version: {problem}", path.display())]
     Format {
         /// The file.
@@ -77,19 +77,19 @@ pub enum WatchError {
         /// What is wrong.
         problem: String,
     },
-    /// Names are file names.
+    /// The name is not valid; names are file names.
     #[error("'{0}' is not a name for a watch: small letters, digits and -, at most {NAME_LENGTH_MAX}")]
     Name(String),
-    /// Two of a name.
+    /// The name is taken.
     #[error("there is a watch '{0}' already; give another --name, or remove it first")]
     Exists(String),
-    /// None of this name.
+    /// There is no watch with this name.
     #[error("there is no watch '{0}'; `archive watch list` shows them")]
     Missing(String),
-    /// The period is out of its range.
+    /// The period is out of range.
     #[error("a period is from a minute to ten years")]
     Period,
-    /// The query has a mistake, or failed.
+    /// The query is wrong or failed.
     #[error(transparent)]
     Query(#[from] query::Error),
     /// Versions cannot be read.
@@ -103,19 +103,19 @@ pub enum WatchError {
     State(#[from] archive_storage::StateError),
 }
 
-/// A subscription.
+/// A watch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch {
-    /// Its name, also of its files.
+    /// Name of the watch and of its files.
     pub name: String,
-    /// The pages it is about.
+    /// Query that selects the pages.
     pub query: String,
     /// Seconds between two reports.
     pub every_seconds: u64,
-    /// Up to when the reports so far cover changes; at first when it was made.
+    /// Time up to which reports cover changes; initially the time of creation.
     #[serde(with = "crate::instant")]
     pub since: DateTime<Utc>,
-    /// A file that gets each new report, besides the archive's own, if that is permitted.
+    /// A file that gets each new report in addition to the archive's own copy, if permitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
 }
@@ -123,26 +123,26 @@ pub struct Watch {
 /// A file that gets each new report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// The file, which is replaced.
+    /// Path of the file, which is replaced.
     pub path: PathBuf,
-    /// In which form.
+    /// Format of the report.
     pub format: Format,
 }
 
-/// The form of a report.
+/// Format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// Text for people.
+    /// Plain text for people.
     Text,
     /// One JSON object.
     Json,
-    /// An Atom feed (RFC 4287) of this report's changes and those before.
+    /// An Atom feed (RFC 4287) of the changes in this report and earlier ones.
     Atom,
 }
 
 impl Watch {
-    /// When the next report is due.
+    /// Time at which the next report is due.
     #[must_use]
     pub fn due_at(&self) -> DateTime<Utc> {
         self.after(1)
@@ -154,7 +154,7 @@ impl Watch {
         now >= self.due_at()
     }
 
-    /// Whether a report is so late that it is made even of pages that could not be fetched.
+    /// Whether a report is so late that it is made even if some pages could not be fetched.
     #[must_use]
     pub fn is_overdue(&self, now: DateTime<Utc>) -> bool {
         now >= self.after(2)
@@ -165,7 +165,7 @@ impl Watch {
         self.since.checked_add_signed(every * periods).unwrap_or(DateTime::<Utc>::MAX_UTC)
     }
 
-    /// The pages it is about now, of those that were captured.
+    /// The captured pages that it currently selects.
     ///
     /// # Errors
     /// When the query cannot be answered.
@@ -180,17 +180,17 @@ impl Watch {
     }
 }
 
-/// A watch's query, if it asks for pages.
+/// Plans the query of a watch, which must ask for pages.
 fn question<'a>(store: &'a Store, query: &str, now: DateTime<Utc>) -> Result<Question<'a>, WatchError> {
     let mut question = Question::new(store, Access::read(store.path())?, query, now)?.of_pages()?;
     question.plan.limit_if_unlimited(PAGES_MAX);
     Ok(question)
 }
 
-/// Makes a watch; without a name it gets one from its query.
+/// Creates a watch. Without a name, one is derived from its query.
 ///
 /// # Errors
-/// When the query has a mistake, the name is taken, or the folder cannot be written.
+/// When the query is wrong, the name is taken, or the folder cannot be written.
 pub fn add(
     store: &Store,
     query: &str,
@@ -211,7 +211,7 @@ pub fn add(
     if file(archive, &name).exists() {
         return Err(WatchError::Exists(name));
     }
-    // What is left of an earlier one of this name is not its.
+    // Leftover reports of an earlier watch with this name do not belong to it.
     remove_reports(&file(archive, &name))?;
     let every_seconds = every.as_secs();
     let watch = Watch { name, query: query.to_owned(), every_seconds, since: now, output };
@@ -219,10 +219,10 @@ pub fn add(
     Ok(watch)
 }
 
-/// The watch of a name as the bytes of its file say it, if it could be added.
+/// Parses a watch from the bytes of its file and checks that it could be added.
 ///
 /// # Errors
-/// When they are no watch, and for a mistake in its query.
+/// When the bytes are not a watch, or its query or period is wrong.
 pub fn read(path: &Path, bytes: &[u8]) -> Result<Watch, WatchError> {
     let watch = parsed(path, bytes)?;
     if !(EVERY_MIN..=EVERY_MAX).contains(&Duration::from_secs(watch.every_seconds)) {
@@ -232,11 +232,11 @@ pub fn read(path: &Path, bytes: &[u8]) -> Result<Watch, WatchError> {
     Ok(watch)
 }
 
-/// Keeps the query and the period of a watch from elsewhere. Where there is one of this name, its next report begins where its last
-/// one ended, and its own file stays; a new one begins now.
+/// Takes over the query and the period of a watch from elsewhere. If a watch with this name exists, it keeps its
+/// reporting time and its output; a new one starts now and has no output.
 ///
 /// # Errors
-/// When the query has a mistake in this archive, or the folder cannot be written.
+/// When the query is wrong for this archive, or the folder cannot be written.
 pub fn take_over(store: &Store, from: &Watch, now: DateTime<Utc>) -> Result<(), WatchError> {
     question(store, &from.query, now)?;
     let archive = store.path();
@@ -250,7 +250,7 @@ pub fn take_over(store: &Store, from: &Watch, now: DateTime<Utc>) -> Result<(), 
     save(archive, &Watch { query: from.query.clone(), every_seconds: from.every_seconds, ..own })
 }
 
-/// All watches by name.
+/// All watches, by name.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -258,10 +258,10 @@ pub fn list(archive: &Path) -> Result<Vec<Watch>, WatchError> {
     json_files(&archive.join(FOLDER))?.iter().map(|path| read_watch(path)).collect()
 }
 
-/// The watch of a name.
+/// The watch with this name.
 ///
 /// # Errors
-/// When there is none.
+/// When there is no such watch or it cannot be read.
 pub fn get(archive: &Path, name: &str) -> Result<Watch, WatchError> {
     let path = file(archive, checked_name(name)?);
     if path.exists() { read_watch(&path) } else { Err(WatchError::Missing(name.to_owned())) }
@@ -270,14 +270,14 @@ pub fn get(archive: &Path, name: &str) -> Result<Watch, WatchError> {
 /// Removes a watch and its reports.
 ///
 /// # Errors
-/// When there is none, or the files cannot be removed.
+/// When there is no such watch, or its files cannot be removed.
 pub fn remove(archive: &Path, name: &str) -> Result<(), WatchError> {
     let path = file(archive, &get(archive, name)?.name);
     remove_reports(&path)?;
     fs::remove_file(&path).map_err(|source| io_error(&path, source))
 }
 
-/// Removes what belongs to the file of a watch.
+/// Removes the reports and the feed of a watch.
 fn remove_reports(path: &Path) -> Result<(), WatchError> {
     let (reports, feed) = (path.with_extension(""), path.with_extension("atom"));
     for (path, outcome) in [(&reports, fs::remove_dir_all(&reports)), (&feed, fs::remove_file(&feed))] {
@@ -289,11 +289,12 @@ fn remove_reports(path: &Path) -> Result<(), WatchError> {
     Ok(())
 }
 
-/// Keeps a report, writes the feed and the watch's own file, and lets the next report begin where this one ends. The watch's
-/// own file is written only below one of the folders `outputs`; otherwise it is returned.
+/// Stores a report, writes the feed and the watch's output, and advances the watch so that the next report begins where
+/// this one ends. The output is written only if it is below one of the folders in `outputs`; otherwise its path is
+/// returned.
 ///
 /// # Errors
-/// When a file cannot be written. The report is made again then.
+/// When a file cannot be written. The report is then made again later.
 pub fn keep(
     archive: &Path,
     watch: &Watch,
@@ -304,7 +305,7 @@ pub fn keep(
     make(&archive.join(FOLDER))?;
     make(&folder)?;
     let named = |time: DateTime<Utc>| folder.join(format!("{}.json", time.format("%Y%m%d%H%M%S")));
-    // A report that a crash kept from being the last one is repeated by this one.
+    // After a crash there may be a later report that this one repeats.
     let last = named(watch.since);
     for path in json_files(&folder)?.into_iter().filter(|path| *path > last) {
         fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
@@ -333,7 +334,7 @@ pub fn keep(
     Ok(withheld)
 }
 
-/// Whether a file is below one of these folders, wherever links lead.
+/// Whether a file is below one of these folders after resolving links.
 fn is_permitted(path: &Path, outputs: &[PathBuf]) -> bool {
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
     let is_below = |output: &PathBuf| {
@@ -343,16 +344,16 @@ fn is_permitted(path: &Path, outputs: &[PathBuf]) -> bool {
     outputs.iter().any(is_below)
 }
 
-/// The newest report of a watch; none before the first.
+/// The newest report of a watch; `None` before the first.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the report cannot be read.
 pub fn latest(archive: &Path, watch: &Watch) -> Result<Option<Report>, WatchError> {
     let names = json_files(&file(archive, &watch.name).with_extension(""))?;
     names.last().map(|path| read_json(path)).transpose()
 }
 
-/// The newest report in a form; nothing is said where there is none.
+/// Renders the newest report in a format; empty if there is none.
 ///
 /// # Errors
 /// When reports cannot be read.
@@ -369,10 +370,10 @@ pub fn render(archive: &Path, watch: &Watch, format: Format) -> Result<String, W
     })
 }
 
-/// The reports of a watch with what the access rules show now, the newest first.
+/// The reports of a watch, restricted to what the access rules now show, newest first.
 ///
 /// # Errors
-/// When the folder cannot be read; so may each report.
+/// When the folder cannot be read; each item can fail, too.
 pub fn shown<'a>(
     archive: &Path,
     watch: &Watch,
@@ -383,7 +384,7 @@ pub fn shown<'a>(
         let mut report: Report = read_json(&path)?;
         report.news.retain(|page| access.hiding(&page.url, page.seen.timestamp_micros()).is_none());
         for page in &mut report.news {
-            // It has text of an earlier version, too.
+            // The difference contains text of an earlier version, which a rule may hide.
             let surt = surt(&page.url);
             if access.rules().iter().any(|rule| rule.covers(&surt)) {
                 page.difference = None;
@@ -393,7 +394,7 @@ pub fn shown<'a>(
     }))
 }
 
-/// The feed of a watch with what the access rules show now.
+/// The feed of a watch, restricted to what the access rules now show.
 ///
 /// # Errors
 /// When reports cannot be read.
@@ -401,8 +402,8 @@ pub fn shown_feed(archive: &Path, watch: &Watch, access: &Access) -> Result<Stri
     atom::feed(watch, shown(archive, watch, access)?)
 }
 
-/// Takes pages out of every report, and rewrites the feeds; gives the number of reports that named one. What a watch wrote
-/// to its own file is not touched.
+/// Removes pages from all reports and rewrites the feeds; returns the number of reports that named one. The output
+/// files of watches are not touched.
 ///
 /// # Errors
 /// When a file cannot be read or written.
@@ -428,7 +429,7 @@ pub fn forget_pages(archive: &Path, urls: &HashSet<String>) -> Result<u64, Watch
     Ok(changed)
 }
 
-/// A time as data has it.
+/// Formats a time for data files.
 fn data_time(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

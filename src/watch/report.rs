@@ -1,4 +1,4 @@
-//! What changed on the pages of a watch.
+//! Changes to the pages of a watch.
 
 use archive_storage::{Capture, Store, UrlId};
 use chrono::{DateTime, Utc};
@@ -9,20 +9,20 @@ use crate::access::Access;
 use crate::change::{Comparison, compare, is_version, version_until};
 use crate::ledger::{capture_flags, page_flags};
 
-/// What happened to a page.
+/// Kind of change to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum News {
-    /// Its content is another.
+    /// Its content changed.
     Changed,
-    /// It was not there before.
+    /// It appeared.
     New,
-    /// It is not there any more.
+    /// It disappeared.
     Gone,
 }
 
 impl News {
-    /// In a word.
+    /// The change in one word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,45 +33,45 @@ impl News {
     }
 }
 
-/// What happened to one page.
+/// A change to one page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageNews {
-    /// Its URL.
+    /// URL of the page.
     pub url: String,
-    /// Its title, if it has one.
+    /// Title of the page, if it has one.
     pub title: Option<String>,
-    /// What happened.
+    /// Kind of change.
     pub news: News,
-    /// When it was seen.
+    /// Time of the capture that showed it.
     #[serde(with = "crate::instant")]
     pub seen: DateTime<Utc>,
-    /// How the version before the report's time differs from the newest, for a changed page.
+    /// For a changed page, the difference between the last version before the report's period and the newest one.
     pub difference: Option<Comparison>,
 }
 
-/// What changed on the pages of a watch in a time.
+/// The changes to the pages of a watch within a period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// The watch's name.
+    /// Name of the watch.
     pub watch: String,
-    /// Its query.
+    /// Query of the watch.
     pub query: String,
-    /// After this time.
+    /// Start of the period (exclusive).
     #[serde(with = "crate::instant")]
     pub since: DateTime<Utc>,
-    /// Up to this time.
+    /// End of the period (inclusive).
     #[serde(with = "crate::instant")]
     pub until: DateTime<Utc>,
-    /// Pages that fit the query.
+    /// Number of pages that match the query.
     pub pages: usize,
-    /// How many of them were not fetched for this report, so that it may miss something.
+    /// Number of these that were not fetched for this report, so that changes may be missing.
     pub not_fetched: usize,
-    /// What happened, in the order of the query.
+    /// The changes, in the order of the query.
     pub news: Vec<PageNews>,
 }
 
 impl Report {
-    /// Reports on a watch as of `until`; pages last fetched before `fetched_from` count as not fetched for it.
+    /// Makes the report of a watch as of `until`. Pages last fetched before `fetched_from` count as not fetched.
     ///
     /// # Errors
     /// When the archive cannot be read.
@@ -96,7 +96,7 @@ impl Report {
             let visit = store.state().visit(id)?;
             let is_fetched =
                 visit.is_some_and(|visit| i64::from(visit.last_seen) >= fetched_from.timestamp());
-            // What must not be fetched is not waited for.
+            // Pages that must not be fetched are not waited for.
             let is_refused = page_flags::refusal_code(store.state().page(id)?.flags) != 0;
             report.not_fetched += usize::from(!is_fetched && !is_refused);
             report.news.extend(page_news(store, &access, id, watch.since.timestamp_micros())?);
@@ -104,7 +104,7 @@ impl Report {
         Ok(report)
     }
 
-    /// The report as one line of JSON.
+    /// Formats the report as one line of JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string(self);
@@ -112,7 +112,7 @@ impl Report {
     }
 }
 
-/// What happened to a page after `since`, in microseconds since 1970.
+/// The change to a page since `since`, in microseconds since 1970, if any.
 fn page_news(store: &Store, access: &Access, id: UrlId, since: i64) -> Result<Option<PageNews>, WatchError> {
     let seen = Seen::of(store, access, id, since)?;
     let before = version_until(store, access, id, since)?;
@@ -132,13 +132,13 @@ fn page_news(store: &Store, access: &Access, id: UrlId, since: i64) -> Result<Op
     }))
 }
 
-/// What was seen of a page after a time.
+/// What was captured of a page after a time.
 #[derive(Default)]
 struct Seen {
-    /// The newest answer, and the newest that found the page.
+    /// The newest answer, and the newest capture of a version.
     answer: Option<Capture>,
     version: Option<Capture>,
-    /// The earliest of the errors in a row that were answered last.
+    /// The first of the consecutive errors at the end.
     gone: Option<Capture>,
     /// Whether its content changed.
     changed: bool,
@@ -152,7 +152,7 @@ impl Seen {
             if capture.time <= since {
                 break;
             }
-            // No answer says nothing of the page.
+            // A capture without an answer says nothing about the page.
             if capture.status == 0 {
                 continue;
             }

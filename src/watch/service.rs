@@ -1,4 +1,4 @@
-//! Watches within a refresh: which pages they wait for, and their reports once these are fetched.
+//! Watches within a refresh: the pages they wait for, and their reports once these are fetched.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -8,44 +8,44 @@ use chrono::{DateTime, Utc};
 
 use super::{Report, Watch, WatchError, keep};
 
-/// A watch whose report is wanted, and the pages that are to be fetched before.
+/// A watch whose report is due, and the pages to be fetched before.
 #[derive(Clone, Debug)]
 pub struct Awaited {
     /// The watch.
     pub watch: Watch,
     /// Its pages that are to be fetched.
     pub pages: Vec<UrlId>,
-    /// What was fetched from this time on need not be fetched again: a run that could not fetch all is continued.
+    /// Pages fetched since this time need not be fetched again, so that an incomplete run can be continued.
     pub fetched_from: DateTime<Utc>,
 }
 
-/// The outcome of a report.
+/// Outcome of a report.
 #[derive(Debug)]
 pub enum Delivery {
-    /// It was made and kept.
+    /// It was made and stored.
     Made {
         /// The report.
         report: Report,
-        /// The watch's own file, if it was not permitted to write that.
+        /// The output file of the watch, if it was not permitted to be written.
         withheld: Option<PathBuf>,
     },
-    /// Not all of its pages could be fetched yet: the next run tries again, until a whole period has been missed.
+    /// Not all of its pages could be fetched yet. The next run tries again, until a whole period has been missed.
     Postponed {
         /// The watch.
         watch: Watch,
-        /// Pages that are missing.
+        /// Number of pages not fetched.
         missing: usize,
     },
     /// It could not be made.
     Failed {
         /// The watch.
         watch: Watch,
-        /// Why.
+        /// The reason.
         error: WatchError,
     },
 }
 
-/// The watches of `watches` that wait, with their pages; and those whose query fails, with the reason.
+/// Determines the pages that watches wait for; also returns watches whose query fails, with the error.
 #[must_use]
 pub fn await_pages(
     watches: Vec<Watch>,
@@ -54,7 +54,7 @@ pub fn await_pages(
 ) -> (Vec<Awaited>, Vec<(Watch, WatchError)>) {
     let (mut awaited, mut failed) = (Vec::new(), Vec::new());
     for watch in watches {
-        // A report without awaited pages is made now.
+        // A report requested before it is due waits for pages fetched from now on.
         let fetched_from = watch.due_at().min(now);
         match unfetched(&watch, store, fetched_from, now) {
             Ok(pages) => awaited.push(Awaited { watch, pages, fetched_from }),
@@ -64,7 +64,7 @@ pub fn await_pages(
     (awaited, failed)
 }
 
-/// The pages of a watch that were not fetched from a time on.
+/// The pages of a watch that were not fetched since `fetched_from`.
 fn unfetched(
     watch: &Watch,
     store: &Store,
@@ -84,15 +84,15 @@ fn unfetched(
     Ok(pages)
 }
 
-/// The pages that somebody waits for, each once, the first watch's first.
+/// All pages that watches wait for, without duplicates, in the order of the watches.
 #[must_use]
 pub fn pages_of(awaited: &[Awaited]) -> Vec<UrlId> {
     let mut taken = HashSet::new();
     awaited.iter().flat_map(|awaited| &awaited.pages).copied().filter(|page| taken.insert(*page)).collect()
 }
 
-/// Makes the reports of watches after a run; `now` is where they end. Files of their own are written below the folders
-/// `outputs` only.
+/// Makes the reports of watches after a run, each up to `now`. Output files are written only below the folders in
+/// `outputs`.
 #[must_use]
 pub fn deliver(
     awaited: Vec<Awaited>,

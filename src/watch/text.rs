@@ -1,4 +1,4 @@
-//! A report as text for people, who get it by mail or in a terminal.
+//! A report as plain text, for mail or a terminal.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use super::report::{PageNews, Report};
 use crate::change::lines;
 use crate::texts::Language;
 
-/// Lines of one page's difference that are shown; `archive diff` has all.
+/// Maximum number of lines shown of one page's difference; `archive diff` shows all.
 const LINES_PER_PAGE_MAX: usize = 40;
 
-/// The text of a report.
+/// Formats a report.
 pub(super) fn of(report: &Report) -> String {
     let local = |time: chrono::DateTime<chrono::Utc>| time.with_timezone(&Local).format("%Y-%m-%d %H:%M");
     let mut out = format!(

@@ -1,20 +1,20 @@
-//! Addresses of replayed captures: `/web/<timestamp>[modifier]/<url>`, as the field writes them.
+//! URLs of replayed captures: `/web/<timestamp>[modifier]/<url>`, as is customary in web archiving.
 
 use archive_storage::address::canonical;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, TimeDelta, Timelike, Utc};
 use url::Url;
 
-/// Digits of a whole timestamp: `YYYYMMDDhhmmss`.
+/// Number of digits of a complete timestamp: `YYYYMMDDhhmmss`.
 pub(super) const STAMP_DIGITS: usize = 14;
 
-/// What a captured URL is wanted as. It follows the timestamp and decides how the answer is written.
+/// How a captured URL is requested. The modifier follows the timestamp and determines how the response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Modifier {
-    /// A page in the window: with the banner.
+    /// A page in a top-level window, with the banner.
     Page,
-    /// `id_`: the bytes as they came.
+    /// `id_`: the unmodified bytes.
     Identity,
-    /// `mp_`: what a script asks for, or a page without the banner.
+    /// `mp_`: a request by a script, or a page without the banner.
     Main,
     /// `js_`
     Script,
@@ -26,7 +26,7 @@ pub(super) enum Modifier {
     InlineFrame,
     /// `fr_`
     Frame,
-    /// `oe_`: objects, sound and film.
+    /// `oe_`: objects, audio and video.
     Object,
 }
 
@@ -47,36 +47,36 @@ impl Modifier {
         Self::ALL.iter().find(|(modifier, _)| *modifier == self).map_or("", |(_, text)| text)
     }
 
-    /// Whether a person looks at such an answer: then its address should be the exact one.
+    /// Whether the response is a document for a reader, whose address should then be the exact one.
     pub(super) fn is_document(self) -> bool {
         matches!(self, Self::Page | Self::InlineFrame | Self::Frame)
     }
 }
 
-/// When a capture is wanted.
+/// Which capture is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     /// The newest.
     Newest,
-    /// Every one: `*`.
+    /// All captures: `*`.
     All,
-    /// The nearest to a time that is known to the second.
+    /// The nearest to a time given to the second.
     Second(i64),
     /// The nearest to a time, in microseconds since 1970.
     Near(i64),
 }
 
-/// What an address asks for.
+/// What an address requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub when: When,
     pub modifier: Modifier,
-    /// The canonical URL, or the text when it is no URL.
+    /// The canonical URL, or the text itself if it is not a URL.
     pub url: String,
 }
 
 impl Target {
-    /// Reads what follows `/web/`.
+    /// Parses the part after `/web/`.
     pub(super) fn parse(rest: &str) -> Self {
         let (first, after) = rest.split_once('/').unwrap_or((rest, ""));
         match time_and_modifier(first).filter(|_| !after.is_empty()) {
@@ -108,8 +108,8 @@ fn named(text: &str) -> Option<Modifier> {
     Modifier::ALL.iter().find(|(_, name)| *name == text).map(|(modifier, _)| *modifier)
 }
 
-/// The canonical form of a URL as it stands in an address: without a scheme it is one of `http`, and a slash that something
-/// on the way took for superfluous is put back.
+/// The canonical form of a URL from an address. A URL without a scheme gets `http`, and the second slash of the scheme
+/// is restored if something on the way dropped it.
 pub(super) fn requested_url(text: &str) -> String {
     let repaired = ["http:/", "https:/"].iter().find_map(|scheme| {
         let start = text.get(..scheme.len()).filter(|start| start.eq_ignore_ascii_case(scheme))?;
@@ -118,15 +118,15 @@ pub(super) fn requested_url(text: &str) -> String {
     });
     let text = repaired.as_deref().unwrap_or(text);
     let parsed = match Url::parse(text) {
-        // `example.org:8080/` has the form of a URL whose scheme is a host name.
+        // `example.org:8080/` parses as a URL whose scheme is a host name.
         Ok(url) if url.has_host() || !url.scheme().contains('.') && url.scheme() != "localhost" => Ok(url),
         _ => Url::parse(&format!("http://{text}")),
     };
     parsed.map_or_else(|_| text.to_owned(), |url| canonical(&url))
 }
 
-/// The last second that a timestamp of any length may mean. What is no date comes to the nearest that is one, as other tools have it: day 31 of a
-/// short month is its last.
+/// The last second that a timestamp of any length may mean. An invalid date becomes the nearest valid one, as in other
+/// tools: day 31 of a short month becomes its last day.
 pub(super) fn time_of(stamp: &str) -> DateTime<Utc> {
     let filling = "29991231235959";
     let stamp = stamp.get(..stamp.len().min(STAMP_DIGITS)).unwrap_or_default();
@@ -142,12 +142,12 @@ pub(super) fn time_of(stamp: &str) -> DateTime<Utc> {
     time.unwrap_or_else(|| NaiveDateTime::from(date)).and_utc()
 }
 
-/// The time of microseconds since 1970.
+/// Converts microseconds since 1970 to a time.
 pub(super) fn moment(micros: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_micros(micros).unwrap_or_default()
 }
 
-/// The timestamp of microseconds since 1970.
+/// Formats microseconds since 1970 as a timestamp.
 pub(super) fn stamp(micros: i64) -> String {
     let (date, time) = (moment(micros).date_naive(), moment(micros).time());
     if !(0..=9999).contains(&date.year()) {
@@ -157,17 +157,17 @@ pub(super) fn stamp(micros: i64) -> String {
     format!("{date:08}{:06}", time.hour() * 10_000 + time.minute() * 100 + time.second())
 }
 
-/// The date of microseconds since 1970 as HTTP has it.
+/// Formats microseconds since 1970 as an HTTP date.
 pub(super) fn http_date(micros: i64) -> String {
     moment(micros).format("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// Half a second: what lies within a second is nearer than this to its middle.
+/// Half a second, in microseconds: any time within a second is no farther than this from its middle.
 pub(super) fn half_a_second() -> i64 {
     TimeDelta::milliseconds(500).num_microseconds().unwrap_or_default()
 }
 
-/// A text as part of a URI: whatever may not stand in one is escaped.
+/// Escapes all characters that must not occur in a URI.
 pub(super) fn uri(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,5 +1,5 @@
-//! The HTTP fields of a replayed answer: what a browser needs of the original's, with addresses in the archive; the rest is
-//! kept under names that mean nothing to it.
+//! HTTP header fields of a replayed response. Those that a browser needs are kept with rewritten addresses; the others
+//! are preserved under names that browsers ignore.
 
 use archive_storage::warc::HttpHead;
 
@@ -10,22 +10,23 @@ use super::rewrite::html::refreshed;
 use crate::parse::headers::{parameter, split_link};
 use crate::parse::html::kind_of_relation;
 
-/// What stands before the names of an original's fields.
+/// Prefix for the names of an original's fields.
 const PREFIX: &str = "X-Archive-Orig-";
 
-/// Fields of an original that are repeated, and bytes of each value. Clients give up at about a hundred.
+/// Maximum number of an original's fields to repeat, and maximum length of a value in bytes. Clients reject more than
+/// about a hundred fields.
 pub(super) const ORIGINAL_FIELDS_MAX: usize = 64;
 pub(super) const VALUE_BYTES_MAX: usize = 4096;
 
-/// Links of an original's `Link` fields that are repeated.
+/// Maximum number of links from an original's `Link` fields.
 const LINKS_MAX: usize = 32;
 
-/// Relations that say something of the capture and not of the page.
+/// Link relations about the capture rather than the page.
 const OF_MEMENTOS: [&str; 9] =
     ["original", "timegate", "timemap", "memento", "first", "last", "prev", "next", "predecessor-version"];
 
-/// Adds the fields of an original; `Content-Type` and lengths are the body's business. The original's own links are given back:
-/// they stand in one field with those of the capture.
+/// Adds the fields of an original, except `Content-Type` and lengths, which depend on the body. Returns the original's
+/// own links, which share a field with those of the capture.
 pub(super) fn add(response: &mut Response, head: &HttpHead, links: &Links) -> Vec<String> {
     let mut own_links = Vec::new();
     for (name, value) in head.fields.iter().take(ORIGINAL_FIELDS_MAX) {
@@ -62,7 +63,7 @@ fn name_of(lower: &str) -> &'static str {
     }
 }
 
-/// The links of a field (RFC 8288) with other addresses.
+/// Rewrites the links of a `Link` field (RFC 8288).
 fn linked(value: &str, links: &Links) -> Vec<String> {
     let (mut all, mut rest) = (Vec::new(), value);
     while let Some((target, parameters, next)) = split_link(rest) {
@@ -81,7 +82,7 @@ fn linked(value: &str, links: &Links) -> Vec<String> {
     all
 }
 
-/// A value without what could end a field.
+/// Removes from a value what could end the field, and limits its length.
 pub(super) fn clean(value: &str) -> String {
     let mut end = value.len().min(VALUE_BYTES_MAX);
     while !value.is_char_boundary(end) {
@@ -90,7 +91,7 @@ pub(super) fn clean(value: &str) -> String {
     value[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
 }
 
-/// Whether a name may be one of a field (RFC 9110, section 5.6.2).
+/// Whether a text is a valid field name (RFC 9110, section 5.6.2).
 fn is_token(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 128

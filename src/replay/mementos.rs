@@ -1,5 +1,5 @@
-//! The captures of a URL that can be shown, whatever its scheme and `www.`: most sites moved from one to another and are meant
-//! as one, as SURTs say.
+//! The captures of a URL that can be shown, regardless of scheme and `www.`: most sites have moved from one form to
+//! another, and all forms are treated as one, as in SURTs.
 
 use std::cmp::Reverse;
 
@@ -12,40 +12,40 @@ use crate::access::Access;
 use crate::ledger::canonical_of;
 use crate::texts::Language;
 
-/// Captures of a URL that are looked at, the newest ones.
+/// Maximum number of captures of a URL that are considered, newest first.
 pub(super) const MEMENTOS_MAX: usize = 100_000;
 
-/// Redirects of a URL to itself that are passed over before one is shown as it is.
+/// Maximum number of self-redirects of a URL that are skipped before one is shown as it is.
 const SELF_REDIRECTS_MAX: usize = 16;
 
-/// Characters that programs escape in URLs or don't, as they like.
+/// Characters that some programs escape in URLs and others do not.
 const ESCAPED_OR_NOT: [(&str, &str); 5] =
     [("|", "%7C"), (",", "%2C"), (":", "%3A"), ("[", "%5B"), ("]", "%5D")];
 
-/// Spellings of a URL that are looked up.
+/// Maximum number of spellings of a URL that are looked up.
 const SPELLINGS_MAX: usize = 32;
 
-/// Parameters that scripts add to get past caches, and digits of the times that are their values.
+/// Cache-busting parameters that scripts add, and the minimum number of digits of their values, which are times.
 const AGAINST_CACHES: [&str; 7] = ["_", "cb", "t", "ts", "time", "timestamp", "nocache"];
 const TIME_DIGITS: usize = 10;
 
-/// A capture that has, or stands for, content.
+/// A capture that has content, or refers to it.
 #[derive(Clone, Debug)]
 pub(super) struct Memento {
     pub id: CaptureId,
     pub capture: Capture,
-    /// Its URL's place in [`Mementos::urls`].
+    /// Index of its URL in [`Mementos::urls`].
     url: usize,
 }
 
-/// All captures of a URL that may be shown, from the oldest to the newest.
+/// All captures of a URL that may be shown, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Mementos {
     urls: Vec<String>,
     pub list: Vec<Memento>,
 }
 
-/// The URLs that are one page to readers: the first is the one asked for.
+/// The URLs that readers consider the same page, starting with the requested one.
 pub(super) fn same(url: &str) -> Vec<String> {
     let mut all = vec![url.to_owned()];
     let Some((scheme, rest)) =
@@ -72,7 +72,8 @@ pub(super) fn same(url: &str) -> Vec<String> {
     all
 }
 
-/// A URL with the characters of [`ESCAPED_OR_NOT`] in path and query escaped or not, all that are the same alike: first with none escaped.
+/// All spellings of a URL with the characters of [`ESCAPED_OR_NOT`] in its path and query escaped or not, each
+/// consistently. The first has none escaped.
 fn spellings(url: &str) -> Vec<String> {
     let path = url.match_indices('/').nth(2).map_or(url.len(), |(at, _)| at);
     let (origin, rest) = url.split_at(path);
@@ -87,8 +88,8 @@ fn spellings(url: &str) -> Vec<String> {
     all.into_iter().map(|rest| format!("{origin}{rest}")).collect()
 }
 
-/// A URL as programs write one that they put together: what stands in the names and values of its query is escaped, what stands in
-/// its path may be, and brackets and the like, too. `MemGator` takes all escapes out of a URL.
+/// Spellings of a URL as programs assemble them: special characters are escaped in names and values of the query, maybe
+/// in the path, and maybe `!*'()` as well. Needed because `MemGator` removes all escapes from a URL.
 fn put_together(url: &str) -> Vec<String> {
     let escape = |text: &str, escaped: &str, too: &str| -> String {
         let escape = |c: char| match escaped.contains(c) || too.contains(c) {
@@ -117,7 +118,7 @@ fn put_together(url: &str) -> Vec<String> {
     all
 }
 
-/// A URL without the number by which scripts keep caches from answering (`_=1700000000000`); nothing where it has none.
+/// Removes a cache-busting parameter (`_=1700000000000`) from a URL; `None` if it has none.
 pub(super) fn without_number(url: &str) -> Option<String> {
     let (rest, query) = url.split_once('?')?;
     let is_number = |pair: &&str| {
@@ -131,12 +132,12 @@ pub(super) fn without_number(url: &str) -> Option<String> {
     Some(format!("{rest}{query}")).filter(|without| without.len() < url.len())
 }
 
-/// Whether two URLs differ at most in what they escape.
+/// Whether two URLs differ at most in what is escaped.
 pub(super) fn is_spelled_alike(one: &str, other: &str) -> bool {
     one == other || spellings(one).first() == spellings(other).first()
 }
 
-/// Those of [`same`] that the archive knows; when none of them was captured, those of the URL's other spellings, too.
+/// Those of the URLs from [`same`] that the archive knows. If none of them was captured, other spellings are included.
 pub(super) fn known(state: &State, url: &str) -> Result<Vec<(UrlId, String)>, StateError> {
     let find = |urls: &[String]| {
         let ids = urls.iter().map(|url| Ok(state.find(url)?.map(|id| (id, url.clone()))));
@@ -162,7 +163,7 @@ pub(super) fn known(state: &State, url: &str) -> Result<Vec<(UrlId, String)>, St
 }
 
 impl Mementos {
-    /// Looks a URL up.
+    /// Looks up a URL.
     pub(super) fn of(store: &Store, access: &Access, url: &str) -> Result<Self, StateError> {
         let mut found = Self::default();
         for (number, (id, url)) in known(store.state(), url)?.into_iter().enumerate() {
@@ -179,13 +180,13 @@ impl Mementos {
         Ok(found)
     }
 
-    /// The URL of a memento, canonical.
+    /// The canonical URL of a memento.
     pub(super) fn url(&self, memento: &Memento) -> &str {
         self.urls.get(memento.url).map_or("", String::as_str)
     }
 
-    /// The place in the list of what is meant by a time. A redirect of a URL to another form of itself is not meant, while
-    /// there is anything else.
+    /// The index of the memento to show for a requested time. A redirect of a URL to another form of itself is avoided
+    /// as long as there is anything else.
     pub(super) fn choose(&self, store: &Store, when: When) -> Result<Option<usize>, StoreError> {
         let time = match when {
             When::Newest | When::All => i64::MAX,
@@ -218,17 +219,17 @@ impl Mementos {
         Ok(target.is_some_and(|target| surt(target.as_str()) == surt(url)))
     }
 
-    /// The first and the last.
+    /// The first and the last memento.
     pub(super) fn ends(&self) -> Option<(&Memento, &Memento)> {
         self.list.first().zip(self.list.last())
     }
 
-    /// Where a memento is replayed, from the root of the origin.
+    /// Path at which a memento is replayed.
     pub(super) fn path(&self, memento: &Memento, modifier: &str) -> String {
         format!("/web/{}{modifier}/{}", stamp(memento.capture.time), super::address::uri(self.url(memento)))
     }
 
-    /// The date of a memento for people.
+    /// The date of a memento for readers.
     pub(super) fn date(memento: &Memento, t: Language) -> String {
         let format = match t {
             Language::English => "%Y-%m-%d %H:%M:%S UTC",

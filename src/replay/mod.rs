@@ -1,7 +1,7 @@
-//! Captures as a browser shows them, and the interfaces by which other programs ask for them: replay (`/web/`), Memento
-//! (RFC 7089: `/timegate/`, `/timemap/`), the CDX server (`/cdx`), records (`/warc/`).
+//! Replay of captures in a browser (`/web/`), and the interfaces for other programs: Memento (RFC 7089: `/timegate/`,
+//! `/timemap/`), the CDX server (`/cdx`), and records (`/warc/`).
 //!
-//! Plain functions from a request to an answer: nothing here listens, and nothing is ever fetched.
+//! These are plain functions from a request to a response: nothing here listens on a socket, and nothing is fetched.
 
 mod address;
 mod cdx;
@@ -28,10 +28,10 @@ use self::mementos::{Mementos, is_spelled_alike, without_number};
 use crate::access::Access;
 use crate::texts::Language;
 
-/// Bytes of a request's path and query; longer ones are refused.
+/// Maximum length of a request's path and query in bytes; longer ones are refused.
 pub const PATH_BYTES_MAX: usize = 16 << 10;
 
-/// A request to the origin of the replay.
+/// A request to the replay origin.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request<'a> {
     /// Path and query as received.
@@ -42,37 +42,37 @@ pub struct Request<'a> {
     pub range: Option<&'a str>,
     /// `Referer`.
     pub referer: Option<&'a str>,
-    /// `Sec-Fetch-Dest`: what a browser wants it for.
+    /// `Sec-Fetch-Dest`: the kind of resource the browser requests.
     pub destination: Option<&'a str>,
-    /// The origin of the replay, without a slash at its end: `http://127.0.0.1:8071`.
+    /// The replay origin without a trailing slash: `http://127.0.0.1:8071`.
     pub base: &'a str,
-    /// The origin of the application, which has a page for each URL and may frame replayed ones.
+    /// The origin of the application, which has a page for each URL and may frame replayed pages.
     pub application: Option<&'a str>,
     /// The language of the banner and of pages that are not archived.
     pub language: Language,
-    /// TimeGates of other archives, to which missing pages are linked: the URL is appended to each.
+    /// TimeGates of other archives, to which pages for missing captures link; the URL is appended to each.
     pub timegates: &'a [String],
 }
 
-/// The answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// HTTP status.
     pub status: u16,
-    /// Names and values; lengths and dates are the server's business. No value holds a control character.
+    /// Names and values; the server adds lengths and dates. No value contains a control character.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
 }
 
-/// Why there is no answer.
+/// Why a request cannot be answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Records cannot be read or packed.
+    /// Records cannot be read or compressed.
     #[error(transparent)]
     Segment(#[from] SegmentError),
 }
@@ -101,7 +101,7 @@ impl Response {
         response
     }
 
-    /// The value of a field.
+    /// The value of a header field.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.headers
@@ -120,7 +120,7 @@ impl Response {
     }
 }
 
-/// What is asked of an archive.
+/// A request together with the archive.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     store: &'a Store,
@@ -128,10 +128,10 @@ struct Asked<'a> {
     request: &'a Request<'a>,
 }
 
-/// Answers a request from an archive, as far as `access` allows.
+/// Answers a request from an archive, within the limits of `access`.
 ///
 /// # Errors
-/// When the archive cannot be read. What is not in it, or asked for in a wrong way, is an answer.
+/// When the archive cannot be read. A missing capture or a malformed request results in a response.
 pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<Response, Error> {
     let asked = Asked { store, access, request };
     let mut response = if request.path.len() > PATH_BYTES_MAX {
@@ -142,7 +142,7 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
     let media_type =
         response.get("Content-Type").unwrap_or_default().split(';').next().unwrap_or_default().trim();
     let policy = policy::of_answer(request.application, media_type);
-    // Mementos vary in their banner alone, and are asked for anew each time.
+    // The language affects only the banner of mementos, and these are revalidated each time.
     if media_type == "text/html" && response.get("Memento-Datetime").is_none() {
         response.add("Vary", "Accept-Language");
     }
@@ -150,16 +150,16 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
     response.set("Referrer-Policy", "same-origin");
     response.set("X-DNS-Prefetch-Control", "off");
     if response.get("Cache-Control").is_none() {
-        // Access rules hold at once, and a later capture may be nearer.
+        // Access rules take effect immediately, and a later capture may be nearer.
         response.set("Cache-Control", "no-cache");
     }
     Ok(response)
 }
 
-/// The site of the URL that a path names, and the query for captures if it may be about several sites; no site where it names no URL.
+/// The site of the URL in a path, and the capture query if it may cover several sites; no site if the path has no URL.
 ///
 /// # Errors
-/// The mistake in a query for captures.
+/// The mistake in a capture query.
 pub fn site_asked(path: &str) -> Result<(Option<String>, Option<&str>), String> {
     let url = if let Some(rest) = path.strip_prefix("/web/") {
         Target::parse(rest).url
@@ -180,7 +180,7 @@ impl Asked<'_> {
     fn route(&self) -> Result<Response, Error> {
         let path = self.request.path;
         let (bare, query) = path.split_once('?').unwrap_or((path, ""));
-        // A page's own worker would stand between its captures and their readers.
+        // A page's own worker would intercept requests for its captures.
         if self.request.destination == Some("serviceworker") && bare != "/static/worker.js" {
             return Ok(self.problem(404, "There are no workers here but the replay's own."));
         }
@@ -219,7 +219,7 @@ impl Asked<'_> {
             return self.timegate(&target.url);
         }
         let mut found = Mementos::of(self.store, self.access, &target.url)?;
-        // What a script asks for with a number of its own was captured without it.
+        // A resource that a script requests with a cache-busting number may have been captured without it.
         let is_exact = target.modifier.is_document() || target.modifier == Modifier::Identity;
         if found.list.is_empty()
             && !is_exact
@@ -232,14 +232,15 @@ impl Asked<'_> {
         if target.modifier.is_document() {
             let stamp = address::stamp(memento.capture.time);
             let is_exact = matches!(target.when, When::Second(time) if address::stamp(time) == stamp);
-            // Of one that is only spelled otherwise there is no redirect: the client may spell it so again.
+            // No redirect if only the spelling differs: the client may change it again.
             if !is_exact || !is_spelled_alike(found.url(memento), &target.url) {
                 return Ok(Response::redirect(&found.path(memento, target.modifier.as_str())));
             }
         }
         let mut response = self.show(&found, place, target.modifier)?;
         if let When::Second(time) | When::Near(time) = target.when {
-            // The banner says how far apart the parts of a page are: its script reads this of each.
+            // The banner reports how far apart in time the parts of a page are: its script reads this value for each
+            // part.
             let apart = memento.capture.time.abs_diff(time) / 1_000_000;
             response.set("Server-Timing", &format!("apart;dur={}", apart * 1000));
         }
@@ -256,7 +257,8 @@ impl Asked<'_> {
         Ok(self.listed(&Mementos::of(self.store, self.access, url)?, url))
     }
 
-    /// What a page asks for from the root of its host, before the worker is there: the page that asks says where it is.
+    /// Redirects a root-relative request that a page makes before the worker controls it; the referring page determines
+    /// the target.
     fn strayed(&self) -> Response {
         let from = self.request.referer.and_then(|referer| {
             let rest = referer.strip_prefix(self.request.base)?.strip_prefix("/web/")?;

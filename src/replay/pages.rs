@@ -1,4 +1,4 @@
-//! The replay's own few pages, and what it adds to archived ones.
+//! Pages of the replay itself, and what it adds to archived pages.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -8,10 +8,10 @@ use super::{Asked, Error, Response};
 use crate::texts::Language;
 use url::Url;
 
-/// Captures that a list shows, the newest ones.
+/// Maximum number of captures in a list, newest first.
 const LISTED_MAX: usize = 1000;
 
-/// Folders above a missing URL that are looked for.
+/// Maximum number of parent folders of a missing URL that are tried.
 const FOLDERS_MAX: usize = 16;
 
 const STYLE: &str = ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;\
@@ -21,7 +21,7 @@ const BANNER_STYLE: &str = ":host{all:initial}p{position:fixed;right:8px;bottom:
 padding:4px 10px;border-radius:4px;background:#222d;color:#fff;font:13px/1.5 system-ui,sans-serif}\
 a{color:#9cf}@media print{p{display:none}}";
 
-/// The address of a URL at another archive's TimeGate.
+/// URL of a page at another archive's TimeGate.
 fn other(timegate: &str, url: &str) -> String {
     format!("{timegate}{}", uri(url))
 }
@@ -48,7 +48,7 @@ impl Asked<'_> {
         Response::text(status, "text/html; charset=utf-8", whole.into_string())
     }
 
-    /// A page for an error, in a sentence.
+    /// An error page with one sentence.
     pub(super) fn problem(&self, status: u16, sentence: &'static str) -> Response {
         let title = match status {
             400 => "This cannot be asked",
@@ -65,7 +65,7 @@ impl Asked<'_> {
         self.page(200, "Replay", &html! { p { (self.request.language.markup(what, &ways)) } })
     }
 
-    /// All captures of a URL.
+    /// Lists the captures of a URL.
     pub(super) fn listed(&self, found: &Mementos, url: &str) -> Response {
         if found.list.is_empty() {
             return self.problem(404, "There is no capture of this URL.");
@@ -92,7 +92,7 @@ impl Asked<'_> {
         self.page(200, "Captures", &content)
     }
 
-    /// The page for a missing capture, with the nearest one there is.
+    /// The page for a missing capture; it links to the nearest folder that was captured.
     pub(super) fn missing(&self, target: &Target) -> Result<Response, Error> {
         if !target.modifier.is_document() {
             let problem = self.problem(404, "There is no capture of this URL.");
@@ -121,7 +121,7 @@ impl Asked<'_> {
         Ok(self.elsewhere(self.page(404, "Not in the archive", &content), &target.url))
     }
 
-    /// Names the TimeGates of other archives to programs.
+    /// Adds a `Link` header with the TimeGates of other archives.
     pub(super) fn elsewhere(&self, mut response: Response, url: &str) -> Response {
         let gates = self.request.timegates.iter();
         let links: Vec<String> =
@@ -132,7 +132,7 @@ impl Asked<'_> {
         response
     }
 
-    /// The folder nearest above a URL of which there is a capture.
+    /// The nearest parent folder of a URL that has a capture.
     fn folder_above(&self, target: &Target) -> Result<Option<(String, String, String)>, Error> {
         let Ok(mut url) = Url::parse(&target.url) else { return Ok(None) };
         for _ in 0..FOLDERS_MAX {
@@ -156,11 +156,11 @@ impl Asked<'_> {
         Ok(None)
     }
 
-    /// What is put at the end of a page: when it was captured, and the way to its other captures.
+    /// The banner at the end of a page: the capture time, and a link to the other captures.
     pub(super) fn banner(&self, found: &Mementos, memento: &Memento) -> String {
         let all = format!("/web/*/{}", uri(found.url(memento)));
         let t = self.request.language;
-        // The script fills it, if parts of the page are of other days.
+        // The script fills this in if parts of the page were captured on other days.
         let apart = t.say("parts of it up to {} days apart");
         let banner = html! {
             archive-banner {
@@ -173,7 +173,7 @@ impl Asked<'_> {
                 }
             }
         };
-        // The page may be in any encoding.
+        // Non-ASCII characters are escaped, because the page may have any encoding.
         let ascii = |c: char| if c.is_ascii() { c.to_string() } else { format!("&#{};", u32::from(c)) };
         banner.into_string().chars().map(ascii).collect()
     }

@@ -1,34 +1,35 @@
-//! What the browser may do with a replayed page.
+//! Content security policies for replayed pages.
 //!
-//! The page may run scripts and use its origin, which holds nothing but replayed pages: the application lives on another one.
-//! What it may not do is to load anything from the live web. Two policies say so:
+//! A page may run scripts and use its origin, which hosts nothing but replayed pages: the application has another
+//! origin. It must not load anything from the live web. Two policies enforce this:
 //!
-//! * The one every answer has: nothing but this origin. It holds in any browser, with or without the worker.
-//! * The one that the service worker puts in its place on the pages that it hands out. All requests of such a page go through the
-//!   worker, but a browser applies the policy before it asks the worker; so for URLs of the live web to be mapped at all, they
-//!   have to be allowed. What does not go through a worker (frames, objects, manifests, forms, sockets) stays at this origin.
+//! * The policy of every response allows only this origin. It works in any browser, with or without the worker.
+//! * The service worker replaces it with another policy on pages that it serves. All requests of such a page go through
+//!   the worker, but browsers apply the policy before they ask the worker, so URLs of the live web must be allowed in
+//!   order to be mapped at all. Requests that bypass workers (frames, objects, manifests, forms, sockets) remain
+//!   restricted to this origin.
 
-/// What scripts, pictures and styles of a page may come from.
+/// Sources allowed for a page's scripts, images and styles.
 const OWN: &str = "'self' data: blob: 'unsafe-inline' 'unsafe-eval'";
 
-/// What no page may do, and what no worker sees: frames of blobs are among it.
+/// Restrictions for all pages on requests that bypass workers, among them frames of blobs.
 const ALWAYS: &str = "frame-src 'self'; object-src 'self'; manifest-src 'self'; worker-src 'self' blob:; \
                       form-action 'self'; base-uri 'self'; webrtc 'block'";
 
-/// A page may not move the window that frames it.
+/// A page must not navigate the window that frames it.
 const SANDBOX: &str = "sandbox allow-scripts allow-same-origin allow-forms allow-popups allow-modals allow-downloads \
                        allow-presentation allow-orientation-lock";
 
-/// The policy of every answer; `application` is the origin that may frame it. A PDF has no scripts to hold, and browsers show none in a
-/// sandbox.
+/// The policy of every response; `application` is the origin that may frame it. PDFs are exempt from the sandbox: they
+/// have no scripts to restrict, and browsers do not display PDFs in a sandbox.
 pub(super) fn of_answer(application: Option<&str>, media_type: &str) -> String {
     let is_pdf = media_type.eq_ignore_ascii_case("application/pdf");
     let sandbox = if is_pdf { String::new() } else { format!("; {SANDBOX}") };
     format!("default-src {OWN}; {ALWAYS}; {}{sandbox}", ancestors(application))
 }
 
-/// The policy of a page that the worker hands out. On a secure origin a browser refuses insecure requests before it asks the worker; so all
-/// are upgraded, which makes no difference to the archive.
+/// The policy of a page that the worker serves. On a secure origin, browsers block insecure requests before they ask
+/// the worker, so all requests are upgraded; the archive does not distinguish the schemes.
 pub(super) fn under_worker(application: Option<&str>, base: &str) -> String {
     let upgrade = if base.starts_with("https:") { "; upgrade-insecure-requests" } else { "" };
     format!("default-src http: https: {OWN}; {ALWAYS}; {}; {SANDBOX}{upgrade}", ancestors(application))

@@ -1,4 +1,4 @@
-//! The records of one capture as a WARC file.
+//! The records of a capture as a WARC file.
 
 use archive_storage::segment::{self, Codec, Compressor};
 use archive_storage::warc::RecordType;
@@ -8,17 +8,17 @@ use super::address::Target;
 use super::mementos::Mementos;
 use super::{Asked, Error, Response};
 
-/// Bytes of records that one download has.
+/// Maximum size of the records in a download, in bytes.
 const RECORDS_BYTES_MAX: u64 = 1 << 30;
 
-/// Records of a capture that are looked at.
+/// Maximum number of records read per capture.
 const RECORDS_MAX: usize = 16;
 
-/// The level of gzip.
+/// Gzip compression level.
 const LEVEL: i32 = 6;
 
 impl Asked<'_> {
-    /// `/warc/<number>` or `/warc/<timestamp>/<url>`: the capture's records, and those that it refers to.
+    /// `/warc/<number>` or `/warc/<timestamp>/<url>`: the records of the capture and of its original.
     pub(super) fn records(&self, rest: &str) -> Result<Response, Error> {
         let Some(id) = self.capture_named(rest)? else {
             return Ok(self.problem(404, "There is no such capture."));
@@ -61,7 +61,7 @@ impl Asked<'_> {
     }
 }
 
-/// Appends the records of a capture, a gzip member each.
+/// Appends the records of a capture, each as a gzip member.
 fn pack(store: &Store, capture: &Capture, file: &mut Vec<u8>) -> Result<(), Error> {
     let mut compressor = Compressor::new(Codec::Gzip, LEVEL, None)?;
     let id = capture.location.segment;
@@ -73,7 +73,7 @@ fn pack(store: &Store, capture: &Capture, file: &mut Vec<u8>) -> Result<(), Erro
         return Err(segment::SegmentError::Missing(id).into());
     };
     for record in segment::records(store.path(), id, &name, capture.location.offset)?.take(RECORDS_MAX) {
-        // `archive verify` reports what cannot be read; the main record has been read for its head already.
+        // `archive verify` reports unreadable records; the main record's header has been read already.
         let Ok(record) = record else { break };
         compressor.record(record.header.to_string().as_bytes(), &record.content, file)?;
         if record.header.record_type() == RecordType::Metadata {

@@ -1,4 +1,4 @@
-//! A memento as an answer: head and body of the capture, rewritten for the client.
+//! Mementos as responses: head and body of a capture, rewritten for the client.
 
 use std::borrow::Cow;
 
@@ -17,20 +17,20 @@ use crate::parse::charset;
 use crate::parse::html::Syntax;
 use crate::parse::{CodingProblem, DocumentKind, charset_parameter, decode_content};
 
-/// Bytes of a document that is rewritten; a longer one is sent as it came.
+/// Maximum size of a document that is rewritten, in bytes; a longer one is sent unchanged.
 pub(super) const REWRITTEN_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes that a content coding may unpack to; beyond, a body is sent with its coding.
+/// Maximum size of a decoded body in bytes; a longer one is sent with its content coding.
 const DECODED_BYTES_MAX: usize = 64 << 20;
 
-/// A capture's answer as it was recorded.
+/// The response of a capture, as recorded.
 struct Recorded {
     head: HttpHead,
     status: u16,
     body: Bytes,
 }
 
-/// How a body is rewritten.
+/// How to rewrite a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
     AsItIs,
@@ -45,7 +45,7 @@ enum Written {
 }
 
 impl Asked<'_> {
-    /// Answers with a memento.
+    /// The response for a memento.
     pub(super) fn show(&self, found: &Mementos, place: usize, modifier: Modifier) -> Result<Response, Error> {
         let memento = &found.list[place];
         let Some(recorded) = self.recorded(memento)? else {
@@ -72,8 +72,8 @@ impl Asked<'_> {
         Ok(ranged(response, self.request.range))
     }
 
-    /// Head and payload. A revisit has the payload of its original; one that found the same anew has a head of its own, one that the
-    /// server only confirmed has its original's.
+    /// Reads head and payload. A revisit has the payload of its original. If the same payload was received again, the
+    /// revisit has a head of its own; if the server only confirmed it, the head is the original's.
     fn recorded(&self, memento: &Memento) -> Result<Option<Recorded>, StoreError> {
         let Some(original) = self.store.original(&memento.capture)? else { return Ok(None) };
         let record = self.store.record(original.location)?;
@@ -85,12 +85,12 @@ impl Asked<'_> {
             }
         }
         let status = head.status().filter(|status| (200..600).contains(status)).unwrap_or(200);
-        // Parts of ranges are stored as answers of their own: there is no more than that.
+        // A partial response is all that was captured, so it is served as a complete one.
         let status = if matches!(status, 206 | 304) { 200 } else { status };
         Ok(Some(Recorded { head, status, body: record.payload() }))
     }
 
-    /// Body and media type for a browser.
+    /// Sets the body and the media type for a browser.
     fn write(
         &self,
         response: &mut Response,
@@ -111,7 +111,7 @@ impl Asked<'_> {
         let is_short = body.len() <= REWRITTEN_BYTES_MAX;
         let (new, media_type) = match written {
             Written::Markup { is_xml, is_page } if is_short => {
-                // After its root an XML document has nothing.
+                // Nothing may follow the root of an XML document.
                 let has_banner = is_page && modifier == Modifier::Page && !is_xml;
                 let banner = if has_banner { banner() } else { String::new() };
                 let has_names = is_page || !is_xml;
@@ -141,16 +141,16 @@ impl Asked<'_> {
         };
     }
 
-    /// How a body is rewritten: by what it is asked for as, then by its type.
+    /// Decides how to rewrite a body: by how it was requested, then by its type.
     fn way(&self, media: &str, body: &[u8], modifier: Modifier) -> Written {
-        // The worker requests pages as `empty`, and what scripts ask for as `mp_`.
+        // The worker requests pages with the destination `empty`, and what scripts request as `mp_`.
         let is_page = self.request.destination.is_none_or(|destination| match destination {
             "document" | "iframe" | "frame" | "object" | "embed" => true,
             destination => destination == "empty" && modifier.is_document(),
         });
         match modifier {
             Modifier::Identity => return Written::AsItIs,
-            // Workers have no `static/replay.js`. Modules import data and style sheets, too.
+            // Workers do not have `static/replay.js`. Modules import data and style sheets as well.
             Modifier::Script => {
                 let is_for_page = matches!(self.request.destination, None | Some("script" | "empty"));
                 return if is_for_page { Written::Script } else { Written::AsItIs };
@@ -158,7 +158,7 @@ impl Asked<'_> {
             Modifier::Style if !media.contains("xml") => return Written::Style,
             _ => {}
         }
-        // What is stated to be text is shown as text.
+        // A body declared as plain text is shown as text.
         let kind = if media == "text/plain" { DocumentKind::Text } else { DocumentKind::of(media, body) };
         let is_xml = media.ends_with("+xml") || media.ends_with("/xml");
         match kind {
@@ -170,7 +170,7 @@ impl Asked<'_> {
         }
     }
 
-    /// `Memento-Datetime`, `Link` and where the answer itself is.
+    /// Adds `Memento-Datetime`, `Link` and the number of the capture.
     fn describe(&self, response: &mut Response, found: &Mementos, place: usize, own_links: Vec<String>) {
         let memento = &found.list[place];
         response.set("Memento-Datetime", &http_date(memento.capture.time));
@@ -190,15 +190,16 @@ fn codings(head: &HttpHead) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// A body without content codings; nothing when it has to be sent with them.
+/// The body without content codings; `None` if it must be sent with them.
 fn plain(recorded: &Recorded) -> Option<Cow<'_, [u8]>> {
     let decoded = decode_content(&recorded.body, &codings(&recorded.head), DECODED_BYTES_MAX);
     let is_left = matches!(decoded.problem, Some(CodingProblem::TooLarge { .. } | CodingProblem::TooMany));
     (!is_left).then_some(decoded.body)
 }
 
-/// A document with other addresses, and its media type with the encoding that it declares: additions to the head may push
-/// a declaration beyond where browsers look for one. Of a document that declares none the browser guesses, as it did of the original.
+/// Rewrites a document; also returns its media type with the declared encoding, because additions to the head may push
+/// the declaration beyond where browsers look for it. If none is declared, the browser guesses, as it did for the
+/// original.
 fn markup(
     body: &[u8],
     stated: &str,
@@ -223,8 +224,8 @@ fn markup(
     }
 }
 
-/// A style sheet with other addresses, in its own encoding. Bytes that are not of that encoding are kept: they are taken for
-/// one in which every byte is a character.
+/// Rewrites a style sheet in its own encoding. If it has bytes that are invalid in that encoding, it is decoded as a
+/// single-byte encoding to preserve them.
 fn style(body: &[u8], stated: &str, links: Links) -> Option<Vec<u8>> {
     let charset = charset::detect(body, charset_parameter(stated), false);
     let encoding = charset.encoding;
@@ -249,7 +250,7 @@ fn xml_document(body: &[u8], stated: &str, links: Links) -> Option<Vec<u8>> {
     Some([&body[..charset.mark_bytes], &new].concat())
 }
 
-/// The part of an answer that is asked for (RFC 9110, section 14): one range. Several are answered with everything.
+/// Applies a range request (RFC 9110, section 14) with a single range; several ranges get the complete response.
 fn ranged(mut response: Response, range: Option<&str>) -> Response {
     let Some(range) = range.filter(|_| response.status == 200) else { return response };
     let Some((first, last)) = range.trim().strip_prefix("bytes=").and_then(|range| range.split_once('-'))
@@ -273,7 +274,7 @@ fn ranged(mut response: Response, range: Option<&str>) -> Response {
     }
     response.status = 206;
     response.set("Content-Range", &format!("bytes {first}-{last}/{length}"));
-    // Both lie within the body.
+    // Both are within the body.
     response.body = response.body.slice(first as usize..=last as usize);
     response
 }

@@ -1,4 +1,4 @@
-//! Memento's negotiation in time (RFC 7089).
+//! Memento's datetime negotiation (RFC 7089).
 
 use super::address::{When, http_date};
 use super::mementos::{Memento, Mementos};
@@ -6,7 +6,7 @@ use super::{Asked, Error, Response};
 use crate::parse::http_date as read_http_date;
 
 impl Asked<'_> {
-    /// `/timegate/<url>`: to the capture that is nearest to `Accept-Datetime`, or without it to the newest.
+    /// `/timegate/<url>`: redirects to the capture nearest to `Accept-Datetime`, or to the newest if there is none.
     pub(super) fn timegate(&self, url: &str) -> Result<Response, Error> {
         let when = match self.request.accept_datetime.map(|text| read_http_date(text).ok_or(text)) {
             None => When::Newest,
@@ -28,7 +28,7 @@ impl Asked<'_> {
         Ok(vary(response))
     }
 
-    /// The links that RFC 7089 wants: original, timegate, timemap, and the mementos around one.
+    /// The links that RFC 7089 requires: original, timegate, timemap, and the mementos before and after this one.
     pub(super) fn memento_links(&self, found: &Mementos, place: Option<usize>) -> Vec<String> {
         let base = self.request.base;
         let memento = place.map(|place| &found.list[place]);
@@ -62,7 +62,7 @@ impl Asked<'_> {
         links
     }
 
-    /// The link to one memento.
+    /// The link to a memento.
     pub(super) fn memento_link(&self, found: &Mementos, memento: &Memento, rel: &str) -> String {
         let (path, date) = (found.path(memento, ""), http_date(memento.capture.time));
         format!("<{}{path}>; rel=\"{rel}\"; datetime=\"{date}\"", self.request.base)

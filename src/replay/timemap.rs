@@ -1,5 +1,5 @@
-//! TimeMaps: every capture of a URL, in the forms that Memento's clients know: `application/link-format` (RFC 7089, section 5),
-//! and JSON and CDXJ as MemGator writes them.
+//! TimeMaps: all captures of a URL, in the formats that Memento clients know: `application/link-format` (RFC 7089,
+//! section 5), and JSON and CDXJ as written by MemGator.
 
 use serde_json::json;
 
@@ -7,10 +7,10 @@ use super::address::{http_date, moment, requested_url, stamp, uri};
 use super::mementos::{Memento, Mementos};
 use super::{Asked, Error, Response};
 
-/// Captures on one page of a TimeMap.
+/// Maximum number of captures on a page of a TimeMap.
 pub(super) const ENTRIES_MAX: usize = 10_000;
 
-/// One page of a TimeMap.
+/// A page of a TimeMap.
 struct Page<'a> {
     form: &'a str,
     url: String,
@@ -19,7 +19,7 @@ struct Page<'a> {
     entries: &'a [Memento],
 }
 
-/// The form of a map, its page, and the URL.
+/// Format, page number and URL of a TimeMap request.
 pub(super) fn named(rest: &str) -> (&str, usize, &str) {
     let (form, rest) = rest.split_once('/').unwrap_or((rest, ""));
     match rest.split_once('/') {
@@ -49,7 +49,7 @@ impl Asked<'_> {
         Ok(write(self, &found, &page))
     }
 
-    /// The address of a page of the same map.
+    /// URL of a page of the same TimeMap.
     fn map(&self, page: &Page<'_>, form: &str, number: usize) -> String {
         let part = if number == 1 { String::new() } else { format!("{number}/") };
         format!("{}/timemap/{form}/{part}{}", self.request.base, page.url)
@@ -135,7 +135,7 @@ impl Asked<'_> {
     }
 }
 
-/// What a memento is among the others.
+/// Link relations of a memento.
 fn rel(found: &Mementos, memento: &Memento) -> String {
     let Some((first, last)) = found.ends() else { return "memento".to_owned() };
     let mut words = Vec::new();
@@ -149,7 +149,7 @@ fn rel(found: &Mementos, memento: &Memento) -> String {
     words.join(" ")
 }
 
-/// A page of a list, counted from 1, and how many there are; nothing when it is none of them.
+/// The number of pages of a list, and the page with this number, from 1; `None` if there is no such page.
 fn part<T>(list: &[T], number: usize) -> Option<(usize, &[T])> {
     let last = list.len().div_ceil(ENTRIES_MAX);
     let start = number.checked_sub(1).filter(|_| number <= last)? * ENTRIES_MAX;

@@ -1,6 +1,6 @@
-//! The fields of a CDX line.
+//! Fields of a CDX line.
 
-/// A field; names are pywb's, OpenWayback's are known too.
+/// A field. Names are those of pywb; those of OpenWayback are accepted, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     UrlKey,
@@ -14,12 +14,12 @@ pub(super) enum Field {
     Length,
     Offset,
     FileName,
-    /// What nobody knows: it has no value anywhere.
+    /// An unknown field, which never has a value.
     Unknown,
 }
 
 impl Field {
-    /// The eleven of the CDX format, in its order.
+    /// The eleven fields of the CDX format, in their order.
     pub(super) const CDX: [Self; 11] = [
         Self::UrlKey,
         Self::Timestamp,

@@ -1,4 +1,5 @@
-//! `filter=[!][=|~]field:text`: lines whose field has the text, is it, or begins as the regular expression says.
+//! `filter=[!][=|~]field:text`: selects lines whose field contains the text, equals it, or starts with a match of the
+//! regular expression.
 
 use regex::{Regex, RegexBuilder};
 
@@ -7,7 +8,7 @@ use super::rows::{Row, Rows};
 use super::table::Table as _;
 use crate::replay::Error;
 
-/// Bytes of a regular expression when it is made ready.
+/// Maximum size of a compiled regular expression in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
 enum Test {
@@ -17,7 +18,7 @@ enum Test {
 }
 
 pub(super) struct Filter {
-    /// None for the whole line.
+    /// `None` for the whole line.
     field: Option<Field>,
     test: Test,
     is_inverted: bool,

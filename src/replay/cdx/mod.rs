@@ -1,7 +1,7 @@
-//! The CDX server: which captures there are, as lines for programs. Parameters and their meaning are those of pywb and OpenWayback.
+//! The CDX server: lists captures as lines for programs. Parameters have the same meaning as in pywb and OpenWayback.
 //!
-//! One URL is looked up; `prefix`, `host` and `domain` take a pass over the names of all URLs. Several archives answer as one
-//! ([`sent`], [`merged`]): each sends the rows that it means, and one merges them.
+//! A single URL is looked up; `prefix`, `host` and `domain` scan the names of all URLs. Several archives can answer as
+//! one: each sends its matching rows ([`sent`]), which are then merged ([`merged`]).
 
 mod field;
 mod filter;
@@ -20,10 +20,10 @@ use crate::access::Access;
 
 pub use self::table::Values;
 
-/// Captures that one query may look at.
+/// Maximum number of captures that a query may examine.
 pub const ROWS_MAX: usize = 250_000;
 
-/// Captures of one answer, and of a page if no size is asked for.
+/// Maximum number of captures in an answer, and default number per page.
 pub(super) const ANSWER_MAX: usize = 100_000;
 const PAGE_ROWS: usize = 10_000;
 
@@ -42,7 +42,7 @@ impl Asked<'_> {
     }
 }
 
-/// The rows of a query, by key and time; nothing when there are too many.
+/// The rows that a query selects, sorted by key and time; `None` if there are too many.
 fn meant(rows: &Rows<'_>, query: &Query) -> Result<Option<Vec<Row>>, Error> {
     let Some(found) = rows.gather(query)? else { return Ok(None) };
     let mut kept = Vec::new();
@@ -58,10 +58,11 @@ fn meant(rows: &Rows<'_>, query: &Query) -> Result<Option<Vec<Row>>, Error> {
     Ok(Some(kept))
 }
 
-/// Gives `take` the rows of an archive that a query of several means, by key and time; or returns the mistake in the query.
+/// Passes the rows of one archive for a query over several archives to `take`, sorted by key and time. Returns the
+/// mistake in the query, if there is one.
 ///
 /// # Errors
-/// When the archive cannot be read, and what `take` reports.
+/// When the archive cannot be read, and the errors of `take`.
 pub fn sent<E: From<Error>>(
     store: &Store,
     access: &Access,
@@ -84,12 +85,12 @@ pub fn sent<E: From<Error>>(
     Ok(Ok(()))
 }
 
-/// The answer to a query from the rows that archives have sent; of each its own stand by key and time.
+/// Answers a query from the rows that several archives have sent, each sorted by key and time.
 ///
 /// # Errors
-/// Those of an answer from one archive.
+/// As for an answer from one archive.
 pub fn merged(query: &str, mut sent: Vec<Values>) -> Result<Response, Error> {
-    // Stable: what one archive has of one second stays as it is.
+    // The sort is stable: it keeps the order of one archive's captures within a second.
     sent.sort_by(|a, b| a[..2].cmp(&b[..2]));
     match Query::parse(query) {
         Ok(query) => answer(&Sent, &query, sent),
@@ -97,7 +98,7 @@ pub fn merged(query: &str, mut sent: Vec<Values>) -> Result<Response, Error> {
     }
 }
 
-/// The host that a query for captures is about, and whether it may be about several.
+/// The host that a capture query is about, and whether the query may cover several hosts.
 pub(super) fn host_asked(query: &str) -> Result<(String, bool), String> {
     Query::parse(query).map(|query| (query.host, matches!(query.keys, Keys::Range(..))))
 }

@@ -1,4 +1,4 @@
-//! What a query asks for.
+//! Parsed parameters of a query.
 
 use archive_storage::address::surt;
 use archive_storage::{Capture, CaptureKind};
@@ -9,12 +9,12 @@ use super::filter::Filter;
 use super::{ANSWER_MAX, PAGE_ROWS};
 use crate::replay::address::{stamp, time_of};
 
-/// Filters, and fields that are collapsed, of one query.
+/// Maximum number of filters, and of collapsed fields, in a query.
 pub(super) const FILTERS_MAX: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// By key, then time.
+    /// By key, then by time.
     Key,
     Reverse,
     /// By the distance to a time, in seconds since 1970.
@@ -28,20 +28,20 @@ pub(super) enum Output {
     Cdxj,
 }
 
-/// Which keys a query is about.
+/// The keys that a query selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
-    /// This one, of this URL.
+    /// The key of this URL.
     Exact(String),
-    /// From one to before another.
+    /// From one key (inclusive) to another (exclusive).
     Range(String, String),
 }
 
 pub(super) struct Query {
     pub keys: Keys,
-    /// A text that every host of the answer contains; may be empty.
+    /// A text that every selected host name contains; may be empty.
     pub host: String,
-    /// Timestamps, compared as texts.
+    /// Timestamps, compared as strings.
     pub from: Option<String>,
     pub to: Option<String>,
     pub filters: Vec<Filter>,
@@ -128,13 +128,13 @@ impl Query {
         })
     }
 
-    /// How many of the first rows are enough for the answer; none where it needs all.
+    /// How many of the first rows are sufficient for the answer; `None` if it needs all.
     pub(super) fn rows_wanted(&self) -> Option<usize> {
         let in_order = self.order == Order::Key && self.collapses.is_empty() && !self.counts_pages;
         in_order.then_some(if self.page.is_none() { self.limit.min(ANSWER_MAX) } else { self.limit })
     }
 
-    /// Whether a capture is in the query's time, and has something to show.
+    /// Whether a capture is within the query's time range and has content.
     pub(super) fn takes(&self, capture: &Capture) -> bool {
         let is_early = self.from.as_ref().is_some_and(|from| stamp(capture.time) < *from);
         let is_late = self.to.as_ref().is_some_and(|to| stamp(capture.time) > *to);
@@ -146,7 +146,7 @@ fn digits(stamp: &str) -> String {
     stamp.chars().filter(char::is_ascii_digit).collect()
 }
 
-/// A timestamp filled up to fourteen digits, even if that is no date.
+/// Pads a timestamp to fourteen digits, even if the result is not a valid date.
 fn padded(stamp: String, filling: &str) -> String {
     let rest = filling.get(stamp.len()..).unwrap_or_default();
     stamp + rest
@@ -158,7 +158,7 @@ fn collapse(text: &str) -> (Field, usize) {
     (Field::named(field), length.parse().unwrap_or(usize::MAX))
 }
 
-/// The keys that a URL and a way to match mean, and the host in them.
+/// The keys selected by a URL and a match type, and the host in them.
 fn keys(url: &str, match_type: Option<&str>) -> Result<(Keys, String), String> {
     let (url, match_type) = match (match_type, url.strip_prefix("*."), url.strip_suffix('*')) {
         (Some(match_type), ..) => (url, match_type),
@@ -168,7 +168,7 @@ fn keys(url: &str, match_type: Option<&str>) -> Result<(Keys, String), String> {
     };
     let mut key = surt(url);
     let host_key = key.split(")/").next().unwrap_or_default().to_owned();
-    // What is named `urn:…` or `dns:…` has no host.
+    // Names such as `urn:…` or `dns:…` have no host.
     let (name, port) = host_key.split_once(':').unwrap_or((&host_key, ""));
     let has_host = key.contains(")/") && port.bytes().all(|byte| byte.is_ascii_digit());
     let host = if has_host { name.split(',').rev().collect::<Vec<_>>().join(".") } else { String::new() };
@@ -193,7 +193,7 @@ fn keys(url: &str, match_type: Option<&str>) -> Result<(Keys, String), String> {
     Ok((keys, host))
 }
 
-/// The first text after all that begin with this one. SURTs are ASCII.
+/// The first string greater than all strings with this prefix. SURTs are ASCII.
 fn after(key: &str) -> String {
     let mut end = key.to_owned();
     let last = end.pop().and_then(|last| char::from_u32(u32::from(last) + 1));

@@ -1,4 +1,4 @@
-//! The captures of a query, and the values of their fields.
+//! Captures that match a query, and the values of their fields.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -18,12 +18,12 @@ use crate::replay::Error;
 use crate::replay::address::{requested_url, stamp, uri};
 use crate::replay::mementos::known;
 
-/// The media type that indexers give revisits, and what has none.
+/// Media types that indexers use for revisits and for unknown types.
 const REVISIT: &str = "warc/revisit";
 const UNKNOWN: &str = "unk";
 
-/// URLs that are looked at in one part of a pass over all, and parts that are in memory before captures are counted, however many
-/// processors there are.
+/// Number of URLs per part when scanning all URLs, and number of parts held in memory before captures are counted,
+/// whatever the number of processors.
 const PART_URLS: usize = 1 << 13;
 const PARTS_MAX: usize = 32;
 
@@ -35,11 +35,11 @@ pub(super) struct Row {
     indexed: OnceCell<Indexed>,
 }
 
-/// What only the index of its segment has, or the head of its record.
+/// Values that are only in the segment's index or in the record header.
 struct Indexed {
     url: String,
     digest: Option<String>,
-    /// Whether there is a head of an answer in it.
+    /// Whether the record contains the head of a response.
     has_status: bool,
 }
 
@@ -47,15 +47,15 @@ struct Indexed {
 struct Captured {
     key: String,
     url: UrlId,
-    /// Its capture, if it has no other.
+    /// Its capture, if it has only one.
     only: Option<(CaptureId, Capture)>,
 }
 
-/// Where rows come from.
+/// Source of the rows.
 pub(super) struct Rows<'a> {
     store: &'a Store,
     access: &'a Access,
-    /// Captures that one query may look at.
+    /// Maximum number of captures that a query may examine.
     max: usize,
     indexes: RefCell<LookUp>,
 }
@@ -65,7 +65,7 @@ impl<'a> Rows<'a> {
         Self { store, access, max, indexes: RefCell::new(store.reader().look_up()) }
     }
 
-    /// The captures of a query that may be shown, by key and time; nothing when there are too many.
+    /// The captures that a query selects and that may be shown, sorted by key and time; `None` if there are too many.
     pub(super) fn gather(&self, query: &Query) -> Result<Option<Vec<Row>>, Error> {
         let (state, mut rows) = (self.store.state(), Vec::new());
         let is_whole = match &query.keys {
@@ -91,10 +91,10 @@ impl<'a> Rows<'a> {
         Ok(Some(rows))
     }
 
-    /// Adds the captures of all URLs whose keys are from one to before another; says whether these are all.
+    /// Adds the captures of all URLs with keys from `first` to before `end`; returns false if there are too many.
     fn add_between(&self, query: &Query, first: &str, end: &str, rows: &mut Vec<Row>) -> Result<bool, Error> {
         let state = self.store.state();
-        // URLs are read only where the host contains the query's host.
+        // URLs are read only if their host contains the query's host.
         let host = memchr::memmem::Finder::new(&query.host);
         let hosts = state.hosts().map(|found| Ok(host.find(found?.1.as_bytes()).is_some()));
         let hosts = hosts.collect::<Result<Vec<bool>, StateError>>()?;
@@ -124,7 +124,7 @@ impl<'a> Rows<'a> {
         Ok(true)
     }
 
-    /// Adds the captures of some URLs, unless there are too many.
+    /// Adds the captures of some URLs; returns false if there are too many.
     fn add(&self, query: &Query, urls: Vec<Captured>, rows: &mut Vec<Row>) -> Result<bool, Error> {
         let state = self.store.state();
         for Captured { key, url, only } in urls {
@@ -151,7 +151,7 @@ impl<'a> Rows<'a> {
         Ok(true)
     }
 
-    /// Captures of one second are ordered as their lines in a sorted file.
+    /// Orders captures of the same second like their lines in a sorted file.
     fn order_as_lines(&self, rows: &mut [Row]) -> Result<(), Error> {
         let mut lines = HashMap::new();
         for row in &*rows {
@@ -198,7 +198,7 @@ impl Table for Rows<'_> {
             } else {
                 Some(state.mime(capture.mime)).filter(|mime| !mime.is_empty()).unwrap_or(UNKNOWN)
             })),
-            // A capture without a head is described by its original's, but has no status of its own.
+            // A capture without a head takes its description from its original, but has no status of its own.
             Field::Status if !capture.kind.has_payload() && !self.indexed(row)?.has_status => None,
             Field::Status => (capture.status != 0).then(|| capture.status.to_string().into()),
             Field::Length => Some(capture.location.length.to_string().into()),
@@ -215,7 +215,7 @@ impl Table for Rows<'_> {
     }
 }
 
-/// The captures of URLs that have only one, as most do: reading many at once costs little more than one.
+/// Reads the captures of URLs that have only one, as most do, in a batch: that costs little more than reading one.
 fn captured(state: &State, urls: Vec<(String, UrlId)>) -> Result<Vec<Captured>, StateError> {
     let only = |visit: Visit| Some(visit).filter(|visit| visit.captures == 1)?.last_capture;
     let visits = state.visits_of(urls.iter().map(|(_, id)| *id));

@@ -1,4 +1,4 @@
-//! Rows with the values of their fields, whether they are of an archive or came from several, and what is made of them.
+//! Rows with the values of their fields, from one archive or merged from several, and how they are answered.
 
 use std::borrow::Cow;
 
@@ -9,17 +9,17 @@ use super::query::{Order, Output, Query};
 use super::{ANSWER_MAX, Error, ROWS_MAX, Response, mistake};
 use crate::replay::address::time_of;
 
-/// Rows of one kind.
+/// Rows from one kind of source.
 pub(super) trait Table {
     type Row;
 
-    /// The value of a field, if there is one.
+    /// The value of a field, if it has one.
     fn value<'r>(&'r self, row: &'r Self::Row, field: Field) -> Result<Option<Cow<'r, str>>, Error>;
 
-    /// When a row was captured, in seconds since 1970.
+    /// Capture time of a row, in seconds since 1970.
     fn second(&self, row: &Self::Row) -> i64;
 
-    /// The line of a CDXJ file; `fields` of its object, but for the two that stand before it.
+    /// The row as a CDXJ line; `fields` selects the members of its JSON object, besides the two leading fields.
     fn cdxj(&self, row: &Self::Row, fields: Option<&[Field]>) -> Result<String, Error> {
         let fields = fields.unwrap_or(&Field::CDX).iter();
         let fields = fields.filter(|field| !matches!(field, Field::UrlKey | Field::Timestamp));
@@ -29,10 +29,10 @@ pub(super) trait Table {
     }
 }
 
-/// The values of a capture's `Field::CDX`, as an archive sends them to one that merges.
+/// The values of a capture's `Field::CDX`, as an archive sends them to be merged.
 pub type Values = [Option<String>; Field::CDX.len()];
 
-/// Rows that several archives sent.
+/// Rows sent by several archives.
 pub(super) struct Sent;
 
 impl Table for Sent {
@@ -48,7 +48,7 @@ impl Table for Sent {
     }
 }
 
-/// The answer to a query from the rows that it means, which stand by key and time.
+/// Answers a query from its rows, which are sorted by key and time.
 pub(super) fn answer<T: Table>(table: &T, query: &Query, found: Vec<T::Row>) -> Result<Response, Error> {
     if found.len() > ROWS_MAX {
         return Ok(mistake(&too_many()));
@@ -77,12 +77,12 @@ pub(super) fn answer<T: Table>(table: &T, query: &Query, found: Vec<T::Row>) -> 
     Ok(Response::text(200, media_type, text))
 }
 
-/// Why there is no answer.
+/// Error message for a query that selects too many captures.
 pub(super) fn too_many() -> String {
     format!("there are more than {ROWS_MAX} captures; ask for fewer with from, to or a longer prefix")
 }
 
-/// Only the first of neighbours that are alike.
+/// Keeps only the first of consecutive rows with equal values.
 fn collapse<T: Table>(table: &T, query: &Query, found: Vec<T::Row>) -> Result<Vec<T::Row>, Error> {
     if query.collapses.is_empty() {
         return Ok(found);
@@ -106,13 +106,13 @@ fn order<T: Table>(table: &T, query: &Query, mut rows: Vec<T::Row>) -> Vec<T::Ro
     match query.order {
         Order::Key => {}
         Order::Reverse => rows.reverse(),
-        // Stable: of two as near the older one first.
+        // The sort is stable: of two at the same distance, the older one comes first.
         Order::Closest(time) => rows.sort_by_cached_key(|row| (table.second(row) - time).abs()),
     }
     rows
 }
 
-/// One line of an answer.
+/// Writes one line of an answer.
 fn line<T: Table>(table: &T, query: &Query, row: &T::Row, text: &mut String) -> Result<(), Error> {
     match query.output {
         Output::Text => {
@@ -132,7 +132,7 @@ fn line<T: Table>(table: &T, query: &Query, row: &T::Row, text: &mut String) -> 
     Ok(())
 }
 
-/// The fields of a row that there are, as a JSON object in their order.
+/// Formats the fields of a row that have values as a JSON object, in their order.
 fn object<'f, T: Table + ?Sized>(
     table: &T,
     row: &T::Row,
@@ -151,9 +151,9 @@ fn object<'f, T: Table + ?Sized>(
     Ok(object)
 }
 
-/// Adds a text as JSON has it.
+/// Appends a text as a JSON string.
 fn push_text(json: &mut String, text: &str) {
-    // Nearly all are plain, and some hundred thousand of them in one answer.
+    // Fast path: nearly all texts are plain, and an answer has several hundred thousand of them.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')) {
         json.extend(["\"", text, "\""]);
     } else {

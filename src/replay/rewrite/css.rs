@@ -1,9 +1,9 @@
-//! Style sheets.
+//! Rewriting of style sheets.
 
 use super::{Links, Splice};
 use crate::parse::css::{references, unescape};
 
-/// A style sheet, or declarations, with other addresses; nothing when there are none in it.
+/// Rewrites the addresses in a style sheet or in declarations; `None` if there are none.
 pub(in super::super) fn rewrite(css: &str, links: &Links) -> Option<String> {
     let mut splice = Splice::new(css);
     references(css, |written, kind| {
@@ -14,7 +14,7 @@ pub(in super::super) fn rewrite(css: &str, links: &Links) -> Option<String> {
     splice.finish()
 }
 
-/// A URL as it may stand in a string of either quotes, or in `url()` without any.
+/// Escapes a URL for a string with either kind of quotes, or for an unquoted `url()`.
 fn escape(address: &str) -> String {
     let mut escaped = String::with_capacity(address.len());
     for character in address.chars() {

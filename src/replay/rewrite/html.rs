@@ -1,8 +1,8 @@
-//! HTML and XHTML: every attribute that loads or links, style sheets inside the document, and what would prevent
-//! its replay. Everything else stays byte for byte.
+//! Rewriting of HTML and XHTML: attributes that load or link, embedded style sheets, and anything that would prevent
+//! replay. Everything else is preserved byte for byte.
 //!
-//! The tokenizer that finds links finds the places; new values are put into them. In encodings other than UTF-8, and in damaged
-//! UTF-8, each byte is treated as a character meanwhile, so that everything else comes back unchanged.
+//! The tokenizer that extracts links locates the values to replace. In encodings other than UTF-8, and in invalid
+//! UTF-8, each byte is temporarily treated as a character, so that everything else is preserved.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,22 +16,22 @@ use crate::parse::html::{
 };
 use crate::parse::{LinkKind, refresh};
 
-/// Documents inside one another (`srcdoc`) that are rewritten.
+/// Maximum depth of nested documents (`srcdoc`) that are rewritten.
 const DEPTH_MAX: usize = 4;
 
-/// What begins every document that a person looks at.
+/// Inserted at the beginning of every document for readers.
 pub(in super::super) const HEAD: &str = "<script src=\"/static/replay.js\"></script>";
 
-/// What is added to a document.
+/// Insertions into a document.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Additions<'a> {
-    /// Before everything that runs.
+    /// Before anything that runs.
     pub head: &'a str,
-    /// After everything.
+    /// At the end.
     pub end: &'a str,
 }
 
-/// A document with other addresses; nothing when there is nothing to change, and of an encoding in which ASCII is not itself.
+/// Rewrites the addresses in a document; `None` if nothing changes, or if the encoding is not ASCII-compatible.
 pub(in super::super) fn rewrite(
     html: &[u8],
     encoding: &'static Encoding,
@@ -56,12 +56,12 @@ pub(in super::super) fn rewrite(
 struct Document<'a> {
     splice: Splice<'a>,
     links: Links,
-    /// The encoding of the bytes for which characters stand; nothing when they stand for themselves.
+    /// The encoding of the bytes that the characters represent; `None` if the text is decoded.
     bytes: Option<&'static Encoding>,
     syntax: Syntax,
-    /// Whether its scripts find what `static/replay.js` defines.
+    /// Whether its scripts can use the names that `static/replay.js` defines.
     has_names: bool,
-    /// Whether a base was stated; only the first counts.
+    /// Whether a base was declared; only the first counts.
     based: bool,
     depth: usize,
 }
@@ -69,16 +69,17 @@ struct Document<'a> {
 /// What the replay has to do with an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
-    /// It is about the original's bytes or origin.
+    /// Removed: it refers to the original's bytes or origin.
     Away,
-    /// A document of no origin is under no worker, and it has the policy of its page.
+    /// Needs `allow-same-origin`: the worker does not control documents with an opaque origin, but they inherit their
+    /// page's policy.
     Sandbox,
     Inside,
     Handler,
     References(Form, LinkKind),
-    /// A place that a reader may go to.
+    /// An address that a reader may navigate to.
     Page,
-    /// The same by a link, which stays as it is where it can.
+    /// Like `Page`, but for links, which are left unchanged where possible.
     Followed,
     Link,
     ObjectPart,
@@ -87,7 +88,7 @@ enum Wanted {
     Meta,
 }
 
-/// The longest name in [`wanted`], in bytes.
+/// Maximum length of the names in [`wanted`], in bytes.
 const NAME_BYTES_MAX: usize = 14;
 
 fn wanted(element: Element, name: &str) -> Option<Wanted> {
@@ -173,7 +174,7 @@ impl<'a> Document<'a> {
             self.splice.replace(tag.whole, "");
             return;
         }
-        // Of several with the same name the first counts.
+        // The first of several attributes with the same name counts.
         let mut seen: Vec<&str> = Vec::new();
         let leads_nowhere = element == Element::Link && is_connection_only(tag);
         for attribute in tag.attributes {
@@ -197,7 +198,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The new value of an attribute, if it gets one.
+    /// The new value of an attribute, if it changes.
     fn value(&self, wanted: Wanted, tag: &Tag<'_, '_>, written: &str) -> Option<String> {
         let of = |name| value(tag.attributes, name);
         let value = self.decoded(written);
@@ -221,7 +222,7 @@ impl<'a> Document<'a> {
                 self.links.of_kind(&value, if is_style { LinkKind::Stylesheet } else { kind })
             }
             Wanted::ObjectBase => self.links.of_kind(&value, LinkKind::Embed),
-            // It is named against the base of its object.
+            // It is resolved against the base of its object.
             Wanted::ObjectPart => match of("codebase") {
                 Some(codebase) => {
                     let mut links = self.links.clone();
@@ -247,7 +248,7 @@ impl<'a> Document<'a> {
 
     fn references(&self, value: &str, form: Form, kind: LinkKind) -> Option<String> {
         match form {
-            // A script may put something before a relative one; if it does not, that works as it is.
+            // A script may prepend something to a relative URL; otherwise a relative URL works unchanged.
             Form::Url if kind == LinkKind::LazyImage && !is_absolute(value) => None,
             Form::Guess if !looks_like_reference(value) || !is_absolute(value) => None,
             Form::Url | Form::Guess => self.links.of_kind(value, kind),
@@ -269,7 +270,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// A document in an attribute, or one for browsers of another kind; nothing when it stays as it is.
+    /// Rewrites a document within an attribute, or one for browsers of another kind; `None` if it does not change.
     fn inside(&self, html: &str, is_frame: bool) -> Option<String> {
         if self.depth + 1 >= DEPTH_MAX {
             return Some(String::new());
@@ -277,7 +278,7 @@ impl<'a> Document<'a> {
         let (mut links, mut additions) = (self.links.clone(), Additions::default());
         let mut has_names = self.has_names;
         if is_frame {
-            // To the worker it is no page of the archive.
+            // The worker does not treat it as a page of the archive.
             links = links.with_plain_scripts();
             has_names = html.contains(script::WORD);
             additions.head = if has_names { HEAD } else { "" };
@@ -289,7 +290,7 @@ impl<'a> Document<'a> {
     fn raw_text(&mut self, element: Element, text: &'a str) {
         match element {
             Element::Style => self.style(text),
-            // Text to a browser that runs scripts, or shows frames, and a document to others.
+            // Plain text for browsers that run scripts or show frames, but a document for others.
             Element::NoScript | Element::NoFrames | Element::NoEmbed => {
                 if let Some(new) = self.inside(&self.read(text), false) {
                     self.splice.replace(text, &self.spelled(&new));
@@ -300,7 +301,7 @@ impl<'a> Document<'a> {
     }
 
     fn script(&mut self, text: &'a str) {
-        // In XML entities may stand for anything, but in such a section.
+        // In XML, entities may stand for anything, except within CDATA sections.
         let is_read = self.syntax == Syntax::Html || !text.contains('&') || text.contains("<![CDATA[");
         if self.has_names && is_read {
             for (place, with) in script::edits(text.as_bytes()) {
@@ -315,7 +316,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Puts a value in the place of an attribute's.
+    /// Replaces the value of an attribute.
     fn put(&mut self, attribute: &Attribute<'a>, value: &str) {
         let Some((name, value_place)) = self.places(attribute) else { return };
         let equals = if value_place.start == name.end { "=" } else { "" };
@@ -323,7 +324,7 @@ impl<'a> Document<'a> {
         self.splice.replace(&text[value_place], &new);
     }
 
-    /// Takes an attribute away, with the space before it.
+    /// Removes an attribute with the white space before it.
     fn take_away(&mut self, attribute: &Attribute<'a>) {
         let Some((name, value)) = self.places(attribute) else { return };
         let text = self.splice.text;
@@ -333,7 +334,7 @@ impl<'a> Document<'a> {
         self.splice.replace(&text[start..value.end], if is_apart { "" } else { " " });
     }
 
-    /// Where the name of an attribute stands, and its value with its quotes.
+    /// Positions of an attribute's name, and of its value including quotes.
     fn places(&self, attribute: &Attribute<'a>) -> Option<(Range<usize>, Range<usize>)> {
         let (name, value) = (self.splice.place(attribute.name)?, self.splice.place(attribute.value)?);
         let before = self.splice.text.as_bytes().get(value.start.checked_sub(1)?)?;
@@ -341,7 +342,7 @@ impl<'a> Document<'a> {
         Some((name, value.start - quote..value.end + quote))
     }
 
-    /// The value of an attribute, without entities.
+    /// Decodes the entities of an attribute's value.
     fn decoded<'v>(&self, written: &'v str) -> Cow<'v, str> {
         match self.read(written) {
             Cow::Borrowed(text) => decode(text),
@@ -349,7 +350,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// What a part of the document says.
+    /// Decodes a part of the document to text.
     fn read<'v>(&self, written: &'v str) -> Cow<'v, str> {
         match self.bytes {
             Some(encoding) if !written.is_ascii() => {
@@ -360,7 +361,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// How the document spells it.
+    /// Encodes text in the representation of the document.
     fn spelled<'v>(&self, text: &'v str) -> Cow<'v, str> {
         match self.bytes {
             Some(encoding) if !text.is_ascii() => {
@@ -372,7 +373,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The content of a refresh with another address.
+/// Rewrites the address in the content of a refresh.
 pub(in super::super) fn refreshed(content: &str, links: &Links) -> Option<String> {
     let target = refresh::target(content)?;
     let address = links.address(target, links.page())?;
@@ -385,7 +386,7 @@ fn decode(value: &str) -> Cow<'_, str> {
     if value.contains('&') { htmlize::unescape_attribute(value) } else { Cow::Borrowed(value) }
 }
 
-/// Whether a reference stays the same wherever it stands on its host.
+/// Whether a reference means the same wherever it occurs on its host.
 fn is_absolute(reference: &str) -> bool {
     let reference = reference.trim_start();
     let starts =
@@ -393,7 +394,7 @@ fn is_absolute(reference: &str) -> bool {
     reference.starts_with(['/', '\\']) || starts("http:") || starts("https:")
 }
 
-/// A value in quotes.
+/// Quotes a value.
 fn quoted(value: &str) -> String {
     let mut quoted = String::with_capacity(value.len() + 16);
     quoted.push('"');
@@ -412,13 +413,13 @@ fn quoted(value: &str) -> String {
     quoted
 }
 
-/// A comma at the end of a candidate's URL would end the candidate.
+/// Escapes trailing commas of a candidate's URL, which would end the candidate.
 fn escape_commas(address: &str) -> String {
     let bare = address.trim_end_matches(',');
     format!("{bare}{}", "%2C".repeat(address.len() - bare.len()))
 }
 
-/// Whether a `script` element is one of JavaScript: others hold data, or what a script makes a script of.
+/// Whether a `script` element contains JavaScript; others contain data, or source that a script compiles.
 fn is_javascript(tag: &Tag<'_, '_>) -> bool {
     let kind = value(tag.attributes, "type").or_else(|| value(tag.attributes, "language"));
     let kind = kind.unwrap_or_default().trim().to_ascii_lowercase();
@@ -438,7 +439,7 @@ fn is_against_replay(tag: &Tag<'_, '_>) -> bool {
     is("http-equiv", &POLICIES) || is("name", &["referrer"])
 }
 
-/// Whether a `link` only opens a connection: to a server that the replay never asks.
+/// Whether a `link` only opens a connection, to a server that the replay never contacts.
 fn is_connection_only(tag: &Tag<'_, '_>) -> bool {
     let rel = value(tag.attributes, "rel").unwrap_or_default().to_ascii_lowercase();
     let mut words = rel.split_ascii_whitespace().peekable();

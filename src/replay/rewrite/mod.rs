@@ -1,4 +1,4 @@
-//! Rewriting: everything that a document loads or links to gets an address in the archive, of the document's own time.
+//! Rewriting: everything that a document loads or links to gets an address in the archive, at the document's own time.
 
 pub(super) mod css;
 pub(super) mod html;
@@ -17,50 +17,50 @@ use super::address::Modifier;
 use crate::parse::LinkKind;
 use crate::parse::resolve::Resolver;
 
-/// Where the references of one document lead.
+/// Resolves the references of a document to addresses in the archive.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
-    /// Nothing is rewritten in a document whose URL is none.
+    /// `None` if the document's URL is not valid; nothing is rewritten then.
     base: Option<Resolver>,
     stamp: String,
-    /// What the document itself was asked for as: links that a reader follows keep it.
+    /// Modifier with which the document was requested; links that a reader follows keep it.
     modifier: Modifier,
-    /// How scripts are asked for.
+    /// Modifier for scripts.
     script: Modifier,
-    /// The address that a browser resolves references against; none where that is not known.
+    /// The address against which a browser resolves references; `None` if unknown.
     place: Option<String>,
 }
 
 impl Links {
-    /// For a document of this URL and timestamp.
+    /// For a document with this URL and timestamp.
     pub(super) fn new(base: Option<Url>, stamp: String, modifier: Modifier) -> Self {
         let base = base.map(|base| Resolver::new(base, UTF_8));
         Self { base, stamp, modifier, script: Modifier::Script, place: None }
     }
 
-    /// In a document that gets nothing of ours, so that its scripts must stay as they were captured.
+    /// For a document that does not load our script, so that its scripts must stay as captured.
     pub(super) fn with_plain_scripts(self) -> Self {
         Self { script: Modifier::Main, ..self }
     }
 
-    /// In a document that a browser has at this path and query of the replay.
+    /// For a document that the browser has at this path and query of the replay.
     pub(super) fn shown_at(self, place: &str) -> Self {
         Self { place: Some(place.to_owned()), ..self }
     }
 
-    /// For references in a document of some encoding.
+    /// For references in a document with this encoding.
     pub(super) fn in_encoding(self, encoding: &'static Encoding) -> Self {
         Self { base: self.base.map(|base| base.in_encoding(encoding)), ..self }
     }
 
-    /// Takes over the base that a document states.
+    /// Applies the base that a document declares.
     pub(super) fn rebase(&mut self, reference: &str) {
         self.place = self.place.take().and_then(|_| self.address(reference, self.page()));
         let base = self.base.as_ref().and_then(|base| base.rebased(reference));
         self.base = base.or(self.base.take());
     }
 
-    /// The address of what a reference names; none when it leads nowhere, as `#part`, `mailto:` and `data:`.
+    /// The address of a reference; `None` if it is not fetchable, such as `#part`, `mailto:` and `data:`.
     pub(super) fn address(&self, reference: &str, modifier: Modifier) -> Option<String> {
         let reference = reference.trim_matches(|c: char| c <= ' ');
         if reference.is_empty() || reference.starts_with('#') {
@@ -73,13 +73,14 @@ impl Links {
         self.base.as_ref()?.resolve_whole(reference, &mut address).then_some(address)
     }
 
-    /// The address of the page that a link leads a reader to; none, too, when a browser makes just that of the reference as it is
-    /// written. What styles and scripts look at stays where it can.
+    /// The address of the page that a link leads to. Also `None` if a browser resolves the reference to this address
+    /// anyway: where possible, styles and scripts should find the attribute unchanged.
     pub(super) fn followed(&self, reference: &str) -> Option<String> {
         self.address(reference, self.page()).filter(|address| !self.leads_to(reference, address))
     }
 
-    /// Whether a browser makes this address of a reference. Only of plain relative ones, whose text ends the address.
+    /// Whether a browser resolves a reference to this address. Detects only plain relative references, whose text is
+    /// the end of the address.
     fn leads_to(&self, reference: &str, address: &str) -> bool {
         let Some(place) = &self.place else { return false };
         let mut rest = reference.trim_matches(|c: char| c <= ' ');
@@ -96,12 +97,12 @@ impl Links {
         address.strip_prefix(above) == Some(rest)
     }
 
-    /// The address of what a link of this kind asks for.
+    /// The address that a link of this kind requests.
     pub(super) fn of_kind(&self, reference: &str, kind: LinkKind) -> Option<String> {
         self.address(reference, self.modifier_of(kind))
     }
 
-    /// How links of a kind are asked for.
+    /// The modifier for links of this kind.
     fn modifier_of(&self, kind: LinkKind) -> Modifier {
         match kind {
             LinkKind::Image
@@ -119,7 +120,7 @@ impl Links {
         }
     }
 
-    /// How the pages are asked for that a reader goes to from here.
+    /// The modifier for pages that a reader goes to from here.
     pub(super) fn page(&self) -> Modifier {
         if self.modifier.is_document() || self.modifier == Modifier::Identity {
             self.modifier
@@ -129,15 +130,16 @@ impl Links {
     }
 }
 
-/// A path up to its last slash.
+/// The path up to and including its last slash.
 fn directory(path: &str) -> &str {
     &path[..path.rfind('/').map_or(0, |slash| slash + 1)]
 }
 
-/// Bytes of a document after rewriting; one that would be longer is not rewritten.
+/// Maximum size of a document after rewriting, in bytes; one that would be longer is not rewritten.
 pub(super) const WRITTEN_BYTES_MAX: usize = 64 << 20;
 
-/// A text with some of its parts replaced; nothing when none was, or when it would be too long.
+/// A text with some of its parts replaced. [`Splice::finish`] returns `None` if no part was, or if the result would be
+/// too long.
 #[derive(Debug)]
 pub(super) struct Splice<'a> {
     pub(super) text: &'a str,
@@ -151,7 +153,7 @@ impl<'a> Splice<'a> {
         Self { text, written: String::new(), from: 0, is_too_long: false }
     }
 
-    /// Puts something in the place of `part`, a slice of the text after the last one that was replaced.
+    /// Replaces `part`, which must be a slice of the text after the last replaced one.
     pub(super) fn replace(&mut self, part: &str, with: &str) {
         let Some(place) = self.place(part).filter(|place| !place.is_empty() || !with.is_empty()) else {
             return;
@@ -168,7 +170,7 @@ impl<'a> Splice<'a> {
         }
     }
 
-    /// Where a slice of the text stands.
+    /// The position of a slice in the text.
     pub(super) fn place(&self, part: &str) -> Option<Range<usize>> {
         let start = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         let end = start.checked_add(part.len()).filter(|end| *end <= self.text.len())?;

@@ -1,8 +1,10 @@
-//! Scripts: where the word `location` is a name, it becomes one of ours, which `static/replay.js` defines. No browser lets
-//! anything take the place of `location`, and a script that reads it would see the archive's address.
+//! Rewriting of scripts: where the word `location` is an identifier, it is replaced with one of ours, which
+//! `static/replay.js` defines. Browsers do not allow `location` to be overridden, and a script that reads it would see
+//! the archive's address.
 //!
-//! This knows tokens and brackets, no grammar. All other bytes stay, and so does the word where in doubt: as a name of a property in
-//! an object or class, after what is hardly a window, in a string. A script whose brackets do not add up stays as it is.
+//! The rewriter knows tokens and brackets, but no grammar. All other bytes are preserved, and so is the word in
+//! doubtful cases: as a property name in an object or class, after an expression that is hardly a window, in a string.
+//! A script with unbalanced brackets is not changed.
 
 mod tokens;
 
@@ -21,17 +23,18 @@ use self::tokens::{
 pub(super) const WORD: &str = "location";
 const NAME: &str = "_archive_location";
 
-/// What it is sent to knows the archive's origin alone: so these arguments pass through a function of ours.
+/// `postMessage` names a target origin, but all windows have the archive's origin: so its arguments pass through a
+/// function of ours.
 const SENDER: &str = "postMessage";
 const SENT: &str = "..._archive_sent(";
 
-/// Brackets inside one another; a script with more stays as it is.
+/// Maximum nesting depth of brackets; a deeper script is not changed.
 pub(super) const BRACKETS_MAX: usize = 10_000;
 
-/// A part of a script, and what comes in its place.
+/// A range of a script, and its replacement.
 pub(super) type Edit = (Range<usize>, &'static str);
 
-/// A script whose names are ours; nothing when it stays as it is.
+/// Rewrites a script; `None` if nothing changes.
 pub(in super::super) fn rewrite(script: &[u8]) -> Option<Vec<u8>> {
     let edits = edits(script);
     let added: usize = edits.iter().map(|(_, with)| with.len()).sum();
@@ -45,13 +48,13 @@ pub(in super::super) fn rewrite(script: &[u8]) -> Option<Vec<u8>> {
     (!edits.is_empty()).then_some(new)
 }
 
-/// The same of a text.
+/// As [`rewrite`], for a text.
 pub(super) fn rewrite_text(script: &str) -> Option<String> {
-    // What is put into it is ASCII, at ASCII.
+    // Insertions are ASCII, at ASCII boundaries.
     rewrite(script.as_bytes()).and_then(|new| String::from_utf8(new).ok())
 }
 
-/// A `javascript:` URL, as long as it is written without escapes.
+/// Rewrites a `javascript:` URL, provided that it has no escapes.
 pub(super) fn rewrite_url(url: &str) -> Option<String> {
     const SCHEME: &str = "javascript:";
     let start = url.len() - url.trim_start().len();
@@ -63,7 +66,7 @@ pub(super) fn rewrite_url(url: &str) -> Option<String> {
     Some(url[..script].to_owned() + &rewrite_text(&url[script..])?)
 }
 
-/// What changes in a script, in its order.
+/// The changes to a script, in order.
 pub(super) fn edits(script: &[u8]) -> Vec<Edit> {
     if [WORD, SENDER].iter().all(|word| memmem::find(script, word.as_bytes()).is_none()) {
         return Vec::new();
@@ -73,7 +76,7 @@ pub(super) fn edits(script: &[u8]) -> Vec<Edit> {
         return Vec::new();
     }
     if reader.is_exported {
-        // The name that others import.
+        // The name that other modules import.
         reader.edits.push((script.len()..script.len(), "\nexport{_archive_location as location};"));
     }
     reader.edits.retain(|(_, with)| *with != WORD);
@@ -82,16 +85,16 @@ pub(super) fn edits(script: &[u8]) -> Vec<Edit> {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
-    /// Statements: the script itself, too.
+    /// Statements, including the script itself.
     #[default]
     Block,
-    /// An object, or a pattern that takes one apart.
+    /// An object literal or a destructuring pattern.
     Object,
     Class,
     /// The names of an import or export.
     Import,
     Export,
-    /// Parentheses; after those of `if (…)` a statement begins.
+    /// Parentheses such as those of `if (…)`, after which a statement begins.
     Head,
     Group,
     Index,
@@ -99,19 +102,19 @@ enum Kind {
     Substitution,
 }
 
-/// A bracket that is open.
+/// An open bracket.
 #[derive(Debug, Default)]
 struct Open {
     kind: Kind,
-    /// Question marks that wait for their colons.
+    /// Number of question marks that wait for their colons.
     conditions: u32,
-    /// Whether the next brace is the body of a class.
+    /// Whether the next brace starts the body of a class.
     is_class_next: bool,
     has_rest: bool,
     is_sent: bool,
-    /// The edits before it.
+    /// Number of edits before it.
     edits: usize,
-    /// The edits that are names of its properties.
+    /// Indices of edits that are its property names.
     keys: Vec<usize>,
 }
 
@@ -119,9 +122,9 @@ struct Reader<'a> {
     text: &'a [u8],
     at: usize,
     open: Vec<Open>,
-    /// The last tokens, the newest first.
+    /// The last tokens, newest first.
     last: [&'a [u8]; 3],
-    /// Whether the last token ends an operand, so that a slash divides.
+    /// Whether the last token ends an operand, so that a slash means division.
     is_operand: bool,
     is_after_line: bool,
     is_label_colon: bool,
@@ -150,7 +153,7 @@ impl<'a> Reader<'a> {
         reader
     }
 
-    /// Reads everything; nothing when it does not add up.
+    /// Reads the whole script; `None` if it is not well-formed.
     fn read(&mut self) -> Option<()> {
         if self.text.starts_with(b"#!") {
             self.at = line_end(self.text, 0);
@@ -187,7 +190,7 @@ impl<'a> Reader<'a> {
         self.open.push(Open { kind, edits, ..Open::default() });
     }
 
-    /// Takes note of a token that ends here.
+    /// Records a token that ends here.
     fn token(&mut self, start: usize, is_operand: bool) {
         let token = &self.text[start..self.at];
         self.is_deleting &= is_word(token) || matches!(token, b"." | b"?.");
@@ -232,7 +235,7 @@ impl<'a> Reader<'a> {
         self.token(start, matches!(&self.text[start..self.at], b"++" | b"--"));
     }
 
-    /// The part of a template from here up to its end or the next `${`.
+    /// Reads a template literal up to its end or the next `${`.
     fn template(&mut self, mut at: usize) -> Option<()> {
         loop {
             match self.text.get(at)? {
@@ -278,7 +281,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// What a brace begins here.
+    /// The kind of a brace that opens here.
     fn brace(&mut self) -> Kind {
         if self.open.last_mut().is_some_and(|top| std::mem::take(&mut top.is_class_next)) {
             return Kind::Class;
@@ -298,7 +301,7 @@ impl<'a> Reader<'a> {
     }
 
     fn end(&mut self, byte: u8) -> Option<()> {
-        // The script itself is no bracket.
+        // The script itself is not a bracket.
         let open = self.open.pop().filter(|_| !self.open.is_empty())?;
         let closes = match open.kind {
             Kind::Head | Kind::Group => b')',
@@ -322,7 +325,7 @@ impl<'a> Reader<'a> {
                     self.edits[key].1 = NAME;
                 }
             }
-            // The names are another script's.
+            // The names belong to another script.
             Kind::Export if word_at(self.text, next) == b"from" => {
                 for edit in &mut self.edits[open.edits..] {
                     edit.1 = WORD;
@@ -335,7 +338,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Whether `= window` stands here, or the like: then the properties of a window are taken apart.
+    /// Whether `= window` or the like follows, so that a window's properties are destructured.
     fn is_of_window(&self, at: usize) -> bool {
         if self.text.get(at) != Some(&b'=') {
             return false;
@@ -383,7 +386,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Decides about the word that begins here. `next` is where the next token begins.
+    /// Decides whether to replace the word that begins here. `next` is the start of the next token.
     fn rename(&mut self, start: usize, next: usize) {
         let edits = self.edits.len();
         let (with, is_key) = self.replacement(next);
@@ -394,7 +397,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What takes the place of the word, and whether it is the name of a property in an object.
+    /// The replacement for the word, and whether the word is a property name in an object.
     fn replacement(&mut self, next: usize) -> (Option<&'static str>, bool) {
         let plain = |with| (with, false);
         let [last, before, first] = self.last;
@@ -437,7 +440,7 @@ impl<'a> Reader<'a> {
         plain(Some(NAME))
     }
 
-    /// Whether a member of a class begins here.
+    /// Whether a class member begins here.
     fn begins_member(&self, rest: &[u8]) -> bool {
         match self.last[0] {
             b"{" | b";" | b"}" | b"get" | b"set" | b"static" | b"async" | b"accessor" => true,

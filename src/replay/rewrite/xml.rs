@@ -1,12 +1,12 @@
-//! XML documents stay as they came, but for the style sheets that processing instructions name.
+//! XML documents stay unchanged, except for the style sheets that processing instructions name.
 
 use super::{Links, Splice};
 use crate::parse::LinkKind;
 
-/// What begins an instruction that names a style sheet (Associating Style Sheets with XML documents 1.0).
+/// Start of an instruction that names a style sheet (Associating Style Sheets with XML documents 1.0).
 const INSTRUCTION: &str = "<?xml-stylesheet";
 
-/// A document with other addresses of its style sheets; nothing when it names none.
+/// Rewrites the addresses of a document's style sheets; `None` if it names none.
 pub(in super::super) fn rewrite(xml: &str, links: &Links) -> Option<String> {
     let mut splice = Splice::new(xml);
     for (start, _) in xml.match_indices(INSTRUCTION) {

@@ -1,8 +1,8 @@
-//! The tokens of a script, and what may stand before and after some of them.
+//! Tokens of a script, and what may precede and follow some of them.
 
 use memchr::{memchr2, memmem};
 
-/// Where blanks and comments from here on end, and whether a line ends among them.
+/// Skips white space and comments; returns the position after them and whether they contain a line break.
 pub(super) fn after_blank(text: &[u8], mut at: usize) -> (usize, bool) {
     let mut is_after_line = at == 0;
     loop {
@@ -32,13 +32,13 @@ pub(super) fn is_word(token: &[u8]) -> bool {
     token.first().is_some_and(|byte| is_of_word(*byte) && !byte.is_ascii_digit() || *byte == b'#')
 }
 
-/// The word that begins here; an empty one if none does.
+/// The word that begins here; may be empty.
 pub(super) fn word_at(text: &[u8], at: usize) -> &[u8] {
     let rest = text.get(at..).unwrap_or_default();
     &rest[..rest.iter().take_while(|byte| is_of_word(**byte)).count()]
 }
 
-/// Whether an operand follows a word: then a slash begins a regular expression, and a brace an object.
+/// Whether an operand follows a word, so that a slash begins a regular expression and a brace an object.
 pub(super) fn is_before_operand(word: &[u8]) -> bool {
     const WORDS: [&[u8]; 12] = [
         b"return",
@@ -61,7 +61,7 @@ pub(super) fn is_before_object(word: &[u8]) -> bool {
     matches!(word, b"const" | b"let" | b"var" | b"default")
 }
 
-/// Whether a property without a value ends here, or a default follows.
+/// Whether a property without a value ends here, or a default value follows.
 pub(super) fn ends_property(rest: &[u8]) -> bool {
     match rest {
         [b',' | b'}', ..] => true,
@@ -70,9 +70,9 @@ pub(super) fn ends_property(rest: &[u8]) -> bool {
     }
 }
 
-/// Whether what stands before a dot may be a window or a document: a name like one, one as programs that make scripts short
-/// give them, or the end of an expression. Anything else keeps its own `location`: objects without prototype, and those that ask
-/// their own code for each property, know ours not.
+/// Whether the expression before a dot may be a window or a document: its name resembles one, or is as short as in
+/// minified scripts, or the expression ends with a bracket. Anything else keeps its own `location`: objects without a
+/// prototype, and objects that intercept property accesses, do not have ours.
 pub(super) fn may_be_window(name: &[u8]) -> bool {
     const NAMES: [&[u8]; 9] =
         [b"self", b"top", b"parent", b"opener", b"root", b"scope", b"context", b"view", b"browser"];
@@ -85,7 +85,7 @@ pub(super) fn line_end(text: &[u8], at: usize) -> usize {
     memchr2(b'\n', b'\r', &text[at..]).map_or(text.len(), |length| at + length)
 }
 
-/// The end of a string; none when it does not end in its line.
+/// The end of a string; `None` if it does not end on its line.
 pub(super) fn string_end(text: &[u8], start: usize) -> Option<usize> {
     let quote = text[start];
     let mut at = start + 1;
@@ -99,7 +99,7 @@ pub(super) fn string_end(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The end of a regular expression with its flags; none when it does not end in its line.
+/// The end of a regular expression including its flags; `None` if it does not end on its line.
 pub(super) fn expression_end(text: &[u8], start: usize) -> Option<usize> {
     let (mut at, mut is_in_class) = (start + 1, false);
     loop {

@@ -1,5 +1,5 @@
-//! What an archive answers programs that ask it beside others ([`crate::nodes`]). An answer is made in a file without a name and sent from
-//! there, as packages are.
+//! Answers to programs that query this archive together with others ([`crate::nodes`]). An answer is written to an
+//! unnamed temporary file and sent from there, as packages are.
 
 use std::io::{BufWriter, Seek as _, Write as _};
 use std::time::{Duration, Instant};
@@ -15,24 +15,24 @@ use crate::exchange::export::{self, ExportError};
 use crate::nodes::{self, ANSWERS_BYTES_MAX, Ask, AskError, Head, REQUEST_BYTES_MAX};
 use crate::query::Limits;
 
-/// Where they ask.
+/// Path of the requests.
 pub(super) const PATH: &str = "/ask";
 
-/// How long a request may take to arrive.
+/// Time limit for receiving a request.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How long making an answer may take.
+/// Time limit for making an answer.
 const TIME_MAX: Duration = Duration::from_secs(50);
 
-/// What an answer may take.
+/// Limits for making an answer.
 pub(super) fn limits() -> Limits {
     Limits::SERVED.within(TIME_MAX)
 }
 
-/// Reads a request. Browsers send no JSON for other web pages without a preflight.
+/// Reads a request. It must be JSON, which browsers do not send from other web pages without a preflight.
 ///
 /// # Errors
-/// The answer to an invalid request.
+/// The reply to an invalid request.
 pub(super) async fn read(head: &HeaderMap, body: Incoming) -> Result<Bytes, Reply> {
     let kind = head.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.starts_with("application/json") {
@@ -45,7 +45,7 @@ pub(super) async fn read(head: &HeaderMap, body: Incoming) -> Result<Bytes, Repl
     }
 }
 
-/// The answer of an archive, whose application and replay have these origins.
+/// Answers a request to an archive whose application and replay have these origins.
 pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8]) -> Reply {
     let file = match tempfile::tempfile() {
         Ok(file) => file,
@@ -87,7 +87,7 @@ fn into(error: impl std::error::Error + Send + Sync + 'static) -> AskError {
     AskError::Taken(error.into())
 }
 
-/// An error with its causes, in a line.
+/// An error with its causes, in one line.
 fn chain(error: &AskError) -> String {
     crate::remote::causes(error)
 }

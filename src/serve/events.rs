@@ -1,4 +1,4 @@
-//! Answers that take long: runs as server-sent events, each with the current state of the run, and files.
+//! Long-running responses: the state of a run as server-sent events, and files.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -17,26 +17,26 @@ use super::Shared;
 use super::page::{Reply, Speech, Which, report};
 use crate::access::Role;
 
-/// How often to look for news.
+/// Interval between checks for news.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Without news something is sent after this time, to find out that a client is gone.
+/// A comment is sent after this time without news, to detect clients that are gone.
 const SIGN_EVERY: Duration = Duration::from_secs(15);
 
 /// A client that does not read for this time is dropped.
 const UNREAD_MAX: Duration = Duration::from_secs(10);
 
-/// A client is served for this long; browsers then ask again by themselves.
+/// Maximum duration of a stream; browsers then reconnect by themselves.
 const LIFE_MAX: Duration = Duration::from_secs(600);
 
-/// Bytes of a file that are sent together.
+/// Number of bytes of a file sent at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The body of an answer that goes on.
+/// A response body that is sent in pieces.
 pub(super) struct Events(mpsc::Receiver<Bytes>);
 
 impl Events {
-    /// Sends a file, and gives the place back when it is sent.
+    /// Sends a file and releases the permit afterwards.
     pub(super) fn of_file(file: File, place: OwnedSemaphorePermit) -> Self {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(send(file, sender, place));
@@ -50,7 +50,7 @@ async fn send(mut file: File, sender: mpsc::Sender<Bytes>, _place: OwnedSemaphor
             let mut piece = Vec::with_capacity(PIECE_BYTES);
             Read::by_ref(&mut file).take(PIECE_BYTES as u64).read_to_end(&mut piece).map(|_| (file, piece))
         });
-        // The client knows its length, and so notices when it breaks off.
+        // The client knows the length, so it notices if the file is cut off.
         let Ok(Ok((rest, piece))) = read.await else { return };
         file = rest;
         if piece.is_empty() || !matches!(timeout(UNREAD_MAX, sender.send(piece.into())).await, Ok(Ok(()))) {
@@ -71,10 +71,10 @@ impl Body for Events {
     }
 }
 
-/// Begins to report a run.
+/// Starts to report a run.
 ///
 /// # Errors
-/// The answer for clients that cannot be served.
+/// The reply to clients that cannot be served.
 pub(super) async fn begin(
     shared: &Arc<Shared>,
     which: Which,
@@ -129,7 +129,7 @@ async fn follow(
     }
 }
 
-/// The current state of a run, and whether it is the last one; nothing if it cannot be read.
+/// The current state of a run, and whether it is final; `None` if the run cannot be read.
 async fn look(shared: &Arc<Shared>, which: Which, t: Speech, role: Option<Role>) -> Option<(String, bool)> {
     let _place = shared.limits.answering.acquire().await.ok()?;
     let shared = Arc::clone(shared);
@@ -137,7 +137,7 @@ async fn look(shared: &Arc<Shared>, which: Which, t: Speech, role: Option<Role>)
 }
 
 fn event(name: &str, text: &str) -> String {
-    // Whatever ends a line in the format would end the data.
+    // Any line ending that the format recognises would end the data field.
     let lines = text.split(['\n', '\r']).map(|line| format!("data: {line}\n"));
     format!("retry: 3000\nevent: {name}\n{}\n", lines.collect::<String>())
 }

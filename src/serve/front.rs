@@ -1,5 +1,5 @@
-//! Several archives, folders of this server and nodes, asked as one ([`crate::nodes`]). Only those are asked that were named when the
-//! server began; a request for a page is redirected to the archive that has it, and nothing is passed through.
+//! Several archives, folders of this server and nodes, queried as one ([`crate::nodes`]). Only archives named at
+//! startup are queried. A request for a page is redirected to the archive that has it; responses are not proxied.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,25 +12,25 @@ use crate::find::Kept;
 use crate::nodes::{AskError, Asked, Http, Known, Missing, Node, Source};
 use crate::query::Limits;
 
-/// How long it is remembered which archives answer, and for which sites: a node that does not answer is left alone for that time.
+/// How long to remember which archives answer, and for which sites. A node that failed is left alone for this time.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
 
-/// How long an answer may take; then archives that have not answered are missing.
+/// Time limit for an answer; archives that have not answered by then are missing from it.
 const TIME_MAX: Duration = Duration::from_secs(50);
 
-/// Bytes of all answers of nodes in one round.
+/// Maximum size of all answers from nodes in one round, in bytes.
 pub(super) const ANSWERS_BYTES_MAX: u64 = 64 << 20;
 
-/// An archive of several that are asked as one.
+/// One of several archives that are queried as one.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// One of this server's own.
+    /// A folder of this server.
     Folder(Arc<Shared>),
-    /// One of another machine.
+    /// An archive on another machine.
     Node(Node),
 }
 
-/// Archives that are asked as one.
+/// Archives that are queried as one.
 #[derive(Debug)]
 pub(super) struct Front {
     parts: Vec<Part>,
@@ -44,7 +44,7 @@ impl Front {
         Self { parts, http: Arc::new(http), kept, known: Mutex::default() }
     }
 
-    /// The archives' names, in their order.
+    /// Names of the archives, in order.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map(|part| match part {
             Part::Folder(shared) => shared.place.name.as_str(),
@@ -52,7 +52,7 @@ impl Front {
         })
     }
 
-    /// Asks all archives something, for people of a role; what is missing from the answer.
+    /// Sends a question to all archives on behalf of a role; also returns what is missing from the answer.
     pub(super) fn ask<T>(
         &self,
         role: Option<Role>,
@@ -90,7 +90,7 @@ impl Front {
         known.since().is_some_and(|since| since.elapsed() < KNOWN_FOR).then_some(known)
     }
 
-    /// What archives reported about themselves a moment ago.
+    /// What the archives have reported about themselves recently.
     pub(super) fn known(&self, role: Option<Role>) -> Result<Known, AskError> {
         match self.kept() {
             Some(known) => Ok(known),
@@ -98,7 +98,7 @@ impl Front {
         }
     }
 
-    /// Archives that are missing from an answer, and partitions that no archive here has.
+    /// Archives missing from an answer, and partitions that no archive here holds.
     pub(super) fn missing(&self, known: &Known) -> Vec<Missing> {
         let others = Partition::others(known.partitions()).into_iter();
         let others = others.map(|(count, others)| Missing {
@@ -108,7 +108,7 @@ impl Front {
         known.missing().iter().cloned().chain(others).collect()
     }
 
-    /// Where browsers that know this server by `host` find application and replay of an archive.
+    /// Origins of an archive's application and replay, for browsers that reach this server as `host`.
     pub(super) fn origins(&self, known: &Known, place: usize, host: &str) -> Option<[String; 2]> {
         match self.parts.get(place)? {
             Part::Folder(shared) => Some(shared.place.origins(host)),

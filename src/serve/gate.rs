@@ -1,9 +1,10 @@
-//! Who may come in: how a request shows who sends it, and where requests without that are sent.
+//! Access control: how a request is authenticated, and where unauthenticated requests are redirected.
 //!
-//! With accounts a browser has a cookie for each of the two origins. That of the application is given for a password. That of archived
-//! pages is given for a ticket, which the application gives to people who are logged in there, by a redirect to the other origin: it is good
-//! once, for some seconds and for one address, and archived pages, which may not ask the application anything, never see it. The
-//! second cookie opens archived pages and nothing else, and scripts read neither. Programs send their password with each request.
+//! With accounts, a browser has a cookie for each of the two origins. The application's cookie is issued for a
+//! password. The cookie for archived pages is issued for a ticket, which the application hands to logged-in people by a
+//! redirect to the other origin: it is valid once, for a few seconds and for one address. Archived pages cannot query
+//! the application and never see the ticket. The second cookie gives access to archived pages only, and scripts can
+//! read neither cookie. Programs send their password with each request.
 
 use std::net::IpAddr;
 
@@ -17,22 +18,22 @@ use super::page::{Reply, Speech, wants_json};
 use super::people::{Event, People, Refused, What, Who};
 use crate::access::Role;
 
-/// Where people log in and out, and where the two origins pass them to each other.
+/// Paths for logging in and out, and for passing people between the two origins.
 const LOGIN: &str = "/login";
 const LOGOUT: &str = "/logout";
 const PASS: &str = "/pass";
 const PASSED: &str = "/static/pass";
 
-/// Cookies of a request that are looked at.
+/// Maximum number of cookies of a request that are examined.
 const COOKIES_MAX: usize = 32;
 
-/// Bytes of a path in the audit log.
+/// Maximum length of a path in the audit log, in bytes.
 const PATH_TOLD: usize = 100;
 
-/// Pages that cost much: other web pages may link to them, but not request them themselves.
+/// Expensive pages: other web pages may link to them, but not request them on their own.
 const COSTLY: [&str; 5] = ["/wacz", "/query", "/pictures", "/compare", super::ask::PATH];
 
-/// A request at the gate.
+/// A request to be checked.
 pub(super) struct Request<'a> {
     pub(super) origin: Origin,
     pub(super) head: &'a HeaderMap,
@@ -42,11 +43,11 @@ pub(super) struct Request<'a> {
     pub(super) application: &'a str,
     pub(super) replay: &'a str,
     pub(super) speech: Speech,
-    /// What was sent with a form.
+    /// Data of a submitted form.
     pub(super) form: Option<&'a Bytes>,
 }
 
-/// Whether an address takes a form for accounts.
+/// Whether a path accepts a form for accounts.
 pub(super) fn takes_form(path: &str) -> bool {
     matches!(bare(path), LOGIN | LOGOUT)
 }
@@ -60,10 +61,10 @@ impl Request<'_> {
         self.head.get(name)?.to_str().ok()
     }
 
-    /// Finds out who asks.
+    /// Determines who sends the request.
     ///
     /// # Errors
-    /// The answer to a client that may not come in, or that logs in or out.
+    /// The reply to a client that is not admitted, or that logs in or out.
     pub(super) async fn enter(&self, shared: &Shared) -> Result<Who, Reply> {
         if self.origin == Origin::Application
             && COSTLY.contains(&bare(self.path))
@@ -78,7 +79,8 @@ impl Request<'_> {
         }
     }
 
-    /// Whether another web page asks, other than by a link that somebody followed. Programs and old browsers do not say.
+    /// Whether another web page makes the request, other than by a link that a person followed. Programs and old
+    /// browsers do not state this.
     fn is_of_another_page(&self) -> bool {
         let is_other =
             self.field("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none"));
@@ -87,7 +89,7 @@ impl Request<'_> {
         is_other && !is_link
     }
 
-    /// Who asks, as the web server before this one says.
+    /// The person named by the web server in front of this one.
     fn vouched(&self, shared: &Shared) -> Result<Who, Reply> {
         let name = shared.user_header.as_ref().and_then(|header| self.field(header.as_str()));
         let name = name.filter(|name| !name.trim().is_empty()).map(str::to_owned);
@@ -141,15 +143,15 @@ impl Request<'_> {
         Ok(who)
     }
 
-    /// What everybody may get.
+    /// Whether the path is open to everybody.
     fn is_open(&self) -> bool {
         self.origin == Origin::Application && matches!(bare(self.path), "/health" | "/style.css")
     }
 
-    /// The client's address. A web server in front, on this machine, is believed.
+    /// The client's address. A web server in front is trusted if it is on this machine.
     fn address(&self, shared: &Shared) -> IpAddr {
         let named = || {
-            // The client may have sent others; that server adds its own at the end.
+            // The client may have sent earlier entries; that server appends its own.
             let last = self.head.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
             last.rsplit(',').next()?.trim().parse().ok()
         };
@@ -166,7 +168,8 @@ impl Request<'_> {
         format!("{}{name}", if self.is_secure() { "__Host-" } else { "" })
     }
 
-    /// A cookie that no script reads. That of archived pages comes along when somebody follows a link from the application on another site.
+    /// Creates a cookie that scripts cannot read. The one for archived pages is also sent when a person follows a link
+    /// from the application, which may be on another site.
     fn cookie(&self, value: &str) -> (String, String) {
         let site = if self.origin == Origin::Application { "Strict" } else { "Lax" };
         let secure = if self.is_secure() { "; Secure" } else { "" };
@@ -183,20 +186,20 @@ impl Request<'_> {
         wants_json(self.field("accept")) || self.parameter("format").as_deref() == Some("json")
     }
 
-    /// A field of the form, or else of the query.
+    /// A parameter of the form, or else of the query.
     fn parameter(&self, name: &str) -> Option<String> {
         let query = self.path.split_once('?').map_or("", |(_, query)| query).as_bytes();
         let sent = self.form.map_or(query, |form| form);
         form_urlencoded::parse(sent).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
     }
 
-    /// Where somebody wanted to go: an address of this server, for one of its origins is put before it.
+    /// Where a person wanted to go: a path on this server, because one of its origins is prepended.
     fn aim(&self) -> String {
         let is_path = |to: &String| to.starts_with('/') && to.bytes().all(|byte| byte.is_ascii_graphic());
         self.parameter("to").filter(is_path).unwrap_or_else(|| "/".to_owned())
     }
 
-    /// The answer to a client without a session: people are redirected to the login.
+    /// The reply to a client without a session: people are redirected to the login.
     fn unknown(&self) -> Reply {
         let is_page = match self.field("sec-fetch-mode") {
             Some(mode) => mode == "navigate",
@@ -204,7 +207,7 @@ impl Request<'_> {
         };
         if !is_page || self.form.is_some() {
             let mut reply = self.refusal(401, "Log in first.");
-            // A browser would ask for the password by itself, and keep it.
+            // Otherwise the browser would ask for the password itself, and keep it.
             if self.field("sec-fetch-mode").is_none() {
                 let realm = "Basic realm=\"archive\", charset=\"UTF-8\"";
                 reply.headers.push(("WWW-Authenticate".to_owned(), realm.to_owned()));
@@ -212,7 +215,7 @@ impl Request<'_> {
             return reply;
         }
         if self.origin == Origin::Application && self.field("sec-fetch-site") == Some("cross-site") {
-            // A browser sends no cookie with a link from elsewhere; it does when this page asks again.
+            // A browser sends no cookie when following a link from another site, but does when this page reloads.
             let mut reply = Reply::problem(200, self.speech, "One moment.");
             reply.headers.push(("Refresh".to_owned(), "0".to_owned()));
             return reply;
@@ -273,7 +276,7 @@ impl Request<'_> {
         }
     }
 
-    /// Takes a ticket at the origin of archived pages.
+    /// Redeems a ticket at the origin of archived pages.
     fn redeem(&self, people: &People) -> Reply {
         let Some((cookie, path)) = self.parameter("ticket").and_then(|ticket| people.redeem(&ticket)) else {
             return self.refusal(403, "This ticket is used or too old. Go back and try again.");
@@ -284,7 +287,7 @@ impl Request<'_> {
     }
 }
 
-/// The role that a page of the application needs.
+/// The role required for a page of the application.
 fn needed(path: &str) -> Role {
     match path.split('/').nth(1) {
         Some("runs" | "runs.js" | "metrics" | "settings") => Role::Operator,

@@ -1,4 +1,4 @@
-//! HTTP: connections, what a request may cost, and what every answer has.
+//! HTTP: connections, limits for requests, and header fields of all responses.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -27,49 +27,49 @@ use super::pings::{self, Pings};
 use super::{Held, OpenError, Place, Shared};
 use crate::replay;
 
-/// How long a client may take to send the head of a request, and how long an idle connection stays.
+/// Time limit for receiving the head of a request, and for an idle connection.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Longest head of a request, and its fields.
+/// Maximum size of the head of a request in bytes, and maximum number of its fields.
 const HEAD_BYTES_MAX: usize = 32 << 10;
 const FIELDS_MAX: usize = 100;
 
-/// Longest form that is sent.
+/// Maximum size of a submitted form in bytes.
 const FORM_BYTES_MAX: usize = 32 << 10;
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// The pause after a listener failed (no more files).
+/// Pause after a listener failed, for example because there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the application's pages may load and do: their own style, pictures, forms.
+/// What the application's pages may load and do: styles of their own, images, forms.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 
-/// What a listener serves.
+/// The origin that a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Application,
     Replay,
 }
 
-/// Connections that may have to be waited for.
+/// Open connections, for a graceful shutdown.
 #[derive(Default)]
 pub(super) struct Connections(GracefulShutdown);
 
 impl Connections {
-    /// Lets requests that have begun end, within a time.
+    /// Lets requests that have begun finish, within a time limit.
     pub(super) async fn finish(self, time: Duration) {
         // Connections that are still open then are cut off.
         let _ = tokio::time::timeout(time, self.0.shutdown()).await;
     }
 }
 
-/// Accepts connections for ever.
+/// Accepts connections forever.
 pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<Shared>, all: &Connections) {
     loop {
-        // It is never closed.
+        // The semaphore is never closed.
         let Ok(place) = Arc::clone(&shared.limits.connections).acquire_owned().await else { return };
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -86,7 +86,7 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
             .serve_connection(TokioIo::new(stream), service);
         let connection = all.0.watch(connection);
         tokio::spawn(async move {
-            // Nothing is left to do for a client that breaks off, or speaks no HTTP.
+            // There is nothing to do if a client disconnects or does not speak HTTP.
             let _ = connection.await;
             drop(place);
         });
@@ -96,11 +96,11 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
 /// The parts of a request that the answering thread needs.
 struct Received {
     origin: Origin,
-    /// The origins of the two, as the client knows them.
+    /// The two origins, as the client knows them.
     application: String,
     replay: String,
     host: String,
-    /// Names and applications of the other archives that are served.
+    /// Names and application origins of the other archives served.
     others: Vec<(String, String)>,
     who: Who,
     path: String,
@@ -110,9 +110,9 @@ struct Received {
     range: Option<String>,
     referer: Option<String>,
     destination: Option<String>,
-    /// What was sent with a form.
+    /// Data of a submitted form.
     form: Option<Bytes>,
-    /// The question of a program that asks several archives.
+    /// Request of a program that queries several archives.
     ask: Option<Bytes>,
 }
 
@@ -137,7 +137,7 @@ async fn answer(
         reply.headers.push(("Allow".to_owned(), "GET, HEAD".to_owned()));
         return Ok(response(origin, reply));
     }
-    // A web page can lead its own host name to this port (DNS rebinding), but the field has that name.
+    // A web page can point its own host name at this port (DNS rebinding), but then the `Host` field has that name.
     let Some(host) = field("host").filter(|host| names_this_machine(host) || shared.place.is_public(host))
     else {
         return Ok(response(
@@ -177,7 +177,7 @@ async fn answer(
         Ok(who) => who,
         Err(reply) => return Ok(response(origin, reply)),
     };
-    // No request body is read before the client is known, and no more of them than are answered at once.
+    // Request bodies are read only after the client is authenticated, and only as many as are answered concurrently.
     let (mut ask, mut asking) = (None, None);
     if let Some(body) = unread.filter(|_| asks) {
         asking = Arc::clone(&shared.limits.asking).acquire_owned().await.ok();
@@ -221,7 +221,7 @@ async fn answer(
             Reply::problem(503, t, "Other packages are being made. Come back later."),
         ));
     };
-    // It is never closed.
+    // The semaphore is never closed.
     let Ok(_place) = shared.limits.answering.acquire().await else {
         return Ok(response(origin, Reply::problem(503, t, "The server ends.")));
     };
@@ -308,7 +308,7 @@ impl Received {
 }
 
 impl Place {
-    /// Whether this is a name by which the world knows one of the two origins.
+    /// Whether `host` is the public name of one of the two origins.
     fn is_public(&self, host: &str) -> bool {
         self.public
             .iter()
@@ -316,7 +316,7 @@ impl Place {
             .any(|origin| origin.split_once("://").is_some_and(|(_, name)| name.eq_ignore_ascii_case(host)))
     }
 
-    /// The origins of the application and the replay: as they were stated, else by the name in the request.
+    /// Origins of the application and the replay: as configured, or else derived from the name in the request.
     pub(super) fn origins(&self, host: &str) -> [String; 2] {
         self.public.clone().unwrap_or_else(|| {
             [self.application, self.replay]
@@ -326,20 +326,20 @@ impl Place {
 }
 
 impl Shared {
-    /// The other archives that are served, with their applications.
+    /// The other archives served, with the origins of their applications.
     fn others(&self, host: &str) -> Vec<(String, String)> {
         let others = self.places.iter().filter(|place| place.replay != self.place.replay);
         others.map(|place| (place.name.clone(), place.origins(host)[0].clone())).collect()
     }
 }
 
-/// An answer with the fields that every answer has.
+/// Builds a response with the header fields that every response has.
 fn response(origin: Origin, reply: Reply) -> Response<Either<Full<Bytes>, Events>> {
     let mut response = Response::new(Either::Left(Full::new(reply.body)));
     *response.status_mut() = reply.status.try_into().unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     let fields = response.headers_mut();
     for (name, value) in &reply.headers {
-        // Values that cannot be in a field are left out; replay has renamed the archived page's own fields.
+        // Invalid header values are dropped; replay has renamed the archived page's own fields.
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
             fields.append(name, value);
         }
@@ -347,7 +347,7 @@ fn response(origin: Origin, reply: Reply) -> Response<Either<Full<Bytes>, Events
     let mut set = |name: &'static str, value: &'static str| {
         fields.entry(name).or_insert(HeaderValue::from_static(value));
     };
-    // Replayed pages are shown as they were shown: many servers state no type, or a wrong one.
+    // Replayed pages must be displayed as they were: many servers state no type, or a wrong one.
     if origin == Origin::Application {
         set("x-content-type-options", "nosniff");
         set("content-security-policy", POLICY);
@@ -360,7 +360,7 @@ fn response(origin: Origin, reply: Reply) -> Response<Either<Full<Bytes>, Events
     response
 }
 
-/// Whether a `Host` field has an address or localhost in it.
+/// Whether a `Host` field contains an IP address or localhost.
 fn names_this_machine(host: &str) -> bool {
     let name = without_port(host);
     let in_brackets = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
@@ -374,7 +374,7 @@ fn without_port(host: &str) -> &str {
     with_port.map_or(host, |(name, _)| name)
 }
 
-/// The name by which a client asked, with another port.
+/// Replaces the port of a host.
 fn with_port(host: &str, port: u16) -> String {
     let mut name = without_port(host).to_owned();
     let _ = write!(name, ":{port}");

@@ -1,7 +1,8 @@
-//! What was found lately: the same search of an archive that has not changed is answered from memory, whoever asks, and so are its
-//! start page and its sites, which take passes over all pages while a crawl writes, for then no columns are prepared.
+//! Cache of recent answers. As long as an archive has not changed, the same search is answered from memory for all
+//! clients, and so are its start page and its site pages, which take passes over all pages while a crawl writes,
+//! because no columns are prepared then.
 //!
-//! Only of archives without access rules: what these show is another thing for each role, and at each time.
+//! Only archives without access rules are cached: what rules show depends on the role and on the time.
 
 use std::hash::Hash;
 use std::num::NonZeroUsize;
@@ -17,22 +18,22 @@ use super::page::{Site, Start};
 use crate::find::{self, FindError, Options, Results, Typed};
 use crate::search::{Commit, FOLDER, VERSIONS_FOLDER};
 
-/// Answers of a kind that are kept, and the most bytes of texts of each.
+/// Maximum number of cached answers of each kind, and maximum size of the texts of each in bytes.
 const ANSWERS_KEPT: usize = 512;
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// What is kept of an archive.
+/// Cached data of an archive.
 #[derive(Debug, Default)]
 pub(super) struct Lately {
     searches: Kept<Wanted, Results>,
     pub(super) start: Kept<(), Start>,
-    /// By their names.
+    /// By site name.
     pub(super) sites: Kept<String, Site>,
-    /// Those of all archives that are served.
+    /// Search cache shared by all archives that are served.
     kept: Arc<find::Kept>,
 }
 
-/// Answers of a kind, by what was asked.
+/// Cached answers of a kind, by request.
 #[derive(Debug)]
 pub(super) struct Kept<K: Hash + Eq, V>(Mutex<Answers<K, V>>);
 
@@ -42,7 +43,7 @@ struct Answers<K: Hash + Eq, V> {
     found: LruCache<K, Arc<V>>,
 }
 
-/// An answer depends on this, and on what was asked.
+/// The state that answers depend on, besides the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Basis {
     state: u64,
@@ -50,7 +51,7 @@ struct Basis {
     indexes: [Option<Commit>; 2],
 }
 
-/// A search, and which of its results are wanted.
+/// A search, and the range of results requested.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Wanted {
     pub(super) words: String,
@@ -71,12 +72,12 @@ impl Lately {
         Self { kept, ..Self::default() }
     }
 
-    /// What is kept of searches whose answers are not.
+    /// Cached intermediate data of searches.
     pub(super) fn kept(&self) -> &find::Kept {
         &self.kept
     }
 
-    /// What a search finds, with counts.
+    /// Runs a search with facet counts, or returns its cached result.
     pub(super) fn find(
         &self,
         opened: &Seen<'_>,
@@ -97,7 +98,7 @@ impl Lately {
 }
 
 impl<K: Hash + Eq, V> Kept<K, V> {
-    /// The answer to what is asked, which is made unless it is kept; `bytes` is its approximate size.
+    /// Returns the cached answer to a request, or makes and caches it; `bytes` estimates its size.
     pub(super) fn of<E>(
         &self,
         opened: &Seen<'_>,
@@ -144,7 +145,7 @@ impl Basis {
     }
 }
 
-/// Bytes of the texts of results, nearly.
+/// Approximate size of the texts of results in bytes.
 fn bytes_of(found: &Results) -> usize {
     let hits = found.hits.iter().map(|hit| {
         let snippet = hit.snippet.as_ref().map_or(0, |snippet| snippet.text.len());
@@ -178,7 +179,7 @@ mod tests {
         assert!(is_kept(0) && is_kept(2) && !is_kept(3));
         let later = Basis { checkpoint: 2, ..standing };
         assert!(answers.kept(later, &0).is_none());
-        // What was found of the archive as it was is not kept of what it is.
+        // A result from an earlier state is not cached for the current one.
         answers.keep(standing, 0, &Arc::new(()), 1);
         assert!(answers.kept(later, &0).is_none());
     }

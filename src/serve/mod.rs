@@ -1,12 +1,13 @@
-//! The archive as people and programs see it: a web application, and replay on an origin of its own.
+//! The archive for people and programs: a web application, and replay on a separate origin.
 //!
-//! Two listeners. The application's pages are made here, work without script, load nothing from elsewhere, and are JSON under the same
-//! address for clients that ask for it. The other one is [`crate::replay`]: archived pages are hostile, so
-//! they have another origin, which knows nothing of the application.
+//! There are two listeners. The application's pages are generated here, work without scripts, load nothing from
+//! elsewhere, and are available as JSON under the same address for clients that ask for it. The other listener serves
+//! [`crate::replay`]: archived pages are hostile, so they have a separate origin, which has no access to the
+//! application.
 //!
-//! Requests are answered on threads of their own, a few at a time, each from the archive as of its newest checkpoint
-//! (`opened`). Nothing is ever fetched, and nothing can be changed but what people decide, where that is switched on ([`Review`]),
-//! and what waits for the next run ([`PingRules`]).
+//! Requests are answered on separate threads, a few at a time, each from the archive as of its newest checkpoint
+//! (`opened`). Nothing is ever fetched, and nothing can be changed except people's decisions, if enabled ([`Review`]),
+//! and the queue of notices for the next run ([`PingRules`]).
 
 mod ask;
 mod events;
@@ -43,30 +44,30 @@ use crate::find::Kept;
 use crate::nodes::Http;
 use crate::recorder::Control;
 
-/// Requests that are answered at once; others wait.
+/// Maximum number of requests answered concurrently; others wait.
 const ANSWERING_MAX: usize = 8;
 
-/// Clients that follow runs at the same time; others are refused.
+/// Maximum number of clients that follow runs concurrently; others are refused.
 const LISTENERS_MAX: usize = 16;
 
-/// Packages that are made or sent at once; others are refused.
+/// Maximum number of packages made or sent concurrently; others are refused.
 const PACKAGES_MAX: usize = 2;
 
-/// Programs at once that ask this archive beside others; more of them wait.
+/// Maximum number of concurrent requests by programs that query several archives; others wait.
 const ASKING_MAX: usize = 4;
 
-/// Connections at once; others wait to be accepted.
+/// Maximum number of concurrent connections; others wait to be accepted.
 const CONNECTIONS_MAX: usize = 512;
 
-/// How long requests may still take when the server is stopped.
+/// Grace period for running requests when the server is stopped.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
-/// How often the server checks whether to stop, and closes archives that nobody reads; and how often while one is open, for which a
-/// checkpoint may wait.
+/// Interval at which the server checks whether to stop, and closes unused archives; and the interval while one is open,
+/// because a checkpoint may be waiting for it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_EVERY_OPEN: Duration = Duration::from_millis(5);
 
-/// The name of several archives as one.
+/// Name of several archives as one.
 const TOGETHER: &str = "all archives";
 
 /// A server that listens.
@@ -84,7 +85,7 @@ struct Site {
     shared: Arc<Shared>,
 }
 
-/// What all requests to an archive share.
+/// State shared by all requests to an archive.
 #[derive(Debug)]
 struct Shared {
     held: Held,
@@ -96,7 +97,7 @@ struct Shared {
     timegates: Vec<String>,
     people: Option<Arc<People>>,
     user_header: Option<HeaderName>,
-    /// Whether other machines reach it.
+    /// Whether it is reachable from other machines.
     is_public: bool,
     limits: Arc<Limits>,
 }
@@ -109,23 +110,23 @@ enum Held {
 }
 
 impl Shared {
-    /// The archive, unless it is several as one.
+    /// The archive; `None` for several archives queried as one.
     fn archive(&self) -> Option<&Archive> {
         if let Held::Archive(archive) = &self.held { Some(archive) } else { None }
     }
 }
 
-/// Where an archive is.
+/// Name and addresses of an archive.
 #[derive(Clone, Debug)]
 struct Place {
     name: String,
-    /// The addresses that the listeners have.
+    /// Addresses of the listeners.
     application: SocketAddr,
     replay: SocketAddr,
     public: Option<[String; 2]>,
 }
 
-/// What all archives share.
+/// Limits shared by all archives.
 #[derive(Debug)]
 struct Limits {
     answering: Semaphore,
@@ -133,15 +134,16 @@ struct Limits {
     packages: Arc<Semaphore>,
     asking: Arc<Semaphore>,
     connections: Arc<Semaphore>,
-    /// Whether the server ends, so that streams of events end, too.
+    /// Whether the server is shutting down, so that event streams must end.
     ends: watch::Sender<bool>,
 }
 
 impl Server {
-    /// Listens at the addresses.
+    /// Binds the listeners.
     ///
     /// # Errors
-    /// When there is no archive, an address is not one of this machine alone, it is taken, or an origin is none.
+    /// When there is no archive, an address is not local to this machine, an address is in use, or an origin is
+    /// invalid.
     pub fn bind(options: &Options) -> Result<Self, ServeError> {
         let count = options.pairs();
         let mut sockets = Vec::new();
@@ -156,10 +158,10 @@ impl Server {
         Self::on(options, sockets)
     }
 
-    /// The same on sockets that somebody has bound: two for each archive, the application's first.
+    /// As [`Server::bind`], on sockets that are already bound: two for each archive, the application's first.
     ///
     /// # Errors
-    /// As [`Server::bind`], and when there are more or fewer sockets.
+    /// As [`Server::bind`], and when the number of sockets is wrong.
     pub fn on(options: &Options, sockets: Vec<std::net::TcpListener>) -> Result<Self, ServeError> {
         let count = options.pairs();
         if sockets.len() != 2 * count {
@@ -214,7 +216,7 @@ impl Server {
         Ok(Self { runtime, sites })
     }
 
-    /// Where the application and the replay of each archive listen; several that are asked as one have no folder.
+    /// Addresses of each archive's application and replay; archives queried as one have no folder.
     pub fn addresses(&self) -> impl Iterator<Item = (Option<&Path>, [SocketAddr; 2])> {
         let applications = self.sites.iter().filter(|site| site.origin == http::Origin::Application);
         applications.map(|site| {
@@ -223,7 +225,7 @@ impl Server {
         })
     }
 
-    /// Serves until `control` says to stop; requests that have begun then are answered.
+    /// Serves until `control` requests a stop; running requests are then finished.
     pub fn run(self, control: &Control) {
         let Self { runtime, sites } = self;
         runtime.block_on(async {
@@ -248,7 +250,7 @@ impl Server {
     }
 }
 
-/// The sockets with their addresses, ready to be accepted from.
+/// Prepares the sockets for accepting connections.
 fn listening(
     options: &Options,
     runtime: &runtime::Runtime,
@@ -267,7 +269,7 @@ fn listening(
     listening.collect()
 }
 
-/// Accepts connections at all addresses for ever.
+/// Accepts connections at all addresses forever.
 async fn accept(sites: &[Site], connections: &http::Connections) {
     let accepting = sites.iter().map(|Site { listener, origin, shared }| {
         Box::pin(http::accept(listener, *origin, shared, connections))
@@ -275,7 +277,7 @@ async fn accept(sites: &[Site], connections: &http::Connections) {
     let mut accepting: Vec<_> = accepting.collect();
     poll_fn(|context| {
         for site in &mut accepting {
-            // They never end.
+            // These futures never complete.
             let _ = site.as_mut().poll(context);
         }
         Poll::<()>::Pending
@@ -297,7 +299,7 @@ impl Limits {
 }
 
 impl Options {
-    /// Where the archives are, each at two of the listeners, and in its public form.
+    /// Names and addresses of the archives: each has two listeners and, if configured, public origins.
     fn places(&self, listeners: &[(SocketAddr, TcpListener)], public: Vec<[String; 2]>) -> Arc<[Place]> {
         let names = self.together.iter().map(|_| TOGETHER.to_owned());
         let names = names.chain(self.archives.iter().map(|archive| {
@@ -313,7 +315,7 @@ impl Options {
         names.zip(listeners.chunks(2)).map(place).collect()
     }
 
-    /// The people with accounts, if they need one.
+    /// The people with accounts, if accounts are required.
     fn people(&self) -> Result<Option<Arc<People>>, ServeError> {
         let Some(members) = &self.people else { return Ok(None) };
         let first = self.archives.first().map(|first| first.join(AUDIT));
@@ -323,7 +325,7 @@ impl Options {
 }
 
 impl Together {
-    /// The archives in their order.
+    /// The archives in order.
     fn parts(&self, folders: &[Arc<Shared>]) -> Vec<front::Part> {
         let (mut folders, mut parts) = (folders.iter().cloned().map(front::Part::Folder), Vec::new());
         let mut before = 0;

@@ -1,8 +1,9 @@
-//! The archive as requests read it: opened for a moment, shared by all requests of that moment.
+//! The archive as requests read it: opened for a short time and shared by all requests during that time.
 //!
-//! A checkpoint of a crawl waits until there is no reader. So what is opened is shared for two seconds, or until a checkpoint waits, and
-//! then released, even if nobody asks, and for a moment nobody has it open: a crawl beside the server loses no checkpoint and hardly
-//! stands still for one, and the next request sees it. Between checkpoints, indexes, open segments and dictionaries are kept.
+//! A checkpoint of a crawl waits until there is no reader. So the open archive is shared for two seconds, or until a
+//! checkpoint is waiting, and then released, even if nobody requests it, and stays unopened for a moment. Thus a
+//! concurrent crawl misses no checkpoint and hardly waits for one, and the next request sees it. Indexes, open segments
+//! and dictionaries are kept between checkpoints.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,37 +16,37 @@ use super::lately::Lately;
 use crate::access::{Access, AccessError};
 use crate::find::Kept;
 
-/// How long requests share what is opened when no checkpoint calls: on a full disk it cannot.
+/// How long requests share the open archive if no checkpoint announces itself: on a full disk it cannot.
 const SHARED: Duration = Duration::from_secs(2);
 
-/// The greatest age of access rules.
+/// Maximum age of access rules.
 const RULES: Duration = Duration::from_millis(250);
 
-/// How long nobody has the archive open then: twice as long as a waiting checkpoint needs to look again.
+/// How long the archive then stays unopened: twice the polling interval of a waiting checkpoint.
 const GAP: Duration = Duration::from_millis(10);
 
-/// How long it stays open when nobody asks: erased files must not stay open.
+/// How long it is kept without requests: erased files must not stay open.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// How long a new request waits for earlier ones to end, so that a checkpoint can happen.
+/// How long a new request waits for earlier ones to finish, so that a checkpoint can proceed.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// How often waiting requests look again.
+/// Polling interval of waiting requests.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Why the archive cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Its segments or state.
+    /// Its segments or state cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What may be shown.
+    /// Its access rules cannot be read.
     #[error(transparent)]
     Access(#[from] AccessError),
 }
 
-/// An archive as of one checkpoint, and what may be shown of it.
+/// An archive as of a checkpoint, with its access rules.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) store: Arc<Store>,
@@ -58,41 +59,41 @@ impl Opened {
     }
 }
 
-/// The same for one request: what its role may see.
+/// An open archive for one request, restricted to what its role may see.
 pub(super) struct Seen<'a> {
     pub(super) store: &'a Store,
     pub(super) access: Access,
-    /// Recent answers.
+    /// Cache of recent answers.
     pub(super) lately: &'a Lately,
 }
 
-/// What opens an archive for requests.
+/// Opens an archive for requests.
 #[derive(Debug)]
 pub(super) struct Archive {
     path: PathBuf,
     current: Mutex<Option<Current>>,
-    /// Recent answers.
+    /// Cache of recent answers.
     pub(super) lately: Lately,
 }
 
-/// What was opened last.
+/// The archive as last opened.
 #[derive(Debug)]
 struct Current {
     opened: Arc<Opened>,
     since: Instant,
     /// When the access rules were read.
     ruled: Instant,
-    /// Since when checkpoints may happen and nothing may be read.
+    /// Since when checkpoints may proceed and nothing may be read.
     paused: Option<Instant>,
 }
 
 impl Current {
-    /// Whether requests may still use it: its time is not over, and no checkpoint waits.
+    /// Whether requests may still share it: its time is not over, and no checkpoint is waiting.
     fn is_shared(&self) -> bool {
         self.paused.is_none() && self.since.elapsed() < SHARED && !self.opened.store.is_awaited()
     }
 
-    /// Lets checkpoints happen, once no request has it any more.
+    /// Lets checkpoints proceed, once no request uses it any more.
     fn pause(&mut self) -> Result<(), OpenError> {
         if self.paused.is_none()
             && let Some(opened) = Arc::get_mut(&mut self.opened)
@@ -110,12 +111,12 @@ impl Archive {
         Self { path: path.to_owned(), current: Mutex::default(), lately: Lately::new(kept) }
     }
 
-    /// Its folder.
+    /// The archive's folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The archive as it is now; give it back soon.
+    /// The current archive; to be released soon.
     pub(super) fn open(&self) -> Result<Arc<Opened>, OpenError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(now) = current.as_mut().filter(|now| now.is_shared()) {
@@ -135,12 +136,14 @@ impl Archive {
         Ok(opened)
     }
 
-    /// The archive for what takes long: no other request waits for that to end, as it would for what is shared.
+    /// Opens the archive separately for a long operation, so that requests do not wait for it as they would if it were
+    /// shared.
     pub(super) fn alone(&self) -> Result<Arc<Opened>, OpenError> {
         Opened::new(Arc::new(Store::read_only(&self.path)?), &self.path)
     }
 
-    /// The archive once more, after a moment in which nobody had it open. Without a checkpoint since, what was read of it stays valid.
+    /// Reopens the archive after a moment in which nobody had it open. If there was no checkpoint since, what was read
+    /// of it remains valid.
     fn anew(&self, mut earlier: Current) -> Result<Store, OpenError> {
         let begun = Instant::now();
         earlier.pause()?;
@@ -156,10 +159,10 @@ impl Archive {
         Ok(store)
     }
 
-    /// Lets checkpoints happen when the shared time is over or one waits, and closes what nobody asks for. Whether a checkpoint may
-    /// still have to wait.
+    /// Lets checkpoints proceed when the shared time is over or one is waiting, and closes an unused archive. Returns
+    /// whether a checkpoint may still have to wait.
     pub(super) fn look(&self) -> bool {
-        // The request that holds the lock does this itself.
+        // The request that holds the lock takes care of this.
         let Ok(mut current) = self.current.try_lock() else { return true };
         let is_over = current.as_mut().is_some_and(|now| {
             let is_kept = now.is_shared() || now.pause().is_ok();
@@ -191,7 +194,7 @@ mod tests {
             while !opened.store.is_awaited() {
                 thread::sleep(LOOK_EVERY);
             }
-            // Not before the request has ended.
+            // Not before the request has finished.
             assert!(archive.look());
             drop(opened);
             assert!(!archive.look());

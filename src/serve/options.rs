@@ -1,4 +1,4 @@
-//! What is served, where, and why it may not be.
+//! Options of the server, and errors at startup.
 
 use std::collections::HashSet;
 use std::io;
@@ -12,96 +12,99 @@ use super::opened::OpenError;
 use crate::accounts::AccountsError;
 use crate::nodes::{self, AskError, Node};
 
-/// The name of the audit log in an archive's folder.
+/// Name of the audit log in an archive's folder.
 pub const AUDIT: &str = "audit.jsonl";
 
 /// What to serve, and where.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The archives' folders. Each archive has two addresses of its own, for its pages must share no origin with those of others.
+    /// Folders of the archives. Each archive has two addresses of its own, because its pages must not share an origin
+    /// with those of others.
     pub archives: Vec<PathBuf>,
-    /// Where the application listens. Each further archive is two ports higher, unless the system is to choose (port 0).
+    /// Address of the application. Each further archive is two ports higher, unless the system is to choose the port
+    /// (0).
     pub listen: SocketAddr,
-    /// Where the replay listens; the same holds.
+    /// Address of the replay; further archives follow the same scheme.
     pub replay_listen: SocketAddr,
-    /// The origins of application and replay of each archive as a web server before this one shows them to the world, for instance
-    /// `https://archive.example.org`; all have to differ.
+    /// Public origins of application and replay for each archive, if a web server in front provides them, for instance
+    /// `https://archive.example.org`; all must differ.
     pub public: Vec<[String; 2]>,
-    /// Whether people may decide on sites here, and how.
+    /// Whether people may decide on sites in the browser, and how.
     pub review: Option<Review>,
-    /// Whether strangers may send notices of changes (IndexNow, sitemap pings), and how they are distinguished.
+    /// Whether strangers may send notices of changes (IndexNow, sitemap pings), and how clients are distinguished.
     pub pings: Option<PingRules>,
-    /// TimeGates of other archives, to which pages that are missing are linked.
+    /// TimeGates of other archives, to which pages for missing captures link.
     pub timegates: Vec<String>,
-    /// Who may come in; without it everybody who reaches an address may.
+    /// Accounts; without them everybody who can reach an address has access.
     pub people: Option<Members>,
-    /// The field in which a web server before this one says who asks; they decide under this name and no other.
+    /// Header field in which a web server in front names the person; decisions are recorded under this name only.
     pub user_header: Option<HeaderName>,
-    /// What is asked as one at the first two addresses; those of the folders follow.
+    /// Archives queried as one at the first two addresses; the addresses of the folders follow.
     pub together: Option<Together>,
 }
 
-/// Archives that are asked as one.
+/// Archives that are queried as one.
 #[derive(Clone, Debug)]
 pub struct Together {
-    /// Nodes, with how many of the folders come before each.
+    /// Nodes, each with the number of folders before it.
     pub nodes: Vec<(usize, Node)>,
-    /// How long a node may take for an answer.
+    /// Time limit for a node's answer.
     pub wait: Duration,
 }
 
 /// Notices from outside, which wait for the next run.
 #[derive(Clone, Debug, Default)]
 pub struct PingRules {
-    /// The field in which a web server before this one says who asks, as `X-Real-IP`; without it all clients are one.
+    /// Header field in which a web server in front names the client, such as `X-Real-IP`; without it all clients count
+    /// as one.
     pub client_header: Option<HeaderName>,
 }
 
 /// People with accounts.
 #[derive(Clone, Debug)]
 pub struct Members {
-    /// Their file, [`crate::accounts`].
+    /// The file of accounts ([`crate::accounts`]).
     pub file: PathBuf,
-    /// The audit log; otherwise [`AUDIT`] in the folder of the first archive.
+    /// The audit log; by default [`AUDIT`] in the folder of the first archive.
     pub audit: Option<PathBuf>,
 }
 
-/// Reviewing in the browser. Without accounts everybody on this machine may decide, under any name.
+/// Reviewing in the browser. Without accounts, everybody on this machine may decide, under any name.
 #[derive(Clone, Debug)]
 pub struct Review {
-    /// Who decides, unless another name is given on the page.
+    /// Name under which decisions are recorded, unless another one is given on the page.
     pub by: String,
-    /// Whether what others rated is shown only to those who rated, too.
+    /// Whether ratings by others are shown only to people who have rated the site as well.
     pub is_blind: bool,
 }
 
-/// Why nothing is served.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
     /// The archive cannot be read.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Other machines are not to see it.
+    /// The address is reachable from other machines, but access is not restricted.
     #[error(
         "{0} is not an address of this machine alone: say by --password-file who may log in, or by --user-header how a web server with passwords before it names people"
     )]
     Public(SocketAddr),
-    /// Nobody can log in.
+    /// The accounts cannot be used.
     #[error(transparent)]
     Accounts(#[from] AccountsError),
-    /// There is no place for the audit log.
+    /// There is no folder for the audit log.
     #[error("there is no folder for the audit log: name a file by --audit-log")]
     NoAudit,
-    /// Nodes cannot be asked.
+    /// Nodes cannot be queried.
     #[error(transparent)]
     Nodes(#[from] AskError),
-    /// The audit log could not be written.
+    /// The audit log cannot be written.
     #[error("cannot write the audit log {} (--audit-log names another place): {source}", path.display())]
     Audit {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The address is not available.
@@ -109,48 +112,48 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A stated origin is not one.
+    /// A configured origin is invalid.
     #[error("'{0}' is not an origin such as https://archive.example.org")]
     Origin(String),
-    /// Archived pages would be able to read the application.
+    /// Two origins are the same: archived pages would be able to read the application.
     #[error("both origins are {0}: archived pages are hostile and need an origin of their own")]
     SameOrigin(String),
-    /// Some archives would have no origins.
+    /// Only some archives have origins.
     #[error("of {0} archives each needs an origin and a replay origin, or none has one")]
     Origins(usize),
-    /// There is no port of that number.
+    /// There are not enough port numbers.
     #[error("for {0} archives there are not enough ports from {1} on")]
     Ports(usize, SocketAddr),
-    /// The number of sockets does not fit.
+    /// The number of sockets is wrong.
     #[error("{sockets} sockets were passed for {archives} archives; each needs two, the application's first")]
     Sockets {
-        /// Archives.
+        /// Number of archives.
         archives: usize,
-        /// Sockets.
+        /// Number of sockets.
         sockets: usize,
     },
-    /// The system gives no threads.
+    /// The system cannot provide threads.
     #[error("cannot start serving: {0}")]
     Start(io::Error),
 }
 
 impl Options {
-    /// How many pairs of addresses are served.
+    /// Number of address pairs served.
     pub(super) fn pairs(&self) -> usize {
         self.archives.len() + usize::from(self.together.is_some())
     }
 
-    /// Refuses an address that other machines reach unless people have to say who they are.
+    /// Refuses an address that other machines can reach, unless clients are authenticated.
     pub(super) fn check_reach(&self, address: SocketAddr) -> Result<(), ServeError> {
         let asks = self.people.is_some() || self.user_header.is_some();
         if asks || address.ip().is_loopback() { Ok(()) } else { Err(ServeError::Public(address)) }
     }
 }
 
-/// The address of a further archive; nothing where there is no port of that number.
+/// Address of a further archive; `None` if there is no such port.
 pub(super) fn following(first: SocketAddr, number: usize) -> Option<SocketAddr> {
     let port = match first.port() {
         0 => 0,
@@ -159,7 +162,7 @@ pub(super) fn following(first: SocketAddr, number: usize) -> Option<SocketAddr> 
     Some(SocketAddr::new(first.ip(), port))
 }
 
-/// The origins of some archives as browsers write them, a pair for each, or none at all.
+/// Normalizes the configured origins: a pair for each archive, or none at all.
 pub(super) fn origins(stated: &[[String; 2]], archives: usize) -> Result<Vec<[String; 2]>, ServeError> {
     let origin = |text: &String| nodes::origin(text).ok_or_else(|| ServeError::Origin(text.clone()));
     if !stated.is_empty() && stated.len() != archives {

@@ -1,7 +1,8 @@
-//! Notices that strangers send: IndexNow, sitemap pings, WebSub hubs. Switched on by `archive serve --pings`.
+//! Notices from strangers: IndexNow, sitemap pings, WebSub hubs. Enabled by `archive serve --pings`.
 //!
-//! Nothing is fetched for them. Notices about hosts that the archive holds, within its scope, wait on disk for the next run
-//! ([`crate::publish::Notice`]); all else gets the same answer, is dropped and counted, so that nobody learns what is held.
+//! Nothing is fetched for them. Notices about hosts in the archive, within its scope, are queued on disk for the next
+//! run ([`crate::publish::Notice`]). All others get the same answer, but are dropped and counted, so that nobody learns
+//! what the archive holds.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,41 +25,41 @@ use crate::ledger::Credits;
 use crate::publish::subscriptions::{self, Delivered, Question};
 use crate::publish::{self, Notice, NoticeError, NoticeKind, PublishError, Queued, hubs};
 
-/// Notices that one client may send in a span, and all clients together.
+/// Maximum number of notices within [`SPAN`], per client and in total.
 const CLIENT_PINGS_MAX: u32 = 100;
 const PINGS_MAX: u32 = 10_000;
-/// Bytes of a client's name that count.
+/// Number of bytes of a client's name that are significant.
 const CLIENT_BYTES_MAX: usize = 64;
 
 const SPAN: Duration = Duration::from_secs(3600);
 
-/// Notices that are read at once; others are refused.
+/// Maximum number of notices processed concurrently; others are refused.
 const AT_ONCE_MAX: usize = 4;
 
-/// Longest notice: 10 000 URLs of some 400 bytes.
+/// Maximum size of a notice in bytes: 10 000 URLs of about 400 bytes.
 const PING_BYTES_MAX: usize = 4 << 20;
 
-/// A client has this long to send its notice.
+/// Time limit for receiving a notice.
 const PING_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What became of notices since the server began.
+/// Outcome of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It waits for the next run.
+    /// It is queued for the next run.
     Queued,
-    /// The same was waiting already.
+    /// It was queued already.
     Waiting,
     /// It is about hosts or pages that are not in this archive.
     Dropped,
-    /// It could not be understood.
+    /// It is malformed.
     Wrong,
-    /// There were too many.
+    /// There were too many notices.
     Refused,
-    /// A hub asked back, and was answered.
+    /// A hub's verification request was answered.
     Answered,
 }
 
-/// The fates with their names.
+/// All outcomes with their names.
 pub(super) const FATES: [(Fate, &str); 6] = [
     (Fate::Queued, "queued"),
     (Fate::Waiting, "waiting"),
@@ -68,17 +69,17 @@ pub(super) const FATES: [(Fate, &str); 6] = [
     (Fate::Answered, "answered"),
 ];
 
-/// What notices may cost, and what became of them.
+/// Limits for notices, and counters of their outcomes.
 #[derive(Debug)]
 pub(super) struct Pings {
-    /// The field in which a web server before this one says who asks; without it all clients are one.
+    /// Header field in which a web server in front names the client; without it all clients count as one.
     client_field: Option<HeaderName>,
     at_once: Arc<Semaphore>,
     span: Mutex<Span>,
     counts: [AtomicU64; FATES.len()],
 }
 
-/// Notices of a span of time.
+/// Number of notices within a time span.
 #[derive(Debug)]
 struct Span {
     began: Instant,
@@ -105,7 +106,7 @@ impl Span {
     }
 }
 
-/// An answer: status and what it says.
+/// Status and text of an answer.
 type Said = (u16, String);
 
 impl Pings {
@@ -116,12 +117,12 @@ impl Pings {
         Self { client_field, at_once, span: Mutex::new(span), counts: Default::default() }
     }
 
-    /// Whether a path is one that takes notices.
+    /// Whether a path accepts notices.
     pub(super) fn takes(path: &str) -> bool {
         matches!(path.split('?').next(), Some("/indexnow" | "/ping")) || path.starts_with(hubs::CALLBACK)
     }
 
-    /// How many notices had each fate.
+    /// Number of notices by outcome.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         FATES.iter().zip(&self.counts).map(|((_, name), count)| (*name, count.load(Ordering::Relaxed)))
     }
@@ -137,13 +138,13 @@ impl Pings {
     fn admits(&self, headers: &HeaderMap) -> bool {
         let client = self.client_field.as_ref().and_then(|field| headers.get(field)?.to_str().ok());
         let mut span = self.span.lock().unwrap_or_else(PoisonError::into_inner);
-        // Longer names are cut to what an address and a port take.
+        // Longer names are cut to the length that an address with a port needs.
         let client = client.map_or("", |client| client.get(..CLIENT_BYTES_MAX).unwrap_or(client));
         span.admits(client, Instant::now())
     }
 }
 
-/// The answer to a notice.
+/// Answers a notice.
 pub(super) async fn answer(
     shared: &Arc<Shared>,
     pings: &Pings,
@@ -176,7 +177,7 @@ pub(super) async fn answer(
         },
         false => Bytes::new(),
     };
-    // It is never closed.
+    // The semaphore is never closed.
     let Ok(_turn) = shared.limits.answering.acquire().await else {
         return Reply::plain(503, "The server ends.\n");
     };
@@ -187,7 +188,7 @@ pub(super) async fn answer(
         match (callback(&path), work.archive()) {
             (Some((id, query)), Some(archive)) => take_of_hub(archive, id, query, body, signature.as_deref()),
             (None, Some(archive)) => take(archive, &path, body),
-            // A front takes no notices.
+            // Several archives as one accept no notices.
             (_, None) => not_kept(),
         }
     };
@@ -201,13 +202,13 @@ pub(super) async fn answer(
     Reply::plain(status, &said)
 }
 
-/// The identifier in the address of a callback, and its query.
+/// The identifier and the query in a callback URL.
 fn callback(path: &str) -> Option<(&str, &str)> {
     let rest = path.strip_prefix(hubs::CALLBACK)?;
     Some(rest.split_once('?').unwrap_or((rest, "")))
 }
 
-/// Reads a notice, and puts it into the queue if it is of this archive.
+/// Reads a notice, and queues it if it concerns this archive.
 fn take(archive: &Archive, path: &str, body: Option<&Bytes>) -> (Fate, Said) {
     match read(path, body) {
         Ok(notice) => keep(archive, notice),
@@ -215,7 +216,8 @@ fn take(archive: &Archive, path: &str, body: Option<&Bytes>) -> (Fate, Said) {
     }
 }
 
-/// Answers a hub that asks back, and takes what it sends. Messages without the right signature get the same answer as everything else.
+/// Answers a hub's verification request, or accepts its delivery. Deliveries without a valid signature get the same
+/// answer as valid ones.
 fn take_of_hub(
     of: &Archive,
     id: &str,
@@ -244,7 +246,7 @@ fn take_of_hub(
     }
 }
 
-/// Puts a notice into the queue if it is of this archive.
+/// Queues a notice if it concerns this archive.
 fn keep(archive: &Archive, notice: Notice) -> (Fate, Said) {
     match of_this_archive(archive, notice) {
         Ok(Some(notice)) => match publish::enqueue(archive.path(), &notice) {
@@ -258,7 +260,7 @@ fn keep(archive: &Archive, notice: Notice) -> (Fate, Said) {
     }
 }
 
-/// As IndexNow has it: received, and its key is still to be looked at.
+/// As in IndexNow: received, with the key still to be verified.
 fn accepted() -> Said {
     (202, "Accepted. It is looked at by the next crawl or refresh.\n".to_owned())
 }
@@ -291,14 +293,14 @@ fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, Said> {
     })
 }
 
-/// The part of a notice that is about hosts that the archive holds and within its scope, if any.
+/// The part of a notice that concerns hosts in the archive and is within its scope, if any.
 fn of_this_archive(archive: &Archive, mut notice: Notice) -> Result<Option<Notice>, String> {
     let opened = archive.open().map_err(|error| error.to_string())?;
     let state = opened.store.state();
     let credits = Credits::open(state).map_err(|error| error.to_string())?;
     let mut heard = Vec::new();
     for url in notice.urls {
-        // A stranger's notice must not reveal or add anything.
+        // A notice from a stranger must not reveal or add anything.
         let is_known = notice.kind == NoticeKind::IndexNow
             || state.find(&url).map_err(|error| error.to_string())?.is_some();
         if is_known && credits.hears_of(state, &url).map_err(|error| error.to_string())? {

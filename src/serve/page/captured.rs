@@ -1,4 +1,4 @@
-//! A page: its captures, why it is here and when it is due, its links.
+//! A page: its captures, why it is in the archive and when it is due, its links.
 
 use std::collections::BTreeMap;
 
@@ -16,30 +16,30 @@ use crate::change::is_version;
 use crate::query::{ArchiveRows, CaptureRow, PageType, Rows};
 use crate::selection::{self, Weights, Why};
 
-/// Captures that are listed.
+/// Maximum number of captures listed.
 const CAPTURES_MAX: usize = 500;
-/// Links that are listed.
+/// Maximum number of links listed.
 const LINKS_MAX: usize = 100;
 
 #[derive(Serialize)]
 struct Page {
     url: String,
     title: Option<String>,
-    /// Newest first, from a place on that the address gives.
+    /// Newest first, starting at the position given in the address.
     captures: Vec<Row>,
-    /// The place from which older ones are listed.
+    /// Position from which older ones are listed.
     older: Option<u64>,
-    /// How many there are, those that are not listed too.
+    /// Total number of captures, including those not listed.
     captured: u64,
     /// Captures by year and month, oldest first.
     months: Vec<(i32, [u64; 12])>,
-    /// What its newest version is; none before the first.
+    /// Type of its newest version; `None` if there is none.
     #[serde(rename = "type")]
     kind: Option<&'static str>,
     why: Why,
-    /// URLs that its newest version leads to.
+    /// URLs that its newest version links to.
     links: Vec<String>,
-    /// How many there are.
+    /// Total number of links.
     linked: u64,
 }
 
@@ -54,7 +54,7 @@ struct Row {
     bytes: Option<u32>,
     digest: String,
     segment: u32,
-    /// The name of its WARC file.
+    /// Name of its WARC file.
     file: String,
     offset: u64,
     replay: String,
@@ -103,7 +103,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     Ok(asked.reply(&title, &data, || shown(asked, &data)))
 }
 
-/// The URL that is asked for, if something of it may be shown.
+/// The requested URL, if any of its captures may be shown.
 pub(super) fn find(asked: &Asked<'_>) -> Result<UrlId, Problem> {
     let (text, state) = (asked.parameter("url"), asked.opened.store.state());
     let t = asked.speech;
@@ -140,7 +140,7 @@ fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem
     })
 }
 
-/// The first of the URLs to which the newest version leads, and how many there are.
+/// The first of the URLs that the newest version links to, and the total number.
 fn links(asked: &Asked<'_>, id: UrlId) -> Result<(Vec<String>, u64), Problem> {
     let (state, access) = (asked.opened.store.state(), &asked.opened.access);
     let visit = state.visit(id)?;
@@ -204,7 +204,7 @@ fn readable(data: &Page) -> Option<&'static str> {
     }
 }
 
-/// The captures, of which two can be chosen to be compared.
+/// The captures, with a choice of two to compare.
 fn history(t: Speech, data: &Page) -> Markup {
     let [from, to] = chosen(&data.captures);
     let can_compare = from.is_some();
@@ -247,13 +247,13 @@ fn history(t: Speech, data: &Page) -> Markup {
     }
 }
 
-/// What a capture is, for people: one "identical" to a capture long ago may still be a change.
+/// Display name of a capture's kind: one "identical" to a much earlier capture may still be a change.
 fn shown_kind(kind: &'static str) -> &'static str {
     if kind == "identical" { "seen before" } else { kind }
 }
 
-/// Which of the captures are compared unless others are chosen: the one before the newest change, and the newest. None where
-/// there is one version only.
+/// The default pair of captures to compare: the one before the newest change, and the newest. The first is `None` if
+/// there is only one version.
 fn chosen(captures: &[Row]) -> [Option<usize>; 2] {
     let mut versions = captures.iter().enumerate().filter(|(_, row)| row.is_version);
     let newest = versions.clone().next().map(|(place, _)| place);
@@ -275,7 +275,7 @@ fn calendar(t: Speech, data: &Page) -> Markup {
                     tr {
                         th scope="row" { (year) }
                         @for captures in months {
-                            // Four shades, by the number of captures.
+                            // Four shades, by number of captures.
                             td class=(format!("shade{}", (captures * 4).div_ceil(most))) { @if *captures > 0 { (t.count(*captures)) } }
                         }
                     }

@@ -1,4 +1,4 @@
-//! What differs between two versions of a page.
+//! Differences between two versions of a page.
 
 use archive_storage::Capture;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Asked, Problem, Reply, Speech, captured, utc};
 use crate::change::{Comparison, Line, Mark, compare, lines, versions_meant};
 
-/// Lines that are shown, and bytes in them.
+/// Maximum number of lines shown, and of bytes in them.
 const LINES_MAX: usize = 1000;
 const BYTES_MAX: usize = 512 << 10;
 
@@ -31,26 +31,26 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let times = (time(t, asked.parameter("from"))?, time(t, asked.parameter("to"))?);
     let (old, new) = versions_meant(store, access, id, times)?
         .ok_or_else(|| Problem::Missing(t.fill("The archive has no version of {}.", &[&url])))?;
-    // Whichever was chosen as which.
+    // In chronological order, whichever was chosen first.
     let (old, new) = if old.time > new.time { (new, old) } else { (old, new) };
     let comparison = compare(store, &old, &new)?;
     let data = Compared { url, from: time_of(&old), to: time_of(&new), comparison };
     Ok(asked.reply(t.say("Differences"), &data, || shown(asked, &data)))
 }
 
-/// A time as captures are named by it, in microseconds since 1970; none where none is given.
+/// Parses the time that identifies a capture, in microseconds since 1970; `None` if the text is empty.
 pub(super) fn time(t: Speech, text: &str) -> Result<Option<i64>, Problem> {
     let read = |text: &str| DateTime::parse_from_rfc3339(text).map(|time| time.timestamp_micros());
     let wrong = |_| Problem::Wrong(t.fill("“{}” is no time; write it like 2026-01-31T10:00:00Z.", &[&text]));
     Some(text).filter(|text| !text.is_empty()).map(read).transpose().map_err(wrong)
 }
 
-/// When a capture was made.
+/// Time of a capture.
 pub(super) fn time_of(capture: &Capture) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_micros(capture.time)
 }
 
-/// The time by which a capture is named in an address.
+/// The time that identifies a capture in an address.
 pub(super) fn name_of(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Micros, true)
 }

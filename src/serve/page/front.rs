@@ -1,4 +1,4 @@
-//! The pages of several archives as one: searches and queries of all of them, and the way to the archive that has a page.
+//! Pages of several archives as one: combined searches and queries, and redirects to the archive that has a page.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ struct Start<'a> {
 #[derive(Serialize)]
 struct Archive<'a> {
     name: &'a str,
-    /// Where browsers find it.
+    /// Origin for browsers.
     application: Option<String>,
 }
 
-/// A page, for a client that knows this server by `host`.
+/// Answers a request, for a client that reaches this server as `host`.
 pub(super) fn page(
     front: &Front,
     asked: &Request<'_>,
@@ -70,8 +70,8 @@ pub(super) fn page(
     Some(site.and_then(|site| lead(front, asked, (host, role), &site, 0)))
 }
 
-/// Redirects a request to the replay to the archive that has captured pages of the site. A query for captures that no archive alone can
-/// answer is put to all of them.
+/// Redirects a request for the replay to the archive that has captured pages of the site. A capture query that no
+/// single archive can answer is sent to all of them.
 pub(in crate::serve) fn led(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> Reply {
     let t = asked.speech;
     let missing = || Problem::Missing(t.say("There is nothing at this address.").to_owned());
@@ -90,7 +90,7 @@ pub(in crate::serve) fn led(front: &Front, asked: &Request<'_>, host: &str, role
     answer().unwrap_or_else(|problem: Problem| problem.reply(asked))
 }
 
-/// Redirects to the same address of the archive that answers for a site.
+/// Redirects to the same address at the archive that answers for a site.
 fn lead(
     front: &Front,
     asked: &Request<'_>,
@@ -132,7 +132,7 @@ fn start(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> 
     }))
 }
 
-/// Names archives that are missing from an answer.
+/// Lists archives that are missing from an answer.
 pub(super) fn missing(t: Speech, missing: &[Missing]) -> Markup {
     html! {
         @for Missing { name, why } in missing {

@@ -5,7 +5,7 @@ use maud::html;
 use super::{Reply, Speech};
 
 impl Reply {
-    /// A link to another address.
+    /// Redirects to another address after a form.
     pub(in crate::serve) fn see_other(to: &str) -> Self {
         let mut reply = Self::of(303, "text/plain", "");
         let fields = [("Location", to), ("Referrer-Policy", "no-referrer")];
@@ -13,7 +13,7 @@ impl Reply {
         reply
     }
 
-    /// The page where somebody logs in, who wants to go to an address then.
+    /// The login page; `to` is where the person wants to go afterwards.
     pub(in crate::serve) fn login(
         status: u16,
         t: Speech,
@@ -35,11 +35,11 @@ impl Reply {
                 button { (title) }
             }
         };
-        // The answer to the form redirects to the archived page that was asked for.
+        // The reply to the form redirects to the requested archived page.
         Self::html(status, t, title, None, &content).with_form(Some(replay))
     }
 
-    /// The page where somebody logs out.
+    /// The logout page.
     pub(in crate::serve) fn logout(t: Speech, name: &str) -> Self {
         let title = t.say("Log out");
         let content = html! {
@@ -50,7 +50,7 @@ impl Reply {
         Self::html(200, t, title, None, &content).with_form(None)
     }
 
-    /// The same with what a page needs whose form is sent here, and may lead to the origin of archived pages.
+    /// Adds the headers for a page with a form that is sent here, and may redirect to the origin of archived pages.
     fn with_form(mut self, replay: Option<&str>) -> Self {
         let policy = format!(
             "default-src 'none'; style-src 'self'; form-action 'self' {}; base-uri 'none'; frame-ancestors 'none'",

@@ -1,4 +1,4 @@
-//! The pages of the application: each is data, shown as HTML, or as JSON if the client asks for it.
+//! Pages of the application: each is data, rendered as HTML, or returned as JSON if the client asks for it.
 
 mod captured;
 mod compare;
@@ -45,7 +45,7 @@ use crate::selection::utc;
 
 const STYLE: &str = include_str!("style.css");
 
-/// Longest path and query of a request.
+/// Maximum length of a request's path and query in bytes.
 const PATH_BYTES_MAX: usize = 16 << 10;
 
 /// A request.
@@ -56,21 +56,21 @@ pub(super) struct Request<'a> {
     parameters: Vec<(String, String)>,
     wants_json: bool,
     speech: Speech,
-    /// The origin of the replay.
+    /// Origin of the replay.
     replay: &'a str,
     /// The server, whose settings are shown.
     server: Option<&'a Shared>,
-    /// Names and applications of the other archives that are served.
+    /// Names and application origins of the other archives served.
     others: &'a [(String, String)],
     review: Option<&'a Review>,
     who: Option<&'a Who>,
-    /// The field in which a web server before this one says who asks.
+    /// Header field in which a web server in front names the person.
     user_header: Option<&'a HeaderName>,
-    /// What was sent with a form, if one was sent.
+    /// Data of a submitted form, if any.
     form: Option<Vec<(String, String)>>,
 }
 
-/// The same of an archive.
+/// A request to an archive.
 pub(super) struct Asked<'a> {
     request: Request<'a>,
     opened: &'a Seen<'a>,
@@ -84,39 +84,39 @@ impl<'a> Deref for Asked<'a> {
     }
 }
 
-/// An answer.
+/// A reply.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
-    /// A file that is sent instead, from its position to its end.
+    /// A file to send as the body, from its current position to its end.
     pub(super) file: Option<File>,
 }
 
-/// Why there is no page.
+/// Why a page cannot be shown.
 enum Problem {
-    /// Nothing has that name.
+    /// There is nothing with that name.
     Missing(String),
-    /// The question is wrong.
+    /// The request is wrong.
     Wrong(String),
-    /// The same in English in all languages, as all errors of the query language are.
+    /// The request is wrong, with a message that is always in English, like all errors of the query language.
     Mistake(String),
-    /// The person who asks may not.
+    /// The person lacks permission.
     Refused(String),
-    /// The archive that would know does not answer.
+    /// The archive that could answer is not available.
     Absent(String),
-    /// Something failed; logs say the same.
+    /// Something failed; the logs have the same message.
     Failed(String),
 }
 
 impl Problem {
-    /// An error of rows.
+    /// A failure to read rows.
     fn of(error: &RowsError) -> Self {
         Self::Failed(error.to_string())
     }
 
-    /// Something that should be a URL is none.
+    /// A text that should be a URL is not valid.
     fn no_url(t: Speech, text: &str) -> Self {
         Self::Wrong(if text.is_empty() {
             t.say("No URL is given: write one in the search box.").to_owned()
@@ -125,7 +125,7 @@ impl Problem {
         })
     }
 
-    /// A site that the archive does not know, or none at all.
+    /// The archive does not know the site, or none was given.
     fn no_site(t: Speech, name: &str) -> Self {
         if name.is_empty() {
             Self::Wrong(t.say("The address names no site.").to_owned())
@@ -134,7 +134,7 @@ impl Problem {
         }
     }
 
-    /// The page for it.
+    /// The error page.
     fn reply(&self, asked: &Request<'_>) -> Reply {
         let t = asked.speech;
         let (status, what, is_english) = match self {
@@ -188,42 +188,42 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The same with who asks, and the field in which a web server in front names them.
+    /// Adds the person, and the header field in which a web server in front names them.
     pub(super) fn by(self, who: &'a Who, user_header: Option<&'a HeaderName>) -> Self {
         Self { who: Some(who), user_header, ..self }
     }
 
-    /// Whether the person who asks may see what is for people of a role; without accounts everybody may.
+    /// Whether the person has the rights of `role`; without accounts everybody has them.
     fn may(&self, role: Role) -> bool {
         self.who.and_then(|who| who.role).is_none_or(|own| own >= role)
     }
 
-    /// The same as a server answers it, beside other archives.
+    /// Adds the server and the other archives that it serves.
     pub(super) fn beside(self, server: &'a Shared, others: &'a [(String, String)]) -> Self {
         Self { server: Some(server), others, ..self }
     }
 
-    /// The same where people may decide, with what was sent with a form.
+    /// Adds review settings and the data of a form.
     pub(super) fn reviewed(mut self, review: Option<&'a Review>, form: Option<&[u8]>) -> Self {
         self.review = review;
         self.form = form.map(|form| form_urlencoded::parse(form).into_owned().collect());
-        // A form states the language of its page, where the answer is shown, as data, too.
+        // A form states the language of its page, which is also used for the reply, even for data.
         let sent = self.form.iter().flatten().find(|(name, _)| name == speech::PARAMETER);
         self.speech = sent.map_or(self.speech, |(_, tag)| self.speech.choosing(tag));
         self
     }
 
-    /// The same asked of an archive.
+    /// Directs the request to an archive.
     pub(super) fn of(self, opened: &'a Seen<'a>) -> Asked<'a> {
         Asked { request: self, opened }
     }
 
-    /// A parameter; empty where it was not given.
+    /// A query parameter; empty if it is missing.
     fn parameter(&self, name: &str) -> &str {
         self.parameters.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.trim())
     }
 
-    /// A page, or its data.
+    /// Renders a page, or its data as JSON.
     fn reply(&self, title: &str, data: &impl Serialize, content: impl FnOnce() -> Markup) -> Reply {
         if !self.wants_json {
             return Reply::html(200, self.speech, title, Some(self), &content());
@@ -237,14 +237,14 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The address that is asked for, with this page in another language.
+    /// Address of this page in another language.
     fn in_language(&self, language: Language) -> String {
         let kept = self.parameters.iter().filter(|(name, _)| name != speech::PARAMETER);
         let kept: Vec<(&str, &str)> = kept.map(|(name, value)| (name.as_str(), value.as_str())).collect();
         self.speech.choosing(language.tag()).address(self.path, &kept)
     }
 
-    /// Where a capture is replayed.
+    /// Address of a replayed capture.
     fn replayed(&self, url: &str, time: Option<DateTime<Utc>>) -> String {
         let time = time.map_or("2".to_owned(), |time| time.format("%Y%m%d%H%M%S").to_string());
         format!("{}/web/{time}/{url}", self.replay)
@@ -258,7 +258,7 @@ impl Reply {
         Self { status, headers, body: body.into(), file: None }
     }
 
-    /// An answer to a program.
+    /// A plain-text reply to a program.
     pub(super) fn plain(status: u16, text: &str) -> Self {
         Self::of(status, "text/plain; charset=utf-8", text.to_owned())
     }
@@ -270,19 +270,19 @@ impl Reply {
         reply
     }
 
-    /// The same with a field for each archive that is missing from it.
+    /// Adds a header field for each archive that is missing from the reply.
     fn without(mut self, missing: &[Missing]) -> Self {
         let fields = missing.iter().map(|missing| ("Archive-Missing".to_owned(), missing.name.clone()));
         self.headers.extend(fields);
         self
     }
 
-    /// The head of a stream.
+    /// The head of an event stream.
     pub(super) fn events() -> Self {
         Self::of(200, "text/event-stream", "")
     }
 
-    /// The same with what a page needs that has a script; `frames` is the origin of what it may have in frames.
+    /// Adds the headers for a page with a script; `frames` is the origin that it may show in frames.
     fn with_script(mut self, frames: Option<&str>) -> Self {
         let frames = frames.unwrap_or("'none'");
         let policy = format!(
@@ -297,17 +297,17 @@ impl Reply {
         Self::of(status, "text/html; charset=utf-8", layout(t, title, asked, content).into_string())
     }
 
-    /// A page for an error.
+    /// An error page.
     pub(super) fn problem(status: u16, t: Speech, what: &'static str) -> Self {
         Self::no_page(status, t, None, &html! { p { (t.say(what)) } })
     }
 
-    /// The same for an error, which is in English.
+    /// An error page with a message in English.
     pub(super) fn failure(status: u16, t: Speech, error: &str) -> Self {
         Self::no_page(status, t, None, &html! { p lang="en" { (error) } })
     }
 
-    /// The same, or as data if the client asks for it.
+    /// An error page, or data if the client asks for it.
     pub(super) fn refusal(status: u16, t: Speech, what: &'static str, wants_json: bool) -> Self {
         if wants_json { Self::no_data(status, what) } else { Self::problem(status, t, what) }
     }
@@ -324,7 +324,7 @@ impl Reply {
     }
 }
 
-/// The answer to a request.
+/// Answers a request to an archive.
 pub(super) fn answer(asked: &Asked<'_>) -> Reply {
     if asked.whole.len() > PATH_BYTES_MAX {
         return Reply::problem(414, asked.speech, "This address is too long.");
@@ -361,7 +361,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
     reply.unwrap_or_else(|problem| problem.reply(asked))
 }
 
-/// The answer of several archives as one, for a client of a role that knows this server by `host`.
+/// Answers a request to several archives as one, for a client with a role that reaches this server as `host`.
 pub(super) fn of_front(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> Reply {
     if asked.whole.len() > PATH_BYTES_MAX {
         return Reply::problem(414, asked.speech, "This address is too long.");
@@ -370,7 +370,7 @@ pub(super) fn of_front(front: &Front, asked: &Request<'_>, host: &str, role: Opt
     reply.unwrap_or_else(|problem| problem.reply(asked))
 }
 
-/// What is the same of all archives.
+/// Pages that do not depend on the archive.
 fn everywhere(asked: &Request<'_>) -> Result<Reply, Problem> {
     Ok(match asked.path {
         "/search.js" => Reply::of(200, "text/javascript", search::SCRIPT),
@@ -384,7 +384,7 @@ fn everywhere(asked: &Request<'_>) -> Result<Reply, Problem> {
     })
 }
 
-/// Whether an `Accept` field asks for JSON first.
+/// Whether an `Accept` field lists JSON first.
 pub(super) fn wants_json(accept: Option<&str>) -> bool {
     accept.is_some_and(|accept| {
         accept.split(',').next().is_some_and(|first| first.trim().starts_with("application/json"))

@@ -1,5 +1,6 @@
-//! Packages: the captures of a site, or of the pages of a query, as WACZ. It is made in a file without a name and sent from there, so
-//! that the archive is held open only while it is made, and failures are reported before the first byte.
+//! Packages: the captures of a site, or of the pages that a query finds, as WACZ. A package is written to an unnamed
+//! temporary file and sent from there, so that the archive is held open only while it is made, and failures are
+//! reported before the first byte.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -12,16 +13,16 @@ use super::{Asked, Problem, Reply, Speech};
 use crate::exchange::export::{self, ExportError, Selection};
 use crate::query::Question;
 
-/// Bytes of a package.
+/// Maximum size of a package in bytes.
 const BYTES_MAX: u64 = 512 << 20;
 
-/// Pages of a package.
+/// Maximum number of pages in a package.
 const PAGES_MAX: usize = 100_000;
 
-/// A package that takes longer to be made is given up.
+/// Time limit for making a package.
 const TIME_MAX: Duration = Duration::from_secs(50);
 
-/// Whether a request asks for one.
+/// Whether a request is for a package.
 pub(in super::super) fn is_package(path: &str) -> bool {
     path.split('?').next() == Some("/wacz")
 }
@@ -69,7 +70,7 @@ fn too_much(t: Speech) -> Problem {
     Problem::Wrong(t.fill(what, &[&indicatif::HumanBytes(BYTES_MAX), &PAGES_MAX]))
 }
 
-/// A file that takes so many bytes, and so long.
+/// A file limited in size and in writing time.
 pub(in super::super) struct Bounded {
     pub(in super::super) file: File,
     pub(in super::super) left: u64,

@@ -1,22 +1,22 @@
-//! Small pictures of numbers, as SVG within a page: no script, and colours of the page's style.
+//! Small charts, as SVG within a page: no scripts, and the colours of the page's style.
 
 use maud::{Markup, html};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 140.0;
 
-/// What a picture shows, in words for those who do not see it, and for its edges.
+/// Labels of a chart: a description for those who do not see it, and labels for its edges.
 pub(super) struct Picture<'a> {
     pub(super) title: &'a str,
-    /// At the top of its scale.
+    /// Top of the scale.
     pub(super) most: String,
-    /// Left and right, below.
+    /// Labels below, left and right.
     pub(super) from: String,
     pub(super) to: String,
 }
 
 impl Picture<'_> {
-    /// A line through points in the order of their first number, over a scale that begins at 0; `most` is the top of the scale.
+    /// A line chart of points sorted by x, on a scale that begins at 0; `most` is the top of the scale.
     pub(super) fn line(&self, points: &[(f64, f64)], most: f64) -> Markup {
         let (first, last) = (points.first().map_or(0.0, |at| at.0), points.last().map_or(0.0, |at| at.0));
         let span = if last > first { last - first } else { 1.0 };
@@ -28,7 +28,7 @@ impl Picture<'_> {
         self.frame(&html! { polygon .area points=(area) {} polyline .line points=(path.join(" ")) {} })
     }
 
-    /// Bars side by side; each has words of its own.
+    /// A bar chart; each bar has a label.
     pub(super) fn bars(&self, bars: &[(f64, String)]) -> Markup {
         let most = bars.iter().map(|(value, _)| *value).fold(0.0, f64::max);
         let width = WIDTH / bars.len().max(1) as f64;
@@ -43,7 +43,7 @@ impl Picture<'_> {
         })
     }
 
-    /// The words stand outside of the drawing, which is stretched to the width of the page.
+    /// Labels are outside of the drawing, because that is stretched to the width of the page.
     fn frame(&self, content: &Markup) -> Markup {
         html! {
             figure .picture {
@@ -55,7 +55,7 @@ impl Picture<'_> {
     }
 }
 
-/// How far from the top a value is.
+/// Distance of a value from the top.
 fn height(value: f64, most: f64) -> f64 {
     let share = if most > 0.0 { (value / most).clamp(0.0, 1.0) } else { 0.0 };
     HEIGHT * (1.0 - share)

@@ -1,4 +1,4 @@
-//! The archive in pictures: how it grew, how importance is distributed, what a budget keeps fresh.
+//! Charts of the archive: its growth, the distribution of importance, and the freshness that budgets achieve.
 
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
@@ -13,26 +13,26 @@ use crate::selection::freshness::{self, PageModel};
 use crate::selection::plan::{Forecast, Ranking, Runs, Sample};
 use crate::selection::{RefreshRules, Weights};
 
-/// Pages that are looked at for importance and freshness; of more, every n-th is.
+/// Maximum number of pages examined for importance and freshness; if there are more, every n-th is.
 const PAGES_MAX: usize = 2000;
 
-/// Bars of importance: from below 1/64 to above 64, each twice the one before.
+/// Number of bars of importance: from below 1/64 to above 64, each twice the one before.
 const BARS: i32 = 14;
 
-/// Days that are looked ahead, with a run each.
+/// Forecast period in days, with one run a day.
 const DAYS: f64 = 30.0;
 
-/// Budgets of a run, as parts of all pages.
+/// Budgets of a run, as shares of all pages.
 const BUDGETS: [f64; 9] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0];
 
 #[derive(Serialize)]
 struct Pictures {
     growth: Vec<Growth>,
     importance: Vec<Bar>,
-    /// Of how many pages each of the pages that were looked at stands for.
+    /// Number of pages that each examined page stands for.
     each_page_of: usize,
     freshness: Vec<Forecast>,
-    /// The policy of the forecast; none if it has no rule for the future.
+    /// Policy of the forecast; `None` if it cannot be forecast.
     policy: Option<String>,
 }
 
@@ -45,9 +45,9 @@ struct Growth {
 
 #[derive(Serialize)]
 struct Bar {
-    /// From this importance on; none for the first.
+    /// Lower bound (inclusive); `None` for the first bar.
     from: Option<f64>,
-    /// Below this one; none for the last.
+    /// Upper bound (exclusive); `None` for the last bar.
     below: Option<f64>,
     pages: u64,
 }
@@ -79,7 +79,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     Ok(asked.reply(t.say("Pictures"), &data, || shown(t, &data)))
 }
 
-/// Pages with copies, and how many each of them stands for.
+/// A sample of pages with copies, and the number of pages that each stands for.
 fn pages(asked: &Asked<'_>, rules: &RefreshRules) -> Result<(Vec<PageModel>, usize), Problem> {
     let store = asked.opened.store;
     let (state, now) = (store.state(), Utc::now());
@@ -88,7 +88,7 @@ fn pages(asked: &Asked<'_>, rules: &RefreshRules) -> Result<(Vec<PageModel>, usi
     Ok((freshness::sampled_copies(state, &credits, &weights, step, now)?, step))
 }
 
-/// How many captures there were when.
+/// Number of captures over time.
 fn growth(asked: &Asked<'_>) -> Result<Vec<Growth>, Problem> {
     let times = Times::of(asked.opened.store.state())?;
     let grown = times.each().scan(0.0, |sum, (time, each)| {
@@ -98,7 +98,7 @@ fn growth(asked: &Asked<'_>) -> Result<Vec<Growth>, Problem> {
     Ok(grown.collect())
 }
 
-/// How many pages have which importance.
+/// Histogram of pages by importance.
 fn bars(pages: &[PageModel], each: u64) -> Vec<Bar> {
     let edge = |bar: i32| f64::from(bar - BARS / 2).exp2();
     (0..BARS)

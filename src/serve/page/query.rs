@@ -1,4 +1,4 @@
-//! The query language: a box that completes what is typed, mistakes below it, and the answer as a table, JSON or CSV.
+//! The query page: an input with completion, errors below it, and the answer as a table, JSON or CSV.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,10 +13,10 @@ use crate::nodes::Missing;
 use crate::query::{self, Answer, Error, Question, Running, Value};
 use crate::serve::ask::limits;
 
-/// Rows that are shown, unless the query says otherwise.
+/// Number of rows shown, unless the query has a limit.
 pub(super) const ROWS: usize = 100;
 
-/// Longer texts have lines.
+/// Maximum length of a text that is displayed without wrapping, in bytes.
 const SHORT_BYTES: usize = 24;
 
 const EXAMPLES: [&str; 5] = [
@@ -27,7 +27,7 @@ const EXAMPLES: [&str; 5] = [
     "page changed since 30 days ago order by changed",
 ];
 
-/// The script that completes words, with the words.
+/// The completion script with its vocabulary.
 static SCRIPT: LazyLock<Bytes> = LazyLock::new(|| {
     let word = |name: &str, meaning: &str| json!({ "name": name, "meaning": meaning });
     let plain = |names: &[&str]| names.iter().map(|name| word(name, "")).collect::<Vec<_>>();
@@ -60,10 +60,10 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     })
 }
 
-/// An answer, and archives that are missing from it; or the mistake in what was asked.
+/// An answer with the archives that are missing from it, or the mistake in the query.
 type Answered = Result<(Answer, Vec<Missing>), String>;
 
-/// The page of a query that `ask` answers.
+/// The page for a query that `ask` answers.
 pub(super) fn query(
     asked: &Request<'_>,
     ask: impl FnOnce(&str) -> Result<Answered, Problem>,
@@ -148,7 +148,7 @@ fn rows(t: Speech, text: &str, answer: &Answer) -> Markup {
     }
 }
 
-/// Whether a column has numbers, which stand to the right.
+/// Whether a column contains numbers, which are right-aligned.
 fn are_numbers(answer: &Answer, column: usize) -> bool {
     let mut values = answer.rows.iter().filter_map(|row| row.get(column));
     values.any(|value| matches!(value, Value::Integer(_) | Value::Number(_)))
@@ -170,7 +170,7 @@ fn cell(t: Speech, heading: &str, value: &Value) -> Markup {
     }
 }
 
-/// A row as an object, by its headings.
+/// Converts rows to objects, keyed by heading.
 fn objects(answer: &Answer) -> Vec<Json> {
     let value = |value: &Value| serde_json::to_value(value).unwrap_or(Json::Null);
     let object = |row: &Vec<Value>| {

@@ -1,4 +1,4 @@
-//! A feed as a list, a sitemap as a table, other XML as a tree: what a capture holds, as text.
+//! Readable views of captures: a feed as a list, a sitemap as a table, other XML as a tree.
 
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
@@ -12,7 +12,7 @@ use super::{Asked, Problem, Reply, Speech, captured, utc};
 use crate::change::{readable, versions_meant};
 use crate::parse::{Element, Item, Place, Readable};
 
-/// Elements of a tree that are open at first, by their depth.
+/// Depth down to which elements of a tree are initially open.
 const OPEN_DEPTH: usize = 2;
 
 #[derive(Serialize)]
@@ -79,13 +79,13 @@ fn content_of(asked: &Asked<'_>, data: &Read) -> Markup {
     }
 }
 
-/// How many there are, and that not all are shown, if that is so.
+/// States how many there are, and whether not all are shown.
 fn first(t: Speech, shown: usize, all: usize, [one, many, some]: [&'static str; 3]) -> Markup {
     let (shown, all) = (shown as u64, all as u64);
     html! { p { @if shown < all { (t.fill(some, &[&t.count(shown), &t.count(all)])) } @else { (t.counted(all, one, many)) } } }
 }
 
-/// A URL as it is written, which leads to what the archive knows of it, if it does.
+/// A URL as written in the document, linked to its page if the archive knows it.
 fn linked(asked: &Asked<'_>, base: &str, written: &str) -> Markup {
     let url = Url::parse(base).and_then(|base| base.join(written)).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https")).map(|url| canonical(&url));
@@ -94,7 +94,7 @@ fn linked(asked: &Asked<'_>, base: &str, written: &str) -> Markup {
     html! { @if let Some(url) = url.filter(is_known) { a href=(t.page_of(&url)) { (written) } } @else { (written) } }
 }
 
-/// An element and what is in it; their depth is limited where they are read.
+/// An element with its content; the depth is limited when the document is parsed.
 fn element(t: Speech, shown: &Element, depth: usize) -> Markup {
     let head = html! {
         code { (shown.name) }

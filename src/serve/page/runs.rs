@@ -1,4 +1,4 @@
-//! Runs: a list of all, and one of them, live.
+//! Runs: a list of all, and a live page for each.
 
 use std::path::Path;
 
@@ -14,26 +14,26 @@ use crate::runs::{NOT_TO_BE_KEPT, Run, Runs, Stage, Tallies, Tally};
 
 pub(super) const SCRIPT: &str = include_str!("runs.js");
 
-/// Runs on one page.
+/// Maximum number of runs per page.
 const LISTED: usize = 50;
 
-/// The rules that keep a crawl out of traps.
+/// Rules that keep a crawl out of traps.
 const TRAPS: [Refusal; 4] =
     [Refusal::RepeatingPath, Refusal::LongPath, Refusal::QueryVariations, Refusal::SameContent];
 
-/// The rules that keep it within its budgets.
+/// Rules that keep a crawl within its budgets.
 const BUDGETS: [Refusal; 2] = [Refusal::PagesPerHost, Refusal::PagesPerSite];
 
-/// Which run.
+/// Which run to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::serve) enum Which {
-    /// The newest.
+    /// The newest run.
     Current,
-    /// By its number.
+    /// The run with this number.
     Number(u64),
 }
 
-/// The run that an address is about.
+/// The run in a path.
 pub(in crate::serve) fn run_at(path: &str) -> Option<Which> {
     let path = path.split_once('?').map_or(path, |(path, _)| path);
     match path.strip_prefix("/runs/")? {
@@ -129,7 +129,7 @@ pub(super) fn one(asked: &Asked<'_>, which: Which) -> Result<Reply, Problem> {
     Ok(reply.with_script(None))
 }
 
-/// The current state of a run, and whether it is the last one; nothing if it cannot be read.
+/// The current state of a run, and whether it is final; `None` if the run cannot be read.
 pub(in crate::serve) fn report(
     archive: &Path,
     which: Which,
@@ -141,7 +141,7 @@ pub(in crate::serve) fn report(
     Some((shown(t, &report).into_string(), is_over))
 }
 
-/// A run, with those of its examples that may be shown.
+/// Reads a run, with only those examples that may be shown.
 fn find(archive: &Path, access: &Access, which: Which) -> Result<Option<Report>, Problem> {
     let runs = Runs::of(archive)?;
     let id = match which {
@@ -222,7 +222,7 @@ fn chosen(tallies: &Tallies, is_meant: impl Fn(&str) -> bool) -> Vec<&Tally> {
     tallies.0.iter().filter(|tally| is_meant(&tally.reason)).collect()
 }
 
-/// How a run ended, in words.
+/// Describes how a run ended.
 fn ending(stage: Stage, end: Option<&str>) -> &'static str {
     match (stage, end) {
         (Stage::UnderWay, _) => "Under way",
@@ -238,7 +238,7 @@ fn ending(stage: Stage, end: Option<&str>) -> &'static str {
     }
 }
 
-/// What a run may do, and how much of that it has done.
+/// The limits of a run, and how much of them it has used.
 fn budgets(t: Speech, run: &Run) -> Markup {
     let (limits, progress) = (&run.limits, &run.progress);
     let no_limit = t.say("no limit");
@@ -282,7 +282,7 @@ fn reasons<'a>(t: Speech, title: &'static str, tallies: impl Iterator<Item = &'a
     } } }
 }
 
-/// A reason, or what the rule of that name says.
+/// A reason, or the description of the rule with that name.
 fn because(t: Speech, reason: &str) -> Markup {
     match Refusal::ALL.into_iter().find(|rule| rule.name() == reason) {
         Some(rule) => html! { (t.say(rule.sentence())) },
@@ -296,7 +296,7 @@ fn second(t: Speech, time: DateTime<Utc>) -> Markup {
     html! { time datetime=(time.to_rfc3339()) { (t.minute(time)) (time.with_timezone(&Local).format(":%S")) } }
 }
 
-/// The number of pages over time.
+/// A chart of pages over time.
 fn pace(t: Speech, run: &Run) -> Markup {
     let points: Vec<(f64, f64)> = run.moments.iter().map(|at| (at.seconds, at.pages as f64)).collect();
     let most = points.last().map_or(0.0, |at| at.1);

@@ -1,4 +1,4 @@
-//! Searching, as `archive search` does it.
+//! The search page, equivalent to `archive search`.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::query::end_of;
 use crate::search::Snippet;
 use crate::serve::lately::Wanted;
 
-/// Results of a page. Most of the time of a search goes into the texts of its results.
+/// Number of results per page. Most of the time of a search is spent on the texts of its results.
 const RESULTS: usize = 10;
-/// Results that can be paged to.
+/// Maximum number of results that can be paged through.
 const RESULTS_MAX: usize = 200;
 
-/// The slider over times.
+/// Script for the time slider.
 pub(super) const SCRIPT: &str = include_str!("search.js");
 
-/// How browsers search here.
+/// OpenSearch description, which lets browsers search here.
 pub(super) fn description(t: Speech) -> String {
     let xml = html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
@@ -35,7 +35,7 @@ pub(super) fn description(t: Speech) -> String {
     xml.into_string()
 }
 
-/// What can be typed beside words, and what it means.
+/// Search syntax besides words, with its meaning.
 const TYPED: [(&str, &str); 6] = [
     ("\"open access\"", "these words in a row"),
     ("-music", "not this word"),
@@ -50,21 +50,21 @@ struct Search<'a> {
     words: &'a str,
     /// The time whose versions are searched; empty for the newest.
     as_of: &'a str,
-    /// The time itself.
+    /// The parsed time.
     #[serde(skip)]
     before: Option<DateTime<Utc>>,
-    /// What it may be, if older versions can be searched.
+    /// Possible values, if older versions can be searched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     times: Vec<Step>,
-    /// Results before the first one.
+    /// Number of results before the first one shown.
     from: usize,
     results: Vec<Hit>,
-    /// Whether there are more.
+    /// Whether there are more results.
     more: bool,
     facets: Vec<(&'static str, Vec<(String, u64)>)>,
-    /// Words that no page has, and what may have been meant.
+    /// Words that no page has, with suggestions.
     meant: Vec<(String, String)>,
-    /// Captures whose predecessors are not known yet.
+    /// Number of captures whose replaced versions are not indexed yet.
     behind: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<Missing>,
@@ -77,12 +77,12 @@ struct Hit {
     title: String,
     score: f64,
     importance: f64,
-    /// A piece of the text; `marks` are byte ranges in it.
+    /// An excerpt of the text; `marks` are byte ranges in it.
     snippet: Option<String>,
     marks: Vec<(usize, usize)>,
     #[serde(serialize_with = "utc")]
     time: Option<DateTime<Utc>>,
-    /// In a search as of a time: since when the page is something else, or gone.
+    /// In a search as of a time: when the page changed or disappeared after that.
     #[serde(serialize_with = "utc", skip_serializing_if = "Option::is_none")]
     until: Option<DateTime<Utc>>,
     all_words: bool,
@@ -106,10 +106,10 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     search(asked, find, times)
 }
 
-/// The results, and archives that are missing from them.
+/// Results, and archives that are missing from them.
 pub(super) type Found = (Arc<Results>, Vec<Missing>);
 
-/// The page of what `find` finds, in archives whose older versions can be searched, too, if there are `times`.
+/// The page for a search by `find`. Older versions can be searched if there are `times`.
 pub(super) fn search(
     asked: &Request<'_>,
     find: impl FnOnce(Wanted, &Typed) -> Result<Found, Problem>,
@@ -230,7 +230,7 @@ fn shown(asked: &Request<'_>, data: &Search<'_>) -> Markup {
                             ul {
                                 @for (value, pages) in counts { li {
                                     @let term = format!("{name}:{value}");
-                                    // Years are those of last captures, for which there is no search term.
+                                    // Years are those of the last captures, for which there is no search term.
                                     @if *name == "year" || data.words.contains(&term) { span translate="no" { (value) } } @else {
                                         a translate="no" href=(address(&format!("{} {term}", data.words), 0, data.as_of)) { (value) }
                                     }
@@ -249,7 +249,7 @@ fn shown(asked: &Request<'_>, data: &Search<'_>) -> Markup {
     }
 }
 
-/// A text with its marks.
+/// A text with its marks highlighted.
 fn marked(text: &str, marks: &[(usize, usize)]) -> Markup {
     let mut at = 0;
     html! {

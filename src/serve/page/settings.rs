@@ -14,28 +14,28 @@ use crate::runs::{self, Runs};
 use crate::search;
 use crate::selection::{CrawlPolicy, RefreshRules};
 
-/// Rules of the scope that are shown.
+/// Maximum number of scope rules shown.
 const SCOPE_MAX: usize = 100;
 
-/// Longest `crawl.toml` that is shown.
+/// Maximum size of a `crawl.toml` that is shown, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Serialize)]
 struct Settings {
     /// The first rules of the scope.
     scope: Vec<ScopeRule>,
-    /// How many there are.
+    /// Total number of scope rules.
     scope_rules: usize,
-    /// What the last crawl took and left.
+    /// Policy of the last crawl.
     crawl: CrawlPolicy,
-    /// `crawl.toml`, which overrides the command line.
+    /// Content of `crawl.toml`, which overrides the command line.
     crawl_toml: Option<String>,
-    /// The limits and the politeness of the newest run.
+    /// Limits and politeness of the newest run.
     newest_run: Option<runs::Limits>,
     refresh: Refresh,
     access_rules: usize,
     full_text: bool,
-    /// Whether people have to log in.
+    /// Whether people must log in.
     has_accounts: bool,
     review: Option<Review>,
     notices: Option<Notices>,
@@ -58,7 +58,7 @@ struct Review {
     is_blind: bool,
 }
 
-/// What strangers may announce, and what became of it since the server began.
+/// What strangers may announce, and the outcome of notices since the server started.
 #[derive(Serialize)]
 struct Notices {
     waiting: usize,
@@ -112,7 +112,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     Ok(asked.reply(t.say("Settings"), &data, || shown(t, &data)))
 }
 
-/// What `crawl.toml` says, if it is there.
+/// Content of `crawl.toml`, if it exists.
 fn crawl_toml(asked: &Asked<'_>) -> Result<Option<String>, Problem> {
     match files::read(&asked.opened.store.path().join(SETTINGS_FILE), FILE_BYTES_MAX) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

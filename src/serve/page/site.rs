@@ -1,4 +1,4 @@
-//! A site: what it holds, and its pages by importance.
+//! A site: what the archive has of it, and its most important pages.
 
 use archive_grammar::Quoted;
 use chrono::{DateTime, Utc};
@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::{Asked, Problem, Reply, utc};
 use crate::query::{Question, Value};
 
-/// Pages that are listed: a redirect has the importance of the page to which it leads, and would be there beside it.
+/// Maximum number of pages listed, without redirects: a redirect has the importance of its target, and both would be
+/// listed.
 const PAGES: usize = 50;
 
 #[derive(Debug, Serialize)]
@@ -24,7 +25,7 @@ pub(in crate::serve) struct Site {
     first_seen: Option<DateTime<Utc>>,
     #[serde(serialize_with = "utc")]
     last_seen: Option<DateTime<Utc>>,
-    /// How many answers of each status.
+    /// Number of pages by status.
     statuses: Vec<(u64, u64)>,
     most_important: Vec<Page>,
 }
@@ -39,7 +40,7 @@ struct Page {
     last_seen: Option<DateTime<Utc>>,
 }
 
-/// What the archive holds of a site.
+/// Collects the data about a site.
 fn held(asked: &Asked<'_>, name: &str) -> Result<Site, Problem> {
     let t = asked.speech;
     let quoted = Quoted(name);

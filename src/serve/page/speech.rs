@@ -1,4 +1,4 @@
-//! The language of a page and its links, which keep a language that was chosen.
+//! The language of a page, and links that preserve a chosen language.
 
 use std::ops::Deref;
 
@@ -15,7 +15,7 @@ pub(super) const PARAMETER: &str = "lang";
 #[derive(Clone, Copy, Debug)]
 pub(in crate::serve) struct Speech {
     language: Language,
-    /// Whether the address chose it: then links choose it, too.
+    /// Whether the address chose it, so that links must preserve it.
     is_chosen: bool,
 }
 
@@ -28,7 +28,7 @@ impl Deref for Speech {
 }
 
 impl Speech {
-    /// The language that an address chooses, or else what `Accept-Language` prefers.
+    /// The language chosen by the address, or else preferred by `Accept-Language`.
     pub(in crate::serve) fn of(path: &str, accept: Option<&str>) -> Self {
         let (_, query) = path.split_once('?').unwrap_or_default();
         let chosen = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == PARAMETER);
@@ -36,12 +36,12 @@ impl Speech {
         chosen.map_or(likes, |(_, tag)| likes.choosing(&tag))
     }
 
-    /// The same with a chosen language; unknown tags choose nothing.
+    /// Chooses a language; an unknown tag changes nothing.
     pub(in crate::serve) fn choosing(self, tag: &str) -> Self {
         Language::of_tag(tag).map_or(self, |language| Self { language, is_chosen: true })
     }
 
-    /// Data is in English.
+    /// Data is always in English.
     pub(super) fn of_data(self) -> Self {
         Self { language: Language::English, ..self }
     }
@@ -57,32 +57,32 @@ impl Speech {
         if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
     }
 
-    /// The address of what the archive knows of a URL.
+    /// Address of the page about a URL.
     pub(super) fn page_of(self, url: &str) -> String {
         self.address("/page", &[("url", url)])
     }
 
-    /// The address of what it knows of a site.
+    /// Address of the page about a site.
     pub(super) fn site_of(self, name: &str) -> String {
         self.address("/site", &[("name", name)])
     }
 
-    /// The address of the answer to a query.
+    /// Address of the answer to a query.
     pub(super) fn query_of(self, query: &str) -> String {
         self.address("/query", &[("q", query)])
     }
 
-    /// Hidden fields of a form.
+    /// Hidden form fields that preserve the language.
     pub(super) fn kept(self) -> Markup {
         html! { @if self.is_chosen { input type="hidden" name=(PARAMETER) value=(self.tag()); } }
     }
 
-    /// A time for people, in the zone of the server.
+    /// Formats a time for readers, in the server's time zone.
     pub(super) fn moment(self, time: Option<DateTime<Utc>>) -> Markup {
         html! {
             @if let Some(time) = time {
                 @let text = self.minute(time);
-                // A narrow column has the date and the hour below each other.
+                // In a narrow column, date and time wrap onto separate lines.
                 time datetime=(time.to_rfc3339_opts(SecondsFormat::Secs, true)) {
                     @for (place, part) in text.split(' ').enumerate() { @if place > 0 { " " } span { (part) } }
                 }

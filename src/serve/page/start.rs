@@ -1,4 +1,4 @@
-//! The start page: what is held, the most important sites, the newest changes.
+//! The start page: totals, the most important sites, the newest changes.
 
 use archive_storage::{Host, State, StateError};
 use chrono::{DateTime, Utc};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Asked, Problem, Reply, utc};
 use crate::query::{Question, Value};
 
-/// Sites, and changed pages, that are listed.
+/// Maximum number of sites, and of changed pages, listed.
 const LISTED: usize = 10;
 
 #[derive(Debug, Serialize)]
@@ -43,7 +43,7 @@ struct Change {
     importance: f64,
 }
 
-/// What the page says of the archive.
+/// Collects the data of the page.
 fn held(asked: &Asked<'_>) -> Result<Start, Problem> {
     let state = asked.opened.store.state();
     let totals = state.totals();
@@ -125,13 +125,13 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     }))
 }
 
-/// Answers, without those to requests for robots.txt.
+/// Number of captures with an answer, except those of robots.txt.
 fn answers(state: &State) -> Result<u64, StateError> {
     let of_host = |(_, _, host): (_, _, Host)| u64::from(host.captures.saturating_sub(host.failures));
     state.hosts().map(|host| host.map(of_host)).sum()
 }
 
-/// From the first capture to the last.
+/// Times of the first and the last capture.
 fn span(state: &State) -> (Option<DateTime<Utc>>, Option<DateTime<Utc>>) {
     let times = || state.segments().map(|(_, segment)| segment);
     let first = times().filter_map(|segment| segment.first_time).min();
@@ -168,7 +168,7 @@ fn changes(asked: &Asked<'_>) -> Result<Vec<Change>, Problem> {
     Ok(question.answer()?.rows.into_iter().filter_map(change).collect())
 }
 
-/// What there is, for Prometheus.
+/// Metrics for Prometheus.
 pub(super) fn metrics(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let state = asked.opened.store.state();
     let totals = state.totals();

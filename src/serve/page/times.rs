@@ -1,4 +1,4 @@
-//! The times as of which an archive can be searched: its months with captures, or its years if that are many months.
+//! Times as of which an archive can be searched: the months that have captures, or years if there are too many months.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::Request;
 use crate::find::Times;
 
-/// Months that are shown one by one; beyond, years are.
+/// Maximum number of months shown individually; beyond that, years are shown.
 const MONTHS_MAX: usize = 60;
 
 /// A month or year.
@@ -18,13 +18,13 @@ const MONTHS_MAX: usize = 60;
 pub(super) struct Step {
     /// The value of `as-of` for its end.
     as_of: String,
-    /// The approximate number of captures in it.
+    /// Approximate number of captures in it.
     captures: u64,
     #[serde(skip)]
     name: String,
 }
 
-/// The steps from the first to the last, of captures of one archive or several.
+/// The steps with captures, in order, for one archive or several.
 pub(super) fn steps(times: &[Times]) -> Vec<Step> {
     let of = |name_of: fn(DateTime<Utc>) -> String, end: &str| {
         let mut captures: BTreeMap<String, f64> = BTreeMap::new();
@@ -50,8 +50,8 @@ fn year(time: DateTime<Utc>) -> String {
     time.with_timezone(&Local).format("%Y").to_string()
 }
 
-/// A field for a time with what suggests one, a slider where scripts run, and links to the steps before and after `before`,
-/// the end of the time that is shown; without it that is now.
+/// A time input with suggestions, a slider if scripts run, and links to the steps before and after `before`, the end of
+/// the period shown; `None` means now.
 pub(super) fn choice(
     asked: &Request<'_>,
     steps: &[Step],
@@ -60,7 +60,7 @@ pub(super) fn choice(
 ) -> Markup {
     let t = asked.speech;
     let shown = before.map(|before| month(before - TimeDelta::microseconds(1)));
-    // Names of years begin those of their months.
+    // Names of years are prefixes of the names of their months.
     let to_shown = |step: &Step| {
         shown.as_ref().map(|shown| step.name.as_str().cmp(shown.get(..step.name.len()).unwrap_or(shown)))
     };

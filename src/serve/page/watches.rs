@@ -1,4 +1,4 @@
-//! What watches found: a list of them, the newest report of each, and their feeds.
+//! Watches: a list, the newest report of each, and their feeds.
 
 use chrono::{DateTime, Utc};
 use maud::html;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Asked, Problem, Reply, utc};
 use crate::watch::{self, WatchError};
 
-/// Pages of a report that are listed.
+/// Maximum number of pages of a report listed.
 const NEWS_MAX: usize = 200;
 
 #[derive(Serialize)]
@@ -15,7 +15,7 @@ struct Row {
     name: String,
     query: String,
     every_seconds: u64,
-    /// Up to when its reports cover changes.
+    /// Time up to which its reports cover changes.
     #[serde(serialize_with = "utc")]
     since: Option<DateTime<Utc>>,
     #[serde(serialize_with = "utc")]

@@ -1,18 +1,18 @@
-//! Wrong passwords are counted by address and by name, so that guessing takes years.
+//! Limits failed logins by address and by name, so that guessing a password takes years.
 //!
-//! Counters have fixed places that are found by a secret hash, so they take the same memory however many try. Names that nobody has are counted
-//! like others: nothing distinguishes them.
+//! Counters have fixed slots, selected by a secret hash, so memory use does not depend on the number of attempts.
+//! Unknown names are counted like known ones, so that they cannot be distinguished.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// So many may fail within so long: of one address, and of one name from all addresses.
+/// Maximum number of failures within a time window, per address, and per name from all addresses.
 const OF_ADDRESS_MAX: u32 = 20;
 const OF_NAME_MAX: u32 = 50;
 const WINDOW: Duration = Duration::from_secs(900);
 
-/// Counters of each kind.
+/// Number of counters of each kind.
 const PLACES: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -32,10 +32,10 @@ impl Default for Counters {
 }
 
 impl Attempts {
-    /// Counts an attempt as one that fails.
+    /// Counts an attempt, provisionally as a failure.
     ///
     /// # Errors
-    /// When there were too many; says whether this is the first that is refused.
+    /// When there were too many; the value states whether this is the first refusal.
     pub(super) fn begin(&mut self, name: &str, address: IpAddr, now: Instant) -> Result<(), bool> {
         let (address, name) = self.places(name, address);
         let counted =
@@ -44,7 +44,7 @@ impl Attempts {
             counted.into_iter().for_each(|(count, _)| *count += 1);
             return Ok(());
         }
-        // What is refused counts for nothing else: one address alone locks no name.
+        // A refused attempt counts for nothing else, so that a single address cannot lock a name.
         let mut is_first = false;
         for (count, most) in counted.into_iter().filter(|(count, most)| **count >= *most) {
             is_first |= *count == most;
@@ -53,7 +53,7 @@ impl Attempts {
         Err(is_first)
     }
 
-    /// One has not failed.
+    /// Uncounts an attempt that did not fail.
     pub(super) fn forgive(&mut self, name: &str, address: IpAddr) {
         let (address, name) = self.places(name, address);
         for (count, _) in [&mut self.addresses.0[address], &mut self.names.0[name]] {
@@ -62,7 +62,7 @@ impl Attempts {
     }
 
     fn places(&self, name: &str, address: IpAddr) -> (usize, usize) {
-        // A client with one IPv6 address has all addresses of its network.
+        // A client with one IPv6 address controls all addresses of its /64 network.
         let address = match address.to_canonical() {
             IpAddr::V6(address) => u128::from(address) >> 64 << 64,
             IpAddr::V4(address) => u128::from(u32::from(address)),
@@ -73,7 +73,7 @@ impl Attempts {
 }
 
 impl Counters {
-    /// What was counted at a place since its window began.
+    /// The count in a slot since its window began.
     fn at(&mut self, place: usize, now: Instant) -> &mut u32 {
         let (count, since) = &mut self.0[place];
         if since.is_none_or(|since| now.duration_since(since) >= WINDOW) {

@@ -1,6 +1,7 @@
-//! What people did, a JSON object a line: who came in and who did not, who left, what was refused, who decided.
+//! The audit log, one JSON object per line: logins, failed logins, logouts, refused requests, decisions.
 //!
-//! Each line is on disk before the event it records continues. A full file is put aside; a fixed number of these is kept.
+//! Each line is on disk before the recorded action proceeds. A full file is rotated; a fixed number of old files is
+//! kept.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek, SeekFrom, Write};
@@ -12,13 +13,13 @@ use archive_storage::backend::{OpenMode, open_regular};
 use chrono::{SecondsFormat, Utc};
 use serde::Serialize;
 
-/// A file that would become longer is put aside. Copies of an archive take files up to this length as they are.
+/// Maximum size of a file in bytes before it is rotated. Copies of an archive include files up to this size unchanged.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// Files that were put aside: `.1` is the newest.
+/// Maximum number of rotated files; `.1` is the newest.
 const ASIDE_MAX: u32 = 8;
 
-/// What happened.
+/// Kind of event.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::serve) enum What {
@@ -30,15 +31,15 @@ pub(in crate::serve) enum What {
     Decision,
 }
 
-/// A line. Of what was typed it has only names of accounts.
+/// An event. Of the user's input it contains only names of existing accounts.
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::serve) struct Event<'a> {
     pub(in crate::serve) event: What,
-    /// The account; nothing where none has the name that was given.
+    /// The account; `None` if the given name is unknown.
     pub(in crate::serve) name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::serve) address: Option<IpAddr>,
-    /// What was refused.
+    /// The path that was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::serve) path: Option<&'a str>,
 }
@@ -78,7 +79,7 @@ impl Audit {
         }
         let mut audit = Self { path, file, length };
         if last != [b'\n'] {
-            // A line that a crash cut off stays a line of its own.
+            // A line that a crash cut off remains a separate line.
             audit.append(b"\n")?;
         }
         Ok(audit)

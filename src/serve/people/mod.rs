@@ -1,7 +1,8 @@
-//! People with accounts: their passwords, sessions, attempts to log in, and the audit log.
+//! People with accounts: passwords, sessions, login attempts, and the audit log.
 //!
-//! Passwords are checked nowhere else, a few at a time, for each costs memory and time by design. The file of accounts is read again
-//! within a second; a person who is changed or removed there is logged out by that. While it has a mistake nobody can log in.
+//! Passwords are verified only here, a few at a time, because each verification costs memory and time by design. The
+//! file of accounts is reread within a second, which logs out people who were changed or removed. While the file has a
+//! mistake, nobody can log in.
 
 mod attempts;
 mod audit;
@@ -25,50 +26,50 @@ use self::sessions::Sessions;
 use crate::access::Role;
 use crate::accounts::{Account, Accounts, AccountsError};
 
-/// How long a file of accounts is used before it is read again.
+/// How long the accounts are used before the file is reread.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// Passwords that are checked at once, and how long others wait.
+/// Maximum number of concurrent password verifications, and how long others wait.
 const HASHING_MAX: usize = 2;
 const HASHING_WAIT: Duration = Duration::from_secs(10);
 
-/// How long a program that sends its password with each request is believed, and how many of them.
+/// How long the password that a program sends with each request stays verified, and the maximum number of such entries.
 const BELIEVED: Duration = Duration::from_secs(300);
 const BELIEVED_MAX: usize = 256;
 
-/// A number that nobody may guess, or a digest of one.
+/// A random secret, or the digest of one.
 type Key = [u8; 32];
 
-/// Who asks.
+/// The person who makes a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Who {
-    /// Their name, if somebody has vouched for it.
+    /// Their name, if authenticated.
     pub(super) name: Option<String>,
-    /// What they may do; without accounts nobody has a role.
+    /// Their role; `None` without accounts.
     pub(super) role: Option<Role>,
-    /// Their session, if they came by one.
+    /// Their session, if they have one.
     pub(super) session: Option<Key>,
 }
 
-/// Why somebody does not come in.
+/// Why a login is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// Wrong name or password.
+    /// The name or the password is wrong.
     Wrong,
-    /// There were too many wrong ones from the same address, or for the same name.
+    /// There were too many failures from the same address, or for the same name.
     TooMany,
-    /// It cannot be looked at now.
+    /// It cannot be verified at the moment.
     Unable,
 }
 
-/// All that is known of people.
+/// Authentication state.
 #[derive(Debug)]
 pub(super) struct People {
     path: PathBuf,
     loaded: Mutex<(Arc<Accounts>, Instant)>,
     sessions: Mutex<Sessions>,
     attempts: Mutex<Attempts>,
-    /// Digests of what programs sent, with the person and how long they count.
+    /// Digests of credentials sent by programs, each with the person, a digest of the account, and its expiry.
     believed: Mutex<HashMap<Key, (Who, Key, Instant)>>,
     hashing: Semaphore,
     audit: Mutex<Audit>,
@@ -92,7 +93,7 @@ impl People {
         })
     }
 
-    /// Everybody, as the file has been at most half a second ago.
+    /// The accounts, as of at most half a second ago.
     fn accounts(&self) -> Result<Arc<Accounts>, AccountsError> {
         let mut loaded = lock(&self.loaded);
         if loaded.1.elapsed() >= FRESH {
@@ -105,7 +106,7 @@ impl People {
         self.accounts().inspect_err(|error| tracing::error!("nobody can log in: {error}")).ok()
     }
 
-    /// The account of a name, if it is as it was.
+    /// The role of an account, if the account is unchanged.
     fn unchanged(&self, name: &str, line: &Key) -> Option<Role> {
         let accounts = self.current()?;
         accounts
@@ -114,7 +115,8 @@ impl People {
             .map(|account| account.role)
     }
 
-    /// Who has a session of one of these cookies; `of_pages` are those of archived pages, which open nothing else.
+    /// Finds the person by session cookies. With `of_pages`, these are cookies for archived pages, which are valid for
+    /// nothing else.
     pub(super) fn by_cookie<'c>(
         &self,
         mut cookies: impl Iterator<Item = &'c str>,
@@ -131,7 +133,7 @@ impl People {
         Some(Who { name: Some(name), role: Some(role), session: Some(session) })
     }
 
-    /// Who sends a password with a request, as programs do (`Authorization: Basic`).
+    /// Authenticates a request that carries a password, as programs send it (`Authorization: Basic`).
     pub(super) async fn by_password(self: &Arc<Self>, field: &str, address: IpAddr) -> Result<Who, Refused> {
         let key = digest(&[&self.secret, field.as_bytes()].concat());
         let known = lock(&self.believed).get(&key).filter(|(.., until)| Instant::now() < *until).cloned();
@@ -155,7 +157,7 @@ impl People {
         Ok(who)
     }
 
-    /// Lets somebody in; gives the cookie of their session.
+    /// Logs a person in; returns the cookie of the session.
     pub(super) async fn log_in(
         self: &Arc<Self>,
         name: &str,
@@ -169,7 +171,7 @@ impl People {
         Ok(BASE64_URL_SAFE_NO_PAD.encode(id))
     }
 
-    /// Looks at a name and a password, and writes down what came of it.
+    /// Verifies a name and a password, and logs the outcome.
     async fn check(
         self: &Arc<Self>,
         name: &str,
@@ -177,7 +179,7 @@ impl People {
         address: IpAddr,
     ) -> Result<Account, Refused> {
         let accounts = self.current().ok_or(Refused::Unable)?;
-        // What is no name may be a password in the wrong place.
+        // An unknown name is not logged: it may be a password in the wrong field.
         let known = accounts.find(name).cloned();
         let event = |what| Event {
             address: Some(address),
@@ -206,7 +208,7 @@ impl People {
         known.ok_or(Refused::Wrong)
     }
 
-    /// Ends the session of the request, and what it has opened.
+    /// Ends the session of the request, including access to archived pages.
     pub(super) fn log_out(&self, who: &Who, address: IpAddr) {
         if let Some(session) = &who.session {
             lock(&self.sessions).end(session);
@@ -214,25 +216,25 @@ impl People {
         }
     }
 
-    /// A ticket to an address among the archived pages: it is good once, and for a few seconds.
+    /// Issues a ticket for an address of archived pages: it is valid once, for a few seconds.
     pub(super) fn ticket(&self, who: &Who, path: &str) -> Option<String> {
         let (session, id) = (who.session?, random().ok()?);
         lock(&self.sessions).add_ticket(digest(&id), session, path.to_owned(), Instant::now());
         Some(BASE64_URL_SAFE_NO_PAD.encode(id))
     }
 
-    /// The cookie that a ticket is worth, and where it leads to.
+    /// Redeems a ticket for a cookie and the address.
     pub(super) fn redeem(&self, ticket: &str) -> Option<(String, String)> {
         let id = BASE64_URL_SAFE_NO_PAD.decode(ticket).ok()?;
         let mut sessions = lock(&self.sessions);
         let (session, path) = sessions.take_ticket(&digest(&id), Instant::now())?;
-        // The same for each origin of a session: nothing more has to be kept, and one does not reveal the other.
+        // The cookie is derived from the session, so it need not be stored, and neither cookie reveals the other.
         let cookie = digest(&[self.secret, session].concat());
         sessions.open_pages(session, digest(&cookie));
         Some((BASE64_URL_SAFE_NO_PAD.encode(cookie), path))
     }
 
-    /// Writes down what must not happen unseen.
+    /// Logs an event that must not go unrecorded.
     fn write(&self, event: &Event<'_>) -> Result<(), Refused> {
         let written = tokio::task::block_in_place(|| lock(&self.audit).write(event));
         written
@@ -242,9 +244,9 @@ impl People {
             .map_err(|_| Refused::Unable)
     }
 
-    /// Writes down what has happened already.
+    /// Logs an event that has already happened.
     pub(super) fn record(&self, event: &Event<'_>) {
-        // The log has said why, and nobody logs in any more.
+        // The failure has been logged, and nobody can log in any more.
         let _ = self.write(event);
     }
 }

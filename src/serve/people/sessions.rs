@@ -1,30 +1,30 @@
-//! Sessions: in memory, by digests of what their cookies say. They end with the server.
+//! Sessions, held in memory and keyed by digests of their cookies. They end with the server.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::Key;
 
-/// A session ends after this time without use, and after this time in any case.
+/// Maximum idle time of a session, and its maximum lifetime.
 const IDLE_MAX: Duration = Duration::from_secs(2 * 3600);
 const LIFE_MAX: Duration = Duration::from_secs(12 * 3600);
 
-/// Sessions of one person, and of all; the one that was not used for longest ends.
+/// Maximum number of sessions per person, and in total; the least recently used one is ended.
 const OF_ONE_MAX: usize = 16;
 const ALL_MAX: usize = 4096;
 
-/// How long a ticket is good, and how many may wait.
+/// Lifetime of a ticket, and maximum number of pending tickets.
 const TICKET_LIFE: Duration = Duration::from_secs(30);
 const TICKETS_MAX: usize = 1024;
 
 #[derive(Debug)]
 struct Session {
     name: String,
-    /// Digest of the account as it was.
+    /// Digest of the account when the session began.
     line: Key,
     began: Instant,
     used: Instant,
-    /// Digest of the cookie by which it sees archived pages.
+    /// Digest of the cookie for archived pages.
     pages: Option<Key>,
 }
 
@@ -39,7 +39,7 @@ struct Ticket {
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     all: HashMap<Key, Session>,
-    /// Sessions by their cookies for archived pages.
+    /// Sessions by the digests of their cookies for archived pages.
     pages: HashMap<Key, Key>,
     tickets: VecDeque<Ticket>,
 }
@@ -61,7 +61,7 @@ impl Sessions {
         self.all.insert(id, Session { name, line, began: now, used: now, pages: None });
     }
 
-    /// A session by one of its two cookies: itself, whose it is, and the account as it was.
+    /// Finds a session by one of its two cookies: its key, the person's name, and the account's digest.
     pub(super) fn find(&mut self, id: &Key, of_pages: bool, now: Instant) -> Option<(Key, String, Key)> {
         let id = if of_pages { *self.pages.get(id)? } else { *id };
         let session = self.all.get_mut(&id)?;
@@ -86,7 +86,7 @@ impl Sessions {
         self.tickets.push_back(Ticket { id, session, path, made: now });
     }
 
-    /// The session and the address of a ticket, which is then used up.
+    /// The session and the address of a ticket, which is removed.
     pub(super) fn take_ticket(&mut self, id: &Key, now: Instant) -> Option<(Key, String)> {
         self.tickets.retain(|ticket| now.duration_since(ticket.made) < TICKET_LIFE);
         let place = self.tickets.iter().position(|ticket| ticket.id == *id)?;

@@ -1,4 +1,4 @@
-//! What people send: decisions, what they take back, and what others have said meanwhile.
+//! Submitted decisions, undone decisions, and conflicts with decisions by others.
 
 use chrono::{SubsecRound as _, Utc};
 use maud::html;
@@ -14,7 +14,7 @@ struct Decided {
     seen: u64,
 }
 
-/// Writes down what was sent.
+/// Records a submitted decision.
 pub(in super::super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let form = asked.form.as_deref().unwrap_or_default();
     let sent =
@@ -54,7 +54,7 @@ pub(in super::super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
     Ok(reply)
 }
 
-/// What was decided.
+/// Reads the decision from the form.
 fn what<'f>(
     reviewer: &Reviewer<'_>,
     subject: &Subject,
@@ -87,14 +87,14 @@ fn what<'f>(
     Ok(What::Said(Box::new(said)))
 }
 
-/// What somebody else has decided on a site after a page was made.
+/// The newest decision on a site, if it was made by somebody else after the page was made.
 fn since(decisions: &Decisions, by: &str, subject: &Subject, seen: u64) -> Option<Decision> {
     let newest = decisions.newest_word(subject);
     let decision = decisions.at(newest)?;
     (newest > seen && decision.by != by).then(|| decision.clone())
 }
 
-/// Shows what somebody else has decided, and asks again.
+/// Shows a decision by somebody else, and asks for confirmation.
 fn conflict(
     asked: &Asked<'_>,
     reviewer: &Reviewer<'_>,

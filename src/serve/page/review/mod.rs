@@ -1,7 +1,7 @@
-//! Reviewing: the sites that wait for a look, one site with what is known and was decided, and what people decide.
+//! Reviewing: the sites that wait for review, a page per site with its data and decisions, and forms to decide.
 //!
-//! Decisions go where `archive review set` puts them. A form has the number of the newest decision that the page showed: when somebody
-//! else has decided since, that is shown, and nothing is written until it is sent again.
+//! Decisions are stored as by `archive review set`. A form contains the number of the newest decision that its page
+//! showed. If somebody else has decided since, that is shown, and nothing is stored until the form is sent again.
 
 mod decide;
 mod scores;
@@ -22,25 +22,25 @@ use crate::texts::put;
 
 pub(super) const SCRIPT: &str = include_str!("keys.js");
 
-/// Sites on a page.
+/// Maximum number of sites on a page.
 const SITES: usize = 50;
 
-/// Sites that wait for a second opinion, or for one person, which are looked for.
+/// Maximum number of sites searched for those that wait for a second opinion, or for one person.
 const SITES_MAX: usize = 1000;
 
-/// Reasons of a row.
+/// Maximum number of reasons per row.
 const REASONS: usize = 3;
 
 /// Which sites are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Show {
-    /// Where a look gains most.
+    /// Sites where a review gains most.
     Next,
-    /// Tagged with the name of the person who asks, who has not decided yet.
+    /// Sites tagged with the person's name that they have not decided on yet.
     Assigned,
-    /// Rated by one other person.
+    /// Sites rated by one other person.
     Second,
-    /// Decided by the person who asks, newest first.
+    /// Sites that the person has decided on, newest first.
     Mine,
 }
 
@@ -58,7 +58,7 @@ impl Show {
     }
 }
 
-/// A site of the list.
+/// A site in the list.
 #[derive(Serialize)]
 struct Row {
     site: String,
@@ -69,9 +69,9 @@ struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<Advice>,
     because: Vec<String>,
-    /// What holds of it, as far as the person who asks may see it.
+    /// Its current decisions, as far as the person may see them.
     said: String,
-    /// The newest decision that is known to the page.
+    /// Number of the newest decision that the page shows.
     seen: u64,
 }
 
@@ -82,7 +82,7 @@ struct List {
     sites: Vec<Row>,
 }
 
-/// Somebody who reviews.
+/// A person who reviews.
 struct Reviewer<'a> {
     t: Speech,
     name: &'a str,
@@ -107,7 +107,7 @@ impl<'a> Reviewer<'a> {
         Ok(Self { t, name, review, decisions: Decisions::read(asked.opened.store.path())? })
     }
 
-    /// What may be shown of what was decided on a site.
+    /// Describes the decisions on a site, as far as they may be shown.
     fn said(&self, subject: &Subject) -> String {
         let Some(standing) = self.decisions.on(subject) else { return String::new() };
         if self.hides(standing) {
@@ -146,7 +146,7 @@ impl<'a> Reviewer<'a> {
         Row { importance, gain, advice: Some(row.advice), because, ..self.row(&row.site) }
     }
 
-    /// Sites of which what holds is like this, by name.
+    /// Sites whose current decisions satisfy a condition, by name.
     fn sites(&self, is_meant: impl Fn(&CurrentDecisions) -> bool) -> Vec<Row> {
         let sites = self.decisions.subjects().filter(|(_, standing)| is_meant(standing));
         let mut names: Vec<&String> = sites
@@ -156,12 +156,12 @@ impl<'a> Reviewer<'a> {
         names.into_iter().take(SITES_MAX).map(|name| self.row(name)).collect()
     }
 
-    /// Sites that one other person has rated.
+    /// Sites rated by one other person only.
     fn waiting_for_a_second(&self) -> Vec<Row> {
         self.sites(|standing| standing.ratings.len() == 1 && !standing.ratings.contains_key(self.name))
     }
 
-    /// Sites that are tagged with this person's name, until they decide.
+    /// Sites tagged with this person's name that they have not decided on.
     fn assigned(&self) -> Vec<Row> {
         let is_own = |tag: &String| tag.strip_prefix('@') == Some(self.name);
         self.sites(|standing| {
@@ -171,7 +171,7 @@ impl<'a> Reviewer<'a> {
         })
     }
 
-    /// Sites that this person decided on, the newest first.
+    /// Sites that this person decided on, newest first.
     fn own(&self) -> Vec<Row> {
         let mut sites: Vec<&str> = Vec::new();
         for (number, decision) in (1..).zip(self.decisions.log()).collect::<Vec<_>>().into_iter().rev() {
@@ -186,7 +186,7 @@ impl<'a> Reviewer<'a> {
     }
 }
 
-/// The sites that wait.
+/// Lists the sites that wait for review.
 pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let reviewer = Reviewer::of(asked, asked.parameter("by"))?;
     let (t, show) = (asked.speech, Show::of(asked));
@@ -255,7 +255,7 @@ fn row_of(t: Speech, row: &Row, by: &str, show: Show) -> Markup {
     }
 }
 
-/// Buttons by which somebody decides on a site.
+/// Buttons to decide on a site.
 fn buttons(t: Speech, site: &str, by: &str, seen: u64, back: &str) -> Markup {
     html! {
         form .decide method="post" action="/review/decide" {
@@ -273,7 +273,7 @@ fn buttons(t: Speech, site: &str, by: &str, seen: u64, back: &str) -> Markup {
     }
 }
 
-/// Who decides: a name that can be changed, unless a web server in front states it.
+/// The deciding person: an editable name, unless it is authenticated.
 fn who(asked: &Asked<'_>, by: &str) -> Markup {
     let t = asked.speech;
     html! {
@@ -308,7 +308,7 @@ fn site_address(t: Speech, site: &str, by: &str) -> String {
     t.address("/review/site", &[("name", site), ("by", by)])
 }
 
-/// The page with its script, and with a frame for an archived page.
+/// Adds the headers for a page with a script, and with a frame for archived pages.
 fn reviewing(asked: &Asked<'_>, reply: Reply) -> Reply {
     let mut reply = reply.with_script(Some(&format!("'self' {}", asked.replay)));
     // Browsers send the origin of a form only if its page allows it.

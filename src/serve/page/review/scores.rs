@@ -1,4 +1,4 @@
-//! How far the people who rate agree, and what rates like them.
+//! How far raters agree, and which measures agree with them.
 
 use maud::{Markup, html};
 
@@ -6,14 +6,14 @@ use super::super::{Asked, Problem, Reply, Speech};
 use super::{Reviewer, reviewing, site_address};
 use crate::review::score::{Agreement, MEASURES, MeasureScore, RaterScore, Scores};
 
-/// Halves that measures are judged on, and the start of the random numbers that divide them: as `archive review score` does.
+/// Number of random halves that measures are evaluated on, and the random seed: as in `archive review score`.
 const HALVES: usize = 200;
 const RNG: u64 = 1;
 
-/// Sites that people rate differently and that are named.
+/// Maximum number of sites with differing ratings that are listed.
 const DISAGREEMENTS: usize = 50;
 
-/// The scores.
+/// The page of scores.
 pub(in super::super) fn scores(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let t = asked.speech;
     let reviewer = Reviewer::of(asked, asked.parameter("by"))?;

@@ -1,4 +1,4 @@
-//! One site: why to look, pages to look at, neighbours that were decided on, and its decisions.
+//! A site: why to review it, pages to look at, neighbours with their decisions, and its own decisions.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,10 +16,10 @@ use crate::ledger::Credits;
 use crate::query::{Question, Value};
 use crate::review::next;
 
-/// Pages whose links are followed to neighbours, the most important ones.
+/// Number of most important pages whose links are followed to neighbours.
 const PAGES: usize = 200;
 
-/// Neighbours that are shown.
+/// Maximum number of neighbours shown.
 const NEIGHBOURS: usize = 20;
 
 #[derive(Serialize)]
@@ -32,13 +32,13 @@ struct Site {
     log: Vec<Line>,
 }
 
-/// A site to which this one leads.
+/// A site that this one links to.
 #[derive(Serialize)]
 struct Neighbour {
     site: String,
-    /// Links from the most important pages.
+    /// Number of links from the most important pages.
     links: u32,
-    /// What was decided on it.
+    /// Decisions on it.
     said: String,
 }
 
@@ -50,7 +50,7 @@ struct Line {
     undone: bool,
 }
 
-/// One site.
+/// The page of a site.
 pub(in super::super) fn site(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let reviewer = Reviewer::of(asked, asked.parameter("by"))?;
     let (t, name) = (asked.speech, asked.parameter("name"));
@@ -89,7 +89,7 @@ pub(in super::super) fn site(asked: &Asked<'_>) -> Result<Reply, Problem> {
     Ok(reviewing(asked, asked.reply(name, &data, || shown(asked, &data))))
 }
 
-/// The sites to which the most important pages of a site lead: those that were decided on first, then those with most links.
+/// The sites that a site's most important pages link to: sites with decisions first, then by number of links.
 fn neighbours(
     asked: &Asked<'_>,
     reviewer: &Reviewer<'_>,
@@ -119,7 +119,7 @@ fn neighbours(
     Ok(neighbours)
 }
 
-/// The most important pages of a site that the person who asks may see.
+/// The most important pages of a site that the person may see.
 fn most_important(asked: &Asked<'_>, name: &str) -> Result<Vec<UrlId>, Problem> {
     let documents = "captures > 0 and status not between 300 and 399";
     let query = format!("page site = {} and {documents} order by importance limit {PAGES}", Quoted(name));
@@ -193,7 +193,7 @@ fn shown(asked: &Asked<'_>, data: &Site) -> Markup {
     }
 }
 
-/// A query for the sites that lead to one, with what was decided on them.
+/// A query for the sites that link to a site, with their decisions.
 fn linking(site: &str) -> String {
     let site = Quoted(site);
     format!("count pages links to (page site = {site}) and site != {site} group by site, rating, verdict")

@@ -80,7 +80,7 @@ pub enum AccessError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Sees what the rules show.
+    /// Sees what the rules allow.
     Reader,
     /// Decides on sites.
     Reviewer,
@@ -256,7 +256,7 @@ impl Access {
 }
 
 impl Rule {
-    /// Whether it is about a URL with this SURT.
+    /// Whether the rule applies to URLs with this SURT.
     #[must_use]
     pub fn covers(&self, surt: &str) -> bool {
         let Some(rest) = surt.strip_prefix(self.prefix.as_str()) else { return false };
@@ -321,7 +321,7 @@ fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, 
     read_duration(&text).map(Some).map_err(de::Error::custom)
 }
 
-/// First and last-plus-one moment of a date (a whole day) or a time (a microsecond).
+/// The start and the exclusive end of a date (a whole day) or a time (a microsecond).
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(DateTime<Utc>, DateTime<Utc>), D::Error> {
     let text = Datetime::deserialize(deserializer)?.to_string();
     let day = || {

@@ -15,7 +15,7 @@ use crate::texts::Language;
 /// Maximum number of captures of a URL that are considered, newest first.
 pub(super) const MEMENTOS_MAX: usize = 100_000;
 
-/// Maximum number of self-redirects of a URL that are skipped before one is shown as it is.
+/// Maximum number of mementos that are tried to find one that is not a redirect of its URL to itself.
 const SELF_REDIRECTS_MAX: usize = 16;
 
 /// Characters that some programs escape in URLs and others do not.
@@ -185,8 +185,8 @@ impl Mementos {
         self.urls.get(memento.url).map_or("", String::as_str)
     }
 
-    /// The index of the memento to show for a requested time. A redirect of a URL to another form of itself is avoided
-    /// as long as there is anything else.
+    /// The index of the memento to show for a requested time. Redirects of a URL to another form of itself are skipped;
+    /// `None` if there is nothing else among the [`SELF_REDIRECTS_MAX`] nearest.
     pub(super) fn choose(&self, store: &Store, when: When) -> Result<Option<usize>, StoreError> {
         let time = match when {
             When::Newest | When::All => i64::MAX,

@@ -10,7 +10,7 @@ use super::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
 use crate::decisions::Verdict;
 use crate::query::{Context, PageRow, PageText, PageType, Plan, Rows, RowsError, SiteRow};
 
-/// Pages that would do harm if they were not escaped, on sites of different size.
+/// Pages that would be harmful if they were not escaped, on sites of different sizes.
 struct Web;
 
 const TITLES: [&str; 7] = [

@@ -1,4 +1,4 @@
-//! The files of watches.
+//! Tests of the files of watches.
 
 use super::*;
 

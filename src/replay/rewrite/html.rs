@@ -66,7 +66,7 @@ struct Document<'a> {
     depth: usize,
 }
 
-/// What the replay has to do with an attribute.
+/// How the replay treats an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     /// Removed: it refers to the original's bytes or origin.

@@ -143,7 +143,7 @@ fn every_construct_of_html() {
     }
 }
 
-/// A page as it is at an address.
+/// Rewrites a page for the address at which it is shown.
 fn rewritten_at(place: &str, base: &str, html: &str) -> String {
     let links =
         Links::new(Url::parse(base).ok(), "20200101000000".to_owned(), Modifier::Page).shown_at(place);
@@ -167,7 +167,7 @@ fn links_that_lead_there_by_themselves_stay() {
     ] {
         assert_eq!(rewritten_at(place, base, html), html);
         assert_eq!(rewritten_at(&query, base, html), html);
-        // An address that means the same, and another time.
+        // Equivalent spelling of the address, and a different timestamp.
         for place in ["/web/20200101000000/a.org/b/c.html", "/web/2020/http://a.org/b/c.html"] {
             assert_ne!(rewritten_at(place, base, html), html);
         }
@@ -235,7 +235,7 @@ fn scripts_in_documents() {
     ] {
         assert_eq!(rewritten(html), html);
     }
-    // In a document of its own without our script, one asks for a script as it was captured.
+    // An embedded document without our script requests scripts as they were captured.
     let inside = rewritten("<iframe srcdoc='<script src=/s.js></script>'></iframe>");
     assert!(inside.contains("/web/20200101000000mp_/http://a.org/s.js"), "{inside}");
     let (page, ..) =
@@ -256,7 +256,7 @@ fn scripts_in_xml() {
         added(page, Syntax::Xml, Additions { head: "<H/>", end: "" }),
         new.replace("<head/>", "<head/><H/>")
     );
-    // A picture has nothing of ours.
+    // An image gets nothing of ours.
     assert_eq!(added(page, Syntax::Xml, Additions::default()), page);
 }
 
@@ -298,11 +298,11 @@ fn the_encoding_stays() {
         let address = "/web/20200101000000/http://a.org/x";
         assert_eq!(new, format!("<a href=\"{address}\" title='{text}'>{text}<style>a{{b:'{text}'}}</style>"));
     }
-    // What is none of the encoding stays, too.
+    // Bytes that are invalid in the encoding are preserved.
     let page = b"<a href=/x title='\xff\xfe'>\xff".as_slice();
     let new = html::rewrite(page, UTF_8, Syntax::Html, links(), Additions::default()).unwrap();
     assert!(new.ends_with(b" title='\xff\xfe'>\xff") && new.starts_with(b"<a href=\"/web/"));
-    // A query is in the encoding of its document.
+    // Queries are encoded in the encoding of the document.
     let (bytes, ..) = WINDOWS_1251.encode("<a href='?q=я'>");
     assert!(in_encoding(&bytes, WINDOWS_1251).contains("?q=%FF"));
 }
@@ -342,7 +342,7 @@ fn a_document_that_would_be_too_long_stays() {
     }
 }
 
-/// Elements and attributes that load or lead, of HTML and SVG.
+/// Elements and attributes of HTML and SVG that load resources or link.
 const ATTRIBUTES: [(&str, &str); 35] = [
     ("a", "href"),
     ("area", "href"),
@@ -421,7 +421,7 @@ proptest! {
         let all = html::rewrite(page.as_bytes(), UTF_8, Syntax::Html, links, Additions::default());
         if let Some(all) = all {
             let all = hrefs(std::str::from_utf8(&all).unwrap());
-            // What a browser makes of it: a base that is no URL of the web does not count.
+            // As browsers resolve it: a base that is not an HTTP URL does not count.
             let origin = Url::parse("http://127.0.0.1:8071").unwrap();
             let mut document = origin.join(&place).unwrap();
             if new.len() > 1 {

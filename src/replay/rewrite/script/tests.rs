@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// `@` stands for our name, and `location` for the word where it stays.
+/// `@` marks where the word becomes our name; `location` marks where it stays.
 fn check(written: &str) {
     let (old, new) = (written.replace('@', WORD), written.replace('@', NAME));
     becomes(&old, &new);
@@ -226,7 +226,7 @@ fn what_is_written_short_is_written_out() {
     ] {
         becomes(&old.replace('@', WORD), &new.replace('@', NAME));
     }
-    // Of a window our property is taken.
+    // Our property is read from a window.
     for (old, new) in [
         ("const {location} = window", "const {@} = window"),
         ("const {history: e, location: t} = window;", "const {history: e, @: t} = window;"),

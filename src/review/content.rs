@@ -12,7 +12,7 @@ use crate::query::{Error, Question, Value};
 /// Maximum number of pages whose titles are read; the most important pages of the archive come first.
 const TITLES_MAX: usize = 100_000;
 
-/// Part number of title words in [`Words`].
+/// Part number of title words in `Words`.
 const TITLE: u8 = 0;
 
 /// Fills in the content of each site. `numbers` maps site names without `www.` to their indices.

@@ -88,7 +88,7 @@ pub enum PublishError {
         "a cluster has a name of 1 to {CLUSTER_NAME_MAX} characters and at most {CLUSTER_PAGES_MAX} pages, and there are at most {CLUSTERS_MAX} clusters"
     )]
     Cluster,
-    /// The accounts failed.
+    /// The ledger failed.
     #[error(transparent)]
     Credit(#[from] CreditError),
     /// The state failed.

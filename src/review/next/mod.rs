@@ -47,7 +47,7 @@ pub enum NextError {
     /// The state cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The accounts cannot be read.
+    /// The ledger cannot be read.
     #[error(transparent)]
     Credit(#[from] CreditError),
     /// The predictions of the automatic librarian cannot be read.

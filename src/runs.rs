@@ -87,7 +87,7 @@ pub struct Run {
     pub noticed: Tallies,
     /// Progress over time, oldest first.
     pub moments: Vec<Moment>,
-    /// One moment in 2^n is kept (n), and the number of moments so far.
+    /// Exponent n (one moment in 2^n is kept), and the number of moments so far.
     #[serde(skip)]
     thinned: (u32, u64),
 }

@@ -60,7 +60,7 @@ impl Import {
     /// Checks that every row is a valid decision.
     ///
     /// # Errors
-    /// The error of the first row that is not.
+    /// When a row is not valid: the error of the first one.
     pub fn check(&self) -> Result<(), DecisionsError> {
         let none = Decisions::default();
         self.rows.iter().try_for_each(|row| {

@@ -297,10 +297,13 @@ fn check(rule: &Rule, number: usize) -> Result<(), String> {
         return Err(format!("'{}' is a URL; its SURT is '{}'", rule.prefix, surt(&rule.prefix)));
     }
     if rule.prefix.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii_graphic()) {
-        return Err(format!("no SURT begins with '{}': it has small letters and no spaces", rule.prefix));
+        return Err(format!(
+            "no SURT begins with '{}': SURTs have no capital letters and no spaces",
+            rule.prefix
+        ));
     }
     if rule.until.is_some() && rule.span.is_some() {
-        return Err("a rule has either `until` or `for`".to_owned());
+        return Err("a rule can have `until` or `for`, but not both".to_owned());
     }
     if rule.from.zip(rule.before).is_some_and(|(from, before)| from >= before) {
         return Err("`from` is later than `to`".to_owned());
@@ -414,7 +417,7 @@ mod tests {
             ("[[rule]]\nprefx = \"a\"\n", 9, "unknown field"),
             ("[[rule]]\nfrom = 2020-01-01\n", 0, "missing field `prefix`"),
             ("[[rule]]\nprefix = \"http://a.org/B\"\n", 0, "its SURT is 'org,a)/b'"),
-            ("\n[[rule]]\nprefix = \"org,A\"\n", 1, "small letters"),
+            ("\n[[rule]]\nprefix = \"org,A\"\n", 1, "no capital letters"),
             ("[[rule]]\nprefix = \"\"\nuntil = 2030-01-01\nfor = \"1d\"\n", 0, "either"),
             ("[[rule]]\nprefix = \"\"\nfrom = 2021-01-01\nto = 2020-01-01\n", 0, "later than"),
             ("[[rule]]\nprefix = \"\"\nfor = \"a while\"\n", 27, "is not a span of time"),

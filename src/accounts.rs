@@ -150,7 +150,7 @@ impl Accounts {
                 return Ok(false);
             }
             if accounts.len() >= ACCOUNTS_MAX {
-                return Err(wrong(format!("there are {ACCOUNTS_MAX} accounts, and there may not be more")));
+                return Err(wrong(format!("there are already {ACCOUNTS_MAX} accounts, the maximum")));
             }
             accounts.push(account);
             Ok(true)
@@ -226,7 +226,9 @@ fn parse(text: &str) -> Result<Accounts, (usize, String)> {
 fn parse_line(line: &str) -> Result<Account, String> {
     let mut parts = line.splitn(3, ':');
     let [Some(name), Some(role), Some(hash)] = [(); 3].map(|()| parts.next()) else {
-        return Err("it is not like name:role:$argon2id$…, as `archive account set` writes it".to_owned());
+        return Err(
+            "it does not have the form name:role:$argon2id$…, which `archive account set` writes".to_owned()
+        );
     };
     check_name(name)?;
     let known = Role::EACH.into_iter().find(|known| known.name() == role);
@@ -301,7 +303,7 @@ mod tests {
     fn mistakes_are_reported_with_their_line() {
         let good = format!("anna:reader:{HASH}\n");
         for (line, problem) in [
-            ("anna", "it is not like"),
+            ("anna", "it does not have the form"),
             (&good, "second account 'anna'"),
             (&format!("ben:king:{HASH}"), "a role is"),
             (&format!(":reader:{HASH}"), "a name has"),

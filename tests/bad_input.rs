@@ -61,7 +61,7 @@ fn senseless_options_are_reported() {
         crawl(&["--workers", workers]).refused(USAGE, &["--workers has to be from 1 to 4096"]);
     }
     assert!(!archive.path.exists());
-    crawl(&["--workers", "4096"]).refused(FAILED, &["no seed gave anything"]);
+    crawl(&["--workers", "4096"]).refused(FAILED, &["no seed could be fetched"]);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_full_disk_ends_a_crawl_which_continues_when_there_is_room() {
     let acknowledged = captures(&archive.path);
     for _ in 0..2 {
         let full = crawl(&[])
-            .refused(FAILED, &["No space left on device", "make room and give the same command again"]);
+            .refused(FAILED, &["No space left on device", "free some space and run the same command again"]);
         let sentences = full.errors.lines().filter(|line| line.contains("No space left")).count();
         assert_eq!(sentences, 1, "{}", full.errors);
     }
@@ -164,12 +164,12 @@ fn a_full_disk_ends_a_crawl_which_continues_when_there_is_room() {
         let output = tiny.join(format);
         let full = start(archive.command("export").arg(format).arg("--output").arg(&output)).wait();
         let says = format!("{}: No space left on device", output.display());
-        full.refused(FAILED, &[&says, "make room"]);
+        full.refused(FAILED, &[&says, "free some space"]);
         assert!(fs::read_dir(&tiny).unwrap().next().is_none(), "{format} leaves something");
     }
     let store = format!("file://{}", tiny.join("copies").display());
     let full = start(archive.command("copy").args(["--to", &store])).wait();
-    full.refused(FAILED, &[&store, "no room is left in the store; make room"]);
+    full.refused(FAILED, &[&store, "no room is left in the store; free some space"]);
 }
 
 #[test]
@@ -177,16 +177,16 @@ fn hosts_that_do_not_answer_are_reported_and_recorded() {
     let archive = Archive::new();
     let seeds = ["http://nothing.invalid/a".to_owned(), "http://127.0.0.1:9/".to_owned()];
     let ended =
-        start(&mut archive.crawl::<&str>(&seeds, &[])).wait().refused(FAILED, &["no seed gave anything"]);
+        start(&mut archive.crawl::<&str>(&seeds, &[])).wait().refused(FAILED, &["no seed could be fetched"]);
     let reasons =
         ["the host name cannot be resolved", "127.0.0.1 is not a public address; --allow-private permits it"];
     for (url, reason) in seeds.iter().zip(reasons) {
-        let line = format!("archive: the seed {url} gave nothing: {reason}");
+        let line = format!("archive: the seed {url} could not be fetched: {reason}");
         assert!(ended.errors.contains(&line), "{line}: {}", ended.errors);
         let history = archive.json("history", &[url]);
         assert_eq!(history.len(), 1, "{history:?}");
         assert_eq!((&history[0]["kind"], &history[0]["error"]), (&"failed".into(), &reason.into()));
-        archive.run("get", &[url]).refused(FAILED, &["nothing was ever captured of", url]);
+        archive.run("get", &[url]).refused(FAILED, &["was never captured: every fetch failed", url]);
     }
     assert_eq!(captures(&archive.path).of_kind(CaptureKind::Failed).len(), 2);
     archive.verify();
@@ -259,5 +259,5 @@ fn a_mistake_in_a_query_is_shown_where_it_is() {
     archive
         .run("get", &["http://a.test/", "--at", "yesterday"])
         .refused(USAGE, &["'yesterday' is not a time"]);
-    archive.run("get", &["http://a.test/"]).refused(FAILED, &["web.archive knows nothing of http://a.test/"]);
+    archive.run("get", &["http://a.test/"]).refused(FAILED, &["http://a.test/ is not in ", "web.archive"]);
 }

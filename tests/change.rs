@@ -205,5 +205,5 @@ fn a_diff_shows_what_changed() {
     assert!(xml.contains("<d:delta xmlns:d=") && !delta.is_empty(), "{xml}");
     let text = changed_page(&archive, &served, Form::Html);
     archive.run("diff", &[text.as_str(), "--delta"]).refused(2, &["not an XML document"]);
-    archive.run("diff", &["http://nowhere.example/"]).refused(1, &["knows nothing of"]);
+    archive.run("diff", &["http://nowhere.example/"]).refused(1, &["is not in"]);
 }

@@ -324,9 +324,13 @@ fn a_node_that_was_stopped_for_long_writes_nothing_more_once_another_has_its_par
     ledger_balances(&copy.path);
 
     // The old node's archive is a branch that no node may continue.
-    start(&mut nodes.crawl(0))
-        .wait()
-        .refused(1, &["knows nothing of", "continue with the archive of the last node"]);
+    start(&mut nodes.crawl(0)).wait().refused(
+        1,
+        &[
+            "has exchanged batches that this archive does not have",
+            "continue with the archive of the last node",
+        ],
+    );
     let newest = nodes.objects("epochs/1");
     assert_eq!(newest.len(), 2, "a refused node takes nothing over: {newest:?}");
 }
@@ -354,16 +358,14 @@ fn batches_that_are_not_what_they_should_be_are_refused() {
     fs::write(&first, "").unwrap();
     start(&mut nodes.crawl(1))
         .wait()
-        .refused(1, &["batch 1 from partition 1 to 2 does not begin as a batch does"]);
+        .refused(1, &["batch 1 from partition 1 to 2 does not begin with the header of a batch"]);
     fs::remove_file(&first).unwrap();
     fs::write(name(last + 1), &bytes).unwrap();
-    let missing = format!("is missing, while number {} is there", last + 1);
+    let missing = format!("is missing, although number {} exists", last + 1);
     start(&mut nodes.crawl(1)).wait().refused(1, &["batch 1 from partition 1 to 2", &missing]);
     // One from the future: its name has the next number, which its checksum does not count.
     fs::write(&first, &bytes).unwrap();
-    start(&mut nodes.crawl(1))
-        .wait()
-        .refused(1, &["batch 2 from partition 1 to 2 is damaged, or is another batch than its name says"]);
+    start(&mut nodes.crawl(1)).wait().refused(1, &["batch 2 from partition 1 to 2 is damaged or misnamed"]);
     fs::remove_file(name(last + 1)).unwrap();
 
     // All is as it was sent: the crawl continues. A batch that comes twice is taken once.
@@ -392,7 +394,8 @@ fn an_archive_stays_what_it_is_in_its_cluster() {
     let own = &nodes.archives[0];
     crawl(own, &["--cluster", &url, "--partition", "1/3"]).refused(1, &["has 2 partitions, not 3"]);
     crawl(own, &["--cluster", &url, "--partition", "2/2"]).refused(1, &["this archive is partition 1/2"]);
-    crawl(own, &["--cluster", &url, "--partition", "3/2"]).refused(2, &["'3/2' is not like 3/8"]);
+    crawl(own, &["--cluster", &url, "--partition", "3/2"])
+        .refused(2, &["'3/2' is not a partition; write it like 3/8"]);
     crawl(own, &["--cluster", &url, "--partition", "1/2", "--cluster-mode", "firewall"])
         .refused(1, &["has the mode exchange, not firewall"]);
     crawl(own, &[]).refused(1, &["is a partition of a cluster; give --cluster and --partition 1/2"]);

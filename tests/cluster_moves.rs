@@ -169,7 +169,7 @@ fn a_refresh_in_a_cluster_fetches_what_it_fetches_alone_and_crawls_send_what_it_
     start(&mut refresh(own, &at_other)).wait().refused(1, &["this archive is partition 1/2 of the cluster"]);
     let single = Archive::new();
     start(single.crawl(&nodes.seeds, &served.at_once()).args(["--limit", "3"])).wait().succeeded();
-    start(&mut refresh(&single, &at_other)).wait().refused(2, &["is no partition of a cluster"]);
+    start(&mut refresh(&single, &at_other)).wait().refused(2, &["is not a partition of a cluster"]);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_partition_moves_to_another_node_without_loss_or_delay() {
     assert_eq!(nodes.status()["is_exact"], true);
     ledger_balances(&moved.path);
     // The first node's archive is a branch that was continued elsewhere.
-    start(&mut nodes.crawl(0)).wait().refused(1, &["knows nothing of"]);
+    start(&mut nodes.crawl(0)).wait().refused(1, &["has exchanged batches that this archive does not have"]);
 }
 
 #[test]

@@ -314,7 +314,7 @@ fn a_hostile_place_gets_nowhere() {
         );
     }
     assert!(!archive.folder().join("evil").exists() && !Path::new("/tmp/evil-of-a-copy").exists());
-    refused(&forged(&[head(2), line("a", content)]), &["lists other than the 2 files"]);
+    refused(&forged(&[head(2), line("a", content)]), &["does not list the 2 files"]);
     refused(&forged(&[head(9_999_999), line("a", content)]), &["9999999 files"]);
     refused(&forged(&[head(2), line("b", content), line("a", content)]), &["order of their paths"]);
     refused(
@@ -367,7 +367,7 @@ fn nothing_is_restored_where_something_is() {
     let beside = twin.folder().join(format!("web.archive{RESTORE_ENDING}"));
     fs::create_dir(&beside).unwrap();
     fs::write(beside.join("letter"), "dear").unwrap();
-    twin.run("copy", &["--from", &url]).refused(1, &["not a folder that a restore has left"]);
+    twin.run("copy", &["--from", &url]).refused(1, &["was not left by an interrupted restore"]);
     assert_eq!(fs::read_to_string(beside.join("letter")).unwrap(), "dear");
     fs::remove_dir_all(&beside).unwrap();
     symlink(archive.folder(), &twin.path).unwrap();
@@ -503,14 +503,14 @@ fn of_two_copies_at_once_one_is_made_and_the_other_says_so() {
     fs::write(other.path.join("access.toml"), "# of the other\n").unwrap();
     let slow = stopped_midway(&archive, &folder, &url, &mut dice);
     // The same archive is not copied twice at once, and nothing is erased from it meanwhile.
-    start(&mut copy(&archive, &url, &[])).wait().refused(3, &["is being copied already"]);
+    start(&mut copy(&archive, &url, &[])).wait().refused(3, &["is already being copied"]);
     let erase = ["page status = 200", "--reason", "x", "--yes"];
     archive.run("erase", &erase).refused(1, &["is being copied", "wait for the end of `archive copy`"]);
     assert!(!archive.path.join("erase.json").exists());
     assert_eq!(copied(&other, &url, &[])["number"], 2);
     slow.signal("-CONT");
     slow.wait()
-        .refused(3, &["another copy was made at the same time and is copy 2", "give the command again"]);
+        .refused(3, &["another copy was made at the same time and is copy 2", "run the command again"]);
     assert_eq!(copied(&archive, &url, &[])["number"], 3);
     assert_eq!(verified(&archive, &url).0, Vec::<Value>::new());
 

@@ -156,7 +156,7 @@ fn a_manifest_whose_answer_is_lost_is_known_to_be_there_and_another_ones_is_not_
     });
     std::fs::write(archive.path.join("access.toml"), "# this one\n").unwrap();
     let mut command = archive.command("copy");
-    let words = ["another copy was made at the same time and is copy 6 now", "give the command again"];
+    let words = ["another copy was made at the same time and is copy 6 now", "run the command again"];
     run(to(proxy.address, command.args(["--to", &url]))).refused(3, &words);
     let mut command = archive.command("copy");
     let made = run(to(server.address, command.args(["--json", "--to", &url]))).succeeded().json();

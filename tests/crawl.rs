@@ -117,7 +117,7 @@ fn a_crawl_stops_on_a_signal_and_continues_later() {
     let limited = pages();
 
     let timed = crawl(&["--for", "500ms"]).wait().succeeded();
-    assert!(timed.errors.contains("time is over"), "{}", timed.errors);
+    assert!(timed.errors.contains("the time is up"), "{}", timed.errors);
     assert!(pages() > limited);
 
     for signal in ["-INT", "-TERM"] {

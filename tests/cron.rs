@@ -74,7 +74,7 @@ fn a_run_ends_within_its_time_and_keeps_others_out() {
     let second = start(&mut refresh(&served, &archive, &arguments)).wait();
     second.refused(3, &["in use"]);
     let first = running.wait().succeeded();
-    assert!(first.errors.lines().last().unwrap().contains("time is over"), "{}", first.errors);
+    assert!(first.errors.lines().last().unwrap().contains("the time is up"), "{}", first.errors);
     let summary: Value = first.json().remove(0);
     assert_eq!(summary["end"], "time");
     assert!(summary["seconds"].as_f64().unwrap() <= 8.0, "{summary}");

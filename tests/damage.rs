@@ -251,7 +251,7 @@ fn swapped_or_foreign_files_are_found_and_repaired_or_named() {
             // Its records are sound, so they come in with the others.
             let repaired = start(&mut damaged.command("repair")).wait();
             assert_eq!(repaired.code, Some(1), "{}", repaired.text());
-            assert!(repaired.text().contains("is not the file that was closed"), "{}", repaired.text());
+            assert!(repaired.text().contains("has changed since it was closed"), "{}", repaired.text());
             damaged.verify();
             continue;
         }

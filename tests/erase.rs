@@ -423,10 +423,10 @@ fn mistakes_change_nothing() {
     archive.run("erase", &[query.as_str(), "--reason", "why"]).refused(2, &["--yes"]);
     archive
         .run("erase", &["url = \"http://none.example/\"", "--reason", "why", "--yes"])
-        .refused(1, &["no page fits"]);
+        .refused(1, &["no page matches"]);
     archive.run("erase", &["url = ", "--reason", "why", "--yes"]).refused(2, &["in the query"]);
     for (text, words) in [
-        (format!("{SECRET}\nhttp://none.example/\n"), ["line 2", "knows nothing of"]),
+        (format!("{SECRET}\nhttp://none.example/\n"), ["line 2", "is not in"]),
         (format!("{SECRET}\n\nhttp://[\n"), ["line 3", "is not a URL"]),
     ] {
         let list = archive.file("list.txt", text);

@@ -162,7 +162,7 @@ fn freshness_is_reported_for_the_archive_and_for_a_query() {
         number(&all, "expected", "pages")
     );
     // The name that the command had before is still understood.
-    start(archive.command("currency").arg("site importance > 1")).wait().refused(2, &["ask for their pages"]);
+    start(archive.command("currency").arg("site importance > 1")).wait().refused(2, &["select their pages"]);
 
     // What a plan says of a target, it says of that budget too.
     let plan = |arguments: &[&str]| {

@@ -370,7 +370,7 @@ fn a_node_leads_nowhere_but_to_an_origin() {
     ] {
         let answer = page(&says(wrong));
         assert_eq!(answer.status, 503, "{wrong}");
-        assert!(String::from_utf8_lossy(&answer.body).contains("makes no sense"));
+        assert!(String::from_utf8_lossy(&answer.body).contains("is invalid"));
     }
     assert_eq!(page(&says("null")).status, 404, "it says no address");
 }

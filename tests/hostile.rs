@@ -269,7 +269,7 @@ fn pages_that_ask_for_it_are_not_followed_and_not_kept() {
     let mut options = served.at_once();
     options.extend(["--obey-nofollow", "--obey-noarchive"].map(str::to_owned));
     let ended = start(&mut archive.crawl(&seeds, &options)).wait();
-    ended.refused(1, &["1 capture, ", "2 refused", "no seed gave anything"]);
+    ended.refused(1, &["1 capture, ", "2 refused", "no seed could be fetched"]);
     for url in &seeds {
         let answer = archive.json("why", &[url]).remove(0);
         assert_eq!(answer["last_fetch"]["kind"], "failed", "{answer}");

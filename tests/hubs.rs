@@ -80,7 +80,7 @@ fn a_hub_is_subscribed_to_and_what_it_signs_is_fetched_first() {
         start(command.args(["--connect-to", &connect]).args(site.options())).wait().succeeded()
     };
     let run = refresh("9");
-    assert!(run.errors.contains("subscriptions: 1 hub asked, 0 did not take it"), "{}", run.errors);
+    assert!(run.errors.contains("subscriptions: requested from 1 hub, 0 failed"), "{}", run.errors);
     let asked = hub.asked();
     assert_eq!(asked.len(), 1);
     let field = |name: &str| asked[0][name].clone();
@@ -195,7 +195,7 @@ fn nodes_take_turns_at_the_address_of_a_hub() {
     let nodes = [1, 2].map(|number| Node::crawled(number, &cluster, &hub));
     let all_asked = |run: Finished| {
         assert!(
-            run.errors.contains(&format!("subscriptions: {FEEDS} hubs asked, 0 did not")),
+            run.errors.contains(&format!("subscriptions: requested from {FEEDS} hubs, 0 failed")),
             "{}",
             run.errors
         );

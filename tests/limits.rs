@@ -53,10 +53,10 @@ fn limits_are_read_and_kept() {
     refused("query", &["page", "--memory", "999999"], 2, "at least 1MB");
     refused("query", &["page", "--time-limit", "soon"], 2, "not a span of time");
     for arguments in [&["page"] as &[_], &["link", "--json"], &["count captures group by url", "--csv"]] {
-        let late = refused("query", &[arguments, &["--time-limit", "0s"]].concat(), 4, "time limit of 0 s");
+        let late = refused("query", &[arguments, &["--time-limit", "0s"]].concat(), 4, "timed out after 0 s");
         assert_eq!(late.errors.lines().count(), 1, "{}", late.errors);
     }
-    refused("search", &["a", "--time-limit", "0s"], 4, "time limit of 0 s");
+    refused("search", &["a", "--time-limit", "0s"], 4, "timed out after 0 s");
     for (command, asked) in [("query", "page"), ("search", "a")] {
         let is = |limit: &str| archive.run(command, &[asked, "--time-limit", limit]).code;
         assert_eq!(is("1h"), Some(0));
@@ -126,5 +126,5 @@ fn a_query_is_explained() {
     );
     let refused = archive.run("query", &["page", "--explain", "--archive", "http://127.0.0.1:9/"]);
     assert_eq!(refused.code, Some(2), "{}", refused.errors);
-    assert!(refused.errors.contains("--explain is of folders"), "{}", refused.errors);
+    assert!(refused.errors.contains("--explain works only for local archives"), "{}", refused.errors);
 }

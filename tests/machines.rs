@@ -177,10 +177,7 @@ fn a_machine_has_no_more_requests_under_way_than_it_may_and_its_crawls_end_with_
 fn options_that_no_crawl_understands_end_a_machine() {
     let served = TestWeb::start(still(420, 60, 0));
     let only = Machines::new(&served, 2).begin(0, &[], &["--memory", "1KiB"]).wait();
-    only.refused(
-        1,
-        &["it has to be at least", "the crawl of partition", "does not take the options after --"],
-    );
+    only.refused(1, &["it has to be at least", "the crawl of partition", "rejects the options after --"]);
 }
 
 fn is_begun(archive: &Path) -> bool {

@@ -170,7 +170,7 @@ fn what_nodes_cannot_be_asked_is_refused_in_one_sentence() {
     let places = |count: usize| many[..count].iter().map(String::as_str).collect::<Vec<_>>();
     query(&places(257), &["page"]).refused(2, &["write it like http://node:8070/"]);
     let at_most = |count| query(&vec!["http://127.0.0.1:1/"; count], &["--wait", "9s", "page"]);
-    at_most(257).refused(1, &["more than 256 archives cannot be asked as one"]);
+    at_most(257).refused(1, &["at most 256 archives can be queried together"]);
     at_most(256).refused(1, &["none of these archives can be read"]);
     let served: Vec<Served> = two.iter().map(Served::of).collect();
     let urls: Vec<String> = served.iter().map(url).collect();
@@ -179,16 +179,16 @@ fn what_nodes_cannot_be_asked_is_refused_in_one_sentence() {
         ("page links to (site site = \"s0.test\")", "relations to sites, hosts and captures"),
         ("page links to (page duplicates)", "pages of equal content"),
         ("page duplicates", "pages of equal content"),
-        ("link target.status = 404", "is not known to the archive that has the link"),
-        ("page links to (page rating > 2)", "is each archive's own"),
-        ("page rating > 2", "is each archive's own"),
+        ("link target.status = 404", "the archive that has the link does not know"),
+        ("page links to (page rating > 2)", "differs between archives"),
+        ("page rating > 2", "differs between archives"),
         ("page stat = 2", "in the query"),
     ] {
         query(&both, &[text]).refused(2, &[what]);
     }
     let folder = two[0].path.to_str().unwrap();
     query(&[folder, both[0]], &["count pages"])
-        .refused(1, &["have both captured pages of s", "ask each alone"]);
+        .refused(1, &["have both captured pages of s", "query each by itself"]);
     let password = format!("http://anna:secret@{}/", served[0].application);
     let refused = query(&[&password], &["count pages"]);
     assert!(!refused.errors.contains("secret"), "{}", refused.errors);
@@ -196,5 +196,5 @@ fn what_nodes_cannot_be_asked_is_refused_in_one_sentence() {
     query(&[folder, both[1]], &["--as-archivist", "count pages"]).refused(2, &["decide themselves"]);
     let mut refresh = Command::new(env!("CARGO_BIN_EXE_archive"));
     let refresh = refresh.args(["refresh", "--budget", "5", "--archive", folder, "--archive", both[1]]);
-    start(refresh.env_remove("ARCHIVE_DIR")).wait().refused(2, &["name folders here"]);
+    start(refresh.env_remove("ARCHIVE_DIR")).wait().refused(2, &["name local folders here"]);
 }

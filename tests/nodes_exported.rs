@@ -93,7 +93,7 @@ fn exports_of_nodes_are_those_of_their_folders() {
         assert!(!file.exists());
     };
     refused(&nodes, "links", &["--where", "page limit 5"], 2, "leave out limit, offset and sample");
-    refused(&nodes, "links", &["--where", "count pages"], 2, "asks for numbers");
+    refused(&nodes, "links", &["--where", "count pages"], 2, "selects numbers");
     let nothing = ["--where", "page url = \"http://nowhere.test/\""];
     refused(&nodes, "cdxj", &nothing, 1, "nothing that was captured fits");
     let partly = export(&[nodes[0], "http://127.0.0.1:1/"], "links", &file, &[]);
@@ -171,7 +171,7 @@ fn a_node_that_ends_in_the_middle_of_an_export_leaves_the_file_as_it_was() {
     broken("links", &begun, &format!("{{\"version\":1,\"state\":5}}\n{link}{END}"), "was rebuilt meanwhile");
     broken("links", &format!("{HEAD}{}{END}", rows("a\tb\n")), "", "these are no links");
     broken("links", &format!("{HEAD}{}{END}", rows("a\tb\tc")), "", "these are no links");
-    broken("links", &format!("{HEAD}{{\"rows\":\"?\"}}\n{END}"), "", "makes no sense");
+    broken("links", &format!("{HEAD}{{\"rows\":\"?\"}}\n{END}"), "", "is invalid");
     broken("links", &format!("{HEAD}{{\"known\":1}}\n{END}"), "", "something that it was not asked");
     broken("cdxj", &format!("{HEAD}{}{END}", rows("a 1 {}\n")), "", "names no segment");
     broken("cdxj", &format!("{HEAD}{}{END}", rows("\0s\nb 1 {}\na 1 {}\n")), "", "not in order");
@@ -266,7 +266,7 @@ fn a_plan_for_nodes_is_that_for_their_folders() {
         assert_eq!(plan(&nodes, more).succeeded().json(), expected, "{more:?}");
         assert_eq!(plan(&[nodes[0], folders[1], nodes[2]], more).succeeded().json(), expected, "{more:?}");
     }
-    plan(&nodes, &["site pages > 3"]).refused(2, &["asks for sites"]);
+    plan(&nodes, &["site pages > 3"]).refused(2, &["selects sites"]);
     plan(&nodes, &["page limit 3"]).refused(2, &["leave out limit, offset and sample"]);
 
     // A sample is every n-th copy of all archives.
@@ -289,7 +289,7 @@ fn a_plan_for_nodes_is_that_for_their_folders() {
         (json!([1, 0, 0, 0, 0, 0, 0]), "these are no copies"),
         (json!([1, 0, 0, f64::NAN.to_bits(), 1, 0, 0]), "these are no copies"),
         (json!([1_u64 << 32, 0, 0, 1_f64.to_bits(), 1_f64.to_bits(), 0, 0]), "these are no copies"),
-        (json!([1]), "makes no sense"),
+        (json!([1]), "is invalid"),
     ] {
         let sent = json!({"copies": {"rules": rules, "count": 1, "copies": [copy]}});
         let fake = Fake::new(vec![

@@ -50,15 +50,15 @@ fn nodes_that_do_not_answer_are_named_and_the_others_asked_without_them() {
     let json = |status: &str, body: &str| format!("HTTP/1.1 {status}\r\nConnection: close\r\n\r\n{body}");
     for (said, why) in [
         (long, "a line longer than 16 MiB"),
-        (deep.into_bytes(), "makes no sense"),
+        (deep.into_bytes(), "is invalid"),
         (b"{\"version\":2}\n".to_vec(), "speaks version 2"),
-        (b"<html>\n".to_vec(), "makes no sense"),
+        (b"<html>\n".to_vec(), "is invalid"),
         (Vec::new(), "it was cut off"),
         (HEAD.into(), "it was cut off"),
         (format!("{HEAD}{END}{END}").into(), "after its end"),
         (format!("{HEAD}{{\"site\":[\"a\",true]}}\n{END}").into(), "something that it was not asked"),
         (group("{\"count\":18446744073709551615}").into(), "larger than any"),
-        (group("{\"count\":18446744073709551616}").into(), "makes no sense"),
+        (group("{\"count\":18446744073709551616}").into(), "is invalid"),
         (group("{\"sum\":[0,1]}").into(), "other numbers"),
         (group("{\"count\":1},{\"count\":1}").into(), "other columns"),
         (portion("{\"t\":\"x\"}", "{\"gathered\":[{\"count\":1}]}").into(), "other columns"),
@@ -97,7 +97,7 @@ fn rows_from_a_node_are_checked_against_the_query() {
         let node = fake(format!("{HEAD}{}{END}", row(1, key, value)));
         let finished = query(&[&node.url(), &there], &["--json", text]);
         assert_eq!(finished.code, Some(4), "{key} {value}: {finished:?}");
-        assert!(finished.errors.contains("makes no sense"), "{}", finished.errors);
+        assert!(finished.errors.contains("is invalid"), "{}", finished.errors);
     }
     // Keys of any type have an order, and rows out of order are sorted.
     let keys = [
@@ -176,7 +176,7 @@ fn search_results_from_a_node_are_checked_against_the_search() {
     assert!(found.text().contains("http://fake.test/"), "{}", found.text());
     let many = (0..101).map(|page| candidate(page, high)).collect::<Vec<_>>().join(",");
     for (fake, why) in [
-        (node("{\"found\":{}}\n", "", best(String::new()), ""), "makes no sense: missing field"),
+        (node("{\"found\":{}}\n", "", best(String::new()), ""), "is invalid: missing field"),
         (
             node(
                 &words,

@@ -85,7 +85,7 @@ fn what_to_review_next_of_nodes_is_that_of_their_folders() {
 
     for (query, what) in [
         ("page", "has to ask for sites"),
-        ("site limit 3", "each archive selects by itself"),
+        ("site limit 3", "each archive selects its rows independently"),
         ("site pages >", "in the query"),
     ] {
         review("next", &nodes, &["--query", query]).refused(2, &[what]);
@@ -151,7 +151,7 @@ fn a_sheet_of_nodes_is_that_of_their_folders() {
     assert!(page.contains(&format!("<h1>{}, {}</h1>", nodes[0], nodes[1])));
     for (query, what) in [
         ("page", "has to ask for sites"),
-        ("site rating > 3", "is each archive's own"),
+        ("site rating > 3", "differs between archives"),
         ("site pges", "query"),
     ] {
         review("export", &nodes, &["--query", query]).refused(2, &[what]);
@@ -191,10 +191,10 @@ fn what_nodes_say_for_reviewers_is_checked() {
         (waits("fake.test", 1.0, 0.1) + &waits("x.test", 1.0, 0.2), String::new(), "not in order"),
         (waits("fake.test", f64::NAN, 0.1), String::new(), "a number is infinite, or none"),
         (waits("fake.test", 1.0, f64::INFINITY), String::new(), "a number is infinite, or none"),
-        (first.replace("waiting", "known"), String::new(), "makes no sense"),
+        (first.replace("waiting", "known"), String::new(), "is invalid"),
         (first.clone(), row("fake.test", &[2.5, 0.1]), "other numbers than reasons"),
         (first.clone(), row("fake.test", &[2.5, 0.1, f64::NAN]), "a number is infinite, or none"),
-        (first.clone(), good.replace("unrated", "fine"), "makes no sense"),
+        (first.clone(), good.replace("unrated", "fine"), "is invalid"),
         (first.clone(), row("s1.test", &[2.5, 0.1, 1.0]), "other sites than were asked for"),
         (first.clone(), good.repeat(2), "other sites than were asked for"),
         (first.clone(), "{\"known\":1}\n".to_owned(), "something that it was not asked"),
@@ -236,7 +236,7 @@ fn what_nodes_say_for_reviewers_is_checked() {
     for (portions, samples, why) in [
         (values("fake.test"), good.replace("fake.test\",", "s0.test\","), "other sites than were asked for"),
         (values("fake.test"), good.repeat(2), "other sites than were asked for"),
-        (values("fake.test"), good.replace("url", "uri"), "makes no sense"),
+        (values("fake.test"), good.replace("url", "uri"), "is invalid"),
         (values("fake.test").replace("{\"t\":\"fake.test\"},", ""), good.to_owned(), "other columns"),
     ] {
         let fake = with(portions, &samples);
@@ -271,7 +271,7 @@ fn lists_of_reviews_are_for_reviewers_and_of_as_many_sites_as_the_limit() {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         review("next", &[&there], &["--json", "--credentials", file.to_str().unwrap()])
     };
-    by("rita").refused(1, &["HTTP 400: lists of reviews are for accounts of reviewers"]);
+    by("rita").refused(1, &["HTTP 400: only reviewers may get lists of sites to review"]);
     assert_eq!(
         by("anna").succeeded().json(),
         review("next", &[path(archive)], &["--json"]).succeeded().json()

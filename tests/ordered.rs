@@ -188,7 +188,7 @@ fn what_is_to_be_erased_goes_wherever_it_is_and_does_not_come_back() {
     let (gone, kept) = (known[1][0].as_str(), known[0].as_slice());
     let unseen = elsewhere(&nodes, 0);
     order(&nodes, "erase", &["--urls", "list.txt", "--dry-run"])
-        .refused(2, &["--dry-run has nothing to say"]);
+        .refused(2, &["--dry-run does not work with --cluster"]);
     order(&nodes, "erase", &["--list"]).refused(2, &["give QUERY, --urls FILE or --lift URL"]);
     erase(&nodes, &[], &[]).refused(2, &["it names no page"]);
     let erased = erase(&nodes, &[gone, &unseen], &[]).succeeded().text();
@@ -408,10 +408,10 @@ fn orders_have_limits_and_foreign_ones_are_refused() {
     [ORDERS_MAX, u64::MAX].into_iter().for_each(|number| remove(number).unwrap());
 
     // Only partitions of the cluster take orders, and what archives report is read as what it is.
-    ask(&nodes, &["--remove", "decisions"]).refused(2, &["the orders of 'decisions' stay"]);
+    ask(&nodes, &["--remove", "decisions"]).refused(2, &["the orders in 'decisions' cannot be removed"]);
     let alone = Archive::new();
     start(&mut alone.crawl(&served.web.seeds(1), &served.at_once())).wait().succeeded();
-    carry_out(&nodes, &alone).refused(1, &["is no partition of this cluster"]);
+    carry_out(&nodes, &alone).refused(1, &["is not a partition of this cluster"]);
     fs::write(one.path.join("orders.json"), " ".repeat((1 << 20) + 1)).unwrap();
     carry_out(&nodes, one).refused(1, &["orders.json", "longer than"]);
     fs::remove_file(one.path.join("orders.json")).unwrap();

@@ -87,16 +87,16 @@ fn what_matches_a_query_is_erased_in_all_archives_once() {
 
     for (wrong, problem) in [
         ("page colour = red", "colour"),
-        ("count pages", "asks for numbers"),
-        ("page status = 200 limit 1", "leave out limit"),
-        ("page verdict = never", "each archive's own"),
-        ("page links to (page status = 404)", "leave out limit"),
+        ("count pages", "selects numbers"),
+        ("page status = 200 limit 1", "so limit, offset, sample"),
+        ("page verdict = never", "differs between archives"),
+        ("page links to (page status = 404)", "so limit, offset, sample"),
     ] {
         order(&nodes, "erase", &[wrong, "--reason", "x", "--yes"])
             .refused(2, &[problem, "nothing was published"]);
     }
     let forgetting = [&query, "--reason", "x", "--yes", "--forget-url"];
-    order(&nodes, "erase", &forgetting).refused(2, &["a query can only be erased as a whole"]);
+    order(&nodes, "erase", &forgetting).refused(2, &["an erasure by query names no URLs and forgets none"]);
     assert_eq!(listed(&nodes), "");
 
     assert_eq!(erase_matching(&nodes, &query), "erasures: order 1 is published, for all partitions\n");

@@ -69,7 +69,7 @@ fn a_due_watch_is_served_and_reports_changes() {
     run(&archive, &served, "watch", &added).succeeded();
     run(&archive, &served, "watch", &added).refused(1, &["there is a watch 'all' already"]);
     run(&archive, &served, "watch", &["page colour = red"]).refused(2, &["colour"]);
-    run(&archive, &served, "watch", &["site importance > 1"]).refused(2, &["ask for their pages"]);
+    run(&archive, &served, "watch", &["site importance > 1"]).refused(2, &["select their pages"]);
 
     served.web.clock().advance(TimeDelta::days(3));
     let early = refresh(&archive, &served, "5");

@@ -452,7 +452,7 @@ fn pages_are_selected_by_what_has_pages(archive: &Archive) {
     for query in ["count pages", "link nofollow = yes"] {
         let refused = export(query);
         assert_eq!(refused.code, Some(2), "{query}: {}", refused.errors);
-        assert!(refused.errors.contains("pages are wanted here"), "{}", refused.errors);
+        assert!(refused.errors.contains("pages are needed here"), "{}", refused.errors);
     }
     for query in ["host host = \"uni.test\"", "capture url = \"http://uni.test/\"", "site site = uni.test"] {
         export(query).succeeded();

@@ -151,7 +151,7 @@ fn what_several_archives_are_ranked_by_is_kept_in_each_of_them() {
         let finished = start(&mut rank(archives, options)).wait();
         assert!(finished.code != Some(0) && finished.errors.contains(says), "{options:?}: {finished:?}");
     };
-    refused(&parts, &["--method", "hits"], "hits ranks one archive");
+    refused(&parts, &["--method", "hits"], "--method hits works only for a single archive");
     refused(&parts, &["--chosen-query", "type = xml"], "choose pages of one archive");
     refused(&parts, &["--memory", "1KB"], "bytes of memory are too few");
     refused(&parts[..1], &["--memory", "1MB"], "--memory needs --graph, or several --archive");
@@ -234,7 +234,7 @@ fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
         (node(piece(&urls(2)[4..], ""), empty()), "a URL is cut off"),
         (node(piece(&urls(2), "{\"next\":0}\n"), empty()), "it does not go on"),
         (node(piece(&urls(2), "{\"next\":3}\n"), empty()), "it left out URLs"),
-        (node(format!("{HEAD}{{\"outline\":\"?\"}}\n{END}"), empty()), "makes no sense"),
+        (node(format!("{HEAD}{{\"outline\":\"?\"}}\n{END}"), empty()), "is invalid"),
         (node(format!("{HEAD}{{\"known\":1}}\n{END}"), empty()), "something that it was not asked"),
         (node(of_state_1(&urls(2)), empty()), "it was rebuilt"),
         // It fails at the last thing that it is asked, when all its links have come.

@@ -231,7 +231,7 @@ fn a_disk_without_room_leaves_the_archive_as_it_was_and_a_batch_fits_into_its_ro
     let used = size(&archive.path);
     disk.change(&format!("size={}k", used + used / 8 + 64));
     let full = start(&mut archive.command("repack")).wait();
-    full.refused(1, &["No space left", "make room"]);
+    full.refused(1, &["No space left", "free some space"]);
     assert!(is_tidy(&archive), "abandoned segments take no space");
     // An import whose captures are all there is only its repack.
     let export = sound.folder().join("all.warc.gz");

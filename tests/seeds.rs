@@ -20,13 +20,13 @@ fn the_remedy_that_is_named_works() {
     let seeds = [format!("http://{}/", served.server.address())];
     let refused = crawl(&archive, &seeds, &["--delay", "0"]).refused(
         1,
-        &["127.0.0.1 is not a public address; --allow-private permits it", "no seed gave anything"],
+        &["127.0.0.1 is not a public address; --allow-private permits it", "no seed could be fetched"],
     );
     assert!(refused.errors.contains("no captures"), "{}", refused.errors);
     // The same again changes nothing; what is named does.
     crawl(&archive, &seeds, &["--delay", "0"]).refused(1, &["--allow-private"]);
     let ended = crawl(&archive, &seeds, &["--delay", "0", "--allow-private"]).succeeded();
-    assert!(!ended.errors.contains("gave nothing"), "{}", ended.errors);
+    assert!(!ended.errors.contains("could not be fetched"), "{}", ended.errors);
     let captured = captures(&archive.path);
     assert_eq!(captured.0[&seeds[0]].last().unwrap().kind, CaptureKind::Response, "{:?}", captured.0);
     archive.verify();
@@ -38,9 +38,10 @@ fn a_name_that_can_be_resolved_again_is_asked_again() {
     let archive = Archive::new();
     let seeds = served.web.seeds(1);
     // The names of the web are in no DNS.
-    crawl(&archive, &seeds, &["--delay", "0"]).refused(1, &["cannot be resolved", "no seed gave anything"]);
+    crawl(&archive, &seeds, &["--delay", "0"])
+        .refused(1, &["cannot be resolved", "no seed could be fetched"]);
     let ended = start(&mut archive.crawl(&seeds, &everything(&served))).wait().succeeded();
-    assert!(!ended.errors.contains("gave nothing"), "{}", ended.errors);
+    assert!(!ended.errors.contains("could not be fetched"), "{}", ended.errors);
     assert_eq!(captures(&archive.path).0[&seeds[0]].last().unwrap().status, 200);
 }
 
@@ -50,7 +51,7 @@ fn a_connection_that_was_refused_is_tried_again() {
     let archive = Archive::new();
     let seeds = [format!("http://{free}/")];
     let options = ["--delay", "0", "--allow-private"];
-    crawl(&archive, &seeds, &options).refused(1, &["gave nothing", "no seed gave anything"]);
+    crawl(&archive, &seeds, &options).refused(1, &["the seed http://", "no seed could be fetched"]);
     let served = TestWeb::start_on(Config::plain(723, 1, 5), &[free]);
     crawl(&archive, &seeds, &options).succeeded();
     assert_ne!(captures(&archive.path).0[&seeds[0]].last().unwrap().status, 0);
@@ -66,7 +67,7 @@ fn robots_that_could_not_be_had_are_asked_again() {
     let run = || start(&mut archive.crawl(&seeds, &options)).wait();
     run().refused(
         1,
-        &["http://robots-503.faults.test/ gave nothing", "robots.txt of its host could not be had"],
+        &["http://robots-503.faults.test/ could not be fetched", "robots.txt of its host could not be had"],
     );
     let asked = served.server.requests();
     run().refused(1, &["robots.txt"]);
@@ -81,11 +82,11 @@ fn a_crawl_of_which_some_seeds_fail_is_done() {
     seeds.push("http://robots-503.faults.test/".to_owned());
     let ended = start(&mut archive.crawl(&seeds, &everything(&served))).wait().succeeded();
     assert!(
-        ended.errors.contains("the seed http://robots-503.faults.test/ gave nothing"),
+        ended.errors.contains("the seed http://robots-503.faults.test/ could not be fetched"),
         "{}",
         ended.errors
     );
-    assert!(!ended.errors.contains("no seed gave"), "{}", ended.errors);
+    assert!(!ended.errors.contains("no seed could be fetched"), "{}", ended.errors);
 }
 
 #[test]

@@ -250,7 +250,7 @@ fn other_origins_and_other_machines_have_no_way_in() {
         assert!(answer.status == 404 || path == "/", "{path}: {}", answer.status);
     }
     let serve = |options: &[&str]| archive.run("serve", options);
-    serve(&["--listen", "0.0.0.0:0"]).refused(1, &["0.0.0.0:0 is not an address of this machine alone"]);
+    serve(&["--listen", "0.0.0.0:0"]).refused(1, &["0.0.0.0:0 can be reached from other machines"]);
     serve(&["--listen", &serving.application]).refused(1, &["cannot listen at", "in use"]);
 }
 

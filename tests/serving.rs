@@ -63,7 +63,7 @@ fn several_archives_have_addresses_of_their_own() {
     let mut command = news.command("serve");
     command.arg("--archive").arg(&law.path);
     command.args(["--origin", "https://a.test", "--replay-origin", "https://b.test"]);
-    start_refused(&mut command, "of 2 archives each needs an origin");
+    start_refused(&mut command, "give an origin and a replay origin for each of the 2 archives");
 }
 
 fn start_refused(command: &mut Command, why: &str) {

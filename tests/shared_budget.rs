@@ -281,7 +281,7 @@ fn archives_that_cannot_share_a_budget_are_refused() {
     refresh(&served, &[&first, &missing], &nine).refused(1, &["there is no archive in", "archive crawl"]);
     start(command("refresh", &both).args(["--archive", "http://127.0.0.1:8070/"]).args(nine))
         .wait()
-        .refused(2, &["http://127.0.0.1:8070/", "name folders"]);
+        .refused(2, &["http://127.0.0.1:8070/", "name local folders"]);
     let copy = first.copy();
     refresh(&served, &[&first, &copy], &nine).refused(1, &["have both captured pages of"]);
     // One has the column, the other one has not.
@@ -293,7 +293,7 @@ fn archives_that_cannot_share_a_budget_are_refused() {
         .refused(2, &["no column 'hub'", second.path.to_str().unwrap()]);
     // Rules that one archive remembers are not those of the other one.
     refresh(&served, &[&first], &["--budget", "0", "--policy", "xyleme"]).succeeded();
-    refresh(&served, &both, &nine).refused(2, &["different rules", "--policy", "refresh each alone"]);
+    refresh(&served, &both, &nine).refused(2, &["different rules", "--policy", "refresh each by itself"]);
     refresh(&served, &both, &["--budget", "9", "--policy", "index"]).succeeded();
     refresh(&served, &both, &nine).succeeded();
     assert_eq!((again(&first).len(), again(&second).len()), (0, 0), "nothing was due");

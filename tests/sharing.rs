@@ -90,7 +90,8 @@ fn rules_of_a_cluster_hold_in_all_archives_that_take_them_over() {
         assert!(nothing.succeeded().errors.contains("nothing is published"));
     }
     rules("[[rule]]\nprefx = \"\"\n").refused(2, &["access.toml, line 2", "prefx", "nothing was published"]);
-    publish(&nodes, "rules.toml", b"").refused(2, &["'rules.toml' is none of access.toml, NAME.topic"]);
+    publish(&nodes, "rules.toml", b"")
+        .refused(2, &["'rules.toml' cannot be published; only access.toml, NAME.topic"]);
     let most = access::BYTES_MAX as usize;
     rules(&"#".repeat(most + 1)).refused(2, &["access.toml", &format!("longer than {most} bytes")]);
 
@@ -118,7 +119,8 @@ fn rules_of_a_cluster_hold_in_all_archives_that_take_them_over() {
     rules(EVERYTHING).succeeded();
     for text in ["# my own\n", "# changed\n"] {
         fs::write(&own, text).unwrap();
-        take_over(&nodes).refused(1, &[folders[1], "access.toml did not come from the cluster", "--set"]);
+        take_over(&nodes)
+            .refused(1, &[folders[1], "access.toml differs from the cluster's version", "--set"]);
         assert_eq!(shown(), [0, all[1]]);
         assert_eq!(fs::read_to_string(&own).unwrap(), text);
     }
@@ -164,8 +166,7 @@ fn topics_and_watches_of_a_cluster_hold_in_all_archives_that_take_them_over() {
     learn(other, "pies", 7);
     watch_again(other, "page status = 404", "day");
     publish_own(&nodes, &["topics/pies.topic", "watches/pages.json"]);
-    let refused =
-        take_over(&nodes).refused(1, &["its pies.topic did not come", "its pages.json did not come"]);
+    let refused = take_over(&nodes).refused(1, &["pies.topic differs from", "pages.json differs from"]);
     assert!(!refused.errors.contains(folder(one)), "{}", refused.errors);
     assert_ne!(topics(other), topics(one));
     ask(&nodes, &["--remove", "pies.topic"]).succeeded();
@@ -221,7 +222,7 @@ fn what_is_shared_has_limits() {
     take_over(&nodes).succeeded();
     assert_eq!(watches(&nodes.archives[0])[0]["output"], Value::Null);
     publish(&nodes, "w.json", watch("page topic(none) > 0.5", 60).as_bytes()).succeeded();
-    take_over(&nodes).refused(1, &["w.json is not taken over", "no topic `none`"]);
+    take_over(&nodes).refused(1, &["w.json was not applied", "no topic `none`"]);
     assert_eq!(watches(&nodes.archives[0])[0]["query"], "page");
     publish(&nodes, "w.json", watch("page status = 200", 60).as_bytes()).succeeded();
     assert_eq!(take_over(&nodes).succeeded().text().matches("w.json: version 3").count(), 2);

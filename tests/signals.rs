@@ -187,7 +187,7 @@ fn a_favour_that_is_no_query_is_refused_with_its_place() {
     crawl("(site importance > 2)").refused(2, &["--favour", "pages"]);
     crawl("type = xml").refused(2, &["(type = xml)"]);
     assert!(!archive.path.exists());
-    crawl("tpye").refused(1, &["no seed gave anything"]);
+    crawl("tpye").refused(1, &["no seed could be fetched"]);
 }
 
 #[test]

@@ -393,13 +393,14 @@ fn what_several_archives_cannot_answer_as_one_is_refused_and_what_is_missing_is_
         |archives: &[&Path], query: &str| start(command("query", archives).args(["--json", query])).wait();
     let both = [two[0].path.as_path(), two[1].path.as_path()];
     let overlapping = [both[0], again[0].path.as_path()];
-    ask(&overlapping, "count pages").refused(1, &["have both captured pages of s0.test", "ask each alone"]);
+    ask(&overlapping, "count pages")
+        .refused(1, &["have both captured pages of s0.test", "query each by itself"]);
     start(command("search", &overlapping).arg("archive")).wait().refused(1, &["captured pages of s0.test"]);
     for own in
         ["rating", "verdict", "tags", "collections", "rated by", "change rate", "freshness", "next visit"]
     {
         let query = format!("page select url, {own}");
-        ask(&both, &query).refused(2, &["is each archive's own: ask one archive for it"]);
+        ask(&both, &query).refused(2, &["differs between archives: query a single archive for it"]);
         ask(&both[..1], &query).succeeded();
     }
 
@@ -452,7 +453,7 @@ fn what_to_review_next_of_several_archives_is_one_list() {
     four[1].run("review set", &tagged).succeeded();
     let asked = rows(&of_four, &["--query", "site tags contains \"maps\""]);
     assert_eq!(asked.iter().map(|row| &row["site"]).collect::<Vec<_>>(), ["s1.test"]);
-    next(&of_four, &["--query", "site limit 2"]).refused(2, &["each archive selects by itself"]);
+    next(&of_four, &["--query", "site limit 2"]).refused(2, &["each archive selects its rows independently"]);
     rows(&of_four[..1], &["--query", "site limit 2"]);
 
     let nowhere = four[0].folder().join("nowhere");

@@ -75,7 +75,7 @@ fn every_refusal_and_every_cut_has_its_reason() {
     assert!(text.contains("next due") && text.contains("status 200"), "{text}");
     assert!(data["spent"]["host_pages"].as_u64().unwrap() > 2, "{data}");
 
-    archive.run("why", &["http://nobody.test/"]).refused(1, &["knows nothing of http://nobody.test/"]);
+    archive.run("why", &["http://nobody.test/"]).refused(1, &["http://nobody.test/ is not in"]);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn robots_are_asked_for_over_the_scheme_of_the_host() {
     let archive = Archive::new();
     let seeds = ["https://robots-delay.faults.test/private/".to_owned()];
     let ended = start(&mut archive.crawl(&seeds, &served.at_once())).wait();
-    ended.refused(1, &["gave nothing: robots.txt forbids it", "no seed gave anything"]);
+    ended.refused(1, &["could not be fetched: robots.txt forbids it", "no seed could be fetched"]);
     let (first, _) = why(&archive, "https://robots-delay.faults.test/robots.txt");
     let error = first["last_fetch"]["error"].as_str().unwrap();
     assert!(error.contains("no secure connection"), "{error}");

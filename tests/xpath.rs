@@ -104,5 +104,5 @@ fn what_cannot_be_asked_is_said() {
         .refused(4, &["10,000 nodes not listed"]);
     assert_eq!(cut.text().lines().count(), 10_000);
     let late = archive.run("xpath", &["//b", "type = xml", "--for", "0s"]);
-    late.refused(4, &["not read: time is over"]);
+    late.refused(4, &["not read: the time is up"]);
 }

@@ -71,7 +71,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
             let role = Role::EACH.into_iter().find(|known| known.name() == role);
             let role = role.context("there is no such role")?;
             let is_new = Accounts::set(file, name, role, &password(name)?)?;
-            let what = if is_new { "may log in now" } else { "has changed and is logged out" };
+            let what = if is_new { "may log in now" } else { "was updated and has been logged out" };
             output::note(format_args!("{name} ({}) {what}", role.name()));
         }
         Command::List { file, json } => {
@@ -104,14 +104,14 @@ fn password(name: &str) -> anyhow::Result<String> {
     // A progress bar would overwrite the prompt.
     progress::end();
     let typed = typed(&format!("Password of {name}: "))?;
-    if typed != self::typed("The same again: ")? {
+    if typed != self::typed("Repeat the password: ")? {
         return Err(UsageError("the two passwords differ; nothing was changed".to_owned()).into());
     }
     Ok(typed)
 }
 
 fn typed(prompt: &str) -> anyhow::Result<String> {
-    let _silence = Silence::begin().context("cannot keep the terminal from showing the password")?;
+    let _silence = Silence::begin().context("cannot turn off the terminal's echo for the password")?;
     let mut errors = io::stderr();
     write!(errors, "{prompt}")?;
     errors.flush()?;

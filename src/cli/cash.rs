@@ -134,5 +134,7 @@ impl CashArgs {
 /// Parses two parts such as `1:3`, not both 0.
 fn balance(text: &str) -> Result<(u16, u16), String> {
     let parts = text.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-    parts.filter(|parts| *parts != (0, 0)).ok_or_else(|| format!("'{text}' is not like 1:3"))
+    parts
+        .filter(|parts| *parts != (0, 0))
+        .ok_or_else(|| format!("'{text}' is not a ratio; write it like 1:3"))
 }

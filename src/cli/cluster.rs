@@ -147,7 +147,11 @@ fn partition(text: &str) -> Result<(u16, u16), String> {
     let parts =
         text.split_once('/').and_then(|(number, count)| Some((number.parse().ok()?, count.parse().ok()?)));
     parts.filter(|(number, count)| (1..=*count).contains(number) && *count <= PARTITIONS_MAX).ok_or_else(
-        || format!("'{text}' is not like 3/8: a number from 1 to a count of at most {PARTITIONS_MAX}"),
+        || {
+            format!(
+                "'{text}' is not a partition; write it like 3/8, with at most {PARTITIONS_MAX} partitions"
+            )
+        },
     )
 }
 

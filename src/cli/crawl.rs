@@ -230,13 +230,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if more > 0 {
         let more = output::count(more as u64, "more seed");
-        output::note(format_args!("{more} gave nothing; see `archive why URL`"));
+        output::note(format_args!("{more} could not be fetched; see `archive why URL`"));
     }
     if end == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     if none_gave {
-        output::note(format_args!("no seed gave anything; the next crawl tries them again"));
+        output::note(format_args!("no seed could be fetched; the next crawl tries them again"));
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
@@ -307,7 +307,7 @@ fn failed_seeds(store: &Store, urls: &[String]) -> anyhow::Result<Vec<String>> {
                 refusal.map(|why| why.sentence().to_owned())
             }
         };
-        lines.extend(why.map(|why| format!("the seed {url} gave nothing: {why}")));
+        lines.extend(why.map(|why| format!("the seed {url} could not be fetched: {why}")));
     }
     Ok(lines)
 }

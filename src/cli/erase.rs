@@ -138,7 +138,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if plan.is_empty() {
-        bail!("nothing of this is left that was captured; nothing was changed");
+        bail!("no captures of these pages are left; nothing was changed");
     }
     let captures = output::count((plan.captures.len() + plan.copies.len()) as u64, "capture");
     confirm(args, &format!("Erase {captures} of {}", output::count(plan.pages.len() as u64, "page")))?;
@@ -179,7 +179,7 @@ fn plan(args: &Args, reason: String) -> anyhow::Result<ErasePlan> {
         (None, None) => BTreeSet::new(),
     };
     if pages.is_empty() {
-        bail!("no page fits; nothing was changed");
+        bail!("no page matches; nothing was changed");
     }
     let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
     Ok(ErasePlan::of(&store, pages, Order { reason, keep_copies, forget_url })?)
@@ -218,7 +218,7 @@ fn order(args: &Args, cluster: &str) -> anyhow::Result<()> {
         }
         _ => {
             let text = if args.dry_run {
-                "with --cluster no archive is asked, so --dry-run has nothing to say; `archive query` with several --archive lists the pages of a query"
+                "--dry-run does not work with --cluster, which reads no archive; `archive query` with several --archive lists the pages of a query"
             } else {
                 "with --cluster, give QUERY, --urls FILE or --lift URL"
             };
@@ -303,18 +303,18 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<
     }
     if plan.elsewhere > 0 {
         output::note(format_args!(
-            "{} of other pages have the same content and stay; erase these pages too if it has to go",
+            "the same content remains in {} of other pages; erase these pages too to remove it",
             output::count(plan.elsewhere, "capture")
         ));
     }
     if plan.naming > 0 {
         output::note(format_args!(
-            "{} that stay name what goes, as they link to it or were found on it",
+            "references to the erased pages remain in {} (links, or the page of discovery)",
             output::count(plan.naming, "page")
         ));
     }
     for topic in &done.topics {
-        output::note(format_args!("the topic {topic} was learned from what is erased, and is removed"));
+        output::note(format_args!("the topic {topic} is removed, because it was learned from erased pages"));
     }
     for place in &done.copies {
         output::note(format_args!("{}", output::copies_hold(&place.url)));

@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let Part::Folder(store, _) = part else { continue };
         if let Err(error) = exports::note(store.path(), &format, &args.output, args.query.as_deref()) {
             let path = store.path().display();
-            output::note(format_args!("{path} cannot note that this was exported: {error}"));
+            output::note(format_args!("cannot record this export in {path}: {error}"));
         }
     }
     let output = args.output.display();

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         {
             bail!("{} was {erased}", args.url)
         }
-        bail!("nothing was ever captured of {}: every fetch failed", args.url)
+        bail!("{} was never captured: every fetch failed", args.url)
     };
     let original =
         store.original(&capture)?.context("the capture that this one refers to is not in the archive")?;

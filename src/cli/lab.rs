@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let program = own.with_file_name(PROGRAM);
     let error = Command::new(&program).args(&args.args).exec();
     if error.kind() == io::ErrorKind::NotFound {
-        bail!("{} is not there: `cargo build --release` makes it", program.display());
+        bail!("{} does not exist: create it with `cargo build --release`", program.display());
     }
     Err(error).with_context(|| format!("cannot start {}", program.display()))
 }

@@ -134,7 +134,7 @@ enum Command {
 }
 
 /// Advice when a disk is full.
-const DISK_FULL: &str = "; make room and give the same command again; nothing that was stored is lost";
+const DISK_FULL: &str = "; free some space and run the same command again; nothing that was stored is lost";
 
 /// A mistake in the command line: exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -311,5 +311,5 @@ fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
         // It may have been fetched only because the robots.txt of another host redirects to it.
         None => store.state().find(&name_as_robots_txt(&url))?,
     };
-    found.with_context(|| format!("{} knows nothing of {text}", store.path().display()))
+    found.with_context(|| format!("{text} is not in {}", store.path().display()))
 }

@@ -139,7 +139,7 @@ impl Machine<'_> {
             output::note(format_args!("the crawl of partition {number} has ended: {status}"));
             if status.code() == Some(i32::from(EXIT_USAGE)) {
                 anyhow::bail!(
-                    "the crawl of partition {number} does not take the options after --; its message is above"
+                    "the crawl of partition {number} rejects the options after --; see its message above"
                 );
             }
         }

@@ -44,7 +44,7 @@ pub(crate) fn settle(
     let found: u64 = pages.0.iter().map(|tally| tally.count).sum();
     if found > 0 || dropped > 0 || waiting > 0 {
         output::note(format_args!(
-            "notices: {} to be fetched first; {} without a right key or too old, {} still to be checked",
+            "notices: {} to be fetched first; {} rejected (invalid or too old), {} not yet checked",
             output::count(found, "page"),
             dropped,
             waiting

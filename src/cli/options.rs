@@ -135,7 +135,8 @@ impl ArchivesArgs {
             anyhow::ensure!(!answering.stores.is_empty(), "none of these archives can be read");
             answering.is_whole &= are_all(partitions.iter());
         } else if reader.as_archivist {
-            let problem = "--as-archivist shows what folders hide; what nodes show they decide themselves";
+            let problem =
+                "--as-archivist works only for local folders; nodes decide themselves what they show";
             return Err(UsageError(problem.to_owned()).into());
         }
         Ok(answering)
@@ -144,7 +145,7 @@ impl ArchivesArgs {
 
 fn not_asked(node: &str) -> UsageError {
     UsageError(format!(
-        "{node} is asked by `archive query`, `search`, `rank`, `export`, `plan`, `review next` and `review export` alone; name folders here"
+        "only `archive query`, `search`, `rank`, `export`, `plan`, `review next` and `review export` work with nodes such as {node}; name local folders here"
     ))
 }
 

@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let own = self::ranking(args, rules)?;
         if *ranking.get_or_insert(own) != own {
             let text =
-                "these archives were last refreshed by different policies or intervals; plan each alone";
+                "these archives were last refreshed by different policies or intervals; plan each by itself";
             return Err(UsageError(text.to_owned()).into());
         }
     }

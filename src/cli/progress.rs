@@ -159,7 +159,7 @@ pub(crate) fn reason(ended: End, complete: &str) -> &str {
     match ended {
         End::Complete => complete,
         End::Limit => "limit reached",
-        End::Time => "time is over",
+        End::Time => "the time is up",
         End::Found => "enough pages of the topic found",
         End::Harvest => "too few of the last pages are of the topic",
         End::Recall => "enough of the topic's pages expected to be found",

@@ -88,11 +88,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     for url in outcome.out_of_scope.iter().take(NAMED_MAX) {
-        output::note(format_args!("{url} does not belong to what is crawled"));
+        output::note(format_args!("{url} is out of scope of the crawl"));
     }
     output::note(format_args!(
-        "{} pages wait for the next refresh or crawl, {} waited already, {} were fetched since they changed, {} are \
-         out of scope, {} found no room",
+        "queued for the next refresh or crawl: {}; already queued: {}; fetched since they changed: {}; out of scope: {}; \
+         no room in the queue: {}",
         outcome.queued,
         outcome.waiting,
         outcome.unchanged,

@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let limit = (is_table && !args.explain).then_some(TABLE_ROWS_USUAL);
     if let Some(mut asked) = answering.asked(&args.nodes, limits)? {
         if args.explain {
-            let problem = "--explain is of folders: a node's archive is explained on its own machine";
+            let problem = "--explain works only for local archives: run it on the node's own machine";
             return Err(UsageError(problem.to_owned()).into());
         }
         let (answer, is_cut) = asked.query(&text, Utc::now(), limit)?;

@@ -393,7 +393,7 @@ fn subscribe(
     };
     if asked != Asked::default() {
         let taken = output::count(asked.taken, "hub");
-        output::note(format_args!("subscriptions: {taken} asked, {} did not take it", asked.failed.len()));
+        output::note(format_args!("subscriptions: requested from {taken}, {} failed", asked.failed.len()));
     }
     if asked.waiting > 0 {
         let wait = if asked.waiting == 1 {

@@ -211,7 +211,8 @@ fn ratings(path: &Path) -> anyhow::Result<Vec<Rating>> {
     let size = fs::metadata(path).with_context(|| format!("cannot read {file}"))?.len();
     ensure!(size <= RATINGS_BYTES_MAX as u64, "{file} is larger than {RATINGS_BYTES_MAX} bytes");
     let bytes = fs::read(path).with_context(|| format!("cannot read {file}"))?;
-    let mistakes = |mistakes| UsageError(format!("{file} has mistakes, nothing of it counts\n{mistakes}"));
+    let mistakes =
+        |mistakes| UsageError(format!("{file} has mistakes, so nothing in it was used\n{mistakes}"));
     Ok(read_ratings(&bytes).map_err(mistakes)?)
 }
 

@@ -97,11 +97,11 @@ fn note_reading(looked: &Said, is_found: bool) {
     let unread = sum(|page| page.unread);
     if unread > 0 {
         let unread = output::count(unread, "version");
-        output::note(format_args!("{unread} cannot be read, or not in time; they count for nothing"));
+        output::note(format_args!("{unread} ignored, because reading failed or took too long"));
     }
     if looked.left > 0 {
         let left = output::count(looked.left as u64, "page");
-        output::note(format_args!("{left} not read: time is over (--for)"));
+        output::note(format_args!("{left} not read: the time is up (--for)"));
     }
 }
 

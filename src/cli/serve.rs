@@ -109,9 +109,7 @@ fn timegate(text: &str) -> Result<String, String> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.origin.len() != args.replay_origin.len() {
-        return Err(
-            UsageError("each --origin needs a --replay-origin, and each of these that".to_owned()).into()
-        );
+        return Err(UsageError("--origin and --replay-origin must be given in pairs".to_owned()).into());
     }
     if args.listen == args.replay_listen && args.listen.port() != 0 {
         let address = args.listen;
@@ -169,8 +167,10 @@ fn archives(args: &Args) -> anyhow::Result<(Vec<PathBuf>, Option<Together>)> {
         }
     }
     if let (false, Some((_, node))) = (args.together, nodes.first()) {
-        let problem =
-            format!("{} is not served here; --together asks it with the other archives", node.name());
+        let problem = format!(
+            "{} is a node and cannot be served here; use --together to query it with the other archives",
+            node.name()
+        );
         return Err(UsageError(problem).into());
     }
     Ok((folders, args.together.then_some(Together { nodes, wait: args.wait })))
@@ -182,8 +182,7 @@ fn passed() -> anyhow::Result<Vec<TcpListener>> {
     let mut listeners = Vec::new();
     for number in 0..sockets.len() {
         let socket = sockets.take_tcp_listener(number);
-        listeners
-            .extend(socket.with_context(|| format!("socket {number} that was passed on is none of TCP"))?);
+        listeners.extend(socket.with_context(|| format!("inherited socket {number} is not a TCP socket"))?);
     }
     Ok(listeners)
 }

@@ -174,7 +174,7 @@ impl Sum {
         }
         if self.unread > 0 {
             let unread = output::count(self.unread, "page");
-            output::note(format_args!("{unread} not read: time is over (--for)"));
+            output::note(format_args!("{unread} not read: the time is up (--for)"));
         }
         let found = output::count(self.found, "result");
         output::note(format_args!("{found} in {}", output::count(self.documents, "XML document")));

@@ -108,7 +108,7 @@ pub struct Named {
 /// An invalid batch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "batch {} from partition {} to {} {why}; none of it was taken: put {} back as it was sent", .route.number, .route.from, .route.to, .route.name()
+    "batch {} from partition {} to {} {why}; nothing of it was applied: restore {} as it was sent", .route.number, .route.from, .route.to, .route.name()
 )]
 pub struct BatchError {
     /// The batch.
@@ -122,21 +122,19 @@ pub struct BatchError {
 #[non_exhaustive]
 pub enum Fault {
     /// It has more bytes than allowed.
-    #[error("is longer than the {BATCH_BYTES_MAX} bytes that a batch may have")]
+    #[error("is longer than the limit of {BATCH_BYTES_MAX} bytes for a batch")]
     TooLong,
     /// It is not a batch.
-    #[error("does not begin as a batch does")]
+    #[error("does not begin with the header of a batch")]
     Head,
     /// Its checksum is wrong.
-    #[error(
-        "is damaged, or is another batch than its name says: its checksum is not that of its name and its bytes"
-    )]
+    #[error("is damaged or misnamed: its checksum does not match its name and content")]
     Checksum,
     /// It cannot be decompressed within the limit.
     #[error("cannot be unpacked to at most {PLAIN_BYTES_MAX} bytes")]
     Packing,
     /// A line is missing or malformed.
-    #[error("cannot be read: {0} is missing or makes no sense")]
+    #[error("cannot be read: {0} is missing or invalid")]
     Line(&'static str),
     /// It names too many pages.
     #[error("names {0} pages, more than the {BATCH_PAGES_MAX} that a batch may name")]
@@ -159,7 +157,7 @@ pub enum Fault {
     #[error("carries more cash than there is")]
     Cash,
     /// The batch is missing, but a later one exists.
-    #[error("is missing, while number {0} is there")]
+    #[error("is missing, although number {0} exists")]
     Missing(u64),
 }
 
@@ -453,7 +451,7 @@ mod tests {
             assert!(Batch::read(&damaged, &route(7), &partition()).is_err(), "{place}");
         }
         let error = Batch::read(&bytes, &route(8), &partition()).unwrap_err().to_string();
-        assert!(error.contains("batch 8 from partition 2 to 1 is damaged, or is another batch"), "{error}");
+        assert!(error.contains("batch 8 from partition 2 to 1 is damaged or misnamed"), "{error}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub enum ClusterError {
     None(String),
     /// The cluster has another number of partitions.
     #[error(
-        "this cluster has {found} partitions, not {asked}; with another number sites would belong to other partitions: begin another cluster"
+        "this cluster has {found} partitions, not {asked}; the number cannot be changed, because sites would move to other partitions: begin another cluster"
     )]
     Count {
         /// The number in `cluster.json`.
@@ -33,7 +33,7 @@ pub enum ClusterError {
     },
     /// The cluster has another mode.
     #[error(
-        "this cluster has the mode {found}, not {asked}; all nodes have the same mode: leave --cluster-mode out"
+        "this cluster has the mode {found}, not {asked}; all nodes must use the same mode: omit --cluster-mode"
     )]
     Mode {
         /// The mode in `cluster.json`.
@@ -43,7 +43,7 @@ pub enum ClusterError {
     },
     /// The delay of an address does not fit into the turns that nodes take at it.
     #[error(
-        "in a cluster --address-delay is at most {} s, because nodes take turns at an address; give a longer --delay in its place",
+        "in a cluster --address-delay is at most {} s, because nodes take turns at an address; use a longer --delay instead",
         ADDRESS_DELAY_MAX.as_secs()
     )]
     AddressDelay,
@@ -52,7 +52,7 @@ pub enum ClusterError {
     NotBegun(u16),
     /// A node that was asked to end has not ended.
     #[error(
-        "the node '{node}' has not left partition {partition} within {} s; if it is gone, another one may take the partition over, after it has waited 15 s",
+        "the node '{node}' has not left partition {partition} within {} s; if it is gone, another node can take over the partition after waiting 15 s",
         .waited.as_secs()
     )]
     NotDrained {
@@ -87,7 +87,7 @@ pub enum ClusterError {
     Batch(#[from] BatchError),
     /// An object that is written only once already exists with other content.
     #[error(
-        "{name} is already there with other content: two nodes have written for one partition; continue with the archive of the other node"
+        "{name} already exists with different content: two nodes have written to the same partition; continue with the archive of the other node"
     )]
     Conflict {
         /// The object.
@@ -103,7 +103,7 @@ pub enum ClusterError {
     #[error("{0}: at most {ORDERS_MAX} can be published in a cluster")]
     TooManyOrders(String),
     /// Another node is taking over the partition.
-    #[error("another node is taking partition {0} over at this moment; leave the partition to it")]
+    #[error("another node is taking over partition {0} right now; leave the partition to it")]
     Beginning(u16),
     /// Another node has taken over the partition.
     #[error(
@@ -121,7 +121,7 @@ pub enum ClusterError {
     },
     /// The archive is older than what its partition has exchanged.
     #[error(
-        "partition {partition} has exchanged batches that this archive knows nothing of ({what}): it is another archive or an old copy; continue with the archive of the last node"
+        "partition {partition} has exchanged batches that this archive does not have ({what}): it is another archive or an old copy; continue with the archive of the last node"
     )]
     Behind {
         /// The partition.

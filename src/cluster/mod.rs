@@ -144,7 +144,7 @@ impl FromStr for Mode {
             "firewall" => Ok(Self::Firewall),
             "crossover" => Ok(Self::Crossover),
             "exchange" => Ok(Self::Exchange),
-            _ => Err(format!("'{text}' is not a mode; there are firewall, crossover and exchange")),
+            _ => Err(format!("'{text}' is not a mode; the modes are firewall, crossover and exchange")),
         }
     }
 }

@@ -80,7 +80,7 @@ pub enum ColumnError {
         path: PathBuf,
     },
     /// The name cannot be used in queries.
-    #[error("'{0}' is not a name for a column: small letters and _, at most {NAME_LENGTH_MAX}")]
+    #[error("'{0}' is not a name for a column: use 1 to {NAME_LENGTH_MAX} lowercase letters and _")]
     Name(String),
 }
 

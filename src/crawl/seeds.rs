@@ -121,7 +121,7 @@ fn set_option(seed: &mut Seed, word: &str) -> Result<(), String> {
             seed.max_depth = Some(depth);
         }
         "delay" => seed.delay = Some(read_duration(value)?),
-        _ => return Err(format!("there is no option '{name}'; there are scope=, depth= and delay=")),
+        _ => return Err(format!("there is no option '{name}'; the options are scope=, depth= and delay=")),
     }
     Ok(())
 }
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(places, [(2, 3), (3, 16), (4, 1)]);
         assert_eq!(
             errors[1].to_string(),
-            "line 3, column 16: there is no option 'dept'; there are scope=, depth= and delay="
+            "line 3, column 16: there is no option 'dept'; the options are scope=, depth= and delay="
         );
         assert_eq!(read_seeds("# nothing\n").unwrap_err().len(), 1);
     }

@@ -119,7 +119,7 @@ pub fn run(
         let rebuilt = rebuild::remake(path, options.clone(), None, &mut |_| {})?;
         repaired.rebuilt = true;
         if rebuilt.has_lost_settings {
-            let done = "the crawl's scope could not be read, if it had one; give it again with the next `archive crawl`";
+            let done = "the crawl's scope, if it had one, could not be read; specify it again with the next `archive crawl`";
             repaired.lost.push(Action { what: "state".to_owned(), done: done.to_owned() });
         }
     }
@@ -163,7 +163,9 @@ fn remove_columns(path: &Path, repaired: &mut Repaired) -> Result<(), RepairErro
     for (file, what) in prepared::damage(&store) {
         remove(&path.join(file))?;
         let done = match file {
-            prepared::ANSWERS_FILE => "removed; queries read records until `archive rebuild` makes it anew",
+            prepared::ANSWERS_FILE => {
+                "removed; queries read records until `archive rebuild` creates it again"
+            }
             _ => "removed, the next crawl, refresh or import rebuilds it",
         };
         repaired.did(file, said(&what, done));
@@ -389,7 +391,7 @@ fn state_problem(path: &Path, options: &SegmentOptions) -> Result<Option<String>
     }
     let ids: BTreeSet<SegmentId> = files.iter().map(|(id, _)| *id).collect();
     if let Some(info) = state.catalogued().values().find(|info| !ids.contains(&info.id)) {
-        return Ok(Some(format!("relies on {}, which is not there", info.name)));
+        return Ok(Some(format!("refers to {}, which does not exist", info.name)));
     }
     let (mut first, mut count) = (None, 0_u64);
     let checked = state.check(&mut |found| {
@@ -430,14 +432,16 @@ fn bring_back(
     let captures = entry.captures;
     let done = match &entry.file {
         None => {
-            format!("is missing, and its {lost} captures with it; put it back and repair again to have them")
+            format!(
+                "is missing (captures lost: {lost}); put it back and run `archive repair` again to recover them"
+            )
         }
         Some(file) if lost > 0 => {
-            format!("{lost} of its {captures} captures are lost; what is left is in {QUARANTINE}/{file}")
+            format!("captures lost: {lost} of {captures}; what is left is in {QUARANTINE}/{file}")
         }
         Some(file) if partial > 0 => format!(
-            "{partial} of its {captures} captures came back without their request or metadata; what is left of these is \
-             in {QUARANTINE}/{file}"
+            "captures recovered without their request or metadata: {partial} of {captures}; what is left of them is in \
+             {QUARANTINE}/{file}"
         ),
         Some(_) => return Ok(()),
     };

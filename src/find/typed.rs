@@ -52,7 +52,7 @@ pub enum TypedError {
         found: String,
     },
     /// There is no such date.
-    #[error("column {column}: `{found}` is no date; write 2026, 2026-01 or 2026-01-31")]
+    #[error("column {column}: `{found}` is not a date; write 2026, 2026-01 or 2026-01-31")]
     Date {
         /// Where the mistake is, in characters from 1.
         column: usize,
@@ -243,8 +243,8 @@ mod tests {
             ("x type:page", "column 3: there is no type `page`; the types are html, xml"),
             ("x type: pdf", "column 3: nothing follows `type:`; write it without a space, as in type:pdf"),
             ("x site:\"\"", "column 3: nothing follows `site:`"),
-            ("x before:soon", "column 3: `soon` is no date"),
-            ("x after:2026-13", "column 3: `2026-13` is no date"),
+            ("x before:soon", "column 3: `soon` is not a date"),
+            ("x after:2026-13", "column 3: `2026-13` is not a date"),
         ] {
             let error = Typed::parse(text).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}: {error}");

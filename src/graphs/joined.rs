@@ -38,7 +38,7 @@ pub enum JoinError {
     Outline(#[from] OutlineError),
     /// Two archives have captured pages of the same site.
     #[error(
-        "{} and {} have both captured pages of {site}: archives are ranked together if each site is in one of them; rank each alone",
+        "{} and {} have both captured pages of {site}: archives can only be ranked together if no site is in more than one of them; rank each by itself",
         paths[0].display(),
         paths[1].display()
     )]
@@ -49,7 +49,7 @@ pub enum JoinError {
         paths: [PathBuf; 2],
     },
     /// There are more archives or pages than numbers.
-    #[error("together these archives have more pages than can be numbered; rank fewer of them")]
+    #[error("together these archives have too many pages; rank fewer of them")]
     TooMany,
     /// The values do not fit into memory.
     #[error(

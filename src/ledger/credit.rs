@@ -65,7 +65,7 @@ pub enum CreditError {
     Batch(std::io::Error),
     /// A batch has an impossible amount of cash.
     #[error(
-        "batch {number} from partition {from} carries more cash than all other partitions can have; nothing of it was taken"
+        "batch {number} from partition {from} carries more cash than all other partitions can have; nothing of it was applied"
     )]
     TooMuchCash {
         /// Its sender.

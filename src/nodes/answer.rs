@@ -47,7 +47,7 @@ impl Head {
 }
 
 pub(super) fn instant(micros: i64) -> Result<DateTime<Utc>, AskError> {
-    let wrong = || AskError::Wrong("`now` is no time of the calendar".to_owned());
+    let wrong = || AskError::Wrong("`now` is not a valid time".to_owned());
     DateTime::from_timestamp_micros(micros).ok_or_else(wrong)
 }
 

@@ -473,7 +473,7 @@ fn expect_few(urls: &[String]) -> Result<(), AskError> {
         return Ok(());
     }
     Err(AskError::Wrong(format!(
-        "a relation names more than {URLS_MAX} pages, or {} MiB of URLs: ask for fewer, or ask folders",
+        "a relation names more than {URLS_MAX} pages, or {} MiB of URLs: narrow it down, or query local folders",
         RELATED_BYTES_MAX >> 20
     )))
 }

@@ -78,10 +78,10 @@ pub enum NodeError {
     #[error("its answer has a line longer than {} MiB", LINE_BYTES_MAX >> 20)]
     LongLine,
     /// All answers of the round together are too long.
-    #[error("the answers are longer than {} MiB: ask for less", .0 >> 20)]
+    #[error("the answers are longer than {} MiB: narrow the query down", .0 >> 20)]
     TooLong(u64),
     /// Its answer is invalid.
-    #[error("its answer makes no sense: {0}")]
+    #[error("its answer is invalid: {0}")]
     Senseless(String),
 }
 
@@ -137,7 +137,7 @@ pub enum AskError {
         error: NodeError,
     },
     /// Two archives have captured pages of the same site.
-    #[error("{} and {} have both captured pages of {site}; ask each alone", names[0], names[1])]
+    #[error("{} and {} have both captured pages of {site}; query each by itself", names[0], names[1])]
     Overlap {
         /// The site.
         site: String,
@@ -145,7 +145,7 @@ pub enum AskError {
         names: [String; 2],
     },
     /// There are too many archives.
-    #[error("more than {ARCHIVES_MAX} archives cannot be asked as one")]
+    #[error("at most {ARCHIVES_MAX} archives can be queried together")]
     TooMany,
     /// No archive is available.
     #[error("none of these archives can be read: {0}")]

@@ -74,7 +74,7 @@ fn senseless(what: &str) -> NodeError {
 fn expect_reviewer(access: &Access) -> Result<(), AskError> {
     match access.is_for(Role::Reviewer) {
         true => Ok(()),
-        false => Err(AskError::Wrong("lists of reviews are for accounts of reviewers".to_owned())),
+        false => Err(AskError::Wrong("only reviewers may get lists of sites to review".to_owned())),
     }
 }
 

@@ -67,10 +67,10 @@ pub enum PublishError {
         text: String,
     },
     /// The JSON is not a valid IndexNow submission.
-    #[error("no IndexNow announcement ({0}); it has host, key and urlList")]
+    #[error("this is not an IndexNow announcement ({0}); it needs host, key and urlList")]
     IndexNow(String),
     /// An IndexNow URL is on another host than the one that announces.
-    #[error("'{url}' is not of the host {host} that announces it")]
+    #[error("'{url}' is not on the host {host} that announces it")]
     OtherHost {
         /// The URL.
         url: String,
@@ -355,7 +355,7 @@ mod tests {
         assert!(wrong("{\"host\": \"a.test\"}").contains("no URL in it"));
         assert!(wrong("{\"host\": 1}").contains("urlList"));
         assert!(
-            wrong("{\"host\": \"a.test\", \"urlList\": [\"http://b.test/\"]}").contains("not of the host")
+            wrong("{\"host\": \"a.test\", \"urlList\": [\"http://b.test/\"]}").contains("not on the host")
         );
         let index = "<sitemapindex><sitemap><loc>http://a.test/s.xml</loc></sitemap></sitemapindex>";
         assert!(wrong(index).contains("list of sitemaps"));

@@ -141,21 +141,21 @@ impl Notice {
         let is_key = (KEY_CHARACTERS[0]..=KEY_CHARACTERS[1]).contains(&key.len())
             && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if !is_key {
-            return Err(PublishError::Key("a key has 8 to 128 letters, digits and dashes"));
+            return Err(PublishError::Key("a key must have 8 to 128 letters, digits and dashes"));
         }
         let at = match &submission.key_location {
             Some(location) => {
                 let at = read_url(location).filter(|at| host_of(at) == host);
-                at.ok_or(PublishError::Key("keyLocation is of the host of the URLs"))?
+                at.ok_or(PublishError::Key("keyLocation must be on the host of the URLs"))?
             }
-            None => {
-                first.join(&format!("/{key}.txt")).map_err(|_| PublishError::Key("the key names no file"))?
-            }
+            None => first
+                .join(&format!("/{key}.txt"))
+                .map_err(|_| PublishError::Key("the key cannot be a file name"))?,
         };
         // A key file covers its own folder and everything below.
         let folder = at.path().rsplit_once('/').map_or("/", |(folder, _)| folder);
         if !urls.iter().all(|url| url.path().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))) {
-            return Err(PublishError::Key("the URLs are in the folder of the key file or below"));
+            return Err(PublishError::Key("the URLs must be in the folder of the key file or below it"));
         }
         let proof = Some(Proof { at: canonical(&at), key: key.to_owned() });
         Ok(Self { time: now, kind: NoticeKind::IndexNow, urls: urls.iter().map(canonical).collect(), proof })

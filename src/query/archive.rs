@@ -63,7 +63,7 @@ pub enum ArchiveRowsError {
     Decisions(#[from] DecisionsError),
     /// Two archives have captured pages of the same site.
     #[error(
-        "{} and {} have both captured pages of {site}: archives are asked together if each site is in one of them; ask each alone",
+        "{} and {} have both captured pages of {site}: archives can only be queried together if no site is in more than one of them; query each by itself",
         paths[0].display(),
         paths[1].display()
     )]
@@ -74,7 +74,7 @@ pub enum ArchiveRowsError {
         paths: [PathBuf; 2],
     },
     /// The archives together have more URLs or captures than ids allow.
-    #[error("together these archives have more URLs or captures than can be numbered; ask fewer of them")]
+    #[error("together these archives have too many URLs or captures; query fewer of them")]
     TooMany,
     /// The prepared columns cannot be read.
     #[error(transparent)]

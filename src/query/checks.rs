@@ -183,7 +183,7 @@ impl<'a> Checker<'a> {
                 let span = low.span.start..high.span.end;
                 let between = match (self.other(left, low, &read)?, self.other(left, high, &read)?) {
                     (Other::Range(from), Other::Range(to)) if from.start > to.end => {
-                        let message = "nothing is between these: the first value is the larger one";
+                        let message = "this range is empty: the first value is larger than the second";
                         return Err(self.typing.mistake(&span, message));
                     }
                     (Other::Range(from), Other::Range(to)) => {
@@ -283,7 +283,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn not_time(&self, left: &Typed, from: &Spanned<Written>) -> ParseError {
-        let message = format!("`{}` is {}, and since is for times", left.shown, sort(left.kind));
+        let message = format!("`{}` is {}, but `since` works only for times", left.shown, sort(left.kind));
         self.typing.mistake(&from.span, message)
     }
 }
@@ -300,7 +300,7 @@ fn number(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checke
             Ok(Some(seconds..seconds))
         }
         Literal::Text(text) if text.trim().parse::<f64>().is_ok() => {
-            let suggestion = format!("numbers stand without quotes: {}", text.trim());
+            let suggestion = format!("write numbers without quotes: {}", text.trim());
             Err(unsuitable(typing, left, &other.span, "text").with_suggestion(Some(suggestion)))
         }
         Literal::Text(_) => Ok(None),

@@ -70,7 +70,7 @@ impl Checker<'_> {
         let mut steps: Vec<ElementStep> = Vec::new();
         for step in &path.steps {
             if steps.last().is_some_and(|before| before.is_attribute) {
-                return Err(self.typing.mistake(span, "nothing stands within an attribute"));
+                return Err(self.typing.mistake(span, "an attribute contains no elements or attributes"));
             }
             let filters = step.predicates.iter().map(|predicate| self.within(predicate));
             let filters = filters.collect::<Checked<_>>()?;

@@ -218,7 +218,7 @@ impl Plan {
                 found.offer(Candidate { keys: self.keys(&world.subject(&row))?, id: row.id(), of: row })?;
             }
         }
-        let what = "the pages of the text index, the best first, as long as one can still get in";
+        let what = "pages from the text index, best first, until none can still make the answer";
         self.scanned_seen(world, what.to_owned(), Some(all), (found.matched, began.elapsed()));
         Ok(is_all)
     }

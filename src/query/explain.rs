@@ -233,7 +233,8 @@ impl Plan {
     fn drawn_seen(&self, seen: &mut Seen, rows: u64) {
         if let Some((wanted, seed)) = self.sample {
             let before = seen.steps.last().map(|step| step.rows_out);
-            seen.add("sample", format!("{wanted} by lot, seed {seed}"), (before, rows), Duration::ZERO);
+            let what = format!("{wanted} random row{}, seed {seed}", if wanted == 1 { "" } else { "s" });
+            seen.add("sample", what, (before, rows), Duration::ZERO);
         }
     }
 

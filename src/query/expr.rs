@@ -197,7 +197,7 @@ impl Function {
         ("month", "its month, 1 to 12"),
         ("day", "its day, 1 to 31"),
         ("date", "its day as a text, as in 2026-01-31"),
-        ("lower", "a text in small letters"),
+        ("lower", "a text in lower case"),
         ("length", "the characters of a text"),
     ];
 

@@ -34,8 +34,8 @@ impl<'a> Columns<'a> {
                 let known = Via::EACH.iter().filter(|(via, _)| via.of(self.target).is_some());
                 let known: Vec<String> = known.map(|(_, name)| format!("`{name}.`")).collect();
                 let suggestion = match known.as_slice() {
-                    [] => format!("{} lead to no other rows", plural(self.target)),
-                    known => format!("before a point may stand {}", known.join(", ")),
+                    [] => format!("{} have no related rows", plural(self.target)),
+                    known => format!("the possible prefixes are {}", known.join(", ")),
                 };
                 let message = format!("{} have no `{prefix}.`", plural(self.target));
                 Err(Unknown { message, suggestion: Some(suggestion) })
@@ -73,7 +73,7 @@ impl<'a> Columns<'a> {
         if name == LIKELY {
             return Err(Unknown {
                 message: format!("there is no field `{name}` yet"),
-                suggestion: Some("`archive review learn` makes it, of pages and sites".to_owned()),
+                suggestion: Some("`archive review learn` creates it for pages and sites".to_owned()),
             });
         }
         let meant = nearest(name, self.names().chain([TEXT]).chain(aliases));

@@ -215,11 +215,11 @@ pub enum Error {
     #[error("in the query, {0}")]
     Query(#[from] archive_grammar::ParseError),
     /// The query selects sites where pages are wanted.
-    #[error("the query asks for sites: ask for their pages, as in 'page site = \"example.org\"'")]
+    #[error("the query selects sites: select their pages, as in 'page site = \"example.org\"'")]
     Sites,
     /// The query selects something else where pages are wanted.
     #[error(
-        "the query asks for {what}, and pages are wanted here: ask for them, as in 'page site = \"example.org\"'"
+        "the query selects {what}, but pages are needed here: select pages, as in 'page site = \"example.org\"'"
     )]
     NotPages {
         /// What the query selects.
@@ -227,7 +227,7 @@ pub enum Error {
     },
     /// The query's groups, or the rows to be sorted, do not fit into memory and temporary files.
     #[error(
-        "the groups or rows of this query take more than {} MiB: ask of fewer rows, add `limit N`, or group by something with fewer values", (*memory as u64 + disk) >> 20
+        "the groups or rows of this query need more than {} MiB: select fewer rows, add `limit N`, or group by something with fewer values", (*memory as u64 + disk) >> 20
     )]
     TooMuch {
         /// Memory limit in bytes.
@@ -248,11 +248,13 @@ pub enum Error {
     NoVersions(search::Error),
     /// Too many pages match for which only other archives can decide whether they count.
     #[error(
-        "more than {DOUBTFUL_MAX} pages match that nobody captured, and of which other archives may know more: add `captures > 0`"
+        "more than {DOUBTFUL_MAX} matching pages have no capture here, and other archives may have captured them: add `captures > 0`"
     )]
     TooManyDoubtful,
     /// The query needs something that archives on other machines cannot answer together.
-    #[error("{what} cannot be asked of archives on other machines: ask folders, or each archive alone")]
+    #[error(
+        "{what} cannot be queried across archives on other machines: query local folders, or each archive by itself"
+    )]
     NotElsewhere {
         /// What the query needs.
         what: &'static str,
@@ -260,12 +262,12 @@ pub enum Error {
     /// Each of several archives is to select by itself, but the query needs something that only all of them together
     /// know.
     #[error(
-        "each archive selects by itself: leave out limit, offset, sample, the score (add `order by url` to a search of text), and relations to the pages of another query"
+        "each archive selects its rows independently, so limit, offset, sample, the score (add `order by url` to a text search) and relations to another query are not allowed"
     )]
     NotOfEach,
     /// Several archives are exported, some of them on other machines, but the query selects only part of what matches.
     #[error(
-        "an export of nodes takes all that matches: leave out limit, offset and sample, or export folders"
+        "an export from nodes contains everything that matches: leave out limit, offset and sample, or export local folders"
     )]
     NotWhole,
     /// The query timed out.

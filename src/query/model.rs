@@ -363,7 +363,7 @@ fn rows_that_came_in_time_stay() {
             Ok(())
         })
         .unwrap_err();
-    assert!(matches!(&late, Error::Late(_)) && late.to_string().contains("time limit of 0.06 s"), "{late}");
+    assert!(matches!(&late, Error::Late(_)) && late.to_string().contains("timed out after 0.06 s"), "{late}");
     assert!((1..1000).contains(&rows), "{rows}");
     for text in ["link order by target", "count links group by source", "page links to (page depth = 0)"] {
         let model = linked(1000, Limits::USUAL.within(Duration::ZERO), false);

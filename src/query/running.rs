@@ -69,7 +69,7 @@ impl Default for Limits {
 
 /// The query has timed out.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("this takes longer than its time limit of {} s: ask for less, or give it more time", limit.as_secs_f64())]
+#[error("the request timed out after {} s: narrow it down, or raise the time limit", limit.as_secs_f64())]
 pub struct Late {
     /// The timeout.
     pub limit: Duration,

@@ -37,15 +37,16 @@ impl Checker<'_> {
     pub(super) fn related(&mut self, related: &Spanned<Related>) -> Checked<Filter> {
         let Typing { text, columns, context, is_past, .. } = self.typing;
         if !matches!(columns.target, Target::Pages | Target::Captures | Target::Versions) {
-            let message =
-                format!("only pages and their captures can be asked so, not {}", plural(columns.target));
+            let message = format!(
+                "this condition works for pages and captures only, not for {}",
+                plural(columns.target)
+            );
             return Err(self.typing.mistake(&related.span, message));
         }
         let search = match &related.value {
             Related::Duplicate => Search::Duplicates,
             Related::To(relation, _) if is_past && *relation != Relation::SameContentAs => {
-                let message =
-                    "only links of the newest versions are known: they cannot be asked as of another time";
+                let message = "links are only known for the newest versions, so this condition cannot be combined with `as of`";
                 return Err(self.typing.mistake(&related.span, message));
             }
             Related::To(relation, Others::Url(url)) => {
@@ -64,7 +65,7 @@ impl Checker<'_> {
             Related::To(relation, Others::Query(query)) => {
                 let mut plan = Plan::new(query, text, context)?;
                 if let Some(what) = plan.other_than_pages() {
-                    let message = format!("pages are wanted here, and this asks for {what}");
+                    let message = format!("pages are needed here, but this selects {what}");
                     return Err(self.typing.mistake(&related.span, message));
                 }
                 // An inner query has the same `as of` as the outer one.

@@ -241,5 +241,5 @@ impl<T, C: Fn(&T, &T) -> Ordering> PartialEq for Head<'_, T, C> {
 impl<T, C: Fn(&T, &T) -> Ordering> Eq for Head<'_, T, C> {}
 
 pub(super) fn unreadable() -> Error {
-    Error::Spill(io::Error::new(io::ErrorKind::InvalidData, "it is not as it was written"))
+    Error::Spill(io::Error::new(io::ErrorKind::InvalidData, "the file is damaged"))
 }

@@ -61,14 +61,14 @@ impl Checker<'_> {
             Check::Between { negated, low, high } => {
                 let (from, to) = (of(low)?, of(high)?);
                 if from > to {
-                    let message = "nothing is between these: the first value is the larger one";
+                    let message = "this range is empty: the first value is larger than the second";
                     return Err(self.typing.mistake(&(low.span.start..high.span.end), message));
                 }
                 (Kind::Between(Ranges(vec![(Bound::Included(from), Bound::Included(to))])), *negated)
             }
             Check::Glob { negated, pattern } => {
                 let glob = Glob::new(&pattern.value, folds_case, REGEX_BYTES_MAX)
-                    .map_err(|error| self.unusable(pattern, "this is no pattern", &error))?;
+                    .map_err(|error| self.unusable(pattern, "this is not a pattern", &error))?;
                 (Kind::Fits(glob), *negated)
             }
             Check::Pattern { negated, pattern } => {
@@ -115,7 +115,7 @@ impl Checker<'_> {
             .case_insensitive(folds_case)
             .size_limit(REGEX_BYTES_MAX)
             .build();
-        built.map_err(|error| self.unusable(pattern, "this is no regular expression", &error))
+        built.map_err(|error| self.unusable(pattern, "this is not a regular expression", &error))
     }
 
     fn unusable(&self, pattern: &Spanned<String>, what: &str, error: &regex::Error) -> ParseError {

@@ -158,14 +158,15 @@ impl Typing<'_> {
             return Err(self.mistake(&span, message));
         }
         if self.context.of_several && path.column.is_of_one_archive() {
-            let message = format!("`{}` is each archive's own: ask one archive for it", shown(name));
+            let message =
+                format!("`{}` differs between archives: query a single archive for it", shown(name));
             return Err(self.mistake(&span, message));
         }
         let is_of_target = path.via == Some(Via::Target)
             && !matches!(path.column, Column::Url | Column::Host | Column::Site);
         if self.context.elsewhere && is_of_target {
             let message = format!(
-                "`{}` is not known to the archive that has the link: ask folders for it",
+                "the archive that has the link does not know `{}`: query local folders instead",
                 shown(name)
             );
             return Err(self.mistake(&span, message));
@@ -197,7 +198,7 @@ impl Typing<'_> {
         }
         if (distinct || argument.is_none()) && help::functions().any(|(known, _)| known == name) {
             let value = if name == "header" { "\"server\"" } else { "x" };
-            return Err(self.mistake(&span, format!("`{name}` is asked of one value, as in {name}({value})")));
+            return Err(self.mistake(&span, format!("`{name}` takes one argument, as in {name}({value})")));
         }
         let Some((function, argument)) = Function::named(name, self.context.zone).zip(argument) else {
             return Err(self.unknown_function(name, &span));
@@ -212,12 +213,8 @@ impl Typing<'_> {
             Function::Length => (ColumnKind::Text, ColumnKind::Number, true),
         };
         if !same_sort(argument.kind, wanted) {
-            let message = format!(
-                "`{name}` is asked of {}, but {} is {}",
-                sort(wanted),
-                argument.shown,
-                sort(argument.kind)
-            );
+            let message =
+                format!("`{name}` takes {}, but {} is {}", sort(wanted), argument.shown, sort(argument.kind));
             return Err(self.mistake(&argument.span, message));
         }
         let shown = format!("{name}({})", argument.shown);
@@ -247,9 +244,7 @@ impl Typing<'_> {
             Written::Field(field) => field.name(),
             Written::Literal(Literal::Text(name)) => name,
             _ => {
-                return Err(
-                    self.mistake(&argument.span, "the name of a topic is asked for, as in topic(maps)")
-                );
+                return Err(self.mistake(&argument.span, "give the name of a topic, as in topic(maps)"));
             }
         };
         let Some(name) = self.context.topics.iter().find(|known| *known == name) else {
@@ -289,7 +284,7 @@ impl Typing<'_> {
         let argument = argument?;
         let of = argument.as_ref().map_or(ColumnKind::Number, |argument| argument.kind);
         if gather.needs_numbers() && !matches!(of, ColumnKind::Number | ColumnKind::Span) {
-            let message = format!("`{}` is of numbers, but this is {}", gather.name(), sort(of));
+            let message = format!("`{}` takes numbers, but this is {}", gather.name(), sort(of));
             return Err(self.mistake(argument.as_ref().map_or(&span, |argument| &argument.span), message));
         }
         let kind = match gather {

@@ -13,7 +13,7 @@ impl Asked<'_> {
             Some(Ok(time)) => When::Second(time.timestamp_micros()),
             Some(Err(_)) => {
                 let problem =
-                    "Accept-Datetime is no date of HTTP; write it like Thu, 31 May 2007 20:35:00 GMT.";
+                    "Accept-Datetime is not an HTTP date; write it like Thu, 31 May 2007 20:35:00 GMT.";
                 return Ok(vary(self.problem(400, problem)));
             }
         };

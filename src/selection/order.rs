@@ -50,7 +50,9 @@ pub enum CrawlOrder {
 
 /// The text is not the name of an order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not an order; there are cash, endowed[@M], fpr[@M], breadth, depth, backlinks and random")]
+#[error(
+    "'{0}' is not an order; the orders are cash, endowed[@M], fpr[@M], breadth, depth, backlinks and random"
+)]
 pub struct UnknownOrder(String);
 
 impl FromStr for CrawlOrder {
@@ -263,7 +265,10 @@ mod tests {
         }
         assert_eq!("fpr".parse(), Ok(CrawlOrder::Fractional(100.0)));
         for name in ["", "cash@2", "fpr@0", "fpr@x", "truth"] {
-            assert!(name.parse::<CrawlOrder>().unwrap_err().to_string().contains("there are cash"), "{name}");
+            assert!(
+                name.parse::<CrawlOrder>().unwrap_err().to_string().contains("the orders are cash"),
+                "{name}"
+            );
         }
     }
 

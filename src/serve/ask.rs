@@ -56,7 +56,7 @@ pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8]) -> 
     match written.and_then(|()| out.file.rewind().map_err(into)) {
         Ok(()) => Reply { file: Some(out.file), ..Reply::of(200, "application/x-ndjson", "") },
         Err(error) if out.is_over() || error.is_late() => {
-            Reply::no_data(503, "this answer is too long, or takes too long: ask for less")
+            Reply::no_data(503, "this answer is too long, or takes too long: narrow the request down")
         }
         Err(error) if error.is_mistake() => Reply::no_data(400, &error.to_string()),
         Err(error) => Reply::no_data(500, &chain(&error)),

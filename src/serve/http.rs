@@ -142,7 +142,11 @@ async fn answer(
     else {
         return Ok(response(
             origin,
-            Reply::problem(421, t, "This server is asked by an address, as localhost, or as --origin says."),
+            Reply::problem(
+                421,
+                t,
+                "This server answers only under an IP address, localhost, or the name given by --origin.",
+            ),
         ));
     };
     if let Some(pings) = pings {
@@ -232,7 +236,7 @@ async fn answer(
         Ok(Ok(Ok(reply))) => reply,
         Ok(Ok(Err(error))) => Reply::failure(503, t, &error.to_string()),
         Ok(Err(_)) => Reply::problem(500, t, "The answer could not be made; the server's log has more."),
-        Err(_) => Reply::problem(503, t, "The answer took too long. Ask for less."),
+        Err(_) => Reply::problem(503, t, "The answer took too long. Narrow the request down."),
     };
     if let (Some(people), Some(name), true) = (&shared.people, &decides, reply.status < 400) {
         people.record(&Event::of(What::Decision, name.as_deref()));

@@ -87,14 +87,14 @@ pub enum ServeError {
     Open(#[from] OpenError),
     /// The address is reachable from other machines, but access is not restricted.
     #[error(
-        "{0} is not an address of this machine alone: say by --password-file who may log in, or by --user-header how a web server with passwords before it names people"
+        "{0} can be reached from other machines: give --password-file to define who may log in, or --user-header if a web server in front checks passwords"
     )]
     Public(SocketAddr),
     /// The accounts cannot be used.
     #[error(transparent)]
     Accounts(#[from] AccountsError),
     /// There is no folder for the audit log.
-    #[error("there is no folder for the audit log: name a file by --audit-log")]
+    #[error("there is no folder for the audit log: name a file with --audit-log")]
     NoAudit,
     /// Nodes cannot be queried.
     #[error(transparent)]
@@ -122,10 +122,10 @@ pub enum ServeError {
     #[error("both origins are {0}: archived pages are hostile and need an origin of their own")]
     SameOrigin(String),
     /// Only some archives have origins.
-    #[error("of {0} archives each needs an origin and a replay origin, or none has one")]
+    #[error("give an origin and a replay origin for each of the {0} archives, or for none")]
     Origins(usize),
     /// There are not enough port numbers.
-    #[error("for {0} archives there are not enough ports from {1} on")]
+    #[error("there are not enough ports after {1} for {0} archives")]
     Ports(usize, SocketAddr),
     /// The number of sockets is wrong.
     #[error("{sockets} sockets were passed for {archives} archives; each needs two, the application's first")]

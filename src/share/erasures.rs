@@ -71,7 +71,7 @@ impl Erasure {
         if self.query.is_some() {
             let forgets = self.erase.as_ref().is_none_or(|order| order.forget_url);
             if forgets || !self.urls.is_empty() {
-                return Err("a query can only be erased as a whole, and stays in the store: where URLs are to be forgotten, name them"
+                return Err("an erasure by query names no URLs and forgets none, because the query stays in the store: to forget URLs, list them instead"
                     .to_owned());
             }
             return Ok(());

@@ -41,7 +41,7 @@ pub const WATCH_BYTES_MAX: u64 = 1 << 20;
 #[non_exhaustive]
 pub enum ShareError {
     /// The name of the file is not one of these.
-    #[error("'{0}' is none of access.toml, NAME.topic (a topic) and NAME.json (a watch)")]
+    #[error("'{0}' cannot be published; only access.toml, NAME.topic (a topic) and NAME.json (a watch) can")]
     Name(String),
     /// The file cannot be read or written.
     #[error("{}: {source}", path.display())]
@@ -93,7 +93,7 @@ pub enum ShareError {
     #[error("{0}")]
     Order(String),
     /// The archive is no partition of the cluster; orders are for partitions.
-    #[error("the archive is no partition of this cluster, and is sent no decisions and erasures")]
+    #[error("the archive is not a partition of this cluster, so it gets no decisions or erasures from it")]
     NoPartition,
     /// The cluster cannot be used.
     #[error(transparent)]

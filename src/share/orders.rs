@@ -268,7 +268,7 @@ pub(super) fn read(published: &Publications, list: List, number: u64) -> Result<
     let name = list.name();
     let damaged = |why| {
         let why =
-            format!("{why}; put an empty object in its place in the store, and publish the order again");
+            format!("{why}; put an empty object in its place in the store, then publish the order again");
         ClusterError::Damaged { name: format!("files/{name}/{number:010}"), why }
     };
     Ok(Some(Order::of(list, &bytes).map_err(damaged)?))

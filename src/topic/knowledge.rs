@@ -79,7 +79,7 @@ pub enum Model {
 
 /// The text is not the name of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a model; there are logistic and bayes")]
+#[error("'{0}' is not a model; the models are logistic and bayes")]
 pub struct UnknownModel(String);
 
 impl Model {

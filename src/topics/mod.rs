@@ -74,7 +74,7 @@ pub enum TopicError {
     #[error("{} is damaged or of another version; remove it, and learn the topic again", .0.display())]
     Format(PathBuf),
     /// The name is not valid as a file name.
-    #[error("'{0}' is not a name for a topic: small letters, digits and -, at most {NAME_LENGTH_MAX}")]
+    #[error("'{0}' is not a name for a topic: use 1 to {NAME_LENGTH_MAX} lowercase letters, digits and -")]
     Name(String),
     /// There is no topic of this name.
     #[error("there is no topic '{0}'; `archive topic list` shows them")]

@@ -78,7 +78,7 @@ pub enum WatchError {
         problem: String,
     },
     /// The name is not valid; names are file names.
-    #[error("'{0}' is not a name for a watch: small letters, digits and -, at most {NAME_LENGTH_MAX}")]
+    #[error("'{0}' is not a name for a watch: use 1 to {NAME_LENGTH_MAX} lowercase letters, digits and -")]
     Name(String),
     /// The name is taken.
     #[error("there is a watch '{0}' already; give another --name, or remove it first")]

@@ -118,7 +118,7 @@ pub(super) fn carry_out(
         let Done { outcome, conflicts, copies } = match done {
             Ok(done) => done,
             Err(error) if error.is_for_good() => {
-                let text = format!("{order} is set aside, and nothing of it is erased here: {error}");
+                let text = format!("{order} is set aside, so it erases nothing here: {error}");
                 return hear(Heard::LeftOut(text));
             }
             Err(error) => {

@@ -98,7 +98,7 @@ fn publish(args: &ShareArgs) -> anyhow::Result<()> {
 fn remove(args: &ShareArgs, file: &str) -> anyhow::Result<()> {
     if is_list(file) {
         let text = format!(
-            "the orders of '{file}' stay; `archive review undo` and `archive erase --lift` with --cluster give others"
+            "the orders in '{file}' cannot be removed; reverse them with `archive review undo` or `archive erase --lift`, with --cluster"
         );
         return Err(UsageError(text).into());
     }
@@ -179,9 +179,9 @@ fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BT
                     return;
                 }
                 Ok(Taken::Refused) => format!(
-                    "{archive}: its {file} did not come from the cluster as it is, and stays: publish it with --set, or remove it"
+                    "{archive}: {file} differs from the cluster's version and is kept: publish it with --set, or remove it"
                 ),
-                Err(error) => format!("{archive}: {file} is not taken over: {error}"),
+                Err(error) => format!("{archive}: {file} was not applied: {error}"),
             };
             refuse(&mut refused, why);
         },

@@ -41,7 +41,7 @@ impl TurnsArgs {
             (Some(_), None) => {
                 let path = path.display();
                 return Err(
-                    UsageError(format!("{path} is no partition of a cluster; leave --cluster out")).into()
+                    UsageError(format!("{path} is not a partition of a cluster; omit --cluster")).into()
                 );
             }
             // The crawls may be finished and the object store gone: that must not prevent refreshes of the archive.

@@ -19,7 +19,7 @@ pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<
     let (name, damping) = match args.method {
         Method::PageRank => ("pagerank", Damping::Constant(args.damping)),
         Method::Opic => ("opic", Damping::OneMoreLink),
-        method => return Err(UsageError(format!("{method} ranks one archive")).into()),
+        method => return Err(UsageError(format!("--method {method} works only for a single archive")).into()),
     };
     if args.chosen.is_some() || args.chosen_query.is_some() {
         return Err(UsageError("--chosen and --chosen-query choose pages of one archive".to_owned()).into());

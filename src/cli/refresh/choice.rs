@@ -51,8 +51,8 @@ impl RulesArgs {
                 unit: self.time_unit.unwrap_or(kept.unit),
             };
             if *common.get_or_insert_with(|| rules.clone()) != rules {
-                let problem = "these archives were last refreshed by different rules; say --policy, --weight, --discovery, \
-                           --shortest and --time-unit, or refresh each alone";
+                let problem = "these archives were last refreshed by different rules; give --policy, --weight, --discovery, \
+                           --shortest and --time-unit, or refresh each by itself";
                 return Err(UsageError(problem.to_owned()).into());
             }
         }

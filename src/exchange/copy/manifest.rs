@@ -127,7 +127,7 @@ impl Manifest {
         let check: Check =
             serde_json::from_slice(check).map_err(|error| format!("its last line: {error}"))?;
         if check.sha256 != hex(&Digest::sha256(text)) {
-            return Err("it is damaged: it does not have its digest".to_owned());
+            return Err("it is damaged: its digest does not match".to_owned());
         }
         let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let head = lines.next().ok_or("it is empty")?;
@@ -139,7 +139,7 @@ impl Manifest {
             return Err(format!("it says that it is copy {} of {} files", head.number, head.files));
         }
         if [&head.series, &head.copy, &head.time].iter().any(|text| !is_plain(text)) {
-            return Err("its first line has texts that none writes".to_owned());
+            return Err("a text in its first line is invalid".to_owned());
         }
         let mut files: Vec<CopiedFile> = Vec::new();
         for (line, position) in lines.zip(2..) {
@@ -155,7 +155,7 @@ impl Manifest {
             }
         }
         if files.len() != head.files {
-            return Err(format!("it lists other than the {} files it says", head.files));
+            return Err(format!("it does not list the {} files that its first line announces", head.files));
         }
         let Head { series, copy, time, captures, .. } = head;
         Ok(Self { number, series, copy, time, captures, files })
@@ -169,13 +169,13 @@ impl CopiedFile {
         let is_digest = self.sha256.len() == 64
             && self.sha256.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
         if !is_digest {
-            return Err("the digest is none".to_owned());
+            return Err("the digest is invalid".to_owned());
         }
         if self.bytes > FILE_BYTES_MAX {
             return Err(format!("{} bytes are more than a file may have", self.bytes));
         }
         if self.copy == 0 || self.copy > number {
-            return Err(format!("copy {} cannot have brought it", self.copy));
+            return Err(format!("it cannot come from copy {}", self.copy));
         }
         Ok(())
     }
@@ -348,11 +348,11 @@ mod tests {
             change(&mut one);
             Manifest::decode(&manifest(vec![one]).encode().unwrap(), 2).unwrap_err()
         };
-        assert!(refused(|entry| entry.sha256.truncate(63)).contains("the digest is none"));
-        assert!(refused(|entry| entry.sha256 = "../".repeat(21) + "x").contains("the digest is none"));
+        assert!(refused(|entry| entry.sha256.truncate(63)).contains("the digest is invalid"));
+        assert!(refused(|entry| entry.sha256 = "../".repeat(21) + "x").contains("the digest is invalid"));
         assert!(refused(|entry| entry.bytes = u64::MAX).contains("more than a file may have"));
-        assert!(refused(|entry| entry.copy = 3).contains("copy 3 cannot have brought it"));
-        assert!(refused(|entry| entry.copy = 0).contains("cannot have brought"));
+        assert!(refused(|entry| entry.copy = 3).contains("it cannot come from copy 3"));
+        assert!(refused(|entry| entry.copy = 0).contains("it cannot come from copy"));
         for files in [vec![entry("b"), entry("a")], vec![entry("a"), entry("a")]] {
             let problem = Manifest::decode(&manifest(files).encode().unwrap(), 2).unwrap_err();
             assert!(problem.contains("order of their paths"), "{problem}");

@@ -82,7 +82,7 @@ pub enum CopyError {
     },
     /// The copies in the store belong to another archive, or the archive has lost its record of them.
     #[error(
-        "{url} has copies that this archive does not know of, the newest of {time}; take another prefix, or continue them with --adopt"
+        "{url} has copies that this archive does not know of, the newest of {time}; use another prefix, or continue them with --adopt"
     )]
     Foreign {
         /// URL of the store.
@@ -92,7 +92,7 @@ pub enum CopyError {
     },
     /// A concurrent copy got the number.
     #[error(
-        "{url}: another copy was made at the same time and is copy {number} now; give the command again, it brings what is missing"
+        "{url}: another copy was made at the same time and is copy {number} now; run the command again to send what is missing"
     )]
     Overtaken {
         /// URL of the store.
@@ -101,13 +101,13 @@ pub enum CopyError {
         number: u64,
     },
     /// The archive is being copied, or captures are being erased from it.
-    #[error("{} is being copied already, or something is being erased from it; wait for that", .0.display())]
+    #[error("{} is already being copied, or pages are being erased from it; wait until that is done", .0.display())]
     UnderWay(PathBuf),
     /// An erase is unfinished; a copy would contain the erased captures.
     #[error("an erase was interrupted; finish it with `archive erase --resume`, then copy")]
     EraseUnfinished,
     /// A file has changed.
-    #[error("{}: {problem}; nothing of this copy counts; `archive verify` says more", path.display())]
+    #[error("{}: {problem}; this copy was not completed; run `archive verify` for details", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
@@ -115,7 +115,7 @@ pub enum CopyError {
         problem: String,
     },
     /// An object does not match the manifest.
-    #[error("{url}: {object}, {path} of the archive, {problem}; `archive copy --verify` looks at everything")]
+    #[error("{url}: {object}, {path} of the archive, {problem}; `archive copy --verify` checks everything")]
     Damaged {
         /// URL of the store.
         url: String,

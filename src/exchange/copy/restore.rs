@@ -111,8 +111,10 @@ fn parent(path: &Path) -> &Path {
 
 /// Returns the folder to fill.
 fn beside(archive: &Path) -> Result<PathBuf, CopyError> {
-    let mut name =
-        archive.file_name().ok_or_else(|| occupied(archive, "is not a name of a new folder"))?.to_owned();
+    let mut name = archive
+        .file_name()
+        .ok_or_else(|| occupied(archive, "cannot be the name of a new folder"))?
+        .to_owned();
     name.push(RESTORE_ENDING);
     Ok(archive.with_file_name(name))
 }
@@ -154,8 +156,7 @@ impl Folder {
             Ok(if is_other { None } else { Some(open_regular(&mark, OpenMode::Create)?) })
         };
         let lock = begin().map_err(failed)?;
-        let lock =
-            lock.ok_or_else(|| occupied(path, "is not a folder that a restore has left; take it away"))?;
+        let lock = lock.ok_or_else(|| occupied(path, "was not left by an interrupted restore; remove it"))?;
         if lock.try_lock().is_err() {
             return Err(occupied(path, "is being filled by another restore"));
         }

@@ -134,7 +134,7 @@ pub(super) fn upload(
     Ok(())
 }
 
-const NOT_CLOSED_SO: &str = "is not what it was when it was written, or has changed meanwhile";
+const NOT_CLOSED_SO: &str = "is damaged, or has changed meanwhile";
 
 fn put(
     remote: &Remote,

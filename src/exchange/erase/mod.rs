@@ -69,7 +69,7 @@ pub enum EraseError {
         source: io::Error,
     },
     /// The file of an erase that was begun cannot be read.
-    #[error("{}: {problem}; the erase that it describes is not finished: give the same command again after taking the file away", path.display())]
+    #[error("{}: {problem}; the erase that it describes is not finished: remove the file and run the same command again", path.display())]
     Intent {
         /// The file.
         path: PathBuf,

@@ -127,7 +127,7 @@ pub enum ExportError {
     Replaced,
     /// Two archives have segments of the same name.
     #[error(
-        "two of these archives have a segment {0}, so that an index of both would not say which is meant; export each alone"
+        "two of these archives have a segment {0}, so an index of both would be ambiguous; export each by itself"
     )]
     SameSegment(String),
     /// Nodes send more captures than the lists of a package can hold.

@@ -163,9 +163,9 @@ struct Stated {
 impl Stated {
     /// Parses a stated digest, or returns why it cannot be checked.
     fn read(text: &str) -> Result<Self, &'static str> {
-        let (label, value) = text.trim().split_once(':').ok_or("does not say of what kind it is")?;
+        let (label, value) = text.trim().split_once(':').ok_or("does not name its algorithm")?;
         let is_its = |kind: &&DigestKind| kind.names.iter().any(|name| name.eq_ignore_ascii_case(label));
-        let kind = KINDS.iter().find(is_its).ok_or("is of a kind that is not known here")?;
+        let kind = KINDS.iter().find(is_its).ok_or("has an unknown algorithm")?;
         let value = decode(value, kind.length).ok_or("is malformed")?;
         Ok(Self { kind, value })
     }

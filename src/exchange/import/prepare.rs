@@ -181,7 +181,7 @@ pub(super) fn prepare(
         None => Ok(capture.of_failure(first)),
     };
     let prepared = prepared.map_err(|error| refuse(Why::Broken(format!("cannot be read again: {error}"))))?;
-    let prepared = prepared.ok_or_else(|| refuse("the record makes no sense".into()))?;
+    let prepared = prepared.ok_or_else(|| refuse("the record is malformed".into()))?;
     let notes = [notes, prepared.notes].concat();
     Ok(Prepared { file: file.clone(), offset, count: records, notes, left_out, ..prepared })
 }

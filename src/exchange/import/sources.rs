@@ -155,7 +155,7 @@ fn refuse_overlaps(records: &mut [Packed]) {
         let is_shared = range.start < end;
         end = end.max(range.end);
         if is_shared {
-            let what = "lies where another file of the package lies; the package is damaged, or made to exhaust its readers";
+            let what = "overlaps another file of the package; the package is damaged or malicious";
             *bytes = Err(what.to_owned());
         }
     }

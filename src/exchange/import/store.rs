@@ -344,7 +344,7 @@ impl Import<'_> {
         let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
         let time = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
         let what = format!(
-            "the revisit of {url} at {time} stands for a capture that the archive does not have; import the file that has it"
+            "the revisit of {url} at {time} refers to a capture that the archive does not have; import the file that has it"
         );
         let file = self.recorder.store().path().display().to_string();
         Ok(Note { file, offset: None, kind: NoteKind::Revisit, what })

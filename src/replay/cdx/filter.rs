@@ -40,7 +40,7 @@ impl Filter {
             Some(_) => {
                 let built = RegexBuilder::new(&format!("^(?:{value})")).size_limit(REGEX_BYTES_MAX).build();
                 Test::Matches(
-                    built.map_err(|_| format!("'{value}' is no regular expression, or too long a one"))?,
+                    built.map_err(|_| format!("'{value}' is not a regular expression, or is too long"))?,
                 )
             }
             None => Test::Has(value.to_owned()),

@@ -33,7 +33,7 @@ const REASON_MIN: f64 = 0.1;
 #[non_exhaustive]
 pub enum LearnError {
     /// There are too few examples.
-    #[error("{found} of the chosen hosts are in the graph: at least {CHOSEN_MIN} are needed to learn from")]
+    #[error("too few of the chosen hosts are in the graph: {found}, and at least {CHOSEN_MIN} are needed")]
     TooFew {
         /// Number of chosen hosts in the graph.
         found: usize,
@@ -310,7 +310,7 @@ mod tests {
         let (hosts, _) = two_communities();
         let chosen = HashSet::from(["host0.ac.uk".to_owned(), "elsewhere.org".to_owned()]);
         let error = Learned::fit(&hosts, &chosen).unwrap_err().to_string();
-        assert_eq!(error, "1 of the chosen hosts are in the graph: at least 5 are needed to learn from");
+        assert_eq!(error, "too few of the chosen hosts are in the graph: 1, and at least 5 are needed");
     }
 
     #[test]

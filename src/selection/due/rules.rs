@@ -127,9 +127,7 @@ pub enum WeightError {
     #[error(transparent)]
     Column(#[from] ColumnError),
     /// The column does not exist.
-    #[error(
-        "there is no column '{0}' of pages: compute one with `archive rank --save`, or weigh by importance"
-    )]
+    #[error("pages have no column '{0}': compute one with `archive rank --save`, or weigh by importance")]
     Missing(String),
 }
 

@@ -36,7 +36,7 @@ pub enum FocusMode {
 
 /// The text is not the name of a mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a mode; there are learned, soft, hard, tunnel:N, context, fish and shark")]
+#[error("'{0}' is not a mode; the modes are learned, soft, hard, tunnel:N, context, fish and shark")]
 pub struct UnknownMode(String);
 
 impl FocusMode {
@@ -152,7 +152,7 @@ mod tests {
         }
         for name in ["", "tunnel", "tunnel:x", "best"] {
             assert!(
-                name.parse::<FocusMode>().unwrap_err().to_string().contains("there are learned"),
+                name.parse::<FocusMode>().unwrap_err().to_string().contains("the modes are learned"),
                 "{name}"
             );
         }

@@ -107,7 +107,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
 pub(super) fn find(asked: &Asked<'_>) -> Result<UrlId, Problem> {
     let (text, state) = (asked.parameter("url"), asked.opened.store.state());
     let t = asked.speech;
-    let missing = || Problem::Missing(t.fill("The archive knows nothing of {}.", &[&text]));
+    let missing = || Problem::Missing(t.fill("{} is not in the archive.", &[&text]));
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = Url::parse(&with_scheme).map_err(|_| Problem::no_url(t, text))?;
     let id = state.find(&canonical(&url))?.ok_or_else(missing)?;

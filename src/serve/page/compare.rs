@@ -41,7 +41,8 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
 /// Parses the time that identifies a capture, in microseconds since 1970; `None` if the text is empty.
 pub(super) fn time(t: Speech, text: &str) -> Result<Option<i64>, Problem> {
     let read = |text: &str| DateTime::parse_from_rfc3339(text).map(|time| time.timestamp_micros());
-    let wrong = |_| Problem::Wrong(t.fill("“{}” is no time; write it like 2026-01-31T10:00:00Z.", &[&text]));
+    let wrong =
+        |_| Problem::Wrong(t.fill("“{}” is not a time; write it like 2026-01-31T10:00:00Z.", &[&text]));
     Some(text).filter(|text| !text.is_empty()).map(read).transpose().map_err(wrong)
 }
 

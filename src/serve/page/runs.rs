@@ -60,9 +60,9 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let t = asked.speech;
     let before = match asked.parameter("before") {
         "" => u64::MAX,
-        number => {
-            number.parse().map_err(|_| Problem::Wrong(t.fill("“{}” is no number of a run.", &[&number])))?
-        }
+        number => number
+            .parse()
+            .map_err(|_| Problem::Wrong(t.fill("“{}” is not the number of a run.", &[&number])))?,
     };
     let runs = Runs::of(asked.opened.store.path())?;
     let older = runs.ids().partition_point(|id| *id < before);

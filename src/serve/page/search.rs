@@ -125,7 +125,7 @@ pub(super) fn search(
         let typed = Typed::parse(words).map_err(mistaken)?;
         data.from = asked.parameter("from").parse().unwrap_or(0).min(RESULTS_MAX - RESULTS);
         let wrong = || {
-            let what = "“{}” is no time; write it like 2026-01-31T10:00:00Z.";
+            let what = "“{}” is not a time; write it like 2026-01-31T10:00:00Z.";
             Problem::Wrong(t.fill(what, &[&data.as_of]))
         };
         let before = Some(data.as_of).filter(|time| !time.is_empty());

@@ -278,7 +278,7 @@ impl BlockLog {
             start = *end;
         }
         if !is_damaged && self.pending.is_empty() && sum != self.sum {
-            report(&StateError::corrupted(&self.path, 0, "it is another log's, or a block of it is"));
+            report(&StateError::corrupted(&self.path, 0, "it, or one of its blocks, belongs to another log"));
         }
     }
 

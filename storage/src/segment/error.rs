@@ -39,7 +39,8 @@ pub enum SegmentError {
     Missing(SegmentId),
     /// A repair was interrupted and has not restored the segments that it put aside.
     #[error(
-        "a repair was interrupted, and {waiting} segments wait in the quarantine: `archive repair` continues it"
+        "a repair was interrupted with {waiting} segment{} still in quarantine; run `archive repair` to continue it",
+        if *waiting == 1 { "" } else { "s" }
     )]
     Unfinished {
         /// Number of segments still to be processed.
@@ -47,7 +48,7 @@ pub enum SegmentError {
     },
     /// A rewrite was interrupted before the new segments got their final names.
     #[error(
-        "a rewriting of segments was interrupted; the next command that changes the archive ends it, as `archive repack` does"
+        "a rewrite of segments was interrupted; `archive repack` or any other command that changes the archive will complete or undo it"
     )]
     Rewriting,
     /// A record is longer than a segment may hold.

@@ -104,12 +104,12 @@ pub fn inspect(
         Inspection { closed: closed.iter().map(|name| name.id).collect(), ..Inspection::default() };
     for name in &strays {
         let what =
-            "has the number of another segment and is on no list; `archive repair` takes in what it holds";
+            "has the number of another segment and is not on any list; `archive repair` imports its captures";
         found.find(FaultKind::Stray, Some(name.id), &name.to_string(), what);
     }
     if Intent::load(&disk, &folder)?.is_some() {
-        let what = "says that segments are being rewritten, which was interrupted; the next command that changes the archive \
-                    ends it";
+        let what = "records an interrupted rewrite of segments; the next command that changes the archive \
+                    completes or undoes it";
         found.find(FaultKind::Unfinished, None, rewrite::FILE, what);
         // Until that is done, some files have two names or none.
         return Ok(found);
@@ -142,7 +142,7 @@ fn look_at_quarantine(archive: &Path, found: &mut Inspection) -> Result<Vec<PutA
         found.find(FaultKind::Unfinished, None, "the quarantine's list", what);
     }
     for entry in list.iter().filter(|entry| entry.lost.is_none()) {
-        let what = "was put aside by a repair that was interrupted; `archive repair` continues it";
+        let what = "was put aside by an interrupted repair; `archive repair` continues it";
         found.find(FaultKind::Unfinished, None, &entry.segment, what);
     }
     Ok(list)
@@ -205,7 +205,7 @@ fn look_at_lists(
             match name {
                 Some(name) if is_known(&name) && named.insert(name.clone()) => {}
                 _ => {
-                    let what = format!("line {number} is not as it was written; {LIST_REMEDY}");
+                    let what = format!("line {number} is damaged; {LIST_REMEDY}");
                     faults.push((None, file, what));
                 }
             }
@@ -220,10 +220,7 @@ fn look_at_lists(
     }
     let is_doubtful = |file| stated.manifest.contains_key(file) && !stated.agrees(file);
     for name in closed.iter().filter(|name| is_doubtful(name.closed())) {
-        let what = format!(
-            "does not state the digest of {} that {SUMMARIES} or the catalogue states",
-            name.closed()
-        );
+        let what = format!("has a different digest for {} than {SUMMARIES} or the catalogue", name.closed());
         faults.push((Some(name.id), MANIFEST, what));
     }
     for (segment, file, what) in faults {
@@ -289,11 +286,16 @@ fn look_at_survey(name: &SegmentName, survey: Survey, stated: &Stated, found: &m
         });
     }
     if survey.broken_places > survey.broken.len() as u64 {
-        let what = format!("has {} places that cannot be read", survey.broken_places);
+        let what = format!("has {} unreadable places", survey.broken_places);
         found.find(FaultKind::Damaged, Some(name.id), file, what);
     }
     if stated.digest(file, survey.sha256) != survey.sha256 {
-        found.find(FaultKind::Damaged, Some(name.id), file, "is not the file that was closed");
+        found.find(
+            FaultKind::Damaged,
+            Some(name.id),
+            file,
+            "has changed since it was closed (its digest differs)",
+        );
     }
     let info = stated.info(file).map(|info| {
         let sha256 = Some(stated.digest(file, survey.sha256));
@@ -313,7 +315,7 @@ fn look_at_lengths(
         let length = entries.iter().find(|entry| entry.name == name.closed()).map(|entry| entry.length);
         let expected = stated.info(name.closed()).map(|info| info.bytes).filter(|bytes| *bytes > 0);
         if let Some(expected) = expected.filter(|expected| length != Some(*expected)) {
-            let what = format!("does not have the {expected} bytes it was closed with");
+            let what = format!("has a different length than the {expected} bytes it was closed with");
             found.find(FaultKind::Damaged, Some(name.id), name.closed(), what);
         }
     }

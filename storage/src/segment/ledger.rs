@@ -117,7 +117,7 @@ impl SegmentInfo {
     #[must_use]
     pub fn missing(&self) -> String {
         match self.captures {
-            0 => format!("{} is missing with captures that nothing has counted", self.name),
+            0 => format!("{} is missing with an unknown number of captures", self.name),
             1 => format!("{} is missing with its only capture", self.name),
             captures => format!("{} is missing with its {captures} captures", self.name),
         }

@@ -172,7 +172,7 @@ impl State {
             }
         }
         if count != visit.captures {
-            wrong("its history is not as long as it says");
+            wrong("its history has a different number of captures than recorded");
         }
         Ok(())
     }

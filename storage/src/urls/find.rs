@@ -74,7 +74,7 @@ impl Finder {
             (_, Some(Slot(names, further))) if blocks == u64::from(further) + 1 && further > 0 => {
                 Ok(Some(Self { entries, identity, names, later: OnceLock::new() }))
             }
-            _ => damaged("it has another length than it says"),
+            _ => damaged("its length does not match its header"),
         }
     }
 

@@ -420,7 +420,7 @@ impl<R: Read> RecordReader<R> {
         self.start += head_length;
         if length > self.limits.content_bytes_max {
             let most = self.limits.content_bytes_max;
-            let what = format!("the record has {length} bytes of content, and no more than {most} are read");
+            let what = format!("the record has {length} bytes of content, more than the limit of {most}");
             self.to_skip = length;
             return Err(self.broken(start, what, Some(header), Bytes::new()));
         }

@@ -149,7 +149,7 @@ impl<'a> RawReader<'a> {
             position += length;
         }
         if unpacked != whole {
-            return Err(self.corrupted(start, "the record is not as long as it says"));
+            return Err(self.corrupted(start, "the record's length differs from its Content-Length"));
         }
         let stretch = Stretch { segment, offset: start, length: position - start };
         if whole > SHORT_BYTES_MAX {
@@ -193,7 +193,7 @@ impl<'a> RawReader<'a> {
         }
         match whole_length(&record) {
             Some(stated) if stated == whole => Ok((Raw::Short(record), length)),
-            _ => Err(self.corrupted(start, "the record is not as long as it says")),
+            _ => Err(self.corrupted(start, "the record's length differs from its Content-Length")),
         }
     }
 

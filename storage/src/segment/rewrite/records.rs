@@ -154,7 +154,7 @@ impl<'a> Records<'a> {
                 return Ok(capture);
             }
         }
-        Err(broken("these records are no capture".to_owned()))
+        Err(broken("these records do not form a capture".to_owned()))
     }
 
     /// Compresses the records as a group of a new segment.

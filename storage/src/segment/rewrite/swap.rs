@@ -59,7 +59,7 @@ impl Intent {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text.context("read", &path)?,
         };
-        let damaged = || io::Error::other("it is not as it was written; put back a copy of it");
+        let damaged = || io::Error::other("the file is damaged; restore it from a backup");
         let Checked { intent, check } =
             serde_json::from_slice(&text).map_err(|_| damaged()).context("read", &path)?;
         // Names of segments cannot lead to other folders.

@@ -382,7 +382,7 @@ fn a_damaged_file_is_reported_and_repaired() {
     bytes[at] ^= 1;
     fs::write(&path, bytes).unwrap();
     let damaged = "answers.prepared: it is damaged";
-    archive.run("query", &["count pages server ~ \"nginx*\""]).refused(1, &[damaged, "take the file away"]);
+    archive.run("query", &["count pages server ~ \"nginx*\""]).refused(1, &[damaged, "delete the file"]);
     let verified = archive.run::<&str>("verify", &[]).refused(1, &[]).text();
     assert!(verified.contains(damaged), "{verified}");
     archive.run::<&str>("repair", &[]).succeeded();

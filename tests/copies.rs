@@ -336,10 +336,10 @@ fn a_hostile_place_gets_nowhere() {
     fs::write(archive.folder().join("elsewhere"), &good).unwrap();
     fs::remove_file(&manifest).unwrap();
     symlink(archive.folder().join("elsewhere"), &manifest).unwrap();
-    archive.run("copy", &["--from", &url]).refused(1, &["which no copy has"]);
+    archive.run("copy", &["--from", &url]).refused(1, &["which is not allowed in a store"]);
     fs::remove_file(&manifest).unwrap();
     assert!(Command::new("mkfifo").arg(&manifest).status().unwrap().success());
-    archive.run("copy", &["--from", &url]).refused(1, &["which no copy has"]);
+    archive.run("copy", &["--from", &url]).refused(1, &["which is not allowed in a store"]);
     fs::remove_file(&manifest).unwrap();
     fs::File::create(&manifest).unwrap().set_len(1 << 30).unwrap();
     let (finished, usage) = start(archive.command("copy").args(["--from", &url])).measure();
@@ -348,7 +348,7 @@ fn a_hostile_place_gets_nowhere() {
     fs::write(&manifest, &good).unwrap();
     fs::rename(folder.join("objects"), archive.folder().join("others")).unwrap();
     symlink(archive.folder().join("others"), folder.join("objects")).unwrap();
-    archive.run("copy", &["--from", &url]).refused(1, &["which no copy has"]);
+    archive.run("copy", &["--from", &url]).refused(1, &["which is not allowed in a store"]);
 
     // What is restored is refused or an archive, and then one like any that came from a stranger.
     fs::remove_file(folder.join("objects")).unwrap();

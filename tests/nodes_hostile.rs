@@ -184,9 +184,9 @@ fn search_results_from_a_node_are_checked_against_the_search() {
                 best(String::new()),
                 "",
             ),
-            "this is no share",
+            "not a share",
         ),
-        (node(&words, "", best(candidate(1, f64::NAN.to_bits())), ""), "a number is infinite"),
+        (node(&words, "", best(candidate(1, f64::NAN.to_bits())), ""), "a number is not finite"),
         (node(&words, "", best(many), ""), "there are more pages than"),
         (node(&words, "", best(candidate(1, high)), ""), "other pages than were asked for"),
         (

@@ -66,7 +66,7 @@ fn a_crawl_is_paused_steered_and_watched_while_it_runs() {
     assert!(status["captures"].is_u64() && status["paused"].is_null(), "{status}");
 
     fs::write(&settings, "paused = true\n").unwrap();
-    assert!(running.wait_until(|| says(&log, "paused: ") && says(&log, "crawl.toml says so")));
+    assert!(running.wait_until(|| says(&log, "paused: requested in ") && says(&log, "/crawl.toml")));
     falls_silent(&served, &mut running);
     assert!(running.wait_until(|| ask(address, "/metrics").unwrap().contains("archive_paused 1\n")));
 

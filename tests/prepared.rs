@@ -680,7 +680,7 @@ fn columns_of_another_checkpoint_do_not_count_and_damage_is_reported_and_repaire
     bytes[40] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let damaged = "pages.prepared: it is damaged";
-    archive.run("query", &["count pages group by type"]).refused(1, &[damaged, "take the file away"]);
+    archive.run("query", &["count pages group by type"]).refused(1, &[damaged, "delete the file"]);
     let verified = archive.run::<&str>("verify", &[]).refused(1, &[]).text();
     assert!(verified.contains(damaged) && verified.contains("archive repair"), "{verified}");
     archive.run::<&str>("repair", &[]).succeeded();

@@ -232,7 +232,7 @@ fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
     for (fake, why) in [
         (node(piece(&urls(2)[1..], ""), empty()), "a piece is cut off"),
         (node(piece(&urls(2)[4..], ""), empty()), "a URL is cut off"),
-        (node(piece(&urls(2), "{\"next\":0}\n"), empty()), "it does not go on"),
+        (node(piece(&urls(2), "{\"next\":0}\n"), empty()), "it makes no progress"),
         (node(piece(&urls(2), "{\"next\":3}\n"), empty()), "it left out URLs"),
         (node(format!("{HEAD}{{\"outline\":\"?\"}}\n{END}"), empty()), "is invalid"),
         (node(format!("{HEAD}{{\"known\":1}}\n{END}"), empty()), "something that it was not asked"),

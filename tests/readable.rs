@@ -131,9 +131,7 @@ fn a_comparison_says_where_it_stops() {
     ]);
     let served = Served::of(&archive);
     assert_eq!(json(&served, "/compare?url=http://a.test/large.xml")["cut"], "no-tree");
-    assert!(
-        html(&served, "/compare?url=http://a.test/large.xml").contains("to be compared by their elements")
-    );
+    assert!(html(&served, "/compare?url=http://a.test/large.xml").contains("to be compared as XML"));
     let many = html(&served, "/compare?url=http://a.test/many");
     assert!(many.contains("These are the first 1,000 of "), "it has {} bytes", many.len());
 }

@@ -131,7 +131,7 @@ fn what_is_not_found_is_explained() {
     );
     assert!(nothing.errors.contains("nothing was found"), "{}", nothing.errors);
     search(&archive, &["room", "type:page"]).refused(2, &["column 6", "there is no type `page`", "html"]);
-    search(&archive, &["\"room"]).refused(2, &["column 1", "has no end"]);
+    search(&archive, &["\"room"]).refused(2, &["column 1", "is not closed"]);
     search(&archive, &["room", "--limit", "0"]).refused(2, &["1 to 1000"]);
     let terminal = search(&archive, &["lecture"]).succeeded().text();
     assert!(!terminal.contains('\u{1b}'), "{terminal}");

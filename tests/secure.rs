@@ -93,7 +93,7 @@ fn rules_are_read_where_a_redirect_to_https_leads() {
 fn a_certificate_that_is_refused_makes_robots_unreachable() {
     let faults = [
         (Certificate::Expired, "it has expired"),
-        (Certificate::WrongName, "it is of another host"),
+        (Certificate::WrongName, "it is for another host"),
         (Certificate::SelfSigned, "it is not signed by a trusted authority"),
     ];
     for (certificate, reason) in faults {

@@ -228,7 +228,7 @@ fn places_and_reasons_are_reported() {
         [
             "6:3 the attribute x of b is not declared",
             "6:13 the element é is not declared",
-            "6:13 é may not stand here in a, nothing or c may follow",
+            "6:13 é is not allowed here in a, nothing or c may follow",
         ]
     );
     assert_eq!(mistakes("<a>\n <b>\n</a>").len(), 1);

@@ -84,10 +84,10 @@ impl Cut {
         match self {
             Self::TooLong => "The versions take too long to read, so only their bytes were compared.",
             Self::NoTree => {
-                "The documents are too large or too broken to be compared by their elements, so their texts were."
+                "The documents are too large or too broken to be compared as XML, so their texts were compared."
             }
             Self::Rough => {
-                "The texts take too long to compare in full, so more may be marked than what changed."
+                "The texts take too long to compare in full, so unchanged parts may be marked too."
             }
         }
     }

@@ -40,7 +40,7 @@ pub fn lines(comparison: &Comparison, inline: bool, t: Language) -> Vec<Line> {
         Difference::None => lines.push(line(Mark::Plain, format!("  {}", t.say("no difference")))),
         Difference::Bytes => {
             let (old, new) = comparison.bytes;
-            let what = "only bytes differ, no text of its own ({} bytes before, {} now)";
+            let what = "only bytes differ, not the page's own text ({} bytes before, {} now)";
             lines.push(line(Mark::Plain, format!("  {}", t.fill(what, &[&old, &new]))));
         }
         Difference::Text(passages) => {

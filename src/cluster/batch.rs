@@ -151,7 +151,7 @@ pub enum Fault {
         partition: u16,
     },
     /// The role of a page is impossible.
-    #[error("says of {0} that it is neither a page nor near enough to one")]
+    #[error("describes {0} as neither a page nor close enough to one")]
     Part(String),
     /// It carries more cash than exists.
     #[error("carries more cash than there is")]

@@ -154,7 +154,7 @@ fn serve(connection: TcpStream, shared: &Shared) -> io::Result<()> {
             Err(error) => ("500 Internal Server Error", "text/plain", format!("{error}\n")),
         },
         ["GET", "/metrics"] => ("200 OK", "text/plain; version=0.0.4", metrics(&status)),
-        ["GET", _] => ("404 Not Found", "text/plain", "there are /status and /metrics\n".to_owned()),
+        ["GET", _] => ("404 Not Found", "text/plain", "not found; use /status or /metrics\n".to_owned()),
         _ => ("405 Method Not Allowed", "text/plain", "only GET is understood\n".to_owned()),
     };
     let length = body.len();
@@ -213,12 +213,12 @@ fn metrics(status: &Status) -> String {
             "Since the start of the run, pauses left out.",
             status.elapsed.as_secs_f64(),
         ),
-        ("queued_urls", "gauge", "URLs that wait.", status.queued as f64),
+        ("queued_urls", "gauge", "Waiting URLs.", status.queued as f64),
         ("active_requests", "gauge", "Requests under way.", status.active as f64),
-        ("active_hosts", "gauge", "Hosts that are being asked.", status.hosts_active as f64),
-        ("waiting_hosts", "gauge", "Hosts that are left alone for politeness.", status.hosts_waiting as f64),
+        ("active_hosts", "gauge", "Hosts with a request in flight.", status.hosts_active as f64),
+        ("waiting_hosts", "gauge", "Hosts waiting for their delay.", status.hosts_waiting as f64),
         ("disk_free_bytes", "gauge", "Room on the disk of the archive.", status.disk_free_bytes as f64),
-        ("topic_pages_total", "counter", "Pages held against the topic.", topic.looked_at as f64),
+        ("topic_pages_total", "counter", "Pages checked against the topic.", topic.looked_at as f64),
         ("topic_found_total", "counter", "Of these, pages of the topic.", topic.found as f64),
         ("topic_harvest", "gauge", "The share of the topic among the last hundred pages.", topic.harvest),
         (
@@ -228,7 +228,7 @@ fn metrics(status: &Status) -> String {
             recall.expected,
         ),
         ("topic_waiting", "gauge", "Pages of the topic that are expected to wait.", recall.waiting),
-        ("paused", "gauge", "1 while nothing new is asked for.", paused),
+        ("paused", "gauge", "1 while the run is paused.", paused),
     ];
     let mut text = String::new();
     for (name, kind, help, value) in rows {

@@ -76,7 +76,7 @@ pub(super) fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
         return Ok(());
     }
     for export in exports.iter_mut().filter(|export| names(export)) {
-        export.query = Some("(named what is forgotten)".to_owned());
+        export.query = Some("(contained a forgotten URL)".to_owned());
     }
     write(archive, &exports)
 }

@@ -226,7 +226,7 @@ fn put_aside(
     for Bad { id, file, why } in bad_segments(&inspection) {
         let restored = salvage(path, id, &file, &inspection)?;
         if restored == Restored::Whole {
-            repaired.did(&file, format!("{why}; its dictionary or the guard of that was made good"));
+            repaired.did(&file, format!("{why}; its dictionary, or the dictionary's guard, was restored"));
             continue;
         }
         let name = free_name(path, &file);

@@ -113,7 +113,7 @@ fn refusal(error: &io::Error) -> FetchError {
     FetchError::Certificate(match fault {
         Fault::Expired | Fault::ExpiredContext { .. } => "it has expired".to_owned(),
         Fault::NotValidYet | Fault::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
-        Fault::NotValidForName | Fault::NotValidForNameContext { .. } => "it is of another host".to_owned(),
+        Fault::NotValidForName | Fault::NotValidForNameContext { .. } => "it is for another host".to_owned(),
         Fault::UnknownIssuer => "it is not signed by a trusted authority (--cacert)".to_owned(),
         fault => fault.to_string(),
     })

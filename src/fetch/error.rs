@@ -25,7 +25,7 @@ pub enum FetchError {
     #[error("no secure connection: {0}")]
     Tls(String),
     /// The server's certificate is not trusted.
-    #[error("no secure connection: the server's certificate is refused, as {0}")]
+    #[error("no secure connection: the server's certificate is refused: {0}")]
     Certificate(String),
     /// The server closed or broke the connection before sending a complete head.
     #[error("the connection ended before a response head")]

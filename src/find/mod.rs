@@ -134,7 +134,7 @@ pub enum FindError {
     #[error(transparent)]
     NoVersions(search::Error),
     /// The archive has no index.
-    #[error("this archive has no full-text index; it is made by `archive crawl` without --no-full-text")]
+    #[error("this archive has no full-text index; `archive crawl` builds one unless --no-full-text is given")]
     NoIndex,
     /// The index cannot be read.
     #[error(transparent)]

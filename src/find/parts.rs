@@ -274,7 +274,7 @@ impl Wanted {
             let pages: Vec<UrlId> = pages.iter().take(RESULTS_MAX).map(|page| UrlId(*page)).collect();
             // The client names only pages that existed; a crawl may have continued since.
             let row_of = |page: &UrlId| {
-                search.rows.page(*page)?.ok_or_else(|| RowsError::from("a page is not there any more"))
+                search.rows.page(*page)?.ok_or_else(|| RowsError::from("a page no longer exists"))
             };
             let rows = pages.iter().map(row_of).collect::<Result<Vec<_>, _>>()?;
             for (row, capture) in rows.into_iter().zip(search.captures(&pages)?) {
@@ -306,7 +306,7 @@ impl Best {
         if self.candidates.len() > limit * RANKED_PER_RESULT {
             return Err("there are more pages than were asked for");
         }
-        if self.candidates.iter().all(is_finite) { Ok(self) } else { Err("a number is infinite, or none") }
+        if self.candidates.iter().all(is_finite) { Ok(self) } else { Err("a number is not finite") }
     }
 }
 
@@ -324,11 +324,11 @@ impl Shown {
             return Err(NO_TIME);
         }
         let is_finite = f64::from_bits(self.importance).is_finite();
-        if is_finite { Ok(self) } else { Err("a number is infinite, or none") }
+        if is_finite { Ok(self) } else { Err("a number is not finite") }
     }
 }
 
-pub(super) const NO_TIME: &str = "a time is none of the calendar";
+pub(super) const NO_TIME: &str = "a timestamp is out of range";
 
 fn has(is_captured: &[bool], site: archive_storage::SiteId) -> bool {
     is_captured.get(site.index()).is_some_and(|is_captured| *is_captured)

@@ -22,13 +22,13 @@ pub struct Typed {
 #[non_exhaustive]
 pub enum TypedError {
     /// There is nothing to search for.
-    #[error("there is no word to search for; write some of what the page says")]
+    #[error("there is no word to search for; type some words of the page")]
     NoWords,
     /// The search is too long.
     #[error("a search of {0} bytes; at most {TEXT_BYTES_MAX} are read")]
     TooLong(usize),
     /// A quotation is not closed.
-    #[error("column {column}: the quotation that begins here has no end")]
+    #[error("column {column}: the quotation that begins here is not closed")]
     OpenQuote {
         /// Where the quotation begins, in characters from 1.
         column: usize,

@@ -310,7 +310,7 @@ impl Outline {
         self.check(state)?;
         let Some((rows, from)) = self.wanted else { return Ok(()) };
         if next.is_some_and(|next| next <= from) {
-            return Err(OutlineError::Senseless("it does not go on"));
+            return Err(OutlineError::Senseless("it makes no progress"));
         }
         if rows == OutlineRows::Urls && next.is_some_and(|next| next as usize != self.marks.len()) {
             return Err(OutlineError::Senseless("it left out URLs"));

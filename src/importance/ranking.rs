@@ -50,7 +50,7 @@ const METHODS: [(&str, Method); 11] = [
 
 /// The text is not the name of a method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a method; there are {names}", names = METHODS.map(|(name, _)| name).join(", "))]
+#[error("unknown method '{0}'; valid methods are {names}", names = METHODS.map(|(name, _)| name).join(", "))]
 pub struct UnknownMethod(String);
 
 impl FromStr for Method {

@@ -104,19 +104,21 @@ impl Refusal {
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Robots => "robots.txt forbids it",
-            Self::RobotsUnreachable => "robots.txt of its host could not be had, which forbids everything",
-            Self::Unresolved => "the name of its host has no address that may be asked",
-            Self::PagesPerHost => "its host has had its budget of pages (--pages-per-host)",
-            Self::PagesPerSite => "its site has had its budget of pages (--pages-per-site)",
+            Self::RobotsUnreachable => {
+                "robots.txt of its host could not be fetched, which forbids everything"
+            }
+            Self::Unresolved => "its host name has no address that may be contacted",
+            Self::PagesPerHost => "its host has used up its budget of pages (--pages-per-host)",
+            Self::PagesPerSite => "its site has used up its budget of pages (--pages-per-site)",
             Self::RepeatingPath => "its path repeats itself, as in a trap",
             Self::LongPath => "its path is too deep or too long, as in a trap",
             Self::QueryVariations => "the same page was fetched with too many queries (--query-variations)",
             Self::SameContent => {
                 "it was found on a page like too many others of its host, as in a trap (--same-content)"
             }
-            Self::NoFollow => "only links that are not to be followed lead to it (--obey-nofollow)",
+            Self::NoFollow => "all links to it are nofollow (--obey-nofollow)",
             Self::Ignored => "an ignore rule of the settings file leaves it out",
-            Self::Unfetchable => "it cannot be asked for over HTTP",
+            Self::Unfetchable => "it cannot be requested over HTTP",
             Self::OffTopic => "no page that is near enough to the topic leads to it (--topic-mode)",
             Self::Decided => "people decided against it (`archive review log`)",
             Self::OtherPartition => "it belongs to another partition of the cluster, whose node fetches it",

@@ -71,7 +71,7 @@ pub enum NodeError {
     Unknown,
     /// It speaks another version of the protocol.
     #[error(
-        "it speaks version {0} of the protocol between archives, and this program version {VERSION}: use the same version of the program everywhere"
+        "it uses version {0} of the protocol between archives, but this program uses version {VERSION}: use the same version of the program everywhere"
     )]
     Version(u32),
     /// A line of its answer is too long.

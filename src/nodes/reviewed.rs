@@ -63,7 +63,7 @@ fn numbers(row: &mut Row) -> impl Iterator<Item = &mut f64> {
 
 fn sound(bits: u64) -> Result<f64, NodeError> {
     let number = Some(f64::from_bits(bits)).filter(|number| number.is_finite());
-    number.ok_or_else(|| senseless("a number is infinite, or none"))
+    number.ok_or_else(|| senseless("a number is not finite"))
 }
 
 fn senseless(what: &str) -> NodeError {

@@ -43,7 +43,7 @@ pub(super) const TEXTS_BYTES_MAX: u64 = 8 << 20;
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {}: {source}; take the file away, it is made again", path.display())]
+#[error("cannot read {}: {source}; delete the file, and it will be rebuilt", path.display())]
 pub struct PreparedError {
     path: PathBuf,
     source: io::Error,

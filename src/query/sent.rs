@@ -72,7 +72,7 @@ impl Sent {
             Self::Number(bits) => Value::Number(finite(bits)?),
             Self::Text(text) => Value::Text(text),
             Self::Time(seconds, nanos) => {
-                Value::Time(DateTime::from_timestamp(seconds, nanos).ok_or("a time is none of the calendar")?)
+                Value::Time(DateTime::from_timestamp(seconds, nanos).ok_or("a timestamp is out of range")?)
             }
         })
     }
@@ -83,7 +83,7 @@ fn whole(count: u64) -> Result<u64, &'static str> {
 }
 
 fn finite(bits: u64) -> Result<f64, &'static str> {
-    Some(f64::from_bits(bits)).filter(|number| number.is_finite()).ok_or("a number is infinite, or none")
+    Some(f64::from_bits(bits)).filter(|number| number.is_finite()).ok_or("a number is not finite")
 }
 
 impl From<Gathered> for Partial {
@@ -172,8 +172,8 @@ mod tests {
             assert_eq!(sent(&serde_json::to_string(&Sent::from(&value)).unwrap()), Ok(value));
         }
         assert!(sent(&format!("{{\"i\":{}}}", INTEGER_MAX + 1)).unwrap_err().contains("larger"));
-        assert!(sent(&format!("{{\"f\":{}}}", f64::NAN.to_bits())).unwrap_err().contains("infinite"));
-        assert!(sent("{\"d\":[9223372036854775807,0]}").unwrap_err().contains("calendar"));
+        assert!(sent(&format!("{{\"f\":{}}}", f64::NAN.to_bits())).unwrap_err().contains("not finite"));
+        assert!(sent("{\"d\":[9223372036854775807,0]}").unwrap_err().contains("out of range"));
         for wrong in ["{\"i\":-1}", "{\"i\":18446744073709551616}", "{\"x\":1}", "5", "{\"d\":[1]}"] {
             assert_eq!(sent(wrong), Err("no value"), "{wrong}");
         }

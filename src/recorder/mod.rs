@@ -204,7 +204,7 @@ impl<'a> Recorder<'a> {
         }
         let folder = self.store.path().to_owned();
         if let Err(error) = prepared::write_much(self.store.state_mut(), &folder) {
-            tracing::warn!(%error, "what answers said stays in memory");
+            tracing::warn!(%error, "cannot write the columns of answers; they stay in memory");
         }
         Ok(checkpointed)
     }

@@ -42,7 +42,7 @@ fn failed(error: io::Error) -> Error {
 }
 
 fn refused(path: &Path, what: &str) -> io::Error {
-    io::Error::other(format!("{} is {what}, which no copy has", path.display()))
+    io::Error::other(format!("{} is {what}, which is not allowed in a store", path.display()))
 }
 
 impl Folder {
@@ -145,7 +145,7 @@ fn without_links(root: &Path, path: &Path) -> io::Result<()> {
 fn plain(root: &Path, path: &Path) -> io::Result<()> {
     without_links(root, path)?;
     match fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => Err(refused(path, "no file")),
+        Ok(found) if !found.is_file() => Err(refused(path, "not a regular file")),
         _ => Ok(()),
     }
 }
@@ -273,7 +273,7 @@ mod tests {
             for at in ["folder/secret", "file", "pipe"] {
                 let at = ObjectPath::from(at);
                 let error = read(store.as_ref(), &at, 99).await.unwrap_err().to_string();
-                assert!(error.contains("which no copy has"), "{error}");
+                assert!(error.contains("which is not allowed in a store"), "{error}");
                 assert!(store.put(&at, "new".into()).await.is_err(), "{at}");
                 assert!(store.delete(&at).await.is_err(), "{at}");
             }

@@ -38,7 +38,7 @@ impl Profile {
         }
         match asked {
             Some(name) if !is_there => Err(format!(
-                "AWS_PROFILE is '{name}', of which ~/.aws/credentials and ~/.aws/config say nothing"
+                "AWS_PROFILE is '{name}', but neither ~/.aws/credentials nor ~/.aws/config has this profile"
             )),
             _ => Ok(profile),
         }

@@ -65,7 +65,10 @@ pub enum Error {
 /// becomes [`Error::Damaged`].
 pub(crate) fn guarded<T>(folder: &Path, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     quietly(work).unwrap_or_else(|| {
-        Err(Error::Damaged { folder: folder.to_owned(), what: "a file is not what was written".to_owned() })
+        Err(Error::Damaged {
+            folder: folder.to_owned(),
+            what: "a file has changed since it was written".to_owned(),
+        })
     })
 }
 

@@ -139,7 +139,7 @@ pub fn check(folder: &Path, state: u64) -> Vec<String> {
     }
     match Reader::open(folder) {
         Ok(reader) if reader.state().is_some_and(|of| of != state) => {
-            found.push("it names pages by the numbers of another state".to_owned());
+            found.push("it belongs to another state".to_owned());
         }
         Ok(_) => {}
         Err(error) => found.push(error.to_string()),
@@ -164,7 +164,7 @@ fn compare(folder: &Path, files: &Files, is_open: bool, found: &mut Vec<String>)
         }
         match checksum(&folder.join(name)) {
             Ok(is) if is == *sum => {}
-            Ok(_) => found.push(format!("{name} is not what was written")),
+            Ok(_) => found.push(format!("{name} has changed since it was written")),
             Err(error) if is_open && error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => found.push(format!("{name}: {error}")),
         }
@@ -173,7 +173,7 @@ fn compare(folder: &Path, files: &Files, is_open: bool, found: &mut Vec<String>)
     match names {
         Ok(names) => {
             let surplus = names.iter().filter(|name| !files.contains_key(*name));
-            found.extend(surplus.map(|name| format!("{name} does not belong to it")));
+            found.extend(surplus.map(|name| format!("{name} is not part of the index")));
         }
         Err(error) => found.push(error.to_string()),
     }

@@ -105,7 +105,7 @@ fn to_bits<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error
 fn from_bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
     let share = f32::from_bits(u32::deserialize(deserializer)?);
     // Rounding may yield slightly more than 1.
-    if (0.0..=2.0).contains(&share) { Ok(share) } else { Err(D::Error::custom("this is no share")) }
+    if (0.0..=2.0).contains(&share) { Ok(share) } else { Err(D::Error::custom("not a share")) }
 }
 
 impl Fit {

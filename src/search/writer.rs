@@ -250,7 +250,7 @@ pub(crate) fn watermark(folder: &Path, index: &Index) -> Result<(u64, Option<u64
     };
     parse(&payload).ok_or_else(|| Error::Damaged {
         folder: folder.to_owned(),
-        what: format!("it does not say what it reflects: {payload:?}"),
+        what: format!("its watermark cannot be read: {payload:?}"),
     })
 }
 

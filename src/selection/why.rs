@@ -247,7 +247,7 @@ fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>, t: L
             return t.fill("was {}", &[erased]);
         }
         (Some(LastFetch { visit: StoredVisit { error: Some(error), .. }, .. }), _) => {
-            return t.fill("was asked for without an answer: {}", &[error]);
+            return t.fill("was requested, but the request failed: {}", &[error]);
         }
         (Some(last), _) => {
             let (one, many) =
@@ -260,7 +260,7 @@ fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>, t: L
         }
         (None, Some(Refusal::OtherPartition)) if !wanted => "is not fetched: it is out of scope",
         (None, Some(why)) => return t.fill("is not fetched: {}", &[&t.say(why.sentence())]),
-        (None, None) if flags.has_any(flags::ROBOTS) => "is fetched before pages of its host are",
+        (None, None) if flags.has_any(flags::ROBOTS) => "is fetched before the pages of its host",
         (None, None) if wanted => "waits to be fetched",
         (None, None) => "is not fetched: it is out of scope",
     };
@@ -277,14 +277,14 @@ fn scope(credits: &Credits, url: &str, page: &Page, t: Language) -> String {
         ScopeVerdict::Inside if flags.has_any(flags::ACCOUNT) => "inside, but after too many redirects",
         ScopeVerdict::TooDeep { max } => {
             let (one, many) = (
-                "too deep: {} link from a seed, where its seeds allow {}",
-                "too deep: {} links from a seed, where its seeds allow {}",
+                "too deep: {} link from a seed; its seeds allow {}",
+                "too deep: {} links from a seed; its seeds allow {}",
             );
             return put(t.plural(page.depth.into(), one, many), &[&page.depth, &max]);
         }
         _ if flags.has_any(flags::REQUISITE) => "a part of a page that belongs to the crawl",
         ScopeVerdict::Inside => "inside, but no page links to it as a page",
-        ScopeVerdict::Outside => "outside: no seed's host, site or pattern holds it",
+        ScopeVerdict::Outside => "outside: not covered by the host, site or pattern of any seed",
     };
     t.say(said).to_owned()
 }

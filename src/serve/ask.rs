@@ -36,7 +36,7 @@ pub(super) fn limits() -> Limits {
 pub(super) async fn read(head: &HeaderMap, body: Incoming) -> Result<Bytes, Reply> {
     let kind = head.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.starts_with("application/json") {
-        return Err(Reply::no_data(415, "this is asked in JSON"));
+        return Err(Reply::no_data(415, "the request must be JSON (Content-Type: application/json)"));
     }
     match tokio::time::timeout(REQUEST_TIME_MAX, Limited::new(body, REQUEST_BYTES_MAX).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),

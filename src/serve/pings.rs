@@ -262,7 +262,7 @@ fn keep(archive: &Archive, notice: Notice) -> (Fate, Said) {
 
 /// As in IndexNow: received, with the key still to be verified.
 fn accepted() -> Said {
-    (202, "Accepted. It is looked at by the next crawl or refresh.\n".to_owned())
+    (202, "Accepted. The next crawl or refresh will process it.\n".to_owned())
 }
 
 fn not_kept() -> (Fate, Said) {

@@ -83,7 +83,7 @@ pub enum TopicError {
     #[error("there are {TOPICS_MAX} topics already; `archive topic remove NAME` makes room")]
     TooMany,
     /// There are too few examples.
-    #[error("{found} {what} in the archive have text: at least {EXAMPLES_MIN} are needed")]
+    #[error("too few {what} in the archive have text: {found}, but at least {EXAMPLES_MIN} are needed")]
     TooFew {
         /// Number of examples found.
         found: usize,

@@ -59,14 +59,14 @@ pub fn branches(text: &str) -> Result<Vec<Branch>, TaxonomyError> {
                 return wrong(format!("a branch needs a name of at most {NAME_BYTES_MAX} bytes"));
             }
             if around.len() == DEPTH_MAX {
-                return wrong(format!("more than {DEPTH_MAX} branches inside each other"));
+                return wrong(format!("branches are nested more than {DEPTH_MAX} deep"));
             }
             let is_wanted = is_marked || around.last().is_some_and(|(_, _, is_wanted)| *is_wanted);
             around.push((indentation, name.to_owned(), is_wanted));
             continue;
         }
         let Some((_, _, is_wanted)) = around.last() else {
-            return wrong("a URL that is below no branch: indent it further than its branch".to_owned());
+            return wrong("this URL belongs to no branch: indent it further than its branch".to_owned());
         };
         let path = around.iter().map(|(_, name, _)| name.as_str()).collect::<Vec<_>>().join("/");
         if let Some(branch) = found.iter_mut().find(|branch| branch.path == path) {
@@ -78,7 +78,7 @@ pub fn branches(text: &str) -> Result<Vec<Branch>, TaxonomyError> {
         }
     }
     if !found.iter().any(|branch| branch.is_wanted) {
-        let what = "no branch with examples is marked: put * before the name of what is wanted".to_owned();
+        let what = "no branch with examples is marked as wanted: put * before the name of one".to_owned();
         return Err(TaxonomyError { line: last, what });
     }
     Ok(found)
@@ -114,13 +114,13 @@ mod tests {
             (0..leaves).map(|leaf| format!("*b{leaf}\n http://a.test/{leaf}\n")).collect()
         };
         for (text, line, what) in [
-            ("http://a.test/", 1, "below no branch"),
-            ("a\nhttp://a.test/", 2, "below no branch"),
+            ("http://a.test/", 1, "belongs to no branch"),
+            ("a\nhttp://a.test/", 2, "belongs to no branch"),
             ("a\n http://a.test/\n\n", 2, "no branch with examples is marked"),
             ("", 1, "no branch with examples is marked"),
             ("a\n*\n", 2, "needs a name"),
             (&"x".repeat(NAME_BYTES_MAX + 1), 1, "needs a name"),
-            (&deep, DEPTH_MAX + 1, "inside each other"),
+            (&deep, DEPTH_MAX + 1, "nested more than"),
             (&wide(LEAVES_MAX + 1), 2 * LEAVES_MAX + 2, "more than 64 branches"),
         ] {
             let error = branches(text).unwrap_err();

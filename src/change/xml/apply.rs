@@ -72,14 +72,14 @@ impl Draft {
             let before = node.children.len();
             node.children.retain(|child| !leaving.contains(child));
             if before - node.children.len() != leaving.len() {
-                return Err(Misfit(format!("node {parent} has not all the children that leave it")));
+                return Err(Misfit(format!("node {parent} lacks some of the children to be removed")));
             }
         }
         for operation in operations {
             if let Operation::Delete { nodes, .. } = operation {
                 for piece in nodes {
                     if self.nodes.remove(&piece.id).is_none_or(|node| node.content != piece.content) {
-                        return Err(Misfit(format!("node {} is not what is deleted", piece.id)));
+                        return Err(Misfit(format!("node {} differs from the deleted node", piece.id)));
                     }
                 }
             }
@@ -138,7 +138,7 @@ impl Draft {
                         value.clone_from(new);
                         Ok(())
                     }
-                    _ => Err(Misfit(format!("node {id} has not the value that is updated"))),
+                    _ => Err(Misfit(format!("node {id} does not have the old value"))),
                 }
             }
             Operation::Attribute { id, name, old, new, .. } => {
@@ -147,7 +147,7 @@ impl Draft {
                 };
                 let found = attributes.iter().position(|attribute| attribute.name == *name);
                 if found.and_then(|place| attributes.get(place)).map(|found| &found.value) != old.as_ref() {
-                    return Err(Misfit(format!("node {id} has not the attribute that is changed")));
+                    return Err(Misfit(format!("node {id} does not have the old attribute value")));
                 }
                 attributes.retain(|attribute| attribute.name != *name);
                 attributes.extend(new.clone().map(|value| Attribute { name: name.clone(), value }));
@@ -166,7 +166,7 @@ impl Draft {
         let mut waiting: Vec<(usize, u32)> = root.children.iter().rev().map(|child| (0, *child)).collect();
         while let Some((parent, id)) = waiting.pop() {
             let Some(node) = self.nodes.remove(&id) else {
-                return Err(Misfit(format!("node {id} is gone or stands twice")));
+                return Err(Misfit(format!("node {id} is missing or occurs twice")));
             };
             let place = tree.push(parent, node.content);
             waiting.extend(node.children.iter().rev().map(|child| (place, *child)));

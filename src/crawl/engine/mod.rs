@@ -74,7 +74,7 @@ pub enum CrawlError {
     #[error("cannot start fetching: {0}")]
     Start(#[from] std::io::Error),
     /// The file of waiting URLs cannot be written or read.
-    #[error("cannot keep the URLs that wait in a file: {0}")]
+    #[error("cannot store the waiting URLs in a file: {0}")]
     Frontier(std::io::Error),
     /// The settings file is invalid.
     #[error(transparent)]

@@ -149,7 +149,7 @@ impl Run<'_> {
             let mebibytes = operation.disk_min >> 20;
             Some(format!("less than {mebibytes} MiB are free on the disk of {path} (--disk-min); make room"))
         } else if operation.is_paused_by_file {
-            Some(format!("{path}/crawl.toml says so"))
+            Some(format!("requested in {path}/crawl.toml"))
         } else if self.control.is_paused() {
             Some("a signal asked for it; SIGUSR2 resumes".to_owned())
         } else {

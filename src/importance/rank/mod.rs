@@ -47,7 +47,7 @@ pub struct Ranking {
 #[non_exhaustive]
 pub enum RankError {
     /// The damping is out of range.
-    #[error("the damping {0} is not at least 0 and below 1")]
+    #[error("the damping {0} is out of range")]
     Damping(f64),
     /// The personalisation is not a distribution over the pages.
     #[error("the personalisation needs a weight of at least 0 for each page, and one above 0")]

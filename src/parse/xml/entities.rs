@@ -130,12 +130,12 @@ impl Writer<'_> {
         let has_tags = value.contains('<');
         if place != Place::Content {
             if has_tags {
-                self.problem.get_or_insert("an entity brings a '<' into an attribute");
+                self.problem.get_or_insert("an entity inserts a '<' into an attribute value");
             }
             return self.references(&value, Place::Value, depth + 1);
         }
         if has_tags && !is_balanced(&value) {
-            self.problem.get_or_insert("an entity holds half of something");
+            self.problem.get_or_insert("an entity contains an unbalanced tag, comment or section");
         }
         self.content(&value, depth + 1)
     }

@@ -49,7 +49,7 @@ pub enum XPathError {
     #[error("the prefix {0} is neither declared in the document nor well known")]
     Prefix(String),
     /// The document is not well-formed.
-    #[error("the document cannot be asked: {0}")]
+    #[error("the document cannot be queried: {0}")]
     Document(Problem),
     /// A limit was exceeded.
     #[error("the expression takes too {0}")]

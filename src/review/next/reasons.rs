@@ -242,7 +242,7 @@ fn soft_errors(known: &Known<'_>) -> Option<Found> {
         known,
         Happened::Same,
         Reason::SoftErrors,
-        ["{} says the same, as errors do", "{} say the same, as errors do"],
+        ["{} has the same content, like error pages", "{} have the same content, like error pages"],
     );
     match (same, says_so) {
         (None, Some(share)) => Found::new(Reason::SoftErrors, share, titled(known)),
@@ -260,8 +260,7 @@ fn shrunk(known: &Known<'_>) -> Option<Found> {
 }
 
 fn wall(known: &Known<'_>) -> Option<Found> {
-    let login =
-        happened(known, Happened::Login, Reason::Wall, ["{} asks who is there", "{} ask who is there"]);
+    let login = happened(known, Happened::Login, Reason::Wall, ["{} requires a login", "{} require a login"]);
     if login.is_none() && known.standing.is_none() && words::is_wall(known.title) {
         return Found::new(Reason::Wall, best_share(known), titled(known));
     }

@@ -79,7 +79,7 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
     Ok(asked.reply(t.say("Runs"), &rows, || {
         html! {
             h1 { (t.say("Runs")) }
-            @if rows.is_empty() { p { (t.say("No crawl or refresh has left an account of itself yet.")) } } @else {
+            @if rows.is_empty() { p { (t.say("No crawl or refresh has been recorded yet.")) } } @else {
                 div .wide role="region" aria-label=(t.say("Runs")) tabindex="0" { table {
                     thead { tr {
                         th .number scope="col" { (t.say("Run")) } th scope="col" { (t.say("Started by")) } th scope="col" { (t.say("Began")) } th .number scope="col" { (t.say("Took")) }
@@ -171,7 +171,7 @@ fn shown(t: Speech, report: &Report) -> Markup {
             (t.markup(match stage {
                 Stage::UnderWay => "Began {}, these numbers are of {}.",
                 Stage::Ended => "Began {}, ended {}.",
-                Stage::BrokenOff => "Began {}, was heard of last {}.",
+                Stage::BrokenOff => "Began {}, last report {}.",
             }, &[second(t, run.began), second(t, run.reported)]))
         }
         @if let Some(error) = &run.error { p .mistake lang="en" { (error) } }
@@ -229,7 +229,7 @@ fn ending(stage: Stage, end: Option<&str>) -> &'static str {
         (Stage::BrokenOff, _) => "Broken off: its program ended before it did",
         (Stage::Ended, Some("complete")) => "Complete",
         (Stage::Ended, Some("limit")) => "Its limit of pages was reached",
-        (Stage::Ended, Some("time")) => "Its time was over",
+        (Stage::Ended, Some("time")) => "Its time limit was reached",
         (Stage::Ended, Some("found")) => "Enough pages of the topic were found",
         (Stage::Ended, Some("harvest")) => "Too few pages were of the topic",
         (Stage::Ended, Some("stopped")) => "Stopped by somebody",

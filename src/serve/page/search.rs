@@ -92,8 +92,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let t = asked.speech;
     let find = |wanted: Wanted, typed: &Typed| match asked.opened.lately.find(asked.opened, wanted, typed) {
         Err(FindError::NoIndex) => {
-            let what =
-                "This archive has no full-text index; it is made by `archive crawl` without --no-full-text.";
+            let what = "This archive has no full-text index; `archive crawl` builds one unless --no-full-text is given.";
             Err(Problem::Missing(t.say(what).to_owned()))
         }
         Err(FindError::NoVersions(_)) => {
@@ -189,7 +188,7 @@ fn shown(asked: &Request<'_>, data: &Search<'_>) -> Markup {
         }
         (front::missing(t, &data.missing))
         @if data.behind > 0 {
-            p { (t.fill("What {} captures replaced is not searched yet.", &[&t.count(data.behind)])) }
+            p { (t.counted(data.behind, "The version replaced by {} capture is not searchable yet.", "The versions replaced by {} captures are not searchable yet.")) }
         }
         @for (word, other) in &data.meant {
             @let meant = html! { a href=(address(&data.words.replace(word, other), 0, data.as_of)) { (other) } };

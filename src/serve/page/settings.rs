@@ -159,7 +159,7 @@ fn shown(t: Speech, data: &Settings) -> Markup {
             (row("Obeys noarchive", yes(crawl.obey_noarchive)))
         } }
             @if let Some(text) = &data.crawl_toml {
-                p { (t.markup("{} goes before what was typed:", &[html! { code { (SETTINGS_FILE) } }])) }
+                p { (t.markup("{} overrides the command line:", &[html! { code { (SETTINGS_FILE) } }])) }
                 pre tabindex="0" { (text) }
             }
         }

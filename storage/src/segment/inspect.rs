@@ -238,7 +238,7 @@ fn look_at_indexes(folder: &Path, stated: &Stated, names: &[SegmentName], found:
         let what = match digest {
             Err(error) => format!("cannot be read: {error}"),
             Ok(digest) if expected.is_some_and(|expected| expected != digest) => {
-                "is not what was written".to_owned()
+                "has changed since it was written".to_owned()
             }
             Ok(_) => continue,
         };

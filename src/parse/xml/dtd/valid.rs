@@ -146,7 +146,7 @@ impl<'a> Check<'a, '_> {
                     open.state = Some(next);
                     None
                 }
-                None => Some(format!("{name} may not stand here in {around}, {}", wanted(automaton, state))),
+                None => Some(format!("{name} is not allowed here in {around}, {}", wanted(automaton, state))),
             },
             _ => None,
         };

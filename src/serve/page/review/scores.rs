@@ -94,9 +94,9 @@ fn agreement(t: Speech, agreement: &Agreement) -> Markup {
 
 fn measured(t: Speech, measures: &[MeasureScore]) -> Markup {
     html! { section {
-        h2 { (t.say("Numbers that rate")) }
+        h2 { (t.say("Measures compared with ratings")) }
         p .small { (t.fill("Each becomes ratings by three thresholds, fitted on one half of the rated sites and judged on the other, {} times.", &[&HALVES])) }
-        div .wide role="region" aria-label=(t.say("Numbers that rate")) tabindex="0" { table {
+        div .wide role="region" aria-label=(t.say("Measures compared with ratings")) tabindex="0" { table {
             thead { tr {
                 th scope="col" { (t.say("Number")) } th .number scope="col" { (t.say("Sites")) } th .number scope="col" { (t.say("Like the mean rating")) }
                 th .number scope="col" { (t.say("95 % of halves")) } th .number scope="col" { (t.say("Commonest rating")) }

@@ -11,13 +11,14 @@ use serde::Serialize;
 use super::options::ArchiveArgs;
 use super::{find_url, open, output};
 
-/// Check the access rules, show them, or list which captures of a URL they hide.
+/// Check and show the access rules, or list the captures of a URL that they hide.
 ///
-/// The rules are in `access.toml` in the archive's folder. They decide what query, history, get, diff, why, review, export,
-/// watches and `rank --top` show, and which pages plan, freshness and rank select by a query. A rule hides captures for good,
-/// until a date, or for a time after each was made. While the file has a mistake, these commands show nothing. Verify, repair,
-/// rebuild, crawls and refreshes see everything. The rules do not encrypt: anyone who can read the archive's files can read all
-/// of them, and --as-archivist makes these commands show everything.
+/// The rules are in `access.toml` in the archive's folder. They decide what query, history, get, diff, why, review,
+/// export, watches and `rank --top` show, and which pages plan, freshness and rank select by a query. A rule hides
+/// captures permanently, until a date, or for a period after each was made. While the file contains a mistake, these
+/// commands show nothing. Verify, repair, rebuild, crawls and refreshes see everything. The rules do not encrypt:
+/// anyone who can read the archive's files can read all captures, and --as-archivist makes these commands show
+/// everything.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive access
@@ -25,21 +26,21 @@ use super::{find_url, open, output};
 
 The file access.toml:
   [[rule]]
-  prefix = \"org,example)/private\"   # of the SURT; without a ) whole labels of the host: \"org,example\"
-  from = 2020-01-01                 # only captures of this day (UTC) or time and later
+  prefix = \"org,example)/private\"   # of the SURT; without a ) it matches whole host labels: \"org,example\"
+  from = 2020-01-01                 # only captures from this day (UTC) or time on
   to = 2021-12-31                   # only captures up to this day or time
   [[rule]]
   prefix = \"com,example,news\"
   until = 2030-01-01                # hidden until then
   [[rule]]
   prefix = \"\"                       # every URL
-  for = \"90d\"                       # each capture is hidden for so long after it was made
-  shown_to = \"reviewer\"             # except from reviewers and operators who log in to archive serve
+  for = \"90d\"                       # hides each capture for this long after it was made
+  shown_to = \"reviewer\"             # but shown to reviewers and operators who log in to archive serve
 
-Commands that select pages leave out a page while its newest capture is hidden, because that is what they show.
-Numbers of hosts, sites and the whole archive count everything.")]
+Commands that select pages omit a page while its newest capture, the one that they show, is hidden.
+Totals of hosts, sites and the whole archive count everything.")]
 pub(crate) struct Args {
-    /// List which captures of this URL are hidden
+    /// URL whose hidden captures are listed
     url: Option<String>,
     #[command(flatten)]
     archive: ArchiveArgs,

@@ -17,11 +17,11 @@ use super::{UsageError, interrupt, output, progress};
 /// Maximum length of a password line.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// Manage who may log in to `archive serve --password-file FILE`.
+/// Manage the accounts for `archive serve --password-file FILE`.
 ///
-/// The file has one line per person: name, role, and a hash of the password (argon2id). Readers see what access.toml shows;
-/// reviewers also decide on sites, with --review; operators also see runs and metrics. A running server applies a change within a
-/// second and logs out the person concerned.
+/// The file has one line per person: name, role and password hash (argon2id). Readers see what access.toml does not
+/// hide; reviewers also decide on sites, with --review; operators also see runs and metrics. A running server applies a
+/// change within a second and logs out the person concerned.
 #[derive(Subcommand)]
 #[command(after_help = "Examples:
   archive account set anna --role reviewer --file people
@@ -31,29 +31,29 @@ const LINE_BYTES_MAX: u64 = 4096;
 pub(crate) enum Command {
     /// Add a person, or change their role and password
     Set {
-        /// The name by which they log in and decide
+        /// Name with which the person logs in and decides
         name: String,
-        /// What they may do
+        /// Role of the person
         #[arg(long, value_parser = PossibleValuesParser::new(Role::EACH.map(Role::name)))]
         role: String,
-        /// The file; it is made if it is not there. The password is asked for, or read from standard input
+        /// Account file, created if it does not exist; the password is prompted for, or read from standard input
         #[arg(long, value_name = "FILE")]
         file: PathBuf,
     },
-    /// List who may log in, and their roles
+    /// List the people who may log in, and their roles
     List {
-        /// The file
+        /// Account file
         #[arg(long, value_name = "FILE")]
         file: PathBuf,
-        /// One JSON object a person
+        /// One JSON object per person
         #[arg(long)]
         json: bool,
     },
     /// Remove a person
     Remove {
-        /// Their name
+        /// Name of the person
         name: String,
-        /// The file
+        /// Account file
         #[arg(long, value_name = "FILE")]
         file: PathBuf,
     },

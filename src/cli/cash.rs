@@ -16,32 +16,31 @@ use super::UsageError;
 /// The option named in error messages about a query.
 const OPTION: &str = "--favour";
 
-/// What is not said stays as the archive has it.
+/// Options of importance; an omitted one keeps the value stored with the archive.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Importance (stored with the archive)")]
 pub(crate) struct CashArgs {
-    /// How many links inside a host a link to another host is worth [default: 1]
+    /// Weight of a link to another host, relative to a link within a host [default: 1]
     #[arg(long, value_name = "M")]
     inter_host: Option<f64>,
-    /// What a link marked nofollow is worth, as a share of an ordinary one [default: 0.1]
+    /// Weight of a nofollow link, as a share of an ordinary one [default: 0.1]
     #[arg(long, value_name = "SHARE")]
     nofollow: Option<f64>,
-    /// What a link in navigation, header, footer or aside is worth, as a share of an ordinary one [default: 1]
+    /// Weight of a link in navigation, header, footer or aside, as a share of an ordinary one [default: 1]
     #[arg(long, value_name = "SHARE")]
     template: Option<f64>,
-    /// Weights of payments to unread pages and to read ones: 1:0 for discovery, 1:1 for all alike
-    /// [default: 0:1]
+    /// Weights of payments to unread and to read pages: 1:0 for discovery only, 1:1 for equal weights [default: 0:1]
     #[arg(long, value_name = "DISCOVERY:REFRESH", value_parser = balance)]
     balance: Option<(u16, u16)>,
-    /// Pay more for links to: xml, a word of URLs (news), (a query), rated (sites that people rated above 2.5, or keep), or likely (what
-    /// `archive review learn` says they would choose); TOPIC*BONUS adds BONUS times the link's pay
-    /// [default bonus: 2]; may be repeated
+    /// Target whose links are paid more: xml, a word of URLs (news), (a query), rated (sites rated above 2.5 or marked
+    /// keep by people), or likely (sites that people would choose according to `archive review learn`); TOPIC*BONUS
+    /// adds BONUS times the link's pay [default bonus: 2]; may be repeated
     #[arg(long, value_name = "TOPIC")]
     favour: Vec<Favour>,
     /// Stop favouring any links
     #[arg(long, conflicts_with = "favour")]
     no_favour: bool,
-    /// What a site is: domain (registrable), host, or path:FOLDERS; can only be chosen for a new archive
+    /// Definition of a site: domain (registrable), host, or path:FOLDERS; can only be chosen for a new archive
     #[arg(long, value_name = "KIND")]
     sites: Option<SiteRule>,
 }

@@ -20,7 +20,7 @@ pub(super) mod orders;
 mod share;
 pub(super) mod turns;
 
-/// Inspect the nodes of a cluster, and direct them
+/// Inspect and direct the nodes of a cluster
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Status(StatusArgs),
@@ -29,64 +29,64 @@ pub(crate) enum Command {
     Share(ShareArgs),
 }
 
-/// Ask the node of a partition to end, so that another one can take the partition.
+/// Stop the node of a partition, so that another node can take the partition.
 ///
-/// The node makes everything durable, sends what is left to send, and ends. All others wait for the next one, which begins at once:
-/// move the archive's folder, or restore it from its copy, and begin the crawl there.
+/// The node makes everything durable, sends its remaining batches, and ends. All other nodes wait for its successor,
+/// which can start at once: move the archive's folder, or restore it from its copy, and start the crawl there.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   archive cluster drain 3 --cluster file:///srv/cluster")]
 pub(crate) struct DrainArgs {
-    /// The number of the partition
+    /// Number of the partition
     #[arg(value_name = "N")]
     partition: u16,
-    /// The object store that the nodes share
+    /// URL of the object store that the nodes share
     #[arg(long, value_name = "URL")]
     cluster: String,
-    /// Leave it to this node of `archive node`, which has a minute to take it
+    /// Name of the node of `archive node` that takes the partition; it has a minute to do so
     #[arg(long, value_name = "NODE")]
     to: Option<String>,
-    /// How long the node may take
+    /// Longest wait for the node to end
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
     wait: Duration,
 }
 
-/// Move partitions between the machines of `archive node`, so that no one has more waiting importance than another.
+/// Move partitions between the machines of `archive node` to balance the importance that waits on each.
 ///
-/// One after the other is drained, as by `archive cluster drain --to`, and continued by its next machine from its copy: all machines
-/// need --copies.
+/// Partitions are moved one after the other: each is drained, as by `archive cluster drain --to`, and its next machine
+/// continues it from its copy. All machines need --copies.
 #[derive(clap::Args)]
 #[command(after_help = "Example, after a machine was added:
   archive cluster balance --cluster s3://crawl/cluster --node machine9")]
 pub(crate) struct BalanceArgs {
-    /// The object store that the nodes share
+    /// URL of the object store that the nodes share
     #[arg(long, value_name = "URL")]
     cluster: String,
-    /// A node that has no partition yet; give it once for each
+    /// Name of a node that has no partition yet; may be repeated
     #[arg(long = "node", value_name = "NODE")]
     nodes: Vec<String>,
-    /// Move nothing, only say what would be moved
+    /// Move nothing, only report what would be moved
     #[arg(long)]
     dry_run: bool,
-    /// How long a node may take to leave a partition, and the next one to take it
+    /// Longest wait for a node to leave a partition, and for the next node to take it
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
     wait: Duration,
-    /// One JSON object: what waits at each node before and after, and the moves
+    /// One JSON object: the importance that waits at each node before and after, and the moves
     #[arg(long)]
     json: bool,
 }
 
-/// Show each partition's progress, the batches in flight, whether all cash is accounted for, and how far the partitions are with orders
+/// Show the progress of partitions, batches in flight, whether all cash is accounted for, and the state of orders
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit code 1 when cash was lost or made, to the last unit; 0 also while batches have yet to be written.
+    after_help = "The exit code is 1 if any cash was lost or created, to the last unit; 0 also while batches have yet to be written.
 
 Examples:
   archive cluster status --cluster file:///srv/cluster
   archive cluster status --cluster file:///srv/cluster --json"
 )]
 pub(crate) struct StatusArgs {
-    /// The object store that the nodes share
+    /// URL of the object store that the nodes share
     #[arg(long, value_name = "URL")]
     cluster: String,
     /// One JSON object
@@ -102,27 +102,29 @@ struct Standing<'a> {
     orders: Vec<Progress>,
 }
 
-/// A crawl's place among others.
+/// A crawl's place in a cluster.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Several nodes (docs/cluster.md)")]
 pub(crate) struct ClusterArgs {
-    /// Crawl one partition of the web, together with other nodes; URL of the object store that they share (file:///srv/cluster)
+    /// URL of the object store that the nodes share (file:///srv/cluster): crawls one partition of the web, together
+    /// with other nodes
     #[arg(long, value_name = "URL", requires = "partition")]
     cluster: Option<String>,
-    /// The partition of this archive and how many there are: 3/8. Give all nodes the same seeds
+    /// Partition of this archive and number of partitions: 3/8; all nodes need the same seeds
     #[arg(long, value_name = "N/COUNT", requires = "cluster", value_parser = partition)]
     partition: Option<(u16, u16)>,
-    /// How links to other partitions are treated: exchange, firewall or crossover; the node that starts the cluster decides
+    /// Treatment of links to other partitions: exchange, firewall or crossover; set by the node that starts the cluster
     /// [default: exchange]
     #[arg(long, value_name = "MODE", requires = "cluster")]
     cluster_mode: Option<Mode>,
-    /// The name of this node [default: the machine's name]
+    /// Name of this node [default: the machine's name]
     #[arg(long, value_name = "NAME", requires = "cluster")]
     node: Option<String>,
-    /// Ask the process that began this one, over standard input, before each request (`archive node`)
+    /// Ask the parent process, over standard input, before each request (`archive node`)
     #[arg(long, requires = "cluster", hide = true)]
     pub(crate) slots: bool,
-    /// Take the partition only if this is its newest epoch: no other machine has begun it meanwhile (`archive node`)
+    /// Take the partition only if this is its newest epoch, that is, if no other machine has started it since (`archive
+    /// node`)
     #[arg(long, requires = "cluster", hide = true)]
     after_epoch: Option<u64>,
 }

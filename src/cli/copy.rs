@@ -13,14 +13,14 @@ use super::{EXIT_STOPPED, interrupt, open, output, progress};
 
 /// Copy an archive to an object store, or restore an archive from a copy.
 ///
-/// A copy is the archive as of its last checkpoint, and can be made during a crawl. Only what is new since the last copy is sent;
-/// an interrupted copy is continued. A copy counts once it is complete, and later copies have higher numbers. Objects are named
-/// by their digests, which are checked on every read.
+/// A copy is the archive as of its last checkpoint; it can be made during a crawl. Only data that is new since the last
+/// copy is sent, and an interrupted copy is continued. A copy counts once it is complete; later copies have higher
+/// numbers. Objects are named by their digests, which are checked on every read.
 #[derive(clap::Args)]
-#[command(after_help = "URLs are s3://BUCKET/PREFIX, at any S3-compatible service, and file:///FOLDER.
+#[command(after_help = "URLs are s3://BUCKET/PREFIX, on any S3-compatible service, or file:///FOLDER.
 
 S3 uses the usual environment variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN,
-AWS_REGION, AWS_ENDPOINT_URL for a service other than Amazon's, AWS_PROFILE to choose from ~/.aws/credentials; AWS_ALLOW_HTTP=true to allow connections without TLS, SSL_CERT_FILE for your own certificate authority, AWS_READ_TIMEOUT=5m for a slow line.
+AWS_REGION, AWS_ENDPOINT_URL for a service other than Amazon's, AWS_PROFILE for a profile of ~/.aws/credentials; AWS_ALLOW_HTTP=true to allow connections without TLS, SSL_CERT_FILE for your own certificate authority, AWS_READ_TIMEOUT=5m for a slow line.
 
 Examples:
   archive copy --to s3://backup/web            # for cron
@@ -30,23 +30,23 @@ Examples:
   archive copy --verify --to s3://backup/web   # reads every byte of all copies
   archive copy --from s3://backup/web --archive restored.archive
 
-After `archive erase`, older copies still hold what was erased: `archive copy --to … --keep 1` makes a new one and
-removes them.")]
+After `archive erase`, older copies still contain the erased data: `archive copy --to … --keep 1` makes a new copy
+and removes them.")]
 #[command(group = clap::ArgGroup::new("place").required(true).args(["to", "from"]))]
 pub(crate) struct Args {
-    /// Where copies are kept
+    /// URL at which copies are kept
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// Restore an archive from a copy there, into a folder that is new or empty
+    /// URL of copies from which to restore the archive, into a new or empty folder
     #[arg(long, value_name = "URL", conflicts_with_all = ["keep", "adopt", "verify", "list"])]
     from: Option<String>,
-    /// Keep only the newest N copies; remove older ones and what only they need
+    /// Number of newest copies to keep; older ones are removed, with the objects that only they need
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["verify", "list"])]
     keep: Option<u64>,
-    /// Copy every TIME until a signal ends it; a failed copy is reported and retried the next time
+    /// Interval at which to copy, until interrupted by a signal; a failed copy is reported and retried the next time
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["from", "verify", "list"])]
     every: Option<Duration>,
-    /// Continue copies there that this archive does not know of
+    /// Continue copies there that this archive does not know
     #[arg(long, conflicts_with_all = ["verify", "list"])]
     adopt: bool,
     /// Copy nothing: read and check all objects of the copies there
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Copy nothing: list the copies there
     #[arg(long, conflicts_with = "verify")]
     list: bool,
-    /// Which copy to restore or to verify [default: restore the newest; verify all]
+    /// Number of the copy to restore or verify [default: restore the newest; verify all]
     #[arg(long, value_name = "N", conflicts_with_all = ["keep", "adopt", "list"])]
     number: Option<u64>,
     #[command(flatten)]

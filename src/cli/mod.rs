@@ -73,7 +73,7 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_IN_USE: u8 = 3;
 const EXIT_STOPPED: u8 = 4;
 
-/// A web archiving crawler that ranks, keeps and refreshes what it finds.
+/// A web archiving crawler that ranks, stores and refreshes the pages it finds.
 #[derive(Parser)]
 #[command(name = "archive", version, max_term_width = 100)]
 #[command(after_help = "The archive's folder is --archive DIR, or $ARCHIVE_DIR, or ./web.archive.
@@ -126,9 +126,9 @@ enum Command {
     Rank(rank::Args),
     Demo(demo::Args),
     Lab(lab::Args),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions {
-        /// Which shell
+        /// Name of the shell
         shell: Shell,
     },
 }

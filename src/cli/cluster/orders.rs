@@ -23,11 +23,11 @@ const SHOWN_MAX: u64 = 20;
 /// Maximum number of conflicts named in a message.
 pub(crate) const CONFLICTS_NAMED_MAX: usize = 20;
 
-/// Where an order is given, in the place of an archive.
+/// Publication of an order to a cluster, instead of a change to one archive.
 #[derive(clap::Args)]
 pub(crate) struct OrderArgs {
-    /// In the place of an archive: publish it for the partitions of a cluster that it concerns, whose archives take it over
-    /// (`archive cluster share`); URL of the object store that the nodes share
+    /// URL of the object store that the nodes share: instead of changing one archive, publish the order for all
+    /// partitions of the cluster that it concerns; their archives carry it out (`archive cluster share`)
     #[arg(long, value_name = "URL")]
     pub(crate) cluster: Option<String>,
 }

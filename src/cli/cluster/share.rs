@@ -17,40 +17,41 @@ use super::super::options::duration;
 use super::super::{EXIT_STOPPED, UsageError, interrupt, open, output};
 use super::orders::{self, Heard};
 
-/// Publish access rules, topics and watches for all nodes of a cluster, let archives take over what was published, or list it.
+/// Publish access rules, topics and watches to all nodes of a cluster, list them, or update archives with them.
 ///
-/// What is published also has the decisions and erasures that `archive review` and `archive erase` have ordered with --cluster: each
-/// archive carries out those on sites of its partition, once. An erasure waits while another program has the archive; a crawl
-/// carries it out when it begins.
+/// The decisions and erasures of `archive review` and `archive erase` with --cluster are published, too: each archive
+/// carries out those on sites of its partition, once. An erasure waits while another program uses the archive; a crawl
+/// carries it out when it starts.
 ///
-/// A file is what its name says: access.toml, NAME.topic or NAME.json (a watch), as in the folder of an archive. Archives take over the
-/// newest version of each; a running server reads new rules within a second. Run it with --every beside the server of each node. While
-/// the object store cannot be read, archives keep what they have. A file of an archive that did not come from the cluster, or was changed
-/// since, stays and is named, and the exit code is 1.
+/// The name of a file determines its kind: access.toml, NAME.topic or NAME.json (a watch), as in the folder of an
+/// archive. Archives take over the newest version of each; a running server reads new rules within a second. Run the
+/// command with --every beside the server of each node. While the object store cannot be read, archives keep what they
+/// have. A file of an archive that did not come from the cluster, or was changed since, is kept and reported, and the
+/// exit code is 1.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive cluster share --cluster s3://crawl/cluster --set access.toml A1/topics/pies.topic A1/watches/open-access.json
   archive cluster share --cluster s3://crawl/cluster --remove pies.topic
   archive cluster share --cluster s3://crawl/cluster --archive A1 --archive A2
   archive cluster share --cluster s3://crawl/cluster --archive A1 --every 10s     # until interrupted
-  archive cluster share --cluster s3://crawl/cluster     # lists what is published, with versions; --json for programs
+  archive cluster share --cluster s3://crawl/cluster     # lists the published files with their versions; --json for programs
 
-An empty access.toml lifts all rules. A watch brings its query and its period; each archive makes its own reports of it, without gaps when
-it changes. A watch that is removed takes its reports with it.")]
+An empty access.toml lifts all rules. A watch is published with its query and interval; each archive makes its own reports, without gaps when
+the watch changes. Removing a watch removes its reports.")]
 pub(crate) struct ShareArgs {
-    /// The object store that the nodes share
+    /// URL of the object store that the nodes share
     #[arg(long, value_name = "URL")]
     cluster: String,
-    /// Publish these files, each as its next version
+    /// Files to publish, each as a new version
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["archives", "every", "remove"])]
     set: Vec<PathBuf>,
-    /// Publish that this file is no more: access.toml, NAME.topic or NAME.json; archives that have it from the cluster remove it
+    /// File to withdraw: access.toml, NAME.topic or NAME.json; archives that have it from the cluster remove it
     #[arg(long, value_name = "NAME", conflicts_with_all = ["archives", "every"])]
     remove: Option<String>,
-    /// Folder of an archive that takes over what is published; may be repeated
+    /// Folder of an archive to update with what is published; may be repeated
     #[arg(long = "archive", value_name = "DIR")]
     archives: Vec<PathBuf>,
-    /// Look for newer versions every TIME until a signal ends it
+    /// Interval at which to look for newer versions, until interrupted by a signal
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "archives")]
     every: Option<Duration>,
     /// One JSON object per published file and order

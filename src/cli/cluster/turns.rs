@@ -11,14 +11,14 @@ use super::super::open::SegmentArgs;
 use super::super::{UsageError, output};
 use super::orders;
 
-/// A run's turns at addresses that other nodes ask, too.
+/// Coordination of requests with other nodes that fetch from the same addresses.
 #[derive(clap::Args)]
 pub(crate) struct TurnsArgs {
-    /// Take turns with the other nodes of the archive's cluster at addresses that they ask, too; URL of the object store that they
-    /// share (docs/cluster.md)
+    /// URL of the object store that the nodes of the archive's cluster share: takes turns with them at addresses from
+    /// which they fetch, too (docs/cluster.md)
     #[arg(long, value_name = "URL")]
     cluster: Option<String>,
-    /// The name of this node [default: the machine's name]
+    /// Name of this node [default: the machine's name]
     #[arg(long, value_name = "NAME", requires = "cluster")]
     node: Option<String>,
 }

@@ -31,7 +31,7 @@ use super::{EXIT_STOPPED, UsageError, interrupt, notices, output};
 /// Maximum number of failed seeds listed.
 const FAILED_SEEDS_MAX: usize = 10;
 
-/// Start a crawl from a list of seeds, or continue one: the same command continues where the last run stopped.
+/// Start a crawl from a list of seeds; the same command continues it where the last run stopped.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive crawl --seeds list.txt
@@ -42,7 +42,7 @@ const FAILED_SEEDS_MAX: usize = 10;
   archive crawl --seeds list.txt --archive A3 --cluster file:///srv/cluster --partition 3/8
   archive crawl --seeds list.txt --limit 500 --delay 5s --user-agent 'mybot/1.0 (+https://example.org/bot)'
 
-During the run the file crawl.toml in the archive's folder is watched. Its settings override the command line's; a file with a mistake changes nothing.
+Changes to the file crawl.toml in the archive's folder take effect during the run. Its settings override the command line; a file with a mistake changes nothing.
   paused = true                     # nothing new is fetched; SIGUSR1 pauses and SIGUSR2 resumes, too
   delay = '5s'
   scope = 'host'
@@ -50,7 +50,7 @@ During the run the file crawl.toml in the archive's folder is watched. Its setti
   [host.'slow.example.org']
   delay = '30s'
 
-Each line of the seeds file is a URL, then options for this seed; # begins a comment:
+Each line of the seeds file is a URL, optionally followed by options for this seed; # starts a comment:
   https://www.example.org/
   https://example.com/docs/   scope=host depth=3 delay=5s   # slow server")]
 pub(crate) struct Args {
@@ -59,36 +59,37 @@ pub(crate) struct Args {
     seeds: String,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// Stop after this many pages; their pictures, style sheets and scripts are fetched but not counted
+    /// Number of pages after which to stop; their images, style sheets and scripts are fetched but not counted
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Stop after this time (30s, 10m, 2h)
+    /// Time after which to stop (30s, 10m, 2h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
-    /// What belongs to the crawl: host, site (registrable domain) or any; or regex:PATTERN for URLs
+    /// Scope of the crawl: host, site (registrable domain) or any; or regex:PATTERN for URLs
     #[arg(long, default_value = "site", value_name = "SCOPE")]
     scope: ScopeKind,
-    /// Follow at most this many links from a seed
+    /// Maximum number of links from a seed to a page
     #[arg(long, default_value_t = 255, value_name = "N")]
     max_depth: u8,
-    /// What to fetch first: cash (OPIC), endowed[@M], fpr[@M], breadth, depth, backlinks or random; M is the weight of a
-    /// link between hosts
+    /// Crawl order: cash (OPIC), endowed[@M], fpr[@M], breadth, depth, backlinks or random; M is the weight of a link
+    /// between hosts
     #[arg(long, default_value = "cash", value_name = "ORDER")]
     order: CrawlOrder,
-    /// Fetch at most this many pages of a host; for a site with an importance above 1 (by links from other sites) the limit is
-    /// multiplied by it
+    /// Maximum number of pages of a host; multiplied by the importance of its site if that is above 1 (by links from
+    /// other sites)
     #[arg(long, value_name = "N")]
     pages_per_host: Option<u32>,
-    /// Fetch at most this many pages of a site; likewise more for important sites
+    /// Maximum number of pages of a site; likewise higher for important sites
     #[arg(long, value_name = "N")]
     pages_per_site: Option<u32>,
-    /// Fetch at most this many variations of a page by a query of three parameters or more; 0 for no limit
+    /// Maximum number of variations of a page by a query of three or more parameters; 0 for no limit
     #[arg(long, default_value_t = CrawlPolicy::default().query_variations, value_name = "N")]
     query_variations: u32,
-    /// After this many pages of a host with the same content, do not follow links of further ones; 0 for no limit
+    /// Number of pages of a host with nearly the same content after which links of further ones are not followed; 0 for
+    /// no limit
     #[arg(long, default_value_t = CrawlPolicy::default().same_content, value_name = "N")]
     same_content: u32,
-    /// Do not follow links that ask for that (rel=nofollow, meta name=robots, X-Robots-Tag)
+    /// Do not follow links marked nofollow (rel=nofollow, meta name=robots, X-Robots-Tag)
     #[arg(long)]
     obey_nofollow: bool,
     #[command(flatten)]
@@ -99,44 +100,44 @@ pub(crate) struct Args {
     cash: CashArgs,
     #[command(flatten)]
     segments: SegmentArgs,
-    /// Time between two checkpoints: what a crash makes the next start replay, and how soon other nodes hear of links; longer where
-    /// they would take more than a twentieth of the time
+    /// Time between checkpoints, which bounds how much is replayed after a crash and how late other nodes get links;
+    /// longer if checkpoints would take more than a twentieth of the time
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     checkpoint_every: Duration,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Copy the archive there after each checkpoint, as `archive copy` does: a lost disk then costs only what was captured since the
-    /// last copy. In a cluster, nothing is reported to other nodes before a copy has it
+    /// URL to which the archive is copied after each checkpoint, as by `archive copy`: a lost disk then costs only the
+    /// captures since the last copy. In a cluster, nothing is sent to other nodes before a copy contains it
     #[arg(long, value_name = "URL")]
     copy_to: Option<String>,
-    /// How many copies to keep there; older ones are removed
+    /// Number of copies to keep there; older ones are removed
     #[arg(long, value_name = "N", requires = "copy_to", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
     copy_keep: u64,
-    /// At the end, print where the processor time of a page went, and how fast each tenth of the run was
+    /// At the end, print how the processor time per page was spent, and the speed in each tenth of the run
     #[arg(long)]
     timings: bool,
 }
 
-/// What to look for.
+/// Topic and stopping rules of a focused crawl.
 #[derive(clap::Args)]
 struct FocusArgs {
-    /// Look for pages of this topic first (see `archive topic learn`)
+    /// Topic whose pages are fetched first (see `archive topic learn`)
     #[arg(long, value_name = "NAME", conflicts_with = "order")]
     topic: Option<String>,
-    /// Crawl order: learned, soft, hard (follows only links of the topic's pages), tunnel:N (follows links up to N pages beyond
-    /// the topic, too), context, fish or shark
+    /// Focused crawl order: learned, soft, hard (follows only links of the topic's pages), tunnel:N (also follows links
+    /// up to N pages beyond the topic), context, fish or shark
     #[arg(long, default_value = "learned", value_name = "MODE", requires = "topic")]
     topic_mode: FocusMode,
-    /// How much the topic counts compared to importance, 0 to 1
+    /// Weight of the topic relative to importance, 0 to 1
     #[arg(long, default_value_t = 0.8, value_name = "WEIGHT", requires = "topic")]
     focus: f64,
-    /// Stop when less than the share X of the last N pages is of the topic [N: 500]
+    /// Share X of the last N pages that must belong to the topic; the crawl stops when fewer do [N: 500]
     #[arg(long, value_name = "X[/N]", requires = "topic", value_parser = harvest)]
     stop_harvest: Option<(f64, u32)>,
-    /// Stop when this many pages of the topic are found
+    /// Number of the topic's pages after which to stop
     #[arg(long, value_name = "N", requires = "topic")]
     stop_found: Option<u64>,
-    /// Stop when probably this share of the topic's pages is found, for example 0.9
+    /// Estimated share of the topic's pages, for example 0.9, after which to stop
     #[arg(long, value_name = "SHARE", requires = "topic", value_parser = recall)]
     stop_recall: Option<f64>,
 }

@@ -34,19 +34,19 @@ const REFRESH_BUDGET: usize = 500;
 /// Number of sites printed.
 const SITES: usize = 10;
 
-/// Try everything on a small web on this machine: crawl, rank, query, refresh, history, review.
+/// Try everything on a small test web on this machine: crawl, rank, query, refresh, history, review.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folder of the demo's archive; an earlier demo there is replaced
     #[arg(long = "archive", default_value = "./demo.archive", value_name = "DIR")]
     path: PathBuf,
-    /// Pages of the test web
+    /// Number of pages of the test web
     #[arg(long, default_value_t = 3000, value_name = "N")]
     pages: u64,
-    /// Hosts of the test web, two per site
+    /// Number of hosts of the test web, two per site
     #[arg(long, default_value_t = 60, value_name = "N")]
     hosts: u32,
-    /// Seed of the random test web
+    /// Random seed of the test web
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
 }

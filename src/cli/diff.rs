@@ -14,10 +14,11 @@ use super::get::read_time;
 use super::options::{ArchiveArgs, ReaderArgs};
 use super::{UsageError, output};
 
-/// Show what differs between two versions of a page: the newest and the one before it, or those nearest to two times.
+/// Show the differences between two versions of a page: the newest and the one before it, or those nearest to two
+/// times.
 ///
-/// XML documents (feeds and sitemaps too) differ by a delta of deletions, insertions, moves and updates that leads from
-/// one version to the other; other pages by the sentences of their own text.
+/// The difference of XML documents (including feeds and sitemaps) is a delta of deletions, insertions, moves and
+/// updates that leads from one version to the other; other pages are compared by the sentences of their own text.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive diff https://www.example.org/
@@ -27,16 +28,16 @@ use super::{UsageError, output};
 
 Output is coloured only on a terminal; NO_COLOR=1 turns colours off.")]
 pub(crate) struct Args {
-    /// The URL
+    /// URL of the page
     url: String,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
     reader: ReaderArgs,
-    /// The old version is the one nearest to this time [default: the one before the newest change]
+    /// Old version: the one nearest to this time [default: the one before the newest change]
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// The new version is the one nearest to this time [default: the newest]
+    /// New version: the one nearest to this time [default: the newest]
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
     /// Print the delta of two XML documents as XML

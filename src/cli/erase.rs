@@ -28,15 +28,16 @@ const LIST_BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of exports listed as text; --json lists all.
 const EXPORTS_SHOWN: usize = 20;
 
-/// Erase every capture of some pages, for good.
+/// Erase all captures of the selected pages permanently.
 ///
-/// Their records are removed from the segments and from everything derived from them: dictionaries, guards, indexes, histories,
-/// titles, links, full text, reports of watches, quarantined files; topics learned from them are removed. A tombstone stays; it
-/// says when a capture was made, and when and why it was erased. The URLs are not fetched or imported again until --lift allows
-/// it. Revisits of other pages that depend on the content are erased too, unless --keep-copies gives them the content. Other
-/// pages keep their links to an erased page, and its content if they have it themselves; --dry-run counts these. Copies outside
-/// the archive stay: the exports that the archive knows of are listed. An interrupted erase is finished by the next command that
-/// writes to the archive.
+/// Their records are removed from the segments and from everything derived from them: dictionaries, guards, indexes,
+/// histories, titles, links, full text, reports of watches, quarantined files. Topics learned from them are removed. A
+/// tombstone remains for each capture; it records when the capture was made, and when and why it was erased. The URLs
+/// are not fetched or imported again until --lift allows it. Revisits of other pages that depend on the content are
+/// erased, too, unless --keep-copies gives them the content. Other pages keep their links to an erased page, and keep
+/// the same content if they have it themselves; --dry-run counts these pages. Copies outside the archive remain: the
+/// exports known to the archive are listed. An interrupted erase is finished by the next command that writes to the
+/// archive.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive erase 'url = \"https://www.example.org/private/\"' --reason 'asked by the author' --dry-run
@@ -44,19 +45,19 @@ const EXPORTS_SHOWN: usize = 20;
   archive erase --urls list.txt --reason 'asked by the author' --forget-url
   archive erase --lift https://www.example.org/private/
   archive erase --list
-  archive erase --urls list.txt --reason 'court order 12/34' --cluster s3://crawl/cluster     # whichever partitions have them
+  archive erase --urls list.txt --reason 'court order 12/34' --cluster s3://crawl/cluster     # in all partitions that have them
   archive erase 'site = \"example.org\"' --reason 'court order 12/34' --cluster s3://crawl/cluster
 
-A query for sites means all their pages. A list of URLs has one URL per line; # begins a comment.")]
+A query for sites selects all their pages. A list of URLs has one URL per line; # starts a comment.")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["query", "urls", "lift", "list", "resume"]))]
 pub(crate) struct Args {
-    /// Which pages, as for `archive query`
+    /// Query that selects the pages, as for `archive query`
     #[arg(value_name = "QUERY")]
     query: Option<String>,
-    /// A file with one URL per line
+    /// File with one URL per line
     #[arg(long, value_name = "FILE")]
     urls: Option<PathBuf>,
-    /// Why; recorded in the tombstones, and shown by `archive history` and `archive why`
+    /// Reason, recorded in the tombstones and shown by `archive history` and `archive why`
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["lift", "list", "resume"])]
     reason: Option<String>,
     /// Only report what would be erased
@@ -65,20 +66,22 @@ pub(crate) struct Args {
     /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// Keep revisits of other pages that depend on the content: the first of each page gets it
+    /// Keep revisits of other pages that depend on the content; the first revisit of each page gets it
     #[arg(long, conflicts_with_all = ["lift", "list", "resume"])]
     keep_copies: bool,
-    /// Keep only digests of the URLs. The names of hosts stay; pages that link to the URLs or were found on them still name them, in
-    /// their content and in the metadata of their captures (--dry-run counts these pages)
+    /// Keep only digests of the URLs
+    ///
+    /// The names of hosts remain. Pages that link to the URLs or were found on them still name them, in their content
+    /// and in the metadata of their captures; --dry-run counts these pages.
     #[arg(long, conflicts_with_all = ["lift", "list", "resume"])]
     forget_url: bool,
-    /// Allow a URL to be fetched and imported again; name a forgotten URL by its urn:sha256:…
+    /// URL that may be fetched and imported again; a forgotten URL is given as its urn:sha256:…
     #[arg(long, value_name = "URL")]
     lift: Vec<String>,
     /// List the URLs that must not be fetched or imported again
     #[arg(long)]
     list: bool,
-    /// Finish an erase that was interrupted
+    /// Finish an interrupted erase
     #[arg(long)]
     resume: bool,
     #[command(flatten)]

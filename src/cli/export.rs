@@ -17,25 +17,25 @@ use serde::Serialize;
 use super::options::{Answering, ArchivesArgs, NodesArgs, ReaderArgs};
 use super::{UsageError, open, output, progress};
 
-/// Write captures, or an index of them, to a file for other tools.
+/// Write captures, their index or links to a file for other tools.
 #[derive(clap::Args)]
 #[command(after_help = "Formats:
-  warc     all records as they are stored; packed as the name of the output says (.warc.gz,
+  warc     all records as they are stored; compressed as the output's name implies (.warc.gz,
            .warc.zst), or with --gzip
   cdxj     an index of the archive's segments, sorted by SURT, for CDX servers
-  wacz     records, index and list of pages in one file, for ReplayWeb.page and pywb
-  parquet  a table of captures with Common Crawl's columns, and title, importance, rating, for
-           DuckDB and Spark; with --text the text of pages, too
-  links    the newest links of every page: source, target and kind, separated by tabs
-  graph    the links among pages that carry importance, compressed, as NAME.graph, NAME.offsets,
+  wacz     records, index and page list in one file, for ReplayWeb.page and pywb
+  parquet  a table of captures with Common Crawl's columns and title, importance and rating, for
+           DuckDB and Spark; with --text, also the text of pages
+  links    the newest links of every page: source, target and kind, tab-separated
+  graph    the links between pages that carry importance, compressed, as NAME.graph, NAME.offsets,
            NAME.properties (WebGraph's BV format) and NAME.urls.gz, for WebGraph and `archive rank`
 
-Of several archives, the partitions of a cluster say, one file has everything: warc, wacz, parquet and
-links one archive after the other, cdxj and the index of a package sorted as a whole. A graph is that of
-one archive with everything: each page once, in the order of the URLs.
+Several archives, such as the partitions of a cluster, are exported to one file: warc, wacz, parquet and
+links one archive after the other, cdxj and the index of a package in one sorted order. A graph is that of
+a single archive with all pages: each page once, ordered by URL.
 
-With --where, the captures of the pages that a query finds, or of all pages of the sites that
-it finds, and the captures that revisits among them stand for.
+With --where, only the captures of the pages that a query finds are written, or of all pages of the
+sites that it finds, together with the originals of revisits among them.
 
 Examples:
   archive export warc --output all.warc.gz
@@ -48,22 +48,22 @@ Examples:
   archive export wacz --output all.wacz --archive A1 --archive http://node2:8070/
   archive export graph --output web-2026 && archive rank --graph web-2026 --method harmonic")]
 pub(crate) struct Args {
-    /// What to write
+    /// Format of the output
     format: FormatName,
-    /// File to write (for graph: NAME); an existing file is replaced once the new one is complete. Pipes and devices are written
-    /// to directly; - is standard output
+    /// File to write (for graph: NAME); an existing file is replaced once the new one is complete. Pipes and devices
+    /// are written directly; - is standard output
     #[arg(long, short, value_name = "PATH")]
     output: PathBuf,
     /// Compress with gzip, whatever the file's name
     #[arg(long)]
     gzip: bool,
-    /// Compression level of a WARC file: 0 to 9 for gzip, 1 to 19 for zstd [default: 6 and 9]
+    /// Compression level of a WARC file: 0 to 9 for gzip, 1 to 19 for zstd [default: 6 for gzip, 9 for zstd]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=19))]
     level: Option<i32>,
     /// Include the text of pages in a Parquet file
     #[arg(long)]
     text: bool,
-    /// Only what a query finds, as for `archive query`
+    /// Query that selects the pages or sites, as for `archive query`
     #[arg(long = "where", value_name = "QUERY")]
     query: Option<String>,
     /// Write a file even if it is empty

@@ -21,28 +21,28 @@ const ADDRESS_DELAY_DIVISOR: u32 = 4;
 /// Maximum number of connections to one host when there is no delay.
 const PER_HOST_WITHOUT_DELAY: u32 = 32;
 
-/// How to fetch.
+/// Options of fetching.
 #[derive(clap::Args)]
 pub(crate) struct FetchArgs {
-    /// Pause between two requests to a host (an address gets a quarter of it); use 0 only for your own servers
+    /// Pause between requests to a host (to an address, a quarter of it); use 0 only for your own servers
     #[arg(long, default_value = "2s", value_name = "TIME", value_parser = duration)]
     delay: Duration,
-    /// Pause between two requests to an address, which may serve many hosts
+    /// Pause between requests to an address, which may serve many hosts
     #[arg(long, value_name = "TIME", value_parser = duration)]
     address_delay: Option<Duration>,
-    /// After each answer a host is left alone for this many times as long as it took, if that is more than its delay
+    /// Pause after each response, as a multiple of the time it took, if that is longer than the host's delay
     #[arg(long, default_value_t = Politeness::default().answer_factor, value_name = "NUMBER")]
     delay_factor: f64,
-    /// Connections to one host; more than 1 only with --delay 0, where it is 32
+    /// Connections per host; more than 1 only with --delay 0 [default: 1, or 32 with --delay 0]
     #[arg(long, value_name = "N")]
     per_host: Option<u32>,
-    /// Requests under way at the same time, at most 4096
+    /// Concurrent requests, at most 4096
     #[arg(long, default_value_t = crawl::Options::default().workers, value_name = "N")]
     workers: usize,
-    /// About how many URLs wait in memory: the best of each host; all others wait on disk
+    /// Approximate number of URLs that wait in memory: the best of each host; all others wait on disk
     #[arg(long, default_value_t = crawl::Options::default().front_max, value_name = "N")]
     front: usize,
-    /// How the crawler identifies itself; include an address at which its operator can be reached
+    /// User-Agent by which the crawler identifies itself; include an address at which its operator can be reached
     #[arg(long, default_value_t = crawl::Options::default().fetch.user_agent, value_name = "TEXT")]
     user_agent: String,
     /// Connect to ADDR:PORT instead of HOST:PORT, as in curl; empty parts (or *) match anything; may be repeated
@@ -51,42 +51,42 @@ pub(crate) struct FetchArgs {
     /// Also fetch from addresses that are not public (loopback, private networks)
     #[arg(long)]
     allow_private: bool,
-    /// Also trust the authorities whose certificates are in this file (PEM), for example your own
+    /// File of certificate authorities to trust, too (PEM), for example your own
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// Longest body; longer bodies are cut and marked as truncated
+    /// Maximum length of a body; longer bodies are cut and marked as truncated
     #[arg(long, default_value_t = Limits::default().body_bytes >> 20, value_name = "MIB")]
     max_body: u64,
-    /// Longest wait for a connection, for the head of an answer, and for more of its body
+    /// Longest wait for a connection, for the head of a response, and for more of its body
     #[arg(long, default_value = "30s", value_name = "TIME", value_parser = duration)]
     timeout: Duration,
-    /// Longest time for one answer; the rest is cut off and the capture marked as truncated
+    /// Maximum time for one response; the rest is cut off and the capture marked as truncated
     #[arg(long, default_value = "10m", value_name = "TIME", value_parser = duration)]
     max_time: Duration,
-    /// Obey `noarchive` (in meta name=robots or X-Robots-Tag): record only a note, no copy of the page
+    /// Obey `noarchive` (in meta name=robots or X-Robots-Tag): store only a note, not the page
     #[arg(long)]
     obey_noarchive: bool,
-    /// Pause while less than this is free on the disk of the archive; 0: a full disk ends the crawl
+    /// Free space on the disk of the archive below which the run pauses; with 0, a full disk ends the crawl
     #[arg(long, default_value_t = crawl::Options::default().disk_min >> 20, value_name = "MIB")]
     disk_min: u64,
-    /// Serve the state of the crawl at this address: JSON at /status, Prometheus metrics at /metrics. Clients must ask by address
-    /// or as localhost
+    /// Address at which the state of the crawl is served: JSON at /status, Prometheus metrics at /metrics. Clients must
+    /// use an IP address or localhost as the host name
     #[arg(long, value_name = "ADDR:PORT")]
     status: Option<SocketAddr>,
-    /// Write a log to this file, one JSON object per line; $ARCHIVE_LOG filters it, for example 'info,capture=off'
+    /// Log file, one JSON object per line; $ARCHIVE_LOG filters it, for example 'info,capture=off'
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Memory for bodies, caches and the full-text index (200MB, 4GiB); longer bodies go through files
     #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = memory)]
     memory: Memory,
-    /// Repack closed segments while processors have time to spare, as `archive repack` does; takes a third of --memory, and disk
+    /// Repack closed segments while processors are idle, as `archive repack` does; takes a third of --memory, and disk
     /// space for new segments beside the old ones
     #[arg(long)]
     repack_while_idle: bool,
-    /// Say that processors have time to spare, or none, whatever they do; for simulations
+    /// Treat the processors as idle, or as busy, whatever their load; for simulations
     #[arg(long, value_name = "BOOL", hide = true)]
     spare_time: Option<bool>,
-    /// Do not index text for searching
+    /// Do not index text for search
     #[arg(long)]
     no_full_text: bool,
     #[command(flatten)]

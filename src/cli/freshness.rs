@@ -19,31 +19,31 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 /// Default grace periods for missed changes, in days: none, an hour, a day, a week, a month.
 const BETAS_USUAL: [f64; 5] = [0.0, 1.0 / 24.0, 1.0, 7.0, 30.0];
 
-/// Show how fresh the copies are: how many are up to date, and for how long the others have been out of date.
+/// Show how many copies are up to date, and for how long the others have been out of date.
 ///
-/// Expected numbers follow from the change rates of pages, observed ones from past fetches. All are weighted by importance.
-/// Changes younger than a grace period β can be forgiven: a copy is (α,β)-current if, with a probability of at least α, it has
-/// missed no change older than β.
+/// Expected values follow from the change rates of pages, observed values from past fetches. All are weighted by
+/// importance. Changes younger than a grace period β can be forgiven: a copy is (α,β)-current if, with a probability of
+/// at least α, it has missed no change older than β.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive freshness
   archive freshness 'page site = \"example.org\" and type = html'
   archive freshness --alpha 0.95 --beta 12h --beta 3d --json")]
 pub(crate) struct Args {
-    /// Only pages that match this query
+    /// Query that selects the pages
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
     reader: ReaderArgs,
-    /// The probability α
+    /// Probability α
     #[arg(long, default_value_t = 0.9, value_name = "P")]
     alpha: f64,
-    /// The grace period β: changes younger than this are forgiven; may be repeated [default: 0, 1h, 1d, 7d, 30d]
+    /// Grace period β: younger changes are forgiven; may be repeated [default: 0, 1h, 1d, 7d, 30d]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     beta: Vec<Duration>,
-    /// How far back to observe
+    /// Length of the past for observed values
     #[arg(long, default_value = "90d", value_name = "TIME", value_parser = duration)]
     back: Duration,
     /// One JSON object

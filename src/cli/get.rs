@@ -14,20 +14,20 @@ use super::{UsageError, output};
 /// Maximum size of a decoded payload in bytes.
 const DECODED_BYTES_MAX: usize = 1 << 30;
 
-/// Print what the archive has of a URL: the newest version, or the one nearest to a time.
+/// Print a version of a URL: the newest, or the one nearest to a time.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive get https://www.example.org/ > page.html
   archive get https://www.example.org/ --at 2026-01-31
   archive get https://www.example.org/ --headers")]
 pub(crate) struct Args {
-    /// The URL
+    /// URL of the page
     url: String,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
     reader: ReaderArgs,
-    /// The version nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
+    /// Print the version nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     /// Print the HTTP head as received instead of the content

@@ -13,18 +13,18 @@ use serde::Serialize;
 use super::options::{ArchiveArgs, ReaderArgs};
 use super::output;
 
-/// Show every capture of a URL, newest first.
+/// Show all captures of a URL, newest first.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   archive history https://www.example.org/")]
 pub(crate) struct Args {
-    /// The URL
+    /// URL of the page
     url: String,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
     reader: ReaderArgs,
-    /// One JSON object per line
+    /// One JSON object per capture
     #[arg(long)]
     json: bool,
 }

@@ -20,19 +20,19 @@ use super::{EXIT_STOPPED, interrupt, open, output, progress, repack, sentence};
 /// Maximum number of notes printed as text; JSON contains all of them.
 const NOTES_MAX: u64 = 20;
 
-/// Import captures from other tools' files: WARC 1.0 and 1.1 (gzip, zstd or plain) and WACZ.
+/// Import captures from files of other tools: WARC 1.0 and 1.1 (gzip, zstd or plain) and WACZ.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Records are stored unchanged; links, titles and texts are read from them as from live captures. Broken records are reported with file and offset and skipped, and records without a capture (warcinfo, conversion, continuation) are counted. Nothing is imported twice: after an interruption, the same command continues. ARC files are not read; convert them with
+    after_help = "Records are stored unchanged; links, titles and texts are extracted as from live captures. Broken records are skipped and reported with file and offset; records without a capture (warcinfo, conversion, continuation) are counted. Nothing is imported twice: after an interruption, the same command continues. ARC files are not supported; convert them with
 `warcio recompress OLD.arc.gz NEW.warc.gz`.
 
-The exit code is 1 if a file or record could not be read; everything else was imported.
+The exit code is 1 if a file or record could not be read; everything else is imported.
 
 Examples:
   archive import old/*.warc.gz
   archive import collection.wacz
   archive import crawl-2014.warc.gz crawl-2015.warc.gz --archive data.archive --no-full-text
-  archive import --repack histories.warc.gz      # also repacks what was in the archive before
+  archive import --repack histories.warc.gz      # also repacks the older segments of the archive
   archive import --no-repack huge-*.warc.gz      # faster; `archive repack` can follow"
 )]
 pub(crate) struct Args {
@@ -43,13 +43,13 @@ pub(crate) struct Args {
     archive: ArchiveArgs,
     #[command(flatten)]
     segments: SegmentArgs,
-    /// Threads that parse and compress [default: one a core]
+    /// Number of threads that parse and compress [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Memory for records, documents, caches and the full-text index (200MB, 4GiB); longer records go through files
     #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = memory)]
     memory: Memory,
-    /// Do not index text for searching
+    /// Do not index text for search
     #[arg(long)]
     no_full_text: bool,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Repack the whole archive at the end, as `archive repack` does, not only the segments that the import wrote
     #[arg(long, conflicts_with = "no_repack")]
     repack: bool,
-    /// Leave segments as the import wrote them: faster, but larger, because later pages were not known yet
+    /// Leave segments as the import wrote them: faster, but larger, because later pages were not yet known
     #[arg(long)]
     no_repack: bool,
     /// One JSON object per finding, and one at the end

@@ -10,11 +10,11 @@ use anyhow::{Context, bail};
 /// Name of the program, in the same folder as this one.
 const PROGRAM: &str = "archive-lab";
 
-/// Repeat the papers' experiments: `archive lab --help` lists them.
+/// Repeat the papers' experiments; `archive lab --help` lists them.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
-    /// The experiment and its options
+    /// Experiment and its options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     args: Vec<OsString>,
 }

@@ -17,40 +17,41 @@ use archive_storage::Store;
 
 use super::{EXIT_STOPPED, EXIT_USAGE, interrupt, output};
 
-/// Crawl the partitions of a cluster that have no node, each as `archive crawl` does, in a process and a folder of its own.
+/// Crawl the partitions of a cluster that have no node, each in its own process and folder, as `archive crawl` does.
 ///
-/// All machines get the same command. One partition is taken at a time, so that machines that begin together share them. If the
-/// node of a partition is gone (killed, drained, or silent for two minutes), the machine that has its archive continues it, or, with
-/// --copies, any machine. When stopped, it drains its partitions: others continue at once. It ends when nothing waits in any
-/// partition.
+/// Run the same command on all machines. Each takes one partition at a time, so that machines started together share
+/// them. If the node of a partition is gone (killed, drained, or silent for two minutes), the machine that has its
+/// archive continues the partition, or, with --copies, any machine. When stopped, the command drains its partitions,
+/// and others continue them at once. It ends when nothing waits in any partition.
 #[derive(clap::Args)]
 #[command(after_help = "Example, on each machine:
   archive node --cluster s3://crawl/cluster --partitions 64 --archives /srv/archives --partitions-max 16 \\
     --copies s3://crawl/copies -- --seeds /srv/list.txt --scope any --user-agent 'mybot/1.0 (+https://example.org/bot)'")]
 pub(crate) struct Args {
-    /// The object store that the nodes share
+    /// URL of the object store that the nodes share
     #[arg(long, value_name = "URL")]
     cluster: String,
-    /// How many partitions the cluster has; the first node decides
+    /// Number of partitions of the cluster; set by the first node
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARTITIONS_MAX)))]
     partitions: u16,
-    /// How links to other partitions are treated: exchange, firewall or crossover; the node that starts the cluster decides
+    /// Treatment of links to other partitions: exchange, firewall or crossover; set by the node that starts the cluster
     /// [default: exchange]
     #[arg(long, value_name = "MODE")]
     cluster_mode: Option<Mode>,
-    /// The name of this node [default: the machine's name]
+    /// Name of this node [default: the machine's name]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// The folder of the archives: that of partition 3 is 3.archive
+    /// Folder of the archives; partition 3 is in 3.archive
     #[arg(long, value_name = "DIR")]
     archives: PathBuf,
-    /// Partitions that this machine takes, at most; those of which it has the archive continue anyway
+    /// Maximum number of partitions that this machine takes; those whose archive it has continue anyway
     #[arg(long, value_name = "N", default_value_t = PARTITIONS_MAX)]
     partitions_max: u16,
-    /// Copy each archive there after each checkpoint (crawl --copy-to), and take over partitions of others from their copies
+    /// URL to which each archive is copied after each checkpoint (crawl --copy-to), and from which partitions of other
+    /// machines are taken over
     #[arg(long, value_name = "URL")]
     copies: Option<String>,
-    /// Requests under way at the same time, of all partitions of this machine together: each is for the most important page of all
+    /// Concurrent requests of all partitions of this machine together; each is for the most important page of all
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=WORKERS_MAX as i64))]
     workers: u16,
     /// Options of the crawls, after --

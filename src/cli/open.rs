@@ -13,13 +13,14 @@ use archive_storage::segment::{self, Codec, Guard, SegmentOptions};
 
 use super::output;
 
-/// How new segments are written.
+/// Options of new segments.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct SegmentArgs {
-    /// Codec of new segments [default: that of the newest, or zstd]
+    /// Codec of new segments [default: that of the newest segment, or zstd]
     #[arg(long, value_name = "CODEC")]
     codec: Option<CodecName>,
-    /// How a damaged dictionary of a segment can be repaired [default: as in the newest that has one, or parity]
+    /// Protection of dictionaries in new segments against damage [default: that of the newest segment with one, or
+    /// parity]
     #[arg(long, value_name = "GUARD")]
     dictionary_guard: Option<GuardName>,
 }
@@ -49,12 +50,12 @@ enum CodecName {
     Gzip,
 }
 
-/// How the dictionaries of new segments are guarded.
+/// Protection of the dictionaries of new segments.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum GuardName {
-    /// An eighth of its size; repairs any damaged stretch up to an eighth
+    /// An eighth of the dictionary's size; repairs a damaged stretch of up to an eighth
     Parity,
-    /// A second copy at the segment's end; repairs any damage to one of the two
+    /// A second copy at the segment's end; repairs any damage to one of the two copies
     Copy,
 }
 

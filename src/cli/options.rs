@@ -30,7 +30,7 @@ pub(crate) fn folder() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// Where the archive is.
+/// Location of an archive.
 #[derive(clap::Args)]
 pub(crate) struct ArchiveArgs {
     /// Folder of the archive
@@ -38,31 +38,31 @@ pub(crate) struct ArchiveArgs {
     pub(crate) path: PathBuf,
 }
 
-/// Where the archives are that are asked as one.
+/// Locations of the archives that are queried as one.
 #[derive(clap::Args)]
 pub(crate) struct ArchivesArgs {
-    /// Folder of the archive; may be repeated for archives of different sites (such as the partitions of a cluster), which are
-    /// then taken as one
+    /// Folder of the archive; may be repeated for archives of different sites (such as the partitions of a cluster),
+    /// which are then treated as one
     #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR", value_parser = folder())]
     paths: Vec<PathBuf>,
 }
 
-/// How archives of other machines are asked, which are named by URLs such as http://node:8070/ in the place of folders.
+/// Access to archives of other machines, which are given by URLs such as http://node:8070/ in place of folders.
 #[derive(clap::Args)]
 pub(crate) struct NodesArgs {
-    /// File with names and passwords for nodes (--archive http://node:8070/): URL, name and password on each line; only its owner
-    /// may read it
+    /// File with names and passwords for nodes (--archive http://node:8070/): URL, name and password on each line; only
+    /// its owner may have access to it
     #[arg(long, value_name = "FILE", env = "ARCHIVE_CREDENTIALS")]
     credentials: Option<PathBuf>,
-    /// How long to wait for a node's answer; a slower node counts as missing
+    /// Longest wait for the answer of a node; a slower node counts as missing
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
     wait: Duration,
 }
 
-/// How long an answer may take.
+/// Time limit of an answer.
 #[derive(clap::Args)]
 pub(crate) struct TimeArgs {
-    /// Give up after this time (10s, 2m); rows that were printed before stay
+    /// Time limit (10s, 2m); rows printed before it stay
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_limit: Option<Duration>,
 }
@@ -211,7 +211,7 @@ impl Answering {
     }
 }
 
-/// Pages of an archive that a command looks at.
+/// Pages on which a command works.
 #[derive(clap::Args)]
 pub(crate) struct PagesArgs {
     /// URLs, or a query for pages
@@ -249,7 +249,7 @@ impl PagesArgs {
     }
 }
 
-/// Who reads the archive.
+/// Rights of the reader.
 #[derive(clap::Args)]
 pub(crate) struct ReaderArgs {
     /// Also show what the archive's access rules hide (see `archive access --help`)
@@ -270,10 +270,11 @@ impl ReaderArgs {
     }
 }
 
-/// Which versions are searched.
+/// Versions in the full-text index.
 #[derive(clap::Args)]
 pub(crate) struct VersionsArgs {
-    /// From now on also index older versions of pages, to search as of a time (`archive search --as-of`); =false: only the newest
+    /// Also index older versions of pages from now on, to search as of a time (`archive search --as-of`); =false
+    /// indexes only the newest
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) index_versions: Option<bool>,
 }
@@ -285,19 +286,19 @@ impl VersionsArgs {
     }
 }
 
-/// Where reports may go.
+/// Folders for reports.
 #[derive(clap::Args)]
 pub(crate) struct OutputsArgs {
-    /// Let watches write their files (`archive watch --output`) below this folder; may be repeated. Without it, reports that have
-    /// a file are printed instead
+    /// Folder below which watches may write their files (`archive watch --output`); may be repeated. Reports whose file
+    /// is not below such a folder are printed instead
     #[arg(long, value_name = "DIR")]
     pub(crate) outputs: Vec<PathBuf>,
 }
 
-/// What time it is.
+/// Clock of a run.
 #[derive(clap::Args)]
 pub(crate) struct ClockArgs {
-    /// Set the clock: the run begins at this time (with a zone, as in 2026-01-31T10:00:00Z); for simulations
+    /// Start time of the run, with a zone (2026-01-31T10:00:00Z); for simulations
     #[arg(long, value_name = "TIME", hide = true)]
     clock: Option<DateTime<Utc>>,
 }

@@ -23,29 +23,29 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 /// Budgets of the curve, relative to the given one.
 const CURVE: [f64; 8] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 
-/// Predict what a refresh budget buys: how many copies will be fresh with it, and with more or less.
+/// Predict how many copies a refresh budget keeps fresh, and how many a smaller or larger one would.
 ///
-/// The budget is that of `archive refresh --budget`, for one run; --every is the time between two runs. Fresh copies have missed
-/// no change of their page; "out of date" is the time since the first missed change. Numbers are averages over the coming days,
-/// weighted by importance. Several archives, as the partitions of a cluster, are planned as one that has all their pages: the budget is
-/// for all of them together.
+/// The budget is that of `archive refresh --budget`, for one run; --every is the time between runs. Fresh copies have
+/// missed no change of their page; "out of date" is the time since the first missed change. Numbers are averages over
+/// the coming days, weighted by importance. Several archives, such as the partitions of a cluster, are planned as one
+/// that has all their pages and one budget.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive plan --budget 5000 --days 30
   archive plan --budget 500 --days 30 --every 1h
-  archive plan --budget 5000 --days 30 --target 0.9       # which budget makes 90 % fresh?
-  archive plan --budget 5000 --days 30 --policy uniform    # what another policy would keep fresh
+  archive plan --budget 5000 --days 30 --target 0.9       # budget for 90 % freshness
+  archive plan --budget 5000 --days 30 --policy uniform    # freshness under another policy
   archive plan --budget 5000 --days 30 --archive A1 --archive A2     # partitions of a cluster, as one
   archive plan --budget 5000 --days 30 --archive http://node1:8070/ --archive http://node2:8070/
   archive plan --budget 5000 --days 30 'page site = \"example.org\"'   # as if only these were refreshed")]
 pub(crate) struct Args {
-    /// Pages a run fetches, at most
+    /// Maximum number of pages that a run fetches
     #[arg(long, value_name = "N")]
     budget: u64,
-    /// Days to look ahead
+    /// Number of days to look ahead
     #[arg(long, value_name = "D")]
     days: f64,
-    /// Only pages that match this query, as if only they were refreshed
+    /// Query that selects the pages, as if only they were refreshed
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
     #[command(flatten)]
@@ -54,13 +54,13 @@ pub(crate) struct Args {
     reader: ReaderArgs,
     #[command(flatten)]
     nodes: NodesArgs,
-    /// Time between two runs
+    /// Time between runs
     #[arg(long, default_value = "1d", value_name = "TIME", value_parser = duration)]
     every: Duration,
-    /// Assume this policy [default: that of the last refresh]
+    /// Policy to assume [default: that of the last refresh]
     #[arg(long, value_name = "NAME")]
     policy: Option<PolicyName>,
-    /// Also find the budget that reaches this freshness (0.9, or 90%)
+    /// Freshness (0.9, or 90%) for which to find the budget, too
     #[arg(long, value_name = "SHARE", value_parser = share)]
     target: Option<f64>,
     /// One JSON object per budget

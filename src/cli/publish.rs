@@ -19,9 +19,10 @@ use super::{UsageError, open, output};
 /// Maximum number of out-of-scope URLs listed.
 const NAMED_MAX: usize = 10;
 
-/// Announce pages that changed or are new: the next refresh or crawl fetches them first.
+/// Announce new or changed pages, which the next refresh or crawl fetches first.
 ///
-/// Unknown pages are fetched if they are in the crawl's scope. At most half of a refresh's budget goes to announced pages.
+/// Unknown pages are fetched if they are in the crawl's scope. At most half of a refresh's budget goes to announced
+/// pages.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive publish https://www.example.org/news/ https://www.example.org/new-page
@@ -29,21 +30,22 @@ const NAMED_MAX: usize = 10;
   archive publish --file catalogue.txt --cluster catalogue   # from now on fetched together
   archive publish --waiting")]
 pub(crate) struct Args {
-    /// URLs that changed or are new
+    /// URLs of new or changed pages
     #[arg(value_name = "URL")]
     urls: Vec<String>,
-    /// File with such URLs: one per line, a sitemap, a feed, or IndexNow's JSON; - reads standard input
+    /// File with such URLs: one per line, a sitemap, a feed, or IndexNow's JSON; - is standard input
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// From now on fetch these pages together, as the cluster NAME; a later announcement for NAME replaces it
+    /// Name of a cluster whose pages, those announced here, are fetched together from now on; a later announcement for
+    /// NAME replaces it
     #[arg(long, value_name = "NAME", conflicts_with = "forget_cluster")]
     cluster: Option<String>,
-    /// Dissolve this cluster: fetch its pages one by one again
+    /// Name of a cluster to dissolve; its pages are fetched one by one again
     #[arg(long, value_name = "NAME")]
     forget_cluster: Option<String>,
-    /// List the URLs that wait
+    /// List the waiting URLs
     #[arg(long, conflicts_with_all = ["urls", "file", "cluster", "forget_cluster"])]
     waiting: bool,
     /// One JSON object

@@ -39,9 +39,9 @@ const HELP: &str = "Examples:
   archive query 'link target.status >= 400 select source, target'
   archive query 'page changed since 7 days ago sample 20'
   archive query 'count pages type = pdf as of 2026-01-31'
-  archive query --explain 'page title contains rose'   # how it is answered, with counts
+  archive query --explain 'page title contains rose'   # the steps of the query, with counts
 
-Rows: page (the usual), site, host, capture, version (a capture with new bytes), link
+Rows: page (the default), site, host, capture, version (a capture with new bytes), link
 Conditions: = != < <= > >=, ~ \"*/glob?\", matches \"regular expression\", starts with, ends
   with, in (…), between … and …, contains \"…\", is empty, changed since … until …,
   joined by and, or, not and parentheses
@@ -49,12 +49,12 @@ Relations of pages: links to, linked from, redirects to, same content as \"URL\"
   duplicates
 Values: numbers (10k, 2.5M), sizes (1MB, 64KiB), \"text\", words, dates (2026-01-31,
   2026-01-31T10:00Z, 30 days ago, today; without a zone they are local), durations (30 days),
-  and + - * / of them between spaces. A date means the whole day. A host is found on every
-  port unless the value has one (\"example.org:8080\"); = \"\" finds what has no such text.
+  and + - * / of them between spaces. A date means the whole day. A host matches on every
+  port unless the value has one (\"example.org:8080\"); = \"\" finds rows without a text.
 Clauses: select FIELD [as NAME], …   group by FIELD, …   having CONDITION
   order by FIELD [asc|desc], …   limit N   offset N   sample N [seed S]   as of TIME
-Without an order, what was captured comes first, then what is only linked to; groups with
-the largest number come first. `count pages …` is short for `page … select count`,
+Without an order, captured rows come first, then those only linked to; the largest groups
+come first. `count pages …` is short for `page … select count`,
 `sum(size) captures …` for `capture … select sum(size)`.";
 
 /// Width of the help text in columns.
@@ -89,9 +89,9 @@ fn long_help() -> String {
     let functions = query::functions().map(|(name, meaning)| (format!("{name}()"), meaning.to_owned()));
     paragraph("Functions:", &mut { functions });
     help.push_str(
-        "\n\nFields of other rows: site. and host. of a page, page. site. and host. of a capture, source. and
-target. of a link, as in site.importance. Further fields are numbers that `archive rank --save`
-computed. Texts of pages are searched with `text contains`. More: docs/query.md",
+        "\n\nFields of related rows: site. and host. of a page; page., site. and host. of a capture; source. and
+target. of a link, as in site.importance. Columns stored by `archive rank --save` are fields, too.
+Texts of pages are searched with `text contains`. More: docs/query.md",
     );
     help
 }
@@ -100,7 +100,7 @@ computed. Texts of pages are searched with `text contains`. More: docs/query.md"
 #[derive(clap::Args)]
 #[command(after_help = HELP, after_long_help = long_help())]
 pub(crate) struct Args {
-    /// The query; - reads it from standard input
+    /// Query; - reads it from standard input
     #[arg(required = true, num_args = 1.., value_name = "QUERY")]
     query: Vec<String>,
     #[command(flatten)]
@@ -111,17 +111,16 @@ pub(crate) struct Args {
     nodes: NodesArgs,
     #[command(flatten)]
     time: TimeArgs,
-    /// Memory of groups and of rows that wait to be ordered; what is beyond goes to temporary files ($TMPDIR)
+    /// Memory for groups and for rows that wait to be sorted; the rest goes to temporary files ($TMPDIR)
     #[arg(long, value_name = "SIZE", value_parser = query_memory, default_value = "256MiB")]
     memory: usize,
     /// One JSON object per row
     #[arg(long, conflicts_with = "csv")]
     json: bool,
-    /// Print CSV with a header, unescaped (for spreadsheets see `archive review export`)
+    /// Print CSV with a header, unescaped (for spreadsheets, see `archive review export`)
     #[arg(long)]
     csv: bool,
-    /// Run the query, and print how it was answered in place of the answer: each step with the rows that it saw and left, and its
-    /// time
+    /// Run the query, but print its steps instead of the answer: the rows that each step read and kept, and its time
     #[arg(long, conflicts_with = "csv")]
     explain: bool,
 }

@@ -24,11 +24,11 @@ use super::{UsageError, open, output};
 /// Minimum number of pages whose names are looked up together, because some may be hidden.
 const NAMES_AT_ONCE: usize = 1000;
 
-/// Rank the pages or sites of one or several archives, or the pages of a graph
+/// Rank the pages or sites of one or more archives, or the pages of a graph
 ///
-/// Methods: pagerank (fast, with a proven error bound), opic (what importance converges to), walk (the papers' iteration), interest, interest-of-important,
-/// interest-printed and combined (Xyleme, with --chosen), links and symmetric (eigenvectors), hits, harmonic. Several archives: pagerank and
-/// opic.
+/// Methods: pagerank (fast, with a proven error bound), opic (the limit to which importance converges), walk (the
+/// papers' iteration), interest, interest-of-important, interest-printed and combined (Xyleme, with --chosen), links
+/// and symmetric (eigenvectors), hits, harmonic. Several archives can be ranked by pagerank and opic.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -37,64 +37,65 @@ pub(crate) struct Args {
     reader: ReaderArgs,
     #[command(flatten)]
     nodes: NodesArgs,
-    /// Instead of an archive's links: basename of a graph in BV format, a folder with arcs.tsv.gz, or
+    /// Graph to rank instead of an archive's links: basename of a graph in BV format, a folder with arcs.tsv.gz, or
     /// generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH")]
     graph: Option<PathBuf>,
-    /// Rank sites by the links between them instead of pages
+    /// Rank sites, by the links between them, instead of pages
     #[arg(long, conflicts_with = "graph")]
     sites: bool,
-    /// How to rank
+    /// Ranking method
     #[arg(long, default_value = "pagerank")]
     method: Method,
     /// Probability of following a link
     #[arg(long, default_value_t = 0.85)]
     damping: f64,
-    /// Stop when the error (pagerank) or the last change (others) is below this, in L1
+    /// Error (pagerank) or last change (other methods), in L1, below which to stop
     #[arg(long, default_value_t = 1e-9)]
     tolerance: f64,
-    /// Stop after at most this many iterations
+    /// Maximum number of iterations
     #[arg(long, default_value_t = 1000, value_name = "N")]
     iterations: u32,
-    /// Threads [default: all processors]
+    /// Number of threads [default: all processors]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// File of pages that jumps lead to, or that are of interest: one number or URL per line, optionally TAB and a weight
+    /// File of the pages to which jumps lead, or which are of interest: one number or URL per line, optionally followed
+    /// by TAB and a weight
     #[arg(long, value_name = "FILE")]
     chosen: Option<PathBuf>,
-    /// The same pages by a query, for example 'type = xml'
+    /// Query that selects these pages instead, for example 'type = xml'
     #[arg(long, value_name = "QUERY", conflicts_with_all = ["graph", "sites", "chosen"])]
     chosen_query: Option<String>,
-    /// Restore the rank that pages without links lose by one factor, as Xyleme does
+    /// Restore the rank lost at pages without links by one common factor, as Xyleme does
     #[arg(long)]
     renormalise: bool,
     /// Iterate A + I, for periodic graphs
     #[arg(long)]
     add_identity: bool,
-    /// Count every link once, whatever its weight
+    /// Count all links equally, whatever their weights
     #[arg(long)]
     unweighted: bool,
-    /// For harmonic: use distances from this many pages only
+    /// Number of pages from which to use distances (harmonic only)
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
-    /// Keep links on disk, in slices, and no more than this of vectors in memory (80MB, 1GiB); for pagerank, interest and
-    /// combined of a --graph. Of several archives, 16 bytes a known URL are not counted, and 45 if one of them is a node
+    /// Memory for vectors, with the links kept on disk in slices (80MB, 1GiB); for pagerank, interest and combined of a
+    /// --graph. Of several archives, 16 bytes per known URL are not counted, or 45 if one of them is a node
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<usize>,
-    /// Folder for the slices [default: a temporary one]
+    /// Folder for the slices [default: a temporary folder]
     #[arg(long, value_name = "DIR", requires = "memory")]
     work: Option<PathBuf>,
-    /// With --memory: let a scan use only the values of the previous scan, as in the papers' plain iteration
+    /// With --memory, use only values of the previous scan, as in the papers' plain iteration
     #[arg(long, requires_all = ["memory", "graph"])]
     jacobi: bool,
-    /// Print this many of the best pages
+    /// Number of best pages to print
     #[arg(long, default_value_t = 0, value_name = "N")]
     top: usize,
-    /// Store the values (mean 1) in the archive as a column for queries, under this name; of several columns the second gets `_`
-    /// and its own name appended. Nodes keep nothing, only folders
+    /// Name of the column in which to store the values (mean 1) in the archive, for queries; of several columns, the
+    /// second is NAME, `_` and its own name. Only folders store values, not nodes
     #[arg(long, value_name = "NAME", conflicts_with = "graph")]
     save: Option<String>,
-    /// Write all values to this file, tab-separated, one line per page; - is standard output, and then nothing else is printed
+    /// File for all values, tab-separated, one line per page; - is standard output, and then nothing else is printed
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// JSON lines

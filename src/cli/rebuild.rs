@@ -10,14 +10,14 @@ use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, VersionsArgs};
 use super::{open, output, progress};
 
-/// Rebuild catalogue, URL table, histories, links, importance and full-text index from the segments.
+/// Rebuild the catalogue, URL table, histories, links, importance and full-text index from the segments.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The old state stays in use until the new one is complete. Needed after an upgrade that asks for it, or when the folder `state` is damaged. The crawl's scope is kept; columns of `archive rank --save` must be computed again. The exit code is 1 if a segment is partly unreadable, or missing (then the state stays as it is): run `archive repair`.
+    after_help = "Needed after an upgrade that asks for it, or if the folder `state` is damaged. The old state stays in use until the new one is complete. The crawl's scope is kept; columns of `archive rank --save` must be computed again. The exit code is 1 if a segment is partly unreadable, or is missing (then the state is not changed): run `archive repair`.
 
 Examples:
   archive rebuild
-  archive rebuild --index-versions     # older versions become searchable: archive search --as-of
+  archive rebuild --index-versions     # makes older versions searchable: archive search --as-of
   archive rebuild --archive /srv/web.archive --json"
 )]
 pub(crate) struct Args {

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     file: Vec<PathBuf>,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// Name of a cluster whose pages, those announced here, are fetched together from now on; a later announcement for
+    /// Name of a cluster: its pages, those announced here, are fetched together from now on; a later announcement for
     /// NAME replaces it
     #[arg(long, value_name = "NAME", conflicts_with = "forget_cluster")]
     cluster: Option<String>,

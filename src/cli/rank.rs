@@ -91,8 +91,8 @@ pub(crate) struct Args {
     /// Number of best pages to print
     #[arg(long, default_value_t = 0, value_name = "N")]
     top: usize,
-    /// Name of the column in which to store the values (mean 1) in the archive, for queries; of several columns, the
-    /// second is NAME, `_` and its own name. Only folders store values, not nodes
+    /// Name of the column in which to store the values (mean 1) in the archive, for queries; to the name of a second
+    /// column, `_` and its own name are appended. Only archives in folders store values, not nodes
     #[arg(long, value_name = "NAME", conflicts_with = "graph")]
     save: Option<String>,
     /// File for all values, tab-separated, one line per page; - is standard output, and then nothing else is printed

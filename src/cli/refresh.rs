@@ -41,36 +41,37 @@ const HUBS_TIME_IN_CLUSTER: (Duration, u32) = (Duration::from_secs(300), 2);
 
 /// Fetch again the pages that matter most and have probably changed, up to a budget.
 ///
-/// Pages are chosen by their importance and by how often they were found changed. Pages of due watches come first, then pages
-/// that site owners announced. Requests are conditional: if a page has not changed, only that is stored (a revisit). Suited to
-/// cron: a second run beside another exits with code 3; after missed runs the next one fetches no more than its budget, the most
-/// urgent pages first. No page is fetched twice within the shortest interval. Several archives, as the partitions of a cluster, share
-/// one budget as if they were one archive: each gets what its most urgent pages need, and they are refreshed one after the other.
+/// Pages are chosen by their importance and by how often they were found changed. Pages of due watches come first, then
+/// pages announced by site owners. Requests are conditional: if a page has not changed, only a revisit is stored. The
+/// command suits cron: a second run at the same time exits with code 3; after missed runs, the next one fetches no more
+/// than its budget, the most urgent pages first. No page is fetched twice within the shortest interval. Several
+/// archives, such as the partitions of a cluster, share one budget as if they were one archive: each gets what its most
+/// urgent pages need, and they are refreshed one after the other.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive refresh --budget 5000
   archive refresh --budget 5000 --for 50m      # an hourly cron job that ends before the next one
   archive refresh --budget 5000 --policy xyleme --shortest 1d     # equation 22 of Xyleme, no page twice a day
   archive refresh --budget 5000 --weight pagerank                 # by a column of archive rank --save
-  archive refresh --budget 5000 --archive A1 --archive A2         # partitions of a cluster share one budget
+  archive refresh --budget 5000 --archive A1 --archive A2         # the partitions of a cluster share one budget
   archive refresh --budget 5000 --archive A1 --cluster s3://crawl/cluster     # beside the crawls of other nodes
 
-A first cron line (examples/ has more, and systemd units):
+A cron line to start with (more of them and systemd units are in examples/):
   7 * * * *  archive refresh --archive /srv/web.archive --budget 5000 --for 50m
 
-The last line on standard error sums up the run. Exit codes: 0 done (also when the time is up), 1 failed, 2 wrong usage,
+The last line on standard error sums up the run. Exit codes: 0 done (also if the time is up), 1 failed, 2 wrong usage,
 3 the archive is in use, 4 stopped by a signal.")]
 pub(crate) struct Args {
-    /// Pages to fetch, at most
+    /// Maximum number of pages to fetch
     #[arg(long, value_name = "N")]
     budget: u64,
     #[command(flatten)]
     archives: ArchivesArgs,
-    /// Be done within this time (30s, 10m, 2h)
+    /// Time within which to finish (30s, 10m, 2h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
-    /// Subscribe to the hubs (WebSub) that pages of watches name; URL at which hubs reach `archive serve --pings`, for example
-    /// https://archive.example.org
+    /// URL at which WebSub hubs reach `archive serve --pings`, for example https://archive.example.org; subscribes to
+    /// the hubs that pages of watches name
     #[arg(long, value_name = "URL", value_parser = callback)]
     callback: Option<String>,
     #[command(flatten)]
@@ -79,7 +80,7 @@ pub(crate) struct Args {
     rules: RulesArgs,
     #[command(flatten)]
     outputs: OutputsArgs,
-    /// Print one JSON object for each report and one for the run, with the part of each archive if there are several
+    /// One JSON object per report and one for the run, with the part of each archive if there are several
     #[arg(long)]
     json: bool,
     #[command(flatten)]

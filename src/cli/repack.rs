@@ -21,10 +21,10 @@ const MEMORY_MIN: usize = Memory::REPACKING_MIN;
 /// Rewrite closed segments in fewer bytes, now that all their captures are known.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Captures are grouped by site and page, with dictionaries of what they have in common. Records stay the same byte for byte; every one is compared before a segment is replaced.
-Repacked segments are repacked again only to merge small ones, so cron can run it as often as you like. Readers are not disturbed. It may be interrupted at any moment: finished segments stay, and the same command continues.
+    after_help = "Captures are grouped by site and page, with dictionaries of their common content. Records stay the same byte for byte; each is compared before its segment is replaced.
+Repacked segments are repacked again only to merge small ones, so cron can run the command as often as you like. Readers are not disturbed. The command may be interrupted at any time: finished segments stay, and the next run continues.
 
-Disk space: the new segments of a batch beside the old ones, at most --room.
+Disk space: the new segments of a batch lie beside the old ones, at most --room.
 
 Examples:
   archive repack --dry-run         # reads the segments and reports what would be saved
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     archive: ArchiveArgs,
     #[command(flatten)]
     segments: SegmentArgs,
-    /// Compression level, 1 to 19 (gzip: 0 to 9) [default: 7, and 9 for gzip]
+    /// Compression level, 1 to 19 (gzip: 0 to 9) [default: 7, or 9 for gzip]
     #[arg(long, value_name = "N")]
     level: Option<i32>,
     /// Memory to use (at least 256MiB); the longest record goes through a file
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Disk space for new segments beside the old ones; larger segments are left as they are
     #[arg(long, default_value = "2GiB", value_name = "SIZE", value_parser = parse_bytes)]
     room: usize,
-    /// Threads that compress [default: one a core]
+    /// Number of threads that compress [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Also repack segments that were repacked before

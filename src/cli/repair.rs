@@ -9,10 +9,10 @@ use super::open::SegmentArgs;
 use super::options::ArchiveArgs;
 use super::{open, output, progress};
 
-/// Cut torn tails, move damaged segments aside, recover what can be read of them, and repair the state.
+/// Cut torn tails, quarantine damaged segments, recover their readable captures, and repair the state.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Every segment is read. A segment that has broken records, or has changed since it was closed, moves to the folder `quarantine` and is never deleted; its intact captures are imported again. Each action is printed, then what is lost. The next repair continues an interrupted one. The exit code is 0 if everything was repaired, 1 if something could not be recovered.
+    after_help = "Every segment is read. A segment that has broken records, or has changed since it was closed, is moved to the folder `quarantine` and never deleted; its intact captures are imported again. Each action is printed, then the losses. The next repair continues an interrupted one. The exit code is 0 if everything was repaired, 1 if something could not be recovered.
 
 Examples:
   archive repair

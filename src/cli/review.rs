@@ -32,7 +32,7 @@ const SITES_USUAL: usize = 500;
 /// Maximum number of unknown sites listed.
 const UNKNOWN_NAMED_MAX: usize = 20;
 
-/// Let librarians decide on sites: export a sheet, import their decisions, suggest what they would choose.
+/// Manage librarians' decisions on sites: export a sheet, import the decisions, suggest sites that they would choose.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Export(ExportArgs),
@@ -47,26 +47,26 @@ pub(crate) enum Command {
     Score(score::Args),
 }
 
-/// Write a sheet of sites by importance, with sample pages and room for a rating from 1 to 4.
+/// Write a sheet of sites by importance, with sample pages and a field for a rating from 1 to 4.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review export --output review.html
   archive review export --format csv --query 'site importance > 1' --output review.csv
-  archive review export --archive A1 --archive A2 --output review.html     # partitions of a cluster, on one sheet
+  archive review export --archive A1 --archive A2 --output review.html     # partitions of a cluster on one sheet
   archive review export --archive A1 --archive http://node2:8070/ --output review.html
 
-The HTML file needs nothing else: open it in a browser, rate, download the ratings as CSV.")]
+The HTML file is self-contained: open it in a browser, rate the sites, and download the ratings as CSV.")]
 pub(crate) struct ExportArgs {
-    /// Format [default: by the name of the output, or HTML]
+    /// Format [default: from the name of the output, or HTML]
     #[arg(long)]
     format: Option<Format>,
-    /// File to write; - or none is standard output
+    /// File to write; - or none for standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Which sites, as for `archive query`
+    /// Query that selects the sites, as for `archive query`
     #[arg(long, default_value = SELECTION_USUAL)]
     query: String,
-    /// At most this many sites, unless the query has its own limit
+    /// Maximum number of sites, unless the query has its own limit
     #[arg(long, default_value_t = SITES_USUAL, value_name = "N")]
     limit: usize,
     #[command(flatten)]
@@ -77,22 +77,22 @@ pub(crate) struct ExportArgs {
     nodes: NodesArgs,
 }
 
-/// Check a file of ratings, line by line, and sum it up.
+/// Check a file of ratings line by line, and summarise it.
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
-    /// CSV with the columns site and rating, as a spreadsheet or the exported page wrote it
+    /// CSV file with the columns site and rating, as written by a spreadsheet or the exported page
     file: PathBuf,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// One JSON object a rating
+    /// One JSON object per rating
     #[arg(long)]
     json: bool,
 }
 
-/// What a sheet is written as.
+/// Format of a sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// One page to rate in a browser
+    /// A page for rating in a browser
     Html,
     /// For spreadsheet programs
     Csv,

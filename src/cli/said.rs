@@ -12,17 +12,17 @@ use super::get::read_time;
 use super::options::{Meant, PagesArgs, duration};
 use super::{EXIT_STOPPED, UsageError, output};
 
-/// Find out since when and until when pages said something, by all their versions.
+/// Find the periods in which pages contained some words, by all their versions.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The words must follow each other, in the title or text; word* matches all words that begin so. What a page said between
-two captures is not known, so each period in which it said the words has four times: the last capture before it
-and the first after it, which did not say them, and the first and last that did. An empty column means that there
-is no such capture.
+    after_help = "The words must follow each other, in the title or text; word* matches all words with that beginning. The content of a page
+between two captures is not known, so each period has four times: the last capture before it and the first after
+it, without the words, and the first and last capture with them. An empty column means that there is no such
+capture.
 
-Versions are read one by one, on all processors, for as long as --for. If any remain unread, that is reported and
-the exit code is 4. A query for few pages gets furthest; a page that says the words today is found by
-`text contains`.
+Versions are read one by one, on all processors, for at most --for. If any remain unread, that is reported and
+the exit code is 4. A query for few pages reads most of their versions; pages that contain the words today are
+found by `text contains`.
 
 Examples:
   archive said 'opening hours' https://www.example.org/
@@ -30,17 +30,17 @@ Examples:
   archive said 'open access' 'text contains \"open access\" limit 100' --at 2026-01-31 --json"
 )]
 pub(crate) struct Args {
-    /// The words
+    /// Words to find
     text: String,
     #[command(flatten)]
     pages: PagesArgs,
-    /// Only pages that said it at this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
+    /// Only pages that contained the words at this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// How long to look
+    /// Time limit of the search
     #[arg(long = "for", default_value = "1m", value_name = "TIME", value_parser = duration)]
     time_max: Duration,
-    /// One JSON object per period in which a page said it
+    /// One JSON object per period in which a page contained the words
     #[arg(long)]
     json: bool,
 }

@@ -13,23 +13,23 @@ use serde::Serialize;
 use super::options::{ArchivesArgs, NodesArgs, ReaderArgs, TimeArgs};
 use super::{UsageError, output};
 
-/// Search the texts of pages, as in a search box.
+/// Search the text of pages, as in a search box.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive search open access
   archive search '\"open access\" -journal site:example.org after:2025'
   archive search directive KeepAlive --limit 3 --json
-  archive search open access --as-of 2025-12-31      # what pages said then (archive rebuild --index-versions)
+  archive search open access --as-of 2025-12-31      # as of that time (needs archive rebuild --index-versions)
 
-  \"…\"                  these words in a row
-  -word, -\"…\"          not this
+  \"…\"                  these words as a phrase
+  -word, -\"…\"          not this word or phrase
   site: type: language:  of a site or host, of a type such as html or pdf, in a language such as fr
   before: after:         first captured before, last captured after a year, month or day
 
-A page is found by its title, text and URL, and by what links to it say; the more of the words it has, the better, most of
-all if they name it. Pages with the same content are one result. For other conditions see `archive query`.")]
+Pages are found by title, text and URL, and by the text of links to them. Pages with more of the words come first, above
+all those that the words name. Pages with the same content are one result. For other conditions, see `archive query`.")]
 pub(crate) struct Args {
-    /// What to search for
+    /// Words to search for
     #[arg(required = true, num_args = 1.., value_name = "WORD")]
     words: Vec<String>,
     #[command(flatten)]
@@ -40,19 +40,19 @@ pub(crate) struct Args {
     nodes: NodesArgs,
     #[command(flatten)]
     time: TimeArgs,
-    /// Results, at most 1000
+    /// Number of results, at most 1000
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Only pages that have all words
     #[arg(long)]
     all: bool,
-    /// How much a page's importance counts; 0 for not at all
+    /// Weight of the importance of pages; 0 to ignore it
     #[arg(long, value_name = "X", default_value_t = IMPORTANCE_WEIGHT)]
     importance: f64,
-    /// Search what pages said at this time (2026-01-31, which means its end, 2026-01-31T10:00Z, '30 days ago')
+    /// Time as of which pages are searched (2026-01-31, which means its end, 2026-01-31T10:00Z, '30 days ago')
     #[arg(long, value_name = "TIME")]
     as_of: Option<String>,
-    /// Count pages by site, year, type and language, too
+    /// Also count pages by site, year, type and language
     #[arg(long)]
     facets: bool,
     /// One JSON object per result

@@ -10,26 +10,26 @@ use archive_storage::Store;
 use super::super::UsageError;
 use super::super::options::duration;
 
-/// How pages are chosen; what is not said is as it was said last.
+/// Choice of pages; an omitted option keeps its stored value.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Choice of pages (stored for later runs and plans)")]
 pub(super) struct RulesArgs {
-    /// Policy: default, uniform, prop, xyleme, index, hindex (LambdaCrawl's greedy form), chogm, lambda, azar, evh_hindex, nutch, …,
-    /// as in `archive-lab refresh` [usual: default]
+    /// Refresh policy: default, uniform, prop, xyleme, index, hindex (LambdaCrawl's greedy form), chogm, lambda, azar,
+    /// evh_hindex, nutch, …, as in `archive-lab refresh` [default: default]
     #[arg(long, value_name = "NAME")]
     policy: Option<PolicyName>,
-    /// What pages weigh: importance; interest (HTML pages by the column `interest` of `archive rank`, if there is one, all others
-    /// by importance); or a column's name [usual: interest]
+    /// Weight of pages: importance; interest (HTML pages by the column `interest` of `archive rank`, if there is one,
+    /// all others by importance); or the name of a column [default: interest]
     #[arg(long, value_name = "NAME")]
     weight: Option<String>,
-    /// Share of the budget for known pages that were never fetched: 0.1, 10%, or auto (their share of all importance, at most
-    /// half) [usual: 0]
+    /// Share of the budget for known pages that were never fetched: 0.1, 10%, or auto (their share of all importance,
+    /// at most half) [default: 0]
     #[arg(long, value_name = "SHARE")]
     discovery: Option<Discovery>,
-    /// Fetch no page again sooner than this, except awaited and announced pages [usual: 1h]
+    /// Shortest interval between two fetches of a page, except for awaited and announced pages [default: 1h]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     shortest: Option<Duration>,
-    /// Unit to which --shortest is rounded: runs may begin early by half of it [usual: 10m]
+    /// Unit to which --shortest is rounded: runs may start up to half of it early [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_unit: Option<Duration>,
 }

@@ -16,10 +16,10 @@ use super::super::cluster::orders::{self, CONFLICTS_NAMED_MAX, OrderArgs};
 use super::super::options::ArchiveArgs;
 use super::super::{UsageError, open, output};
 
-/// Who decides.
+/// The person who decides.
 #[derive(clap::Args)]
 struct By {
-    /// Who decides
+    /// Name of the person who decides
     #[arg(long, value_name = "NAME", env = "USER")]
     by: String,
 }
@@ -35,7 +35,7 @@ fn now() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(0)
 }
 
-/// Rate a site, host, folder or page, decide what happens to it, tag it, put it into collections.
+/// Rate a site, host, folder or page, set its verdict, tag it, or add it to collections.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review set example.org --rating 4 --reason 'the national archive of maps'
@@ -43,30 +43,30 @@ fn now() -> DateTime<Utc> {
   archive review set https://example.org/calendar/ --verdict never
   archive review set example.org --tag maps --tag=-music --collection geography --by anna
 
-keep: no budget and no guard against traps leaves it out. drop: nothing more is fetched, what is archived stays. often: refreshed
-more often. never: does not belong in the archive, leaves the scope. investigate: somebody has to look again.
-A rating also weighs when refreshes choose, and in budgets of pages: each step above 2.5 doubles the weight. The narrowest subject counts: page, folder, host, site.
-Commands that fetch take --no-decisions; `archive why URL` shows what a decision does.")]
+Verdicts: keep: exempt from budgets and trap guards. drop: not fetched any more, archived captures stay. often: refreshed
+more often. never: does not belong in the archive, removed from the scope. investigate: needs another look.
+A rating also affects the choice of pages to refresh and page budgets: each step above 2.5 doubles the weight. The narrowest subject counts: page, folder, host, site.
+Commands that fetch accept --no-decisions; `archive why URL` shows the effect of a decision.")]
 pub(crate) struct SetArgs {
-    /// A site (example.org), host:NAME, a folder (a URL that ends with /), or a page
+    /// Site (example.org), host:NAME, folder (a URL that ends with /), or page
     #[arg(value_name = "SUBJECT")]
     subject: Subject,
-    /// 4 essential, 3 valuable, 2 marginal, 1 out of scope
+    /// Rating: 4 essential, 3 valuable, 2 marginal, 1 out of scope
     #[arg(long, value_name = "1-4")]
     rating: Option<u8>,
-    /// What happens to it
+    /// Verdict: keep, drop, often, never or investigate
     #[arg(long, value_name = "WORD", value_parser = verdict)]
     verdict: Option<Verdict>,
-    /// Why
+    /// Reason
     #[arg(long, default_value = "", value_name = "TEXT")]
     reason: String,
-    /// A further remark
+    /// Further remark
     #[arg(long, default_value = "", value_name = "TEXT")]
     note: String,
-    /// Add a tag; --tag=-NAME takes it away
+    /// Tag to add; --tag=-NAME removes it
     #[arg(long, value_name = "NAME")]
     tag: Vec<String>,
-    /// Put it into a collection; --collection=-NAME takes it out
+    /// Collection to add it to; --collection=-NAME removes it from there
     #[arg(long, value_name = "NAME")]
     collection: Vec<String>,
     #[command(flatten)]
@@ -80,7 +80,8 @@ pub(crate) struct SetArgs {
 /// Undo a decision.
 #[derive(clap::Args)]
 pub(crate) struct UndoArgs {
-    /// Its number, as `archive review log` shows it; with --cluster that of an order, all of whose decisions are undone
+    /// Number of the decision, as `archive review log` shows it; with --cluster the number of an order, all of its
+    /// decisions are then undone
     number: u64,
     #[command(flatten)]
     by: By,
@@ -93,30 +94,30 @@ pub(crate) struct UndoArgs {
 /// List decisions, oldest first.
 #[derive(clap::Args)]
 pub(crate) struct LogArgs {
-    /// Only those on this site, host:NAME, folder or page
+    /// Site, host:NAME, folder or page whose decisions are listed
     #[arg(value_name = "SUBJECT")]
     subject: Option<Subject>,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// One JSON object a decision
+    /// One JSON object per decision
     #[arg(long)]
     json: bool,
 }
 
 /// Import ratings, comments and verdicts from a sheet that was filled in.
 ///
-/// If somebody decided on a site after the sheet was exported, that is a conflict: it is shown, and the site is left as it is
-/// unless --overwrite is given. If the sheet does not say when it was exported, every row that would replace a verdict, or a
-/// rating by the same person, is a conflict.
+/// If somebody decided on a site after the sheet was exported, that is a conflict: it is shown, and the site is left
+/// unchanged unless --overwrite is given. If the sheet has no time of export, every row that would replace a verdict,
+/// or a rating by the same person, is a conflict.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review import ratings.csv --by anna
   archive review import ratings.csv --by anna --overwrite
-  archive review import ratings.csv --by anna --cluster s3://crawl/cluster     # whichever partitions have the sites")]
+  archive review import ratings.csv --by anna --cluster s3://crawl/cluster     # in all partitions that have the sites")]
 pub(crate) struct ImportArgs {
-    /// CSV with the columns site and rating, as a spreadsheet or the exported page wrote it
+    /// CSV file with the columns site and rating, as written by a spreadsheet or the exported page
     file: PathBuf,
-    /// Import conflicting rows, too
+    /// Also import conflicting rows
     #[arg(long)]
     overwrite: bool,
     #[command(flatten)]

@@ -19,26 +19,27 @@ use super::super::{UsageError, output};
 /// Maximum number of reasons in a table row.
 const REASONS_MAX: usize = 2;
 
-/// List the sites that need a look most, with what is unsure or wrong and what to do.
+/// List the sites that most need a look, with their doubts and problems, and advice.
 ///
-/// Sites are ordered by the importance of their pages times what is unsure or wrong with them: new, unrated, rated differently,
-/// much changed, incomplete, shrunk, failing, gone, moved, behind a login, closed by robots.txt, parked, error pages with status
-/// 200, and sites that pages link to but nobody asked for. A site with a decision comes back if something went wrong since.
+/// Sites are ordered by the importance of their pages times the weight of their doubts and problems: new, unrated,
+/// rated differently, much changed, incomplete, shrunk, failing, gone, moved, behind a login, closed by robots.txt,
+/// parked, error pages with status 200, or linked to but never requested. A site with a decision comes back if
+/// something has gone wrong since.
 ///
-/// Advice: archive (keep it, or begin to), investigate (find out more), reject (it does not belong here), delist (there is
-/// nothing left to fetch).
+/// Advice: archive (keep it, or start to), investigate (find out more), reject (it does not belong here), delist
+/// (nothing is left to fetch).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review next
   archive review next --limit 100 --json
-  archive review next --query 'site tags contains \"anna\"'    # what she was asked to look at
-  archive review next --archive A1 --archive A2                 # partitions of a cluster, in one list
+  archive review next --query 'site tags contains \"anna\"'    # sites tagged for Anna
+  archive review next --archive A1 --archive A2                 # partitions of a cluster in one list
   archive review next --archive A1 --archive http://node2:8070/")]
 pub(crate) struct Args {
-    /// Sites to list, at most
+    /// Maximum number of sites to list
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Only sites that this finds, as for `archive query`
+    /// Query that selects the sites, as for `archive query`
     #[arg(long)]
     query: Option<String>,
     #[command(flatten)]
@@ -47,7 +48,7 @@ pub(crate) struct Args {
     reader: ReaderArgs,
     #[command(flatten)]
     nodes: NodesArgs,
-    /// One JSON object a site
+    /// One JSON object per site
     #[arg(long)]
     json: bool,
 }

@@ -13,30 +13,31 @@ use super::super::{UsageError, output};
 /// Maximum number of sites listed on which raters differ.
 const DISAGREEMENTS_MAX: usize = 10;
 
-/// Report how far raters agree, and how well numbers such as importance match their ratings.
+/// Report how well raters agree, and how well numbers such as importance match their ratings.
 ///
-/// A rater's score is the share of sites that they rate like the mean of the others. Three thresholds turn a number into ratings;
-/// they are fitted on one half of the rated sites and judged on the other. The mean and interval are over many such halves.
+/// A rater's score is the share of sites that they rate like the mean of the others. Three thresholds turn a number
+/// into ratings; they are fitted on one half of the rated sites and tested on the other. The mean and its interval are
+/// over many such splits.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review score
   archive review score --by importance --by 'captures / pages' --by html
   archive review score --json")]
 pub(crate) struct Args {
-    /// What to judge: a calculation on sites, as in a query; may be repeated
+    /// Number to judge: an expression on sites, as in a query; may be repeated
     #[arg(long, value_name = "EXPRESSION")]
     by: Vec<String>,
-    /// Halves to judge on
+    /// Number of random splits
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: u32,
-    /// Seed of the random numbers that divide the halves
+    /// Random seed of the splits
     #[arg(long, value_name = "N", default_value_t = 1)]
     rng: u64,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
     reader: ReaderArgs,
-    /// One JSON object per rater, measure and site that raters differ on, and one for their agreement
+    /// One JSON object per rater, per measure, and per site on which raters differ, and one for their agreement
     #[arg(long)]
     json: bool,
 }

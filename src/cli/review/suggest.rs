@@ -15,39 +15,40 @@ use super::super::{UsageError, output};
 /// Maximum number of reasons listed.
 const REASONS_MAX: usize = 3;
 
-/// Learn from the sites that people chose, and suggest others that they would probably choose.
+/// Suggest sites that people would probably choose, learned from those that they chose.
 ///
-/// Chosen are sites with a mean rating of 3 or more, or with the verdict keep or often. The model looks at links from and to
-/// them, importance, domain endings and names, and of what is held at titles, language, types, sizes and changes; all other sites
-/// count as not chosen. Sites that the archive only knows by links are suggested too.
+/// Chosen sites are those with a mean rating of 3 or more, or with the verdict keep or often; all others count as not
+/// chosen. The model uses links from and to chosen sites, importance, domain endings and names, and, of archived pages,
+/// titles, language, types, sizes and changes. Sites that the archive knows only by links are suggested, too.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review suggest
   archive review suggest --limit 100 --json")]
 pub(crate) struct Args {
-    /// Sites to suggest, at most
+    /// Maximum number of sites to suggest
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Share of what people would choose that is chosen already: by it probabilities are scaled
+    /// Share of the sites that people would choose that they have chosen already; scales the probabilities
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
     share: f64,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// One JSON object a site
+    /// One JSON object per site
     #[arg(long)]
     json: bool,
 }
 
-/// Store the automatic librarian's opinion of each site, as the field `likely` of queries.
+/// Store the probability that people would choose each site, as the field `likely` of queries.
 ///
-/// Sites that somebody has decided on have none. It stays as it is until it is learned again; `archive review suggest` always learns again.
+/// Sites with a decision have none. The stored values stay until they are learned again; `archive review suggest`
+/// always learns again.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review learn
   archive query 'site likely > 0.5 order by likely desc'
   archive crawl --favour likely")]
 pub(crate) struct LearnArgs {
-    /// Share of what people would choose that is chosen already: by it probabilities are scaled
+    /// Share of the sites that people would choose that they have chosen already; scales the probabilities
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
     share: f64,
     #[command(flatten)]

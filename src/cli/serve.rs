@@ -15,82 +15,84 @@ use url::Url;
 use super::options::{duration, folder};
 use super::{UsageError, interrupt, output};
 
-/// Serve the archive to browsers and programs: search, queries, pages with their history, and pages as they were.
+/// Serve the archive to browsers and programs: search, queries, pages with their history, and replay of captures.
 ///
-/// It can run beside a crawl, refresh or import and follows its checkpoints. It fetches nothing, and changes nothing except
-/// decisions on sites, with --review, and notices for the next run, with --pings. What `access.toml` hides is not served.
+/// The server can run beside a crawl, refresh or import and follows its checkpoints. It fetches nothing, and changes
+/// nothing except decisions on sites, with --review, and notices for the next run, with --pings. Captures hidden by
+/// `access.toml` are not served.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive serve
   archive serve --review                # rate sites at /review
   archive serve --review --origin https://archive.example.org --replay-origin https://replay.example.org \
-    --user-header X-Remote-User         # behind a web server that asks for passwords
+    --user-header X-Remote-User         # behind a web server that authenticates users
   archive serve --listen 192.0.2.1:8070 --replay-listen 192.0.2.1:8071 --password-file people
   archive serve --pings --origin https://archive.example.org --replay-origin https://replay.example.org \
-    --client-header X-Real-IP           # changes are announced by IndexNow, sitemap pings and hubs
+    --client-header X-Real-IP           # accepts changes announced by IndexNow, sitemap pings and hubs
   archive serve --archive news.archive --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
-  archive serve --archive news.archive --archive law.archive   # the second at 8072 and 8073
-  archive serve --together --archive A1 --archive http://node2:8070/   # both as one; A1 alone at 8072 and 8073
+  archive serve --archive news.archive --archive law.archive   # the second on ports 8072 and 8073
+  archive serve --together --archive A1 --archive http://node2:8070/   # both as one; A1 alone on ports 8072 and 8073
   curl -H 'Accept: application/json' 'http://127.0.0.1:8070/search?q=open+access'
   curl 'http://127.0.0.1:8071/timemap/link/https://example.org/'
   curl 'http://127.0.0.1:8071/cdx?url=example.org&matchType=domain&output=json'
 
-Archived pages are hostile, so they have their own origin: --replay-listen. Both addresses must be local to this machine, unless --password-file says who may log in (archive account), or --user-header how a web server in front names people.")]
+Archived pages may be hostile, so they have their own origin: --replay-listen. Both addresses must be local to this machine, unless people log in (--password-file, see `archive account`) or a web server in front names them (--user-header).")]
 pub(crate) struct Args {
-    /// Folder of an archive; may be repeated, then each further archive has addresses two ports higher. With --together also the
+    /// Folder of an archive; may be repeated: each further archive then has ports two higher. With --together, also the
     /// URL of another `archive serve`
     #[arg(long, env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR", value_parser = folder())]
     archive: Vec<PathBuf>,
-    /// Search and query all archives as one at the first addresses, and lead to the archive that has a page. Folders have the addresses
-    /// after these
+    /// Search and query all archives as one at the first addresses, and redirect to the archive that has a page. The
+    /// folders have the ports after these
     #[arg(long)]
     together: bool,
-    /// Names and passwords for nodes: a private file with lines of URL, name and password. Everybody who uses this server sees what these
-    /// accounts may see there
+    /// File with names and passwords for nodes: URL, name and password on each line; only its owner may have access to
+    /// it. All users of this server see what these accounts may see there
     #[arg(long, value_name = "FILE", env = "ARCHIVE_CREDENTIALS")]
     credentials: Option<PathBuf>,
-    /// How long a node may take to answer; one that takes longer is missing
+    /// Longest wait for the answer of a node; a slower node counts as missing
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
     wait: Duration,
-    /// Address of the pages about the archive; port 0 takes a free one
+    /// Address of the pages about the archive; port 0 takes a free port
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8070")]
     listen: SocketAddr,
     /// Address of archived pages, Memento, CDX and WARC records
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8071")]
     replay_listen: SocketAddr,
-    /// People who may log in: a file made by `archive account set`. They decide under their own names
+    /// File of the people who may log in, made by `archive account set`; they decide under their own names
     #[arg(long, value_name = "FILE", conflicts_with = "user_header")]
     password_file: Option<PathBuf>,
-    /// Record log-ins, failed ones too, log-outs and decisions in this file [default: audit.jsonl in the archive's folder]
+    /// File in which to record log-ins, including failed ones, log-outs and decisions [default: audit.jsonl in the
+    /// archive's folder]
     #[arg(long, value_name = "FILE", requires = "password_file")]
     audit_log: Option<PathBuf>,
-    /// Let people decide on sites, at /review: reviewers and operators, or without accounts anyone on this machine
+    /// Let people decide on sites, at /review: reviewers and operators, or, without accounts, anyone on this machine
     #[arg(long)]
     review: bool,
-    /// Show ratings of a site only to people who have rated it, too
+    /// Show the ratings of a site only to people who have rated it themselves
     #[arg(long, requires = "review")]
     blind: bool,
     /// Name of the person who decides, unless the page gives another
     #[arg(long, value_name = "NAME", env = "USER", default_value = "reviewer")]
     by: String,
-    /// Public origin of the application behind another web server; one for each archive
+    /// Public origin of the application behind another web server; one per archive
     #[arg(long, value_name = "URL", requires = "replay_origin")]
     origin: Vec<String>,
-    /// Public origin of archived pages; it must differ, because they are hostile
+    /// Public origin of archived pages; it must differ from --origin, because they may be hostile
     #[arg(long, value_name = "URL", requires = "origin")]
     replay_origin: Vec<String>,
-    /// Accept notices of changes at /indexnow, /ping and, from hubs, /websub/: they wait for the next refresh or crawl, which
-    /// verifies their keys
+    /// Accept notices of changes at /indexnow, /ping and, from hubs, /websub/; they wait for the next refresh or crawl,
+    /// which verifies their keys
     #[arg(long)]
     pings: bool,
-    /// Header field in which a web server in front names the client, for example X-Real-IP; each client may send 100 notices an
-    /// hour, without it all clients together
+    /// Header field in which a web server in front names the client, for example X-Real-IP; each client may send 100
+    /// notices per hour, without this option all clients together
     #[arg(long, value_name = "FIELD", requires = "pings", value_parser = field)]
     client_header: Option<HeaderName>,
-    /// Link missing pages to the TimeGate of another archive, which is never contacted; may be repeated
+    /// TimeGate of another archive to which missing pages link; it is never contacted; may be repeated
     #[arg(long, value_name = "URL", value_parser = timegate)]
     timegate: Vec<String>,
-    /// Header field in which that web server names the user, who decides under this name only
+    /// Header field in which a web server in front names the user, who can decide only under this name
     #[arg(long, value_name = "FIELD", value_parser = field)]
     user_header: Option<HeaderName>,
 }

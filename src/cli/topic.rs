@@ -42,9 +42,9 @@ const EXAMPLES_SHOWN: usize = 5;
 /// Maximum number of wrongly classified pages shown of each kind.
 const WRONG_SHOWN: usize = 10;
 
-/// Teach the archive topics by examples; `archive crawl --topic NAME` looks for their pages first.
+/// Manage topics learned from examples; `archive crawl --topic NAME` fetches their pages first.
 ///
-/// A topic gives each page a probability to belong to it: topic(NAME) in queries.
+/// A topic gives each page a probability of belonging to it: topic(NAME) in queries.
 #[derive(clap::Subcommand)]
 #[command(after_help = "Examples:
   archive topic learn maps --from urls.txt
@@ -65,30 +65,30 @@ pub(crate) enum Command {
     Remove(Remove),
 }
 
-/// Where pages of the topic are, and others.
+/// Sources of example pages.
 #[derive(clap::Args)]
 struct Examples {
-    /// File with a URL of a page of the topic on each line, '-' for standard input; # begins a comment
+    /// File with the URLs of pages of the topic, one per line, '-' for standard input; # starts a comment
     #[arg(long, value_name = "FILE", required_unless_present_any = ["where_", "words", "taxonomy"])]
     from: Option<PathBuf>,
-    /// Pages of the topic are those this query finds
+    /// Query that selects pages of the topic
     #[arg(long = "where", value_name = "QUERY", conflicts_with = "from")]
     where_: Option<String>,
-    /// Pages of the topic are the first 50 results of a search for these words
+    /// Words to search for; the first 50 results are pages of the topic
     #[arg(long, value_name = "WORDS", conflicts_with_all = ["from", "where_"])]
     words: Option<String>,
-    /// File with a tree of subjects and page URLs: one subject a line, * before it if it is wanted, its URLs and subjects indented
-    /// below it
+    /// File with a tree of subjects and page URLs: one subject per line, with * before it if it is wanted, and its URLs
+    /// and subjects indented below it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "where_", "words"])]
     taxonomy: Option<PathBuf>,
-    /// Other pages are those this query finds [default: random pages of the archive]
+    /// Query that selects other pages [default: random pages of the archive]
     #[arg(long, value_name = "QUERY")]
     against: Option<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
     reader: ReaderArgs,
-    /// JSON
+    /// One JSON object
     #[arg(long)]
     json: bool,
 }
@@ -96,9 +96,9 @@ struct Examples {
 /// Learn a topic from pages of the archive; a topic of the same name is replaced.
 #[derive(clap::Args)]
 pub(crate) struct Learn {
-    /// Its name: small letters, digits and -
+    /// Name of the topic: lower-case letters, digits and -
     name: String,
-    /// How pages are classified: logistic (regression) or bayes (naive)
+    /// Classifier: logistic (regression) or bayes (naive)
     #[arg(long, default_value = "logistic", value_name = "MODEL")]
     model: Model,
     #[command(flatten)]
@@ -108,7 +108,7 @@ pub(crate) struct Learn {
 /// Report how well a topic recognises pages that it was not learned from.
 #[derive(clap::Args)]
 pub(crate) struct Test {
-    /// The topic
+    /// Name of the topic
     name: String,
     #[command(flatten)]
     examples: Examples,
@@ -126,7 +126,7 @@ pub(crate) struct List {
 /// Show a topic: its strongest words, its examples, and how well it recognises them (cross-validated).
 #[derive(clap::Args)]
 pub(crate) struct Show {
-    /// The topic
+    /// Name of the topic
     name: String,
     #[command(flatten)]
     archive: ArchiveArgs,
@@ -137,7 +137,7 @@ pub(crate) struct Show {
 
 #[derive(clap::Args)]
 pub(crate) struct Remove {
-    /// The topic
+    /// Name of the topic
     name: String,
     #[command(flatten)]
     archive: ArchiveArgs,

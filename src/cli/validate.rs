@@ -13,12 +13,12 @@ use serde::Serialize;
 use super::options::{Meant, PagesArgs};
 use super::{output, progress};
 
-/// List mistakes in XML documents: where they are not well-formed, and where they violate their document type.
+/// List mistakes in XML documents: violations of well-formedness and of their document type.
 #[derive(clap::Args)]
 #[command(
     after_help = "The newest version of each page is checked for well-formedness, and against its document type (DTD) if it declares one. External parts of a document are read from the archive; if they are missing,
-only well-formedness is checked, and that is reported. At most 100 mistakes of a document are listed.
-The exit code is 0 without mistakes, 1 with mistakes.
+only well-formedness is checked, and that is reported. At most 100 mistakes per document are listed.
+The exit code is 0 if there are no mistakes, 1 otherwise.
 
 Examples:
   archive validate https://www.example.org/catalogue.xml

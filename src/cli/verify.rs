@@ -11,14 +11,14 @@ use serde::Serialize;
 use super::options::ArchiveArgs;
 use super::{output, progress};
 
-/// Check records against digests, revisits against originals, segments against manifest and catalogue.
+/// Check records against digests, revisits against originals, and segments against the manifest and catalogue.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Every file is checked, and every fault is listed on a line (the first thousand). The exit code is 0 if nothing is wrong, 1 otherwise; `archive repair` repairs what it can.
+    after_help = "All files are checked, and each fault is listed on a line (the first thousand). The exit code is 0 if nothing is wrong, 1 otherwise; `archive repair` repairs what it can.
 
 Examples:
   archive verify
-  archive verify --sample 100      # one capture in a hundred; of segments only the sizes"
+  archive verify --sample 100      # one capture in a hundred, and only the sizes of segments"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Check only one capture in N
     #[arg(long, value_name = "N", default_value_t = 1)]
     sample: u64,
-    /// One JSON object per line
+    /// One JSON object per fault, and one at the end
     #[arg(long)]
     json: bool,
 }

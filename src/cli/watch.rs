@@ -19,10 +19,10 @@ use super::progress::{ALL_FETCHED, Progress};
 use super::refresh::left;
 use super::{EXIT_STOPPED, UsageError, deliveries, interrupt, open, output};
 
-/// Watch the pages that match a query: they are fetched before each report, which lists the changes.
+/// Watch the pages that match a query, and report their changes at regular intervals.
 ///
-/// `archive refresh` makes reports when they are due, and `archive watch report NAME --now` makes one at once. Each covers the
-/// time since the last.
+/// The pages are fetched before each report, which covers the time since the last one. `archive refresh` makes reports
+/// when they are due; `archive watch report NAME --now` makes one at once.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -35,7 +35,7 @@ use super::{EXIT_STOPPED, UsageError, deliveries, interrupt, open, output};
   archive watch report host-www-example-org --now
   archive watch remove host-www-example-org
 
-The folder `watches` of the archive keeps the reports as JSON, and a feed NAME.atom for each watch."
+The folder `watches` of the archive holds the reports as JSON, and a feed NAME.atom for each watch."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -46,18 +46,19 @@ pub(crate) struct Args {
 
 #[derive(clap::Args)]
 struct Add {
-    /// The query, for pages
+    /// Query for pages
     #[arg(value_name = "QUERY", num_args = 1..)]
     query: Vec<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// How often to report: hour, day, week, month, or a span of time (12h, 3d)
+    /// Interval between reports: hour, day, week, month, or a duration (12h, 3d)
     #[arg(long, value_name = "TIME", value_parser = period, default_value = "week")]
     every: Duration,
-    /// Its name [default: from the query]
+    /// Name of the watch [default: from the query]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Write each report to this file too, when `archive refresh --outputs` names its folder; without it, reports are printed
+    /// File to which each report is also written, if `archive refresh --outputs` names its folder; otherwise reports
+    /// are printed
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Format of the file
@@ -88,17 +89,17 @@ struct List {
 
 #[derive(clap::Args)]
 struct Report {
-    /// The watch
+    /// Name of the watch
     name: String,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// What to print it as; atom has earlier reports too
+    /// Format of the output; atom also has earlier reports
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: FormatName,
-    /// Fetch the pages of the watch, and make a report of what changed up to now
+    /// Fetch the pages of the watch, and report their changes up to now
     #[arg(long)]
     now: bool,
-    /// With --now: be done within this time (30s, 10m, 2h)
+    /// With --now: time within which to finish (30s, 10m, 2h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "now")]
     time: Option<Duration>,
     #[command(flatten)]
@@ -111,16 +112,16 @@ struct Report {
 
 #[derive(clap::Args)]
 struct Remove {
-    /// The watch
+    /// Name of the watch
     name: String,
     #[command(flatten)]
     archive: ArchiveArgs,
 }
 
-/// The form of a report.
+/// Format of a report.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum FormatName {
-    /// For people
+    /// Text for people to read
     Text,
     /// One JSON object
     Json,

@@ -22,16 +22,16 @@ use super::output;
   archive why https://www.example.org/ --json
   archive why https://www.example.org/ --visits 1000 --json")]
 pub(crate) struct Args {
-    /// The URL
+    /// URL to explain
     url: String,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
     reader: ReaderArgs,
-    /// Daily budget of refreshes, to compute when the page is due [default: what the archive fetched a day]
+    /// Daily budget of refreshes from which to compute when the page is due [default: what the archive fetched per day]
     #[arg(long, value_name = "N")]
     fetches_per_day: Option<f64>,
-    /// Show this many visits, newest first [default: 10]; with --json print only them, one object per line
+    /// Number of visits to show, newest first [default: 10]; with --json, only visits are printed, one object per line
     #[arg(long, value_name = "N")]
     visits: Option<usize>,
     /// One JSON object

@@ -20,16 +20,16 @@ use super::{EXIT_STOPPED, UsageError, output, progress};
 /// Maximum number of characters of a text in the table.
 const TEXT_SHOWN: usize = 200;
 
-/// Find nodes of XML documents, or compute values, by an XPath expression.
+/// Find nodes of XML documents, or compute values, with an XPath expression.
 #[derive(clap::Args)]
 #[command(
-    after_help = "XPath 1.0, over well-formed XML documents, including XHTML but not HTML. A name without a prefix is
-in no namespace, as in XPath: in an Atom feed write atom:title. A prefix is one that the document
-declares, or a well-known one (docs/query.md). id() finds xml:id, and attributes that the document itself
+    after_help = "XPath 1.0 on well-formed XML documents, including XHTML but not HTML. A name without a prefix is
+in no namespace, as in XPath: in an Atom feed, write atom:title. Prefixes are those that the document
+declares, and well-known ones (docs/query.md). id() finds xml:id, and attributes that the document itself
 declares as ID.
 
-An expression may visit 20 million nodes of a document, for 30 seconds. At most 10 000 nodes of a document
-are listed. If nodes were not listed or pages not read, that is reported and the exit code is 4.
+An expression may visit at most 20 million nodes of a document, for at most 30 seconds. At most 10 000
+nodes per document are listed. If nodes were not listed or pages not read, that is reported and the exit code is 4.
 
 Examples:
   archive xpath '//atom:entry/atom:title' https://www.example.org/feed.atom
@@ -37,14 +37,14 @@ Examples:
   archive xpath '//price[. > 10]/..' https://www.example.org/catalogue.xml --at 2026-01-31 --json"
 )]
 pub(crate) struct Args {
-    /// The expression
+    /// XPath expression
     expression: String,
     #[command(flatten)]
     pages: PagesArgs,
-    /// The versions nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
+    /// Read the versions nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// How long to look
+    /// Time limit of the search
     #[arg(long = "for", default_value = "1m", value_name = "TIME", value_parser = duration)]
     time_max: Duration,
     /// One JSON object per node or value

@@ -30,8 +30,8 @@ Examples:
   archive copy --verify --to s3://backup/web   # reads every byte of all copies
   archive copy --from s3://backup/web --archive restored.archive
 
-After `archive erase`, older copies still contain the erased data: `archive copy --to … --keep 1` makes a new copy
-and removes them.")]
+After `archive erase`, older copies still contain the erased data: `archive copy --to … --keep 1`
+makes a new copy and removes them.")]
 #[command(group = clap::ArgGroup::new("place").required(true).args(["to", "from"]))]
 pub(crate) struct Args {
     /// URL at which copies are kept

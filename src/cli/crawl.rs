@@ -50,7 +50,7 @@ Changes to the file crawl.toml in the archive's folder take effect during the ru
   [host.'slow.example.org']
   delay = '30s'
 
-Each line of the seeds file is a URL, optionally followed by options for this seed; # starts a comment:
+Each line of the seeds file is a URL, optionally followed by its options; # starts a comment:
   https://www.example.org/
   https://example.com/docs/   scope=host depth=3 delay=5s   # slow server")]
 pub(crate) struct Args {

@@ -30,9 +30,9 @@ use super::{UsageError, open, output, progress};
   graph    the links between pages that carry importance, compressed, as NAME.graph, NAME.offsets,
            NAME.properties (WebGraph's BV format) and NAME.urls.gz, for WebGraph and `archive rank`
 
-Several archives, such as the partitions of a cluster, are exported to one file: warc, wacz, parquet and
-links one archive after the other, cdxj and the index of a package in one sorted order. A graph is that of
-a single archive with all pages: each page once, ordered by URL.
+Several archives, such as the partitions of a cluster, are exported to one file: warc, wacz,
+parquet and links one archive after the other, cdxj and the index of a package in one sorted
+order. A graph is that of a single archive with all pages: each page once, ordered by URL.
 
 With --where, only the captures of the pages that a query finds are written, or of all pages of the
 sites that it finds, together with the originals of revisits among them.

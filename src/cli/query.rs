@@ -50,7 +50,7 @@ Relations of pages: links to, linked from, redirects to, same content as \"URL\"
 Values: numbers (10k, 2.5M), sizes (1MB, 64KiB), \"text\", words, dates (2026-01-31,
   2026-01-31T10:00Z, 30 days ago, today; without a zone they are local), durations (30 days),
   and + - * / of them between spaces. A date means the whole day. A host matches on every
-  port unless the value has one (\"example.org:8080\"); = \"\" finds rows without a text.
+  port unless the value has one (\"example.org:8080\"); = \"\" finds rows without such a text.
 Clauses: select FIELD [as NAME], …   group by FIELD, …   having CONDITION
   order by FIELD [asc|desc], …   limit N   offset N   sample N [seed S]   as of TIME
 Without an order, captured rows come first, then those only linked to; the largest groups

@@ -59,8 +59,8 @@ const HUBS_TIME_IN_CLUSTER: (Duration, u32) = (Duration::from_secs(300), 2);
 A cron line to start with (more of them and systemd units are in examples/):
   7 * * * *  archive refresh --archive /srv/web.archive --budget 5000 --for 50m
 
-The last line on standard error sums up the run. Exit codes: 0 done (also if the time is up), 1 failed, 2 wrong usage,
-3 the archive is in use, 4 stopped by a signal.")]
+The last line on standard error sums up the run. Exit codes: 0 done (also if the time is up),
+1 failed, 2 wrong usage, 3 the archive is in use, 4 stopped by a signal.")]
 pub(crate) struct Args {
     /// Maximum number of pages to fetch
     #[arg(long, value_name = "N")]

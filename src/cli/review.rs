@@ -55,7 +55,8 @@ pub(crate) enum Command {
   archive review export --archive A1 --archive A2 --output review.html     # partitions of a cluster on one sheet
   archive review export --archive A1 --archive http://node2:8070/ --output review.html
 
-The HTML file is self-contained: open it in a browser, rate the sites, and download the ratings as CSV.")]
+The HTML file is self-contained: open it in a browser, rate the sites, and download the ratings as
+CSV.")]
 pub(crate) struct ExportArgs {
     /// Format [default: from the name of the output, or HTML]
     #[arg(long)]

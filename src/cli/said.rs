@@ -15,14 +15,14 @@ use super::{EXIT_STOPPED, UsageError, output};
 /// Find the periods in which pages contained some words, by all their versions.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The words must follow each other, in the title or text; word* matches all words with that beginning. The content of a page
-between two captures is not known, so each period has four times: the last capture before it and the first after
-it, without the words, and the first and last capture with them. An empty column means that there is no such
-capture.
+    after_help = "The words must follow each other, in the title or text; word* matches all words with that
+beginning. The content of a page between two captures is not known, so each period has four times:
+the last capture before it and the first after it, without the words, and the first and last
+capture with them. An empty column means that there is no such capture.
 
-Versions are read one by one, on all processors, for at most --for. If any remain unread, that is reported and
-the exit code is 4. A query for few pages reads most of their versions; pages that contain the words today are
-found by `text contains`.
+Versions are read one by one, on all processors, for at most --for. If any remain unread, that is
+reported and the exit code is 4. A query for few pages reads most of their versions; pages that
+contain the words today are found by `text contains`.
 
 Examples:
   archive said 'opening hours' https://www.example.org/

@@ -26,8 +26,9 @@ use super::{UsageError, output};
   site: type: language:  of a site or host, of a type such as html or pdf, in a language such as fr
   before: after:         first captured before, last captured after a year, month or day
 
-Pages are found by title, text and URL, and by the text of links to them. Pages with more of the words come first, above
-all those that the words name. Pages with the same content are one result. For other conditions, see `archive query`.")]
+Pages are found by title, text and URL, and by the text of links to them. Pages with more of the
+words come first, above all those that the words name. Pages with the same content are one result.
+For other conditions, see `archive query`.")]
 pub(crate) struct Args {
     /// Words to search for
     #[arg(required = true, num_args = 1.., value_name = "WORD")]

@@ -24,12 +24,13 @@ const TEXT_SHOWN: usize = 200;
 #[derive(clap::Args)]
 #[command(
     after_help = "XPath 1.0 on well-formed XML documents, including XHTML but not HTML. A name without a prefix is
-in no namespace, as in XPath: in an Atom feed, write atom:title. Prefixes are those that the document
-declares, and well-known ones (docs/query.md). id() finds xml:id, and attributes that the document itself
-declares as ID.
+in no namespace, as in XPath: in an Atom feed, write atom:title. Prefixes are those that the
+document declares, and well-known ones (docs/query.md). id() finds xml:id, and attributes that the
+document itself declares as ID.
 
-An expression may visit at most 20 million nodes of a document, for at most 30 seconds. At most 10 000
-nodes per document are listed. If nodes were not listed or pages not read, that is reported and the exit code is 4.
+An expression may visit at most 20 million nodes of a document, for at most 30 seconds. At most
+10 000 nodes per document are listed. If nodes were not listed or pages not read, that is reported
+and the exit code is 4.
 
 Examples:
   archive xpath '//atom:entry/atom:title' https://www.example.org/feed.atom

@@ -36,8 +36,9 @@ use super::orders::{self, Heard};
   archive cluster share --cluster s3://crawl/cluster --archive A1 --every 10s     # until interrupted
   archive cluster share --cluster s3://crawl/cluster     # lists the published files with their versions; --json for programs
 
-An empty access.toml lifts all rules. A watch is published with its query and interval; each archive makes its own reports, without gaps when
-the watch changes. Removing a watch removes its reports.")]
+An empty access.toml lifts all rules. A watch is published with its query and interval; each
+archive makes its own reports, without gaps when the watch changes. Removing a watch removes its
+reports.")]
 pub(crate) struct ShareArgs {
     /// URL of the object store that the nodes share
     #[arg(long, value_name = "URL")]

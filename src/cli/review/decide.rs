@@ -43,8 +43,13 @@ fn now() -> DateTime<Utc> {
   archive review set https://example.org/calendar/ --verdict never
   archive review set example.org --tag maps --tag=-music --collection geography --by anna
 
-Verdicts: keep: exempt from budgets and trap guards. drop: not fetched any more, archived captures stay. often: refreshed
-more often. never: does not belong in the archive, removed from the scope. investigate: needs another look.
+Verdicts:
+  keep         exempt from budgets and trap guards
+  drop         not fetched any more; archived captures stay
+  often        refreshed more often
+  never        does not belong in the archive; removed from the scope
+  investigate  needs another look
+
 A rating also affects the choice of pages to refresh and page budgets: each step above 2.5 doubles the weight. The narrowest subject counts: page, folder, host, site.
 Commands that fetch accept --no-decisions; `archive why URL` shows the effect of a decision.")]
 pub(crate) struct SetArgs {

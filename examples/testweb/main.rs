@@ -14,22 +14,22 @@ use anyhow::{Context as _, Result};
 use archive_testweb::{Clock, Config, PageIndex, Server, Web, faults, traps, truth};
 use clap::Parser;
 
-/// Serves a deterministic web of many hosts at one address.
+/// Serve a deterministic web of many hosts at one address.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The same seed gives the same web
+    /// Random seed; the same seed gives the same web
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Hosts, two a site unless --sites says otherwise
+    /// Number of hosts; two per site without --sites
     #[arg(long, default_value_t = 100)]
     hosts: u32,
-    /// Sites
+    /// Number of sites
     #[arg(long)]
     sites: Option<u32>,
-    /// Pages of all hosts
+    /// Number of pages of all hosts
     #[arg(long, default_value_t = 10_000)]
     pages: u64,
-    /// Links a page
+    /// Links per page
     #[arg(long, default_value_t = 30)]
     links: u32,
     /// Share of links to other hosts
@@ -56,23 +56,23 @@ struct Args {
     /// Milliseconds before each answer
     #[arg(long, default_value_t = 0)]
     latency: u64,
-    /// Start with a clock that stands at the beginning of the web and is moved by http://clock.test/advance?days=1
+    /// Start with a clock at the beginning of the web, which http://clock.test/advance?days=1 advances
     #[arg(long)]
     simulated_clock: bool,
-    /// Measure for so many seconds how fast pages are made and served, and end
+    /// Seconds for which to measure how fast pages are generated and served; then exit
     #[arg(long, value_name = "SECONDS")]
     speed: Option<u64>,
-    /// Write what is true of every page (address, allowed, links, importance, changes a day) to a CSV file; for webs
-    /// of up to some millions of pages
+    /// CSV file for the facts of every page (address, allowed, links, importance, changes per day); for webs of up to a
+    /// few million pages
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
-    /// Where to listen
+    /// Address to listen at; may be repeated
     #[arg(long, default_value = "127.0.0.1:8000")]
     listen: Vec<SocketAddr>,
-    /// Threads of the server
+    /// Number of threads of the server
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Seeds to print: the home pages of this many of the most popular sites
+    /// Number of seeds to print: the home pages of the most popular sites
     #[arg(long, default_value_t = 10)]
     seeds: u32,
 }

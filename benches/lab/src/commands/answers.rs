@@ -10,20 +10,21 @@ use serde::Serialize;
 
 use crate::output;
 
-/// Check importance where the answer is known
+/// Check importance values against known answers
 ///
-/// First all methods on small graphs that are solved by hand; then the estimates of a crawl that visits an unchanged graph
-/// again and again; then what is left, window by window, of the importance of pages that lost all their links.
+/// First come all methods on small graphs that are solved by hand; then the estimates of a crawl that visits an
+/// unchanged graph again and again; then the importance that remains, window by window, of pages that lost all their
+/// links.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive-lab answers
   archive-lab answers --graph graphs/hollins --crawls 20 --json")]
 pub(crate) struct Args {
-    /// What is crawled: basename of a graph in BV format, a folder with arcs.tsv.gz, or
+    /// Graph to crawl: basename of a graph in BV format, a folder with arcs.tsv.gz, or
     /// generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH", default_value = "generate:copy:2000:8")]
     graph: PathBuf,
-    /// Crawls of the unchanged graph
+    /// Number of crawls of the unchanged graph
     #[arg(long, default_value_t = 20, value_name = "N")]
     crawls: usize,
     /// JSON lines

@@ -13,16 +13,16 @@ use serde::Serialize;
 
 use crate::output;
 
-/// Measure OPIC's error against the exact vector, by visits a page (figures 2 and 3 of the paper)
+/// Measure OPIC's error against the exact vector, by visits per page (figures 2 and 3 of the paper)
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Basename of a graph in BV format, a folder with arcs.tsv.gz, or generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH", default_value = "generate:copy:100000:10")]
     graph: PathBuf,
-    /// At how many visits a page
+    /// Visits per page at which to measure
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32")]
     visits: Vec<usize>,
-    /// Number that decides what is random
+    /// Random seed
     #[arg(long, default_value_t = 1, value_name = "N")]
     rng: u64,
     /// Folder for the curves (SVG, CSV, one HTML page)

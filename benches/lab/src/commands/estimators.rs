@@ -11,24 +11,24 @@ use crate::output;
 
 /// Compare estimators of change rates on simulated pages
 ///
-/// Pages change as Poisson processes of known rate and are visited a day apart on average. Bias is the mean estimate over
-/// the true rate, less 1; error the root mean square of the same; coverage the share of true rates inside the stated
-/// interval, which promises nine in ten.
+/// Pages change as Poisson processes of known rate and are visited one day apart on average. Bias is the mean estimate
+/// divided by the true rate, minus 1; error is the root mean square of the same; coverage is the share of true rates
+/// within the stated interval, nominally 90 %.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive-lab estimators
   archive-lab estimators --rate 0.1,0.5,2 --visits 100 --json")]
 pub(crate) struct Args {
-    /// True rates, in changes a day; all occur alike often
+    /// True rates, in changes per day; all are equally frequent
     #[arg(long, value_name = "RATE", value_delimiter = ',', default_value = "0.02,0.1,0.5,2,5")]
     rate: Vec<f64>,
-    /// Pages of each rate
+    /// Number of pages of each rate
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pages: usize,
-    /// Visits of each page
+    /// Number of visits of each page
     #[arg(long, value_name = "N", default_value_t = 20)]
     visits: usize,
-    /// Number that decides what is random
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     rng: u64,
     /// JSON lines

@@ -16,19 +16,19 @@ use crate::output;
 
 /// Replay focused crawls over an archive whose pages have labels
 ///
-/// The archive is the web: a URL that is not in it is a dead end. Page classes are learned from the groups of --train; then each
-/// group of --crawl is crawled on its own, once an order, topic and repetition. Printed are, as means over groups and
-/// repetitions: recall averaged over the crawl of all reachable pages (auc), the share of them fetched when 50 and 90 % of the
-/// topic's pages were, and recall after 10 %.
+/// The archive serves as the web: a URL that is not in it is a dead end. Page classes are learned from the groups of
+/// --train; then each group of --crawl is crawled separately, once per order, topic and repetition. The output has
+/// means over groups and repetitions: recall averaged over the crawl of all reachable pages (auc), the share of them
+/// fetched when 50 and 90 % of the topic's pages were, and recall after 10 %.
 ///
 /// Orders: learned, soft, hard, tunnel:N, context, fish, shark, parent-anchor, ucb, opic, backlinks, breadth, random, and
 /// clairvoyant, which knows the labels.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The archive
+    /// Folder of the archive
     #[arg(long, value_name = "DIR")]
     archive: PathBuf,
-    /// Lines of URL, class and group, with tabs between, below a heading
+    /// File of labels: a heading, then lines of URL, class and group, tab-separated
     #[arg(long, value_name = "FILE")]
     labels: PathBuf,
     /// Groups to learn from
@@ -40,22 +40,22 @@ pub(crate) struct Args {
     /// Classes to look for
     #[arg(long, value_delimiter = ',', required = true, value_name = "CLASS")]
     topic: Vec<String>,
-    /// Which orders [default: all]
+    /// Crawl orders [default: all]
     #[arg(long, value_delimiter = ',', value_name = "ORDER")]
     order: Vec<FocusOrder>,
-    /// How pages are classified: logistic or bayes
+    /// Classifier: logistic or bayes
     #[arg(long, default_value = "logistic", value_name = "MODEL")]
     model: Model,
-    /// The class of the pages where crawls begin
+    /// Class of the pages from which crawls start
     #[arg(long, default_value = "department", value_name = "CLASS")]
     seeds: String,
-    /// Repeat with rng, rng + 1, … and print the mean
+    /// Number of repetitions with rng, rng + 1, …; the mean is printed
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
     repeat: u64,
-    /// Number that decides the order of what is equal
+    /// Random seed of tie-breaks
     #[arg(long, default_value_t = 1, value_name = "N")]
     rng: u64,
-    /// A line for each crawled group, too
+    /// Also print a line for each crawled group
     #[arg(long)]
     by_group: bool,
     /// JSON lines

@@ -11,11 +11,12 @@ use serde_json::{Map, Value, json};
 
 use crate::output;
 
-/// Judge kinds of importance, and what is learned from librarians, by the hosts that they selected
+/// Evaluate kinds of importance, and what is learned from librarians, by the hosts that librarians selected
 ///
-/// A share of the selected hosts is known, drawn again in each run; each order of the other hosts is judged by those that
-/// were selected among them. auc: how often a selected host stands before one that is not. ece: expected calibration error
-/// of the probabilities, in 20 groups. first_1000: share of the unknown selected hosts among the first 1,000.
+/// A random share of the selected hosts is known in each run; each order of the other hosts is evaluated by the
+/// selected ones among them. auc: probability that a selected host ranks above one that is not. ece: expected
+/// calibration error of the probabilities, in 20 groups. first_1000: share of the unknown selected hosts among the
+/// first 1,000.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive-lab librarian --graph ukwa-1996-hosts --selected hosts.txt
@@ -24,19 +25,19 @@ pub(crate) struct Args {
     /// Host graph: a folder with arcs.tsv.gz and urls.txt.gz
     #[arg(long, value_name = "DIR")]
     graph: PathBuf,
-    /// Selected hosts, one a line, compared without `www.`; may be in gzip
+    /// File of selected hosts, one per line, compared without `www.`; may be gzipped
     #[arg(long, value_name = "FILE")]
     selected: PathBuf,
-    /// Share of the selected hosts that is known
+    /// Share of the selected hosts that are known
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
     share: f64,
-    /// Runs, each with another draw
+    /// Number of runs, each with a new draw
     #[arg(long, value_name = "N", default_value_t = 5)]
     repeat: u64,
-    /// Number that decides what is random
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     rng: u64,
-    /// JSON lines, one a run
+    /// JSON lines, one per run
     #[arg(long)]
     json: bool,
 }

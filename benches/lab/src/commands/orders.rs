@@ -26,40 +26,40 @@ const CURVE_POINTS: usize = 100;
 /// Orders: random, cycle, breadth, depth, backlinks, pagerank, opic[@M] (or cash), opic-discovery[@M], fpr[@M], endowed[@M],
 /// rankmass[@WINDOW_PERCENT], truth, ideal. M is the weight of a link between hosts.
 ///
-/// Printed are the share of the whole graph's PageRank on downloaded pages, as a mean over the crawl (auc) and when so many
-/// of all pages are downloaded, and Kendall's tau between the PageRank of the part that is downloaded by then, computed
-/// from its links alone, and that of the same pages in the whole graph.
+/// The output has the share of the whole graph's PageRank on downloaded pages, as a mean over the crawl (auc) and when
+/// given shares of all pages are downloaded, and Kendall's tau between the PageRank of the part downloaded by then,
+/// computed from its links alone, and that of the same pages in the whole graph.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Basename of a graph in BV format, a folder with arcs.tsv.gz, or generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH")]
     graph: PathBuf,
-    /// The host of each page: 32-bit numbers, or a name or URL a line [default: from the URLs, if there are any]
+    /// Hosts of the pages: 32-bit numbers, or one name or URL per line [default: from the URLs, if there are any]
     #[arg(long, value_name = "PATH")]
     hosts: Option<PathBuf>,
-    /// Which orders
+    /// Crawl orders
     #[arg(
         long,
         value_delimiter = ',',
         default_value = "breadth,backlinks,opic,fpr,fpr@100,rankmass@5,endowed,truth"
     )]
     order: Vec<OrderKind>,
-    /// How many seeds
+    /// Number of seeds
     #[arg(long, default_value_t = 100, value_name = "N")]
     seed_count: usize,
-    /// Which seeds
+    /// Choice of seeds
     #[arg(long, value_enum, default_value = "random")]
     seeds: SeedChoice,
-    /// Number that decides what is random
+    /// Random seed
     #[arg(long, default_value_t = 1, value_name = "N")]
     rng: u64,
-    /// Repeat with rng, rng + 1, … and print the mean
+    /// Number of repetitions with rng, rng + 1, …; the mean is printed
     #[arg(long, default_value_t = 1, value_name = "N")]
     repeat: u64,
-    /// Stop each crawl after this many pages
+    /// Number of pages after which each crawl stops
     #[arg(long, value_name = "N")]
     pages: Option<usize>,
-    /// Only time the orders: nothing is compared with the true PageRank, and a generated web need not fit into memory
+    /// Only time the orders, without comparing them with the true PageRank; a generated web need not fit into memory
     #[arg(long, conflicts_with_all = ["hosts", "output"])]
     blind: bool,
     /// Folder for the curves (SVG, CSV, one HTML page)
@@ -72,9 +72,9 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum SeedChoice {
-    /// Drawn from all pages
+    /// Random pages
     Random,
-    /// Those with the highest PageRank
+    /// The pages with the highest PageRank
     Top,
 }
 

@@ -12,28 +12,28 @@ use serde::Serialize;
 
 use crate::output;
 
-/// Measure how near a crawl's importance comes to the exact one, pass by pass, on a web that it discovers itself
+/// Measure how close a crawl's importance comes to the exact one, pass by pass, on a web that it discovers itself
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Basename of a graph in BV format, a folder with arcs.tsv.gz, or generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH", default_value = "generate:web:20000:10")]
     graph: PathBuf,
-    /// Passes, the first of which discovers
+    /// Number of passes; the first one discovers the web
     #[arg(long, default_value_t = 6, value_name = "N")]
     passes: usize,
-    /// After each pass, rounds over the stored links without fetching
+    /// Rounds over the stored links after each pass, without fetching
     #[arg(long, value_delimiter = ',', default_value = "0,4")]
     rounds: Vec<usize>,
-    /// How many random seeds
+    /// Number of random seeds
     #[arg(long, default_value_t = 10, value_name = "N")]
     seed_count: usize,
-    /// Number that decides what is random
+    /// Random seed
     #[arg(long, default_value_t = 1, value_name = "N")]
     rng: u64,
-    /// What the virtual page gives to an unread page, relative to --refresh
+    /// Payment of the virtual page to an unread page, relative to --refresh
     #[arg(long, default_value_t = Policy::default().discovery)]
     discovery: u16,
-    /// What the virtual page gives to a read page, relative to --discovery
+    /// Payment of the virtual page to a read page, relative to --discovery
     #[arg(long, default_value_t = Policy::default().refresh)]
     refresh: u16,
     /// Length of the window, in turns of G

@@ -13,48 +13,49 @@ use serde::Serialize;
 
 use crate::output;
 
-/// Judge importance beside raters, as the OPIC paper did, where the truth is known
+/// Evaluate importance against raters, as the OPIC paper did, on a web with known truth
 ///
-/// A test web of sites with a quality of 1 to 4; a page has it too, or with a chance of one in four the next one. Links between sites
-/// lead to a page as often as on the test web, times (quality of the page / 4) to the power of --prefer. A rater says the truth, or
-/// with a probability, their noise, one of the three other ratings. The reference is the mean of all ratings; a score is the share rated
-/// like it. A rater takes no part in the reference that judges them; importance becomes ratings by thresholds fitted on one half and
-/// judged on the other.
+/// The web has sites with a quality of 1 to 4; a page has the quality of its site, or, with a probability of 1/4,
+/// the next one. Links between sites lead to a page as often as on the test web, times (quality of the page / 4) to the
+/// power of --prefer. A rater gives the true rating, or, with the probability of their noise, one of the three other
+/// ratings. The reference is the mean of all ratings; a score is the share of sites rated like it. Raters are excluded
+/// from the reference that judges them; importance is turned into ratings by thresholds fitted on one half of the sites
+/// and tested on the other.
 ///
-/// First, raters of every noise together; then panels of --raters that all have the same. expected: what the score comes to by the known
-/// truth. truth: share rated like the truth. The score of the reference is that as well. ±: half the 95 % interval of the mean over
-/// repetitions.
+/// First come raters of every noise together; then panels of --raters with equal noise. expected: the score expected
+/// from the known truth. truth: share rated like the truth, which for the reference is also its score. ±: half the 95 %
+/// interval of the mean over repetitions.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive-lab raters
   archive-lab raters --sites 300 --prefer 8 --noise 0.1,0.2,0.3 --svg raters.svg
   archive-lab raters --repeat 50 --rng 7 --json")]
 pub(crate) struct Args {
-    /// Sites
+    /// Number of sites
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(8..=100_000), value_name = "N")]
     sites: u32,
-    /// Pages of all sites
+    /// Number of pages of all sites
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(16..=10_000_000), value_name = "N")]
     pages: u64,
-    /// How much links prefer quality; 0 is not at all
+    /// Preference of links for quality; 0 for none
     #[arg(long, default_value_t = 4.0, value_name = "POWER")]
     prefer: f64,
     /// Probabilities of a wrong rating
     #[arg(long, value_delimiter = ',', default_value = "0.05,0.1,0.2,0.3,0.4,0.5,0.6", value_name = "SHARE")]
     noise: Vec<f64>,
-    /// Raters of a panel whose raters are alike
+    /// Number of raters of a panel with equal noise
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=100), value_name = "N")]
     raters: u32,
-    /// Repetitions, each with another web and other raters
+    /// Number of repetitions, each with another web and other raters
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
     repeat: u64,
-    /// Number that decides what is random
+    /// Random seed
     #[arg(long, default_value_t = 1, value_name = "N")]
     rng: u64,
-    /// Draw the scores against noise
+    /// File for a plot of the scores against noise
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// JSON lines, one a score
+    /// JSON lines, one per score
     #[arg(long)]
     json: bool,
 }

@@ -21,9 +21,9 @@ use crate::output;
 /// Replay recorded changes of real pages under refresh policies
 ///
 /// Each policy spends the same budget of fetches on the same pages and is measured over the last three quarters of the
-/// time, weighted by importance: F is the share of time in which the copy was what the live page was, C1, C7, C30 allow
-/// it to be wrong for so many days, age is in days, obsolescence in missed changes, captured the share of versions that
-/// were fetched, hit the share of fetches that found something new.
+/// time, weighted by importance. F is the share of time in which the copy was equal to the live page; C1, C7 and C30
+/// allow it to be outdated for that many days. age is in days, obsolescence in missed changes. captured is the share of
+/// versions that were fetched, hit the share of fetches that found a change.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive-lab refresh --history curl-www.tsv.gz --start 2014-01-01 --end 2026-08-01 --dt 0.5 --beta 0.25,1,4
@@ -31,12 +31,14 @@ use crate::output;
 
 A policy is default (the archive's own), uniform, RULE_ESTIMATE (xyleme, prop, chogm, azar, lambda, index, hindex with mle, mles, naive, lln, lm, eb,
 ebmean, true), evd_index, evh_hindex, gf_hindex_naive, nutch_fifo, heritrix_fifo, storm_strict, nutch_tuned1 or
-clairvoyant; _true knows the rates in hindsight, _h365 after a name lets visits fade with that half-life in days.")]
+clairvoyant; _true knows the rates in hindsight; _h365 after a name makes visits decay with that half-life in days.")]
 pub(crate) struct Args {
-    /// File of changes (NAME.tsv.gz), several for one crawl over all of them, or a folder: each of its files by itself
+    /// File of changes (NAME.tsv.gz); several for one crawl over all of them; or a folder, whose files are replayed one
+    /// by one
     #[arg(long, value_name = "PATH|DIR", required = true)]
     history: Vec<PathBuf>,
-    /// Importance of the pages; else NAME.importance.tsv.gz beside the history, else drawn from a Pareto law
+    /// File with the importance of the pages [default: NAME.importance.tsv.gz beside the history, else drawn from a
+    /// Pareto distribution]
     #[arg(long, value_name = "PATH")]
     importance: Option<PathBuf>,
     /// First day
@@ -45,16 +47,16 @@ pub(crate) struct Args {
     /// Day after the last
     #[arg(long, value_name = "DATE", required_unless_present = "setting")]
     end: Option<NaiveDate>,
-    /// Days from one moment of fetching to the next
+    /// Days from one time of fetching to the next
     #[arg(long, value_name = "DAYS", default_value_t = 0.25)]
     dt: f64,
-    /// Named windows over the histories in the folder: php, curl, mix3, …; "all" for the ten of the published tables
+    /// Named windows of the histories in the folder: php, curl, mix3, …; "all" for the ten of the published tables
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with_all = ["start", "end", "importance"])]
     setting: Vec<String>,
-    /// Fetches for each change that happens
+    /// Fetches per change
     #[arg(long, value_name = "B", value_delimiter = ',', default_value = "0.25,1,4")]
     beta: Vec<f64>,
-    /// Policies by name
+    /// Names of the policies
     #[arg(
         long,
         value_name = "NAME",
@@ -62,10 +64,10 @@ pub(crate) struct Args {
         default_value = "default,uniform,nutch,xyleme,chogm,lambdacrawl,hindex,evh_hindex,clairvoyant"
     )]
     policy: Vec<PolicyName>,
-    /// At most this many pages of each history
+    /// Maximum number of pages of each history
     #[arg(long, value_name = "N", default_value_t = 4000)]
     pages: usize,
-    /// Number that decides between pages of equal value
+    /// Random seed of tie-breaks
     #[arg(long, value_name = "N", default_value_t = 1)]
     rng: u64,
     /// JSON lines

@@ -13,25 +13,25 @@ use serde::Serialize;
 
 use crate::output;
 
-/// Measure how long an iteration takes when the graph lies on disk in slices (table 1 of Xyleme's paper)
+/// Measure the time of an iteration with the graph on disk in slices (table 1 of the Xyleme paper)
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Pages of the generated webs; the paper has 20 and 40 million
+    /// Pages of the generated webs (20 and 40 million in the paper)
     #[arg(long, value_delimiter = ',', default_value = "1000000,2000000,4000000")]
     pages: Vec<u32>,
-    /// Links a page
+    /// Links per page
     #[arg(long, default_value_t = 10.0)]
     links: f64,
-    /// Memory for vectors; the paper has 80MB and 40MB
+    /// Memory for vectors (80MB and 40MB in the paper)
     #[arg(long, value_delimiter = ',', default_value = "8MB,4MB", value_parser = parse_bytes)]
     memory: Vec<usize>,
-    /// Iterations to average over
+    /// Number of iterations to average over
     #[arg(long, default_value_t = 3)]
     iterations: u32,
-    /// Threads
+    /// Number of threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Folder for the slices [default: a temporary one]
+    /// Folder for the slices [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
     /// Folder for the table and curves (SVG, CSV, one HTML page)

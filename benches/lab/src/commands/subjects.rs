@@ -16,34 +16,34 @@ use crate::output;
 /// Confusions that are listed for a model.
 const CONFUSIONS_MAX: usize = 10;
 
-/// Predict subjects of sites from titles and URLs, judged by what librarians chose
+/// Predict the subjects of sites from titles and URLs, evaluated by the choices of librarians
 ///
-/// Half of the sites are learned from, drawn again in each run, and the others judge; or all of --selected are learned from and the
-/// sites of --judge that are not among them judge. A site's URL is compared without `www.` and a slash at its end. Constants are chosen
-/// by folds of what is learned from.
+/// Each run learns from a random half of the sites and tests on the other; with --judge, it learns from all of
+/// --selected and tests on the sites of --judge that are not among them. URLs of sites are compared without `www.` and
+/// the final slash. Constants are chosen by cross-validation on the training sites.
 ///
-/// right: share of sites for which the subject found most probable is one of the librarians'. macro F1: mean over subjects. ece: expected
-/// calibration error of the probability of being right, in 20 groups. seconds: to learn and to judge on one thread. ±: half the 95 %
-/// interval of the mean over runs.
+/// right: share of sites for which the most probable subject is one of the librarians'. macro F1: mean over subjects.
+/// ece: expected calibration error of the probability of being right, in 20 groups. seconds: time to learn and to test
+/// on one thread. ±: half the 95 % interval of the mean over runs.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive-lab subjects --selected ukwa-selected.tsv.gz
   archive-lab subjects --selected ukwa-selected.tsv.gz --repeat 10 --rng 7 --json
   archive-lab subjects --selected known.tsv.gz --judge others.tsv.gz")]
 pub(crate) struct Args {
-    /// Sites: lines with tabs between, below a heading with primary, title and url; may be in gzip
+    /// File of sites: a heading with primary, title and url, then tab-separated lines; may be gzipped
     #[arg(long, value_name = "FILE")]
     selected: PathBuf,
-    /// Sites to judge by, in the same form
+    /// File of sites to test on, in the same form
     #[arg(long, value_name = "FILE", conflicts_with_all = ["repeat", "rng"])]
     judge: Option<PathBuf>,
-    /// Runs, each with another draw
+    /// Number of runs, each with a new draw
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     repeat: u64,
-    /// Number that decides what is random
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     rng: u64,
-    /// JSON lines, one a model
+    /// JSON lines, one per model
     #[arg(long)]
     json: bool,
 }

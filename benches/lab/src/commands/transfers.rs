@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use crate::output;
 
-/// Measure how many transfers of cash a second the crawler's ledger makes, on one processor
+/// Measure the cash transfers per second of the crawler's ledger, on one processor
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Basename of a graph in BV format, a folder with arcs.tsv.gz, or generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH", default_value = "generate:web:1000000:30")]
     graph: PathBuf,
-    /// Visits [default: each page once]
+    /// Number of visits [default: each page once]
     #[arg(long, value_name = "N")]
     visits: Option<u64>,
     /// One JSON object

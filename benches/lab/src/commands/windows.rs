@@ -14,19 +14,19 @@ use serde::Serialize;
 
 use crate::output;
 
-/// Compare window sizes and types under change (figures 4 to 6 of the paper)
+/// Compare sizes and types of windows on changing graphs (figures 4 to 6 of the paper)
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Basename of a graph in BV format, a folder with arcs.tsv.gz, or generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH", default_value = "generate:copy:20000:10")]
     graph: PathBuf,
-    /// Percent of the pages that change while the graph is crawled once
+    /// Percentages of the pages that change while the graph is crawled once
     #[arg(long, value_delimiter = ',', default_value = "0,0.1,1,3,10")]
     change: Vec<f64>,
-    /// How pages are selected
+    /// Choice of the page to visit next
     #[arg(long, value_enum, default_value = "greedy")]
     selection: Choice,
-    /// Number that decides what is random
+    /// Random seed
     #[arg(long, default_value_t = 1, value_name = "N")]
     rng: u64,
     /// Folder for the curves (SVG, CSV, one HTML page)
@@ -39,11 +39,11 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Choice {
-    /// Any
+    /// A random page
     Random,
-    /// All in turn
+    /// All pages in turn
     Cycle,
-    /// The one with the most cash
+    /// The page with the most cash
     Greedy,
 }
 

@@ -41,7 +41,7 @@ impl SegmentArgs {
     }
 }
 
-/// The codec of new segments.
+/// Codec of new segments.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum CodecName {
     /// .warc.zst: smaller, faster

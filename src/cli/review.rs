@@ -95,7 +95,7 @@ pub(crate) struct CheckArgs {
 enum Format {
     /// A page for rating in a browser
     Html,
-    /// For spreadsheet programs
+    /// CSV for spreadsheet programs
     Csv,
 }
 

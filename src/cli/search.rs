@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Weight of the importance of pages; 0 to ignore it
     #[arg(long, value_name = "X", default_value_t = IMPORTANCE_WEIGHT)]
     importance: f64,
-    /// Time as of which pages are searched (2026-01-31, which means its end, 2026-01-31T10:00Z, '30 days ago')
+    /// Search pages as of this time (2026-01-31, which means its end, 2026-01-31T10:00Z, '30 days ago')
     #[arg(long, value_name = "TIME")]
     as_of: Option<String>,
     /// Also count pages by site, year, type and language

@@ -20,7 +20,7 @@ use super::query::ONLY_LINKED;
 /// Number of sites listed.
 const TOP_SITES: usize = 10;
 
-/// Show how much the archive holds, and its most important sites.
+/// Show the contents of the archive in numbers, and its most important sites.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

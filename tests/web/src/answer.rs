@@ -1,4 +1,4 @@
-//! From a request to the bytes of an answer.
+//! Turns requests into the bytes of answers.
 
 use chrono::DateTime;
 
@@ -13,13 +13,13 @@ use super::random::Subject;
 use super::text::{Append, vocabulary_of};
 use super::{attacks, feeds, media, traps};
 
-/// What the server understood of a request.
+/// The parts of a request that the answer depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) is_head: bool,
-    /// Whether it is a method other than GET and HEAD.
+    /// Whether the method is neither GET nor HEAD.
     pub(super) is_other_method: bool,
-    /// The host asked for, without port.
+    /// Requested host, without port.
     pub(super) host: &'a [u8],
     /// The path and query.
     pub(super) path: &'a [u8],
@@ -30,25 +30,25 @@ pub(super) struct Request<'a> {
     pub(super) is_http11: bool,
     /// Whether the connection stays open after the answer.
     pub(super) keeps_alive: bool,
-    /// Different for each request.
+    /// Number of the request, unique on this server.
     pub(super) number: u64,
 }
 
-/// How a request is answered.
+/// Result of a request.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The answer has been appended.
     Ready,
-    /// The server is to break the protocol in this way.
+    /// The server must violate the protocol in this way.
     Fault(Fault),
 }
 
-/// Makes answers; its buffers are used again and again.
+/// Builds answers; its buffers are reused.
 #[derive(Debug)]
 pub(super) struct Answerer {
-    /// The status of the answer being made.
+    /// Status of the answer being built.
     pub(super) status: u16,
-    /// Its header lines but for those every answer has.
+    /// Its header lines, except those that every answer has.
     pub(super) head: Vec<u8>,
     pub(super) body: Vec<u8>,
     is_chunked: bool,
@@ -56,9 +56,9 @@ pub(super) struct Answerer {
     scratch: Vec<u8>,
 }
 
-/// The size of the chunks of pages sent in chunks.
+/// Chunk size of pages sent in chunks.
 const CHUNK_BYTES: usize = 4096;
-/// The seconds that busy hosts ask to wait.
+/// Value of `Retry-After` on busy hosts, in seconds.
 const RETRY_AFTER_SECONDS: u64 = 60;
 
 impl Answerer {
@@ -102,7 +102,7 @@ impl Answerer {
         Outcome::Ready
     }
 
-    /// Makes the answer a short text with this status.
+    /// Turns the answer into a short text with this status.
     pub(super) fn fail(&mut self, status: u16, reason: &str) {
         self.status = status;
         self.body.clear();
@@ -122,7 +122,7 @@ impl Answerer {
             match web.existence(host, local, now) {
                 Existence::Here => self.answer_page(web, host, local, request, now),
                 Existence::NotYet => self.fail(404, "Not found"),
-                // Half of the hosts know that the page was there.
+                // Half of the hosts remember that the page existed.
                 Existence::Vanished if host.key.of(Subject::Death).below(2) == 0 => self.fail(410, "Gone"),
                 Existence::Vanished => self.fail(404, "Not found"),
             }
@@ -142,7 +142,7 @@ impl Answerer {
         }
     }
 
-    /// Adds the type of the body to the head.
+    /// Adds the content type of the body to the head.
     pub(super) fn put_type(&mut self, content_type: &str) {
         self.head.put("Content-Type: ");
         self.head.put(content_type);
@@ -220,7 +220,7 @@ impl Answerer {
     /// Adds the validators to the head and leaves the entity tag in `scratch`.
     fn put_validators(&mut self, host: &Host, local: u32, version: Version) {
         self.scratch.clear();
-        // A few servers only promise that the meaning is the same (RFC 9110, 8.8.1).
+        // A few servers send weak validators, which only promise equivalent content (RFC 9110, 8.8.1).
         if host.key.of(Subject::Validators).below(8) == 0 {
             self.scratch.put("W/");
         }
@@ -250,7 +250,7 @@ impl Answerer {
     fn compress(&mut self) {
         use std::io::Write as _;
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        // Writing to memory does not fail; if it did, the body would stay as it is.
+        // Writing to memory does not fail; if it did, the body would stay uncompressed.
         if let Ok(compressed) = encoder.write_all(&self.body).and_then(|()| encoder.finish()) {
             self.body = compressed;
             self.head.put("Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n");
@@ -261,7 +261,7 @@ impl Answerer {
         let forbidden = web.forbidden_section(host);
         let key = host.key.of(Subject::Robots);
         let has_delay = web.has_crawl_delay(host);
-        // Half of the hosts that have nothing to say have no such file.
+        // Half of the hosts that have nothing to say have no robots.txt.
         if forbidden.is_none() && !has_delay && !web.config.feeds && key.at(3).below(2) == 0 {
             return self.fail(404, "Not found");
         }
@@ -287,13 +287,13 @@ impl Answerer {
         }
     }
 
-    /// Answers `hops-status/page`: one hop less, or the page.
+    /// Answers `hops-status/page`: redirects to the next hop, or to the page.
     fn answer_redirect(&mut self, web: &Web, host: &Host, step: &[u8]) {
         let Some((hops, status, local)) = parse_step(step).filter(|step| step.2 < host.pages) else {
             return self.fail(404, "Not found");
         };
         self.scratch.clear();
-        // Some servers name the whole address, some the path only (RFC 9110, 10.2.2).
+        // Some servers send an absolute address, some only the path (RFC 9110, 10.2.2).
         if host.key.of(Subject::Transfer).at(2).below(2) == 0 {
             self.scratch.put("http://");
             host.put_name(&mut self.scratch);
@@ -317,7 +317,7 @@ impl Answerer {
         }
     }
 
-    /// Answers for `clock.test`: `/` shows the time, `/advance?days=2` or `?seconds=90` moves a simulated clock.
+    /// Answers for `clock.test`: `/` shows the time; `/advance?days=2` or `?seconds=90` moves a simulated clock.
     fn answer_clock(&mut self, web: &Web, request: &Request<'_>) -> bool {
         if !request.host.eq_ignore_ascii_case(b"clock.test") {
             return false;
@@ -378,7 +378,7 @@ impl Answerer {
     }
 }
 
-/// Reads a web without a socket, for benches and for tests of what pages say.
+/// Reads a web without a socket, for benchmarks and for tests of page content.
 #[derive(Debug)]
 pub struct Reader {
     answerer: Answerer,
@@ -393,8 +393,8 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// The whole HTTP answer to a GET of `url` by the time of the web's clock; nothing if `url` does not begin with
-    /// `http://` or is one of [`faults`](super::faults).
+    /// Returns the complete HTTP answer to a GET of `url` at the time of the web's clock; `None` if `url` does not
+    /// begin with `http://` or is one of [`faults`](super::faults).
     pub fn get(&mut self, web: &Web, url: &str) -> Option<&[u8]> {
         let rest = url.strip_prefix("http://")?;
         let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -418,7 +418,7 @@ impl Reader {
         }
     }
 
-    /// The body of the answer to a GET of `url`, without codings.
+    /// Returns the body of the answer to a GET of `url`, without content or transfer codings.
     pub fn body(&mut self, web: &Web, url: &str) -> Option<&[u8]> {
         self.get(web, url)?;
         Some(&self.answerer.body)
@@ -434,9 +434,10 @@ fn put_chunks(body: &[u8], out: &mut Vec<u8>) {
     out.put("0\r\n\r\n");
 }
 
-/// Whether the client's copy is the current one. `If-None-Match` decides where both are given (RFC 9110, 13.2.2).
+/// Whether the client's copy is current. `If-None-Match` takes precedence if both conditions are given (RFC 9110,
+/// 13.2.2).
 fn is_unchanged(request: &Request<'_>, tag: &[u8], version: Version) -> bool {
-    // For GET the comparison is the weak one (RFC 9110, 8.8.3.2).
+    // GET uses weak comparison (RFC 9110, 8.8.3.2).
     if let Some(tags) = request.if_none_match {
         let own = tag.strip_prefix(b"W/").unwrap_or(tag);
         return tags
@@ -450,7 +451,7 @@ fn is_unchanged(request: &Request<'_>, tag: &[u8], version: Version) -> bool {
         .is_some_and(|date| version.since.div_euclid(1_000_000) <= date.timestamp())
 }
 
-/// Reads `hops-status/page`.
+/// Parses `hops-status/page`.
 fn parse_step(step: &[u8]) -> Option<(u64, u64, u32)> {
     let dash = step.iter().position(|byte| *byte == b'-')?;
     let slash = step.iter().position(|byte| *byte == b'/').filter(|slash| *slash > dash)?;
@@ -460,7 +461,7 @@ fn parse_step(step: &[u8]) -> Option<(u64, u64, u32)> {
     Some((hops, status, u32::try_from(decimal(&step[slash + 1..])?).ok()?))
 }
 
-/// The usual phrase for a status.
+/// Returns the usual reason phrase of a status.
 pub(super) const fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",

@@ -1,19 +1,19 @@
-//! Hosts that attack their readers: their answers are small or few and are meant to cost much.
+//! Hosts that attack their readers: answers that are small or few but expensive to process.
 //!
 //! | host | attack |
 //! |---|---|
-//! | `xml.attack.test` | XML that grows or nests: entities, attributes, namespaces, depth; each page another one |
-//! | `types.attack.test` | another media type of 15 kB at every page |
+//! | `xml.attack.test` | XML that grows or nests: entities, attributes, namespaces, depth; the pages take turns |
+//! | `types.attack.test` | a different media type of 15 kB at every page |
 //! | `*.rules.attack.test` | 500 kB of robots.txt rules at every name |
 //! | `*.chain.attack.test` | a robots.txt that redirects to the one of the next name |
 //!
-//! Every page links to ten others, so that a crawl meets more attacks for as long as it asks.
+//! Every page links to ten others, so a crawl meets new attacks for as long as it runs.
 
 use super::answer::{Answerer, Request};
 use super::layout::decimal;
 use super::text::Append;
 
-/// Where links lead to the attackers.
+/// Addresses of the attackers that other pages link to.
 pub const ENTRANCES: [&str; 4] = [
     "http://xml.attack.test/0",
     "http://types.attack.test/0",
@@ -21,18 +21,18 @@ pub const ENTRANCES: [&str; 4] = [
     "http://x0.chain.attack.test/",
 ];
 
-/// Pages or hosts that a page links to.
+/// Number of pages or hosts that each page links to.
 const LINKS: u64 = 10;
-/// Bytes of a media type. Other readers of WARC files take heads of 32 KiB.
+/// Length of a media type in bytes. Other readers of WARC files accept heads of 32 KiB.
 const TYPE_BYTES: usize = 15_000;
-/// Bytes of a robots.txt: as many as RFC 9309 wants read.
+/// Size of a robots.txt in bytes: the minimum that RFC 9309 requires parsers to read.
 const RULES_BYTES: usize = 500 * 1024;
-/// Elements, attributes or entities of a document.
+/// Number of elements, attributes or entities in a document.
 const XML_PARTS: usize = 20_000;
-/// Elements inside one another.
+/// Depth of nested elements.
 const XML_DEPTH: usize = 990;
 
-/// Answers if the request is for an attacker.
+/// Answers the request if it is for an attacker.
 pub(super) fn answer(answerer: &mut Answerer, request: &Request<'_>) -> bool {
     let name = request.host.to_ascii_lowercase();
     let Some(name) = name.strip_suffix(b".attack.test") else { return false };
@@ -67,7 +67,7 @@ pub(super) fn answer(answerer: &mut Answerer, request: &Request<'_>) -> bool {
     true
 }
 
-/// The number and the kind in a name such as `x12.rules`.
+/// Parses the number and the kind from a name such as `x12.rules`.
 fn numbered(name: &[u8]) -> (u64, &'static str) {
     let dot = name.iter().position(|byte| *byte == b'.').unwrap_or(name.len());
     let number = name.get(1..dot).and_then(decimal).unwrap_or(0);
@@ -96,7 +96,7 @@ fn put_rules(out: &mut Vec<u8>) {
     }
 }
 
-/// A document that grows by its entities, its attributes, its namespaces or its depth, with links to more of them.
+/// Appends a document that grows through its entities, attributes, namespaces or depth, with links to more of them.
 fn put_xml(page: u64, out: &mut Vec<u8>) {
     let many = |part: &dyn Fn(usize) -> String| (0..XML_PARTS).map(part).collect::<String>();
     let (doctype, attributes, content) = match page % 5 {

@@ -1,8 +1,8 @@
-//! When things change: Poisson processes that can be asked about any time without walking up to it.
+//! Times of changes: Poisson processes that can be queried at any time without simulating the events before it.
 //!
-//! The count of changes over the whole horizon is one Poisson number. Given it, the changes are independent and
-//! even over the horizon, so each half gets Binomial(n, 1/2) of them, and so on down to a microsecond: any count or
-//! time is found by going down one branch of this binary tree, 48 steps, and no event is ever stored.
+//! The number of changes over the whole horizon is one Poisson number. Given it, the changes are independent and
+//! uniform over the horizon, so each half gets Binomial(n, 1/2) of them, and so on down to a microsecond. Any count or
+//! time is found by descending one branch of this binary tree in 48 steps; no event is ever stored.
 
 use super::random::{Key, Subject};
 
@@ -17,16 +17,16 @@ pub(super) struct Process {
     total: u64,
 }
 
-/// What has happened up to some time.
+/// The changes up to some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Past {
-    /// How many changes.
+    /// Number of changes.
     pub(super) count: u64,
-    /// When the last one was, if there was one.
+    /// Time of the last one, if any.
     pub(super) last: Option<i64>,
 }
 
-/// A stretch of 2^`level` microseconds with `count` changes in it. `place` counts the stretches of this length.
+/// An interval of 2^`level` microseconds that contains `count` changes. `place` numbers the intervals of this length.
 #[derive(Clone, Copy)]
 struct Node {
     level: u32,
@@ -50,7 +50,7 @@ impl Node {
 }
 
 impl Process {
-    /// The process named `key` with a rate in changes a day.
+    /// Returns the process that `key` identifies, with a rate in changes per day.
     pub(super) fn new(key: Key, per_day: f64) -> Self {
         let total = key.of(Subject::Changes).stream().poisson(per_day * HORIZON_DAYS);
         Self { key, total }
@@ -60,7 +60,7 @@ impl Process {
         Node { level: LEVELS, place: 0, count: self.total }
     }
 
-    /// What has happened up to and including `time`.
+    /// Returns the changes up to and including `time`.
     pub(super) fn past(&self, time: i64) -> Past {
         let Ok(time) = u64::try_from(time) else { return Past::default() };
         let mut node = self.root();
@@ -92,8 +92,8 @@ impl Process {
         node.start().cast_signed()
     }
 
-    /// The times of all changes after `from` up to and including `to`, in order; a microsecond with two changes
-    /// comes twice.
+    /// Returns the times of all changes after `from` up to and including `to`, in order; a microsecond with two changes
+    /// appears twice.
     pub(super) fn times(&self, from: i64, to: i64) -> Vec<i64> {
         let mut times = Vec::new();
         if to >= 0 && to > from {

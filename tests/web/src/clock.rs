@@ -1,13 +1,13 @@
-//! The clock a test web lives by: the machine's own, one that runs ahead of it, or one that stands.
+//! The clock of a test web: the machine's own, one offset from it, or a simulated one that stands still.
 //!
-//! All clones of a [`Clock`] show the same time, so a test that holds one moves the running server with it.
+//! All clones of a [`Clock`] show the same time, so a test that holds one controls the running server's clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A shared clock. Times are kept in microseconds.
+/// A shared clock with microsecond resolution.
 #[derive(Clone, Debug)]
 pub struct Clock(Hand);
 
@@ -21,25 +21,25 @@ enum Hand {
 }
 
 impl Clock {
-    /// The clock of this machine.
+    /// Returns the clock of this machine.
     #[must_use]
     pub const fn real() -> Self {
         Self(Hand::Real)
     }
 
-    /// A clock that stands at `start` until somebody moves it.
+    /// Returns a clock that stands at `start` until it is moved.
     #[must_use]
     pub fn simulated(start: DateTime<Utc>) -> Self {
         Self(Hand::Simulated(Arc::new(AtomicI64::new(start.timestamp_micros()))))
     }
 
-    /// A clock that runs like this machine's, shows the same at first, and can be moved.
+    /// Returns a clock that starts at the machine's time, runs with it, and can be moved.
     #[must_use]
     pub fn adjustable() -> Self {
         Self(Hand::Ahead(Arc::new(AtomicI64::new(0))))
     }
 
-    /// The time now.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
         from_micros(self.micros())
@@ -55,14 +55,15 @@ impl Clock {
         }
     }
 
-    /// Moves the clock by `step`, backwards too, and returns whether it could be moved: the machine's own cannot.
+    /// Moves the clock by `step`, which may be negative. Returns false for the machine's own clock, which cannot be
+    /// moved.
     pub fn advance(&self, step: TimeDelta) -> bool {
         let (Hand::Ahead(hand) | Hand::Simulated(hand)) = &self.0 else { return false };
         hand.fetch_add(step.num_microseconds().unwrap_or(0), Ordering::Relaxed);
         true
     }
 
-    /// Sets the clock and returns whether it could be set: the machine's own cannot.
+    /// Sets the clock. Returns false for the machine's own clock, which cannot be set.
     pub fn set(&self, time: DateTime<Utc>) -> bool {
         let (hand, to) = match &self.0 {
             Hand::Real => return false,
@@ -80,7 +81,7 @@ impl Default for Clock {
     }
 }
 
-/// The time `micros` after 1970. Times out of chrono's range, which no web of ours reaches, become 1970.
+/// Converts microseconds since 1970. Times out of chrono's range, which no test web reaches, become 1970.
 pub(super) fn from_micros(micros: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_micros(micros).unwrap_or_default()
 }

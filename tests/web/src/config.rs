@@ -1,4 +1,4 @@
-//! What a test web is made of: every dial, its default, its range.
+//! Configuration of a test web: every setting, its default and its range.
 
 use std::time::Duration;
 
@@ -6,112 +6,113 @@ use chrono::{DateTime, Utc};
 
 use super::clock::{Clock, from_micros};
 
-/// The most hosts a web can have.
+/// Largest number of hosts of a web.
 pub const HOSTS_MAX: u32 = 4_000_000;
-/// The most pages a web can have.
+/// Largest number of pages of a web.
 pub const PAGES_MAX: u64 = 4_000_000_000;
-/// The most links a page can be asked to have.
+/// Largest configurable number of links per page.
 pub const LINKS_PER_PAGE_MAX: u32 = 1000;
 
-/// The dials of a [`Web`](super::Web). Shares and probabilities are in [0, 1].
+/// Settings of a [`Web`](super::Web). Shares and probabilities are in [0, 1].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Everything follows from it: the same dials and the same seed give the same web, byte for byte.
+    /// Determines everything: the same settings and the same seed give the same web, byte for byte.
     pub seed: u64,
-    /// Hosts, 1 to [`HOSTS_MAX`].
+    /// Number of hosts, 1 to [`HOSTS_MAX`].
     pub hosts: u32,
-    /// Sites (registrable domains), 1 to `hosts`.
+    /// Number of sites (registrable domains), 1 to `hosts`.
     pub sites: u32,
-    /// Pages of all hosts, `hosts` to [`PAGES_MAX`].
+    /// Number of pages on all hosts together, `hosts` to [`PAGES_MAX`].
     pub pages: u64,
-    /// How steeply the pages of hosts fall with the host's rank; 0 gives all hosts the same.
+    /// How steeply the number of pages of a host falls with its rank; 0 gives all hosts the same number.
     pub host_size_exponent: f64,
-    /// Links a page on average, up to [`LINKS_PER_PAGE_MAX`]; a page has half to one and a half of it. Structural
-    /// links (home, parent, siblings, children) are among them and stay even if it is less.
+    /// Average number of links per page, up to [`LINKS_PER_PAGE_MAX`]; each page has between half and one and a half
+    /// times as many. Structural links (home, parent, siblings, children) count and are kept even if there are more of
+    /// them.
     pub links_per_page: u32,
-    /// The share of a page's links that lead to other hosts. With 0, hosts are islands.
+    /// Share of a page's links that lead to other hosts. 0 makes every host an island.
     pub inter_host_share: f64,
-    /// How steeply popularity falls with rank, over sites and over the pages of a host. 0.9 gives in-degrees a
-    /// power law with the exponent 2.6 (measured on 20 000 pages); the web's is 2.1 to 2.7.
+    /// How steeply popularity falls with rank, over sites and over the pages of a host. 0.9 gives in-degrees a power
+    /// law with exponent 2.6 (measured on 20 000 pages); the real web's is 2.1 to 2.7.
     pub popularity_exponent: f64,
-    /// The share of XML documents among the pages.
+    /// Share of pages that are XML documents.
     pub xml_share: f64,
     /// How often pages change.
     pub changes: ChangeRates,
     /// Changes that hit many pages of one site at once.
     pub site_edits: SiteEdits,
-    /// The share of a page's free links that is redrawn at each change of the page.
+    /// Share of a page's free links that is redrawn at each change of the page.
     pub link_churn: f64,
-    /// The share of leaf pages that come into being only after `start`, evenly over the first two years.
+    /// Share of leaf pages that are born only after `start`, uniformly over the first two years.
     pub birth_share: f64,
-    /// The share of leaf pages that answer 404 or 410 from some time after `start` on, evenly over two years.
+    /// Share of leaf pages that answer 404 or 410 from some time after `start`, uniformly over two years.
     pub death_share: f64,
-    /// The share of leaf pages that repeat another page of the host but for a few words.
+    /// Share of leaf pages that repeat another page of the host except for a few words.
     pub near_duplicate_share: f64,
-    /// The share of leaf pages that repeat another page of the host byte for byte.
+    /// Share of leaf pages that repeat another page of the host byte for byte.
     pub duplicate_share: f64,
-    /// The share of pages that show another advertisement and the time of day at each fetch.
+    /// Share of pages that show a different advertisement and the time of day at each fetch.
     pub noise_share: f64,
-    /// The share of pages that send `ETag` and `Last-Modified` and answer 304.
+    /// Share of pages that send `ETag` and `Last-Modified` and answer 304.
     pub validator_share: f64,
-    /// The share of links that go through a redirect (301, 302, 303, 307, 308, some of them chains).
+    /// Share of links that go through a redirect (301, 302, 303, 307, 308, some of them chains).
     pub redirect_share: f64,
-    /// The share of links to pages that are not there (404 or 410).
+    /// Share of links to pages that do not exist (404 or 410).
     pub broken_share: f64,
-    /// The share of hosts whose robots.txt forbids one section.
+    /// Share of hosts whose robots.txt disallows one section.
     pub robots_share: f64,
-    /// The share of hosts whose robots.txt asks for a delay.
+    /// Share of hosts whose robots.txt asks for a crawl delay.
     pub crawl_delay_share: f64,
-    /// The delay these hosts ask for, in seconds.
+    /// Crawl delay of these hosts, in seconds.
     pub crawl_delay_seconds: u32,
-    /// The share of minutes in which a host answers 503 or 429 with `Retry-After` to everything.
+    /// Share of minutes in which a host answers every request with 503 or 429 and `Retry-After`.
     pub busy_share: f64,
-    /// The share of pages sent in chunks.
+    /// Share of pages sent in chunks.
     pub chunked_share: f64,
-    /// The share of hosts that compress for clients that accept gzip.
+    /// Share of hosts that compress for clients that accept gzip.
     pub gzip_share: f64,
-    /// The share of hosts that write in a legacy encoding (windows-1252, windows-1251), declared in the head, in a
-    /// meta element, or in both.
+    /// Share of hosts that write in a legacy encoding (windows-1252, windows-1251), declared in the header, in a meta
+    /// element, or in both.
     pub legacy_encoding_share: f64,
-    /// Whether pages have styles, scripts and pictures.
+    /// Whether pages have style sheets, scripts and pictures.
     pub requisites: bool,
-    /// Whether hosts have feeds and sitemaps and say so.
+    /// Whether hosts have feeds and sitemaps and announce them.
     pub feeds: bool,
-    /// Whether some home pages link to the trap hosts. These answer in any case.
+    /// Whether some home pages link to the trap hosts. The trap hosts answer in any case.
     pub traps: bool,
     /// Whether some home pages link to the host of faults. It answers in any case.
     pub faults: bool,
-    /// How long the server waits before it answers anything.
+    /// Delay before every answer of the server.
     pub latency: Duration,
-    /// When the web begins: no page changes before it. Changes are drawn for 8.9 years from it on.
+    /// Start of the web: no page changes before it. Changes are drawn for the 8.9 years after it.
     pub start: DateTime<Utc>,
-    /// The clock the web lives by.
+    /// Clock that determines the current time of the web.
     pub clock: Clock,
 }
 
 /// How often pages change: each page is a Poisson process whose rate is drawn from a log-normal distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangeRates {
-    /// The share of pages that never change.
+    /// Share of pages that never change.
     pub never_share: f64,
-    /// The median rate of the others, in changes a day.
+    /// Median rate of the others, in changes per day.
     pub median_per_day: f64,
-    /// The standard deviation of the natural logarithm of the rate.
+    /// Standard deviation of the natural logarithm of the rate.
     pub spread: f64,
-    /// Higher rates are cut to this, in changes a day, at most 100.
+    /// Upper limit for rates, in changes per day, at most 100.
     pub per_day_max: f64,
 }
 
-/// Changes that hit many pages of one site at the same time, such as a new template or a mass edit.
+/// Changes that affect many pages of one site at the same time, such as a new template or a mass edit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiteEdits {
-    /// How often a site is edited, in times a day.
+    /// Number of edits of a site per day.
     pub per_day: f64,
-    /// The probability that a page of the site takes part in an edit.
+    /// Probability that a page of the site is part of an edit.
     pub share: f64,
 }
 
-/// The first day of the default web: 1 January 2025.
+/// Start of the default web: 1 January 2025.
 const DEFAULT_START_MICROS: i64 = 1_735_689_600_000_000;
 
 impl Default for Config {
@@ -156,14 +157,14 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A web of `pages` pages on `hosts` hosts, half as many sites, with all else at its default.
+    /// Returns the settings for `pages` pages on `hosts` hosts and half as many sites, with defaults for the rest.
     #[must_use]
     pub fn sized(seed: u64, hosts: u32, pages: u64) -> Self {
         Self { seed, hosts, sites: (hosts / 2).max(1), pages, ..Self::default() }
     }
 
-    /// A web of pages and links and nothing else: what a crawler sees is the graph of the truth, node for node and
-    /// link for link.
+    /// Returns the settings for a web of nothing but pages and links: the graph that a crawler sees is the true graph,
+    /// node for node and link for link.
     #[must_use]
     pub fn plain(seed: u64, hosts: u32, pages: u64) -> Self {
         Self {
@@ -179,10 +180,10 @@ impl Config {
         }
     }
 
-    /// Checks that every dial is in its range.
+    /// Checks that every setting is in its range.
     ///
     /// # Errors
-    /// The first dial that is not.
+    /// The first setting that is not.
     pub fn check(&self) -> Result<(), ConfigError> {
         let whole = |name, value: u64, low: u64, high: u64| {
             if (low..=high).contains(&value) {
@@ -236,30 +237,30 @@ impl Config {
     }
 }
 
-/// A dial out of its range.
+/// A setting out of its range.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A count out of its range.
     #[error("{name} is {value}, but must be from {low} to {high}")]
     Number {
-        /// The dial.
+        /// Name of the setting.
         name: &'static str,
-        /// What it was set to.
+        /// Its value.
         value: u64,
-        /// The least it can be.
+        /// Smallest allowed value.
         low: u64,
-        /// The most it can be.
+        /// Largest allowed value.
         high: u64,
     },
     /// A share, rate or exponent out of its range.
     #[error("{name} is {value}, but must be from 0 to {high}")]
     Real {
-        /// The dial.
+        /// Name of the setting.
         name: &'static str,
-        /// What it was set to.
+        /// Its value.
         value: f64,
-        /// The most it can be.
+        /// Largest allowed value.
         high: f64,
     },
 }

@@ -1,4 +1,4 @@
-//! Dates as heads and documents write them, appended without allocation: a page has several.
+//! Dates in the formats of headers and documents, appended without allocation because a page has several.
 
 use super::text::Append;
 
@@ -18,7 +18,7 @@ pub(super) struct Day {
 }
 
 impl Day {
-    /// The day `days` after 1 January 1970 (Howard Hinnant, chrono-compatible low-level date algorithms,
+    /// Returns the day `days` after 1 January 1970 (Howard Hinnant, chrono-compatible low-level date algorithms,
     /// `civil_from_days`).
     pub(super) const fn from_days(days: i64) -> Self {
         let days = days + 719_468;

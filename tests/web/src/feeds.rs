@@ -1,7 +1,7 @@
-//! What a host says about its pages: RSS, Atom, sitemaps.
+//! Lists of pages that a host publishes: RSS, Atom, sitemaps.
 //!
-//! Feeds show the newest of the pages near the home page; sitemaps list every page that robots.txt allows, with the
-//! time of its last change, up to [`SITEMAP_PAGES`] pages a file.
+//! Feeds show the newest of the pages near the home page. Sitemaps list every page that robots.txt allows, with the
+//! time of its last change, up to [`SITEMAP_PAGES`] pages per file.
 
 use super::Web;
 use super::answer::Answerer;
@@ -12,21 +12,21 @@ use super::pages::Existence;
 use super::random::Subject;
 use super::text::{Append, vocabulary_of};
 
-/// Pages a sitemap, at most.
+/// Largest number of pages in a sitemap.
 const SITEMAP_PAGES: u32 = 500;
-/// Feeds choose among this many pages from the home page on.
+/// Number of pages, from the home page on, that feeds choose from.
 const FEED_CANDIDATES: u32 = 8 * BRANCHES;
-/// Entries of a feed, at most.
+/// Largest number of entries in a feed.
 const FEED_ENTRIES: usize = 15;
 
-/// A page as feeds and sitemaps show it.
+/// A page as listed in feeds and sitemaps.
 struct Entry {
     local: u32,
-    /// The second of its last change.
+    /// Time of its last change, in seconds since 1970.
     changed: i64,
 }
 
-/// Answers if the path is that of a feed or sitemap.
+/// Answers the request if the path is that of a feed or sitemap.
 pub(super) fn answer(answerer: &mut Answerer, web: &Web, host: &Host, path: &[u8], now: i64) -> bool {
     let sitemaps = host.pages.div_ceil(SITEMAP_PAGES);
     match path {
@@ -57,7 +57,7 @@ pub(super) fn answer(answerer: &mut Answerer, web: &Web, host: &Host, path: &[u8
     true
 }
 
-/// The newest pages near the home page, the newest first.
+/// Returns the newest pages near the home page, newest first.
 fn newest(web: &Web, host: &Host, now: i64) -> Vec<Entry> {
     let mut entries: Vec<Entry> =
         (1..host.pages.min(FEED_CANDIDATES)).filter_map(|local| entry(web, host, local, now)).collect();
@@ -150,7 +150,7 @@ fn put_sitemap(web: &Web, host: &Host, number: u32, now: i64, out: &mut Vec<u8>)
         out.put("<url><loc>");
         put_address(web, host, entry.local, out);
         out.put("</loc><lastmod>");
-        // Half of the hosts give the day only.
+        // Half of the hosts give only the day.
         if host.key.of(Subject::Created).below(2) == 0 {
             put_day(entry.changed, out);
         } else {

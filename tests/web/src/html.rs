@@ -1,5 +1,5 @@
-//! HTML pages: a frame of navigation, a table of contents, paragraphs of text with the free links, pictures, and the
-//! small print. The links are in the order of the truth.
+//! HTML pages: navigation, a table of contents, paragraphs of text with the free links, pictures, and a footer. The
+//! links are in the order of the ground truth.
 
 use super::Web;
 use super::dates::{put_day, put_instant};
@@ -10,26 +10,26 @@ use super::pages::{Face, Version};
 use super::random::{Key, Subject};
 use super::text::{Append, Vocabulary, vocabulary_of};
 
-/// A document to be written.
+/// A document to write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Document<'a> {
     pub(super) web: &'a Web,
     pub(super) host: &'a Host,
     pub(super) face: Face,
     pub(super) version: Version,
-    /// Different at each fetch of a noisy page; nothing for the others.
+    /// Different at each fetch of a noisy page; `None` for other pages.
     pub(super) noise: Option<u64>,
-    /// The encoding the document will be sent in.
+    /// Encoding in which the document is sent.
     pub(super) encoding: &'static str,
 }
 
-/// Paragraphs a page has at least.
+/// Smallest number of paragraphs on a page.
 const PARAGRAPHS_MIN: u64 = 6;
-/// The number of different paragraph counts.
+/// Number of possible paragraph counts.
 const PARAGRAPHS_SPREAD: u64 = 24;
 
 impl Document<'_> {
-    /// The key of everything that near duplicates share.
+    /// Returns the key of everything that near duplicates share.
     pub(super) const fn source_key(&self) -> Key {
         self.host.page_key(self.face.source)
     }
@@ -38,12 +38,12 @@ impl Document<'_> {
         self.host.page_key(self.face.local)
     }
 
-    /// How many paragraphs the text has.
+    /// Returns the number of paragraphs of the text.
     pub(super) fn paragraphs(&self) -> u64 {
         PARAGRAPHS_MIN + self.source_key().of(Subject::Text).below(PARAGRAPHS_SPREAD)
     }
 
-    /// The key of a paragraph's text. Each version rewrites one paragraph, in turn.
+    /// Returns the key of a paragraph's text. Each version rewrites one paragraph, in turn.
     pub(super) fn paragraph_key(&self, paragraph: u64, paragraphs: u64) -> Key {
         let rewritten = if paragraph == 0 {
             self.version.number / paragraphs
@@ -53,12 +53,12 @@ impl Document<'_> {
         self.source_key().of(Subject::Paragraph).at(paragraph).at(rewritten)
     }
 
-    /// The second in which the version came.
+    /// Returns the time of the version in seconds since 1970.
     pub(super) const fn since_seconds(&self) -> i64 {
         self.version.since.div_euclid(1_000_000)
     }
 
-    /// Appends the title, which is the same in all versions and different on all pages of a host.
+    /// Appends the title, which is the same in all versions and unique on its host.
     pub(super) fn put_title(&self, words: &Vocabulary, out: &mut Vec<u8>) {
         let topic = self.source_key().of(Subject::Topic);
         out.put(words.noun(topic));
@@ -235,7 +235,7 @@ impl Document<'_> {
     }
 }
 
-/// The free links of a page on their way into its text.
+/// The free links of a page as they are written into its text.
 struct FreeLinks<'a> {
     document: &'a Document<'a>,
     words: &'a Vocabulary,
@@ -249,7 +249,7 @@ impl FreeLinks<'_> {
         let Some(target) = self.links.get(self.written) else { return };
         let shape = self.document.source_key().of(Subject::Form).at(self.written as u64 + 1).below(64);
         self.written += 1;
-        // A few links are not of the usual element.
+        // A few links use another element than `a`.
         match (self.written, shape) {
             (1, 0..8) if !matches!(target.way, Way::Elsewhere(_)) => {
                 out.put("<iframe title=\"frame\" loading=\"lazy\" src=\"");
@@ -271,7 +271,7 @@ impl FreeLinks<'_> {
         }
     }
 
-    /// Appends the address in one of the forms that documents use: whole, from the path on, or from the folder on.
+    /// Appends the address in one of the forms that documents use: absolute, from the root, or from the folder.
     fn put_address(&self, target: &Target, shape: u64, out: &mut Vec<u8>) {
         let Document { web, host, face, .. } = *self.document;
         if shape.is_multiple_of(8) {
@@ -291,7 +291,7 @@ impl FreeLinks<'_> {
     }
 }
 
-/// Appends what a link's reader sees.
+/// Appends the visible text of a link.
 pub(super) fn put_anchor(words: &Vocabulary, target: &Target, out: &mut Vec<u8>) {
     if let Way::Elsewhere(address) = target.way {
         return out.put(address);

@@ -1,7 +1,7 @@
-//! Which hosts, sites and pages there are and what they are called, all by closed forms.
+//! The arrangement and names of hosts, sites and pages, all in closed form.
 //!
-//! Hosts of one site are neighbours in host order. Pages are dealt out to hosts by size rank, a permutation of host
-//! order, so the largest host can belong to any site. Inside a host, pages form a tree with [`BRANCHES`] children a
+//! Hosts of one site are adjacent in host order. Pages are distributed over hosts by size rank, a permutation of host
+//! order, so the largest host can belong to any site. The pages of a host form a tree with [`BRANCHES`] children per
 //! page: page 0 is the home page, pages 1 to 8 are sections, and a page's path begins with its section.
 
 use super::config::Config;
@@ -9,46 +9,46 @@ use super::random::{Key, Partition, Shuffle, Subject};
 use super::text::Append;
 use super::words::PATH_NOUNS;
 
-/// Children of a page in the tree of its host.
+/// Number of children of a page in the tree of its host.
 pub(super) const BRANCHES: u32 = 8;
 
-/// A page of a test web: 0 to the number of pages.
+/// A page of a test web, below the number of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageIndex(pub u64);
 
-/// A host of a test web: 0 to the number of hosts.
+/// A host of a test web, below the number of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostIndex(pub u32);
 
-/// A site of a test web: 0 to the number of sites.
+/// A site of a test web, below the number of sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SiteIndex(pub u32);
 
-/// What language a page's source is written in.
+/// Markup language of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// HTML.
     Html,
-    /// An XML document in the manner of DocBook.
+    /// An XML document in the style of DocBook.
     Xml,
 }
 
-/// All that is known of a host.
+/// The derived properties of a host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Host {
     pub(super) index: u32,
     pub(super) site: u32,
-    /// Its number within the site.
+    /// Number of the host within its site.
     pub(super) label: u32,
     /// Its first page in page order.
     pub(super) first: u64,
-    /// How many pages it has, at least 1.
+    /// Number of its pages, at least 1.
     pub(super) pages: u32,
     pub(super) key: Key,
 }
 
 impl Host {
-    /// The key of the page `local` of this host.
+    /// Returns the key of the page `local` of this host.
     pub(super) const fn page_key(&self, local: u32) -> Key {
         self.key.at(local as u64)
     }
@@ -68,17 +68,17 @@ impl Host {
     }
 }
 
-/// The parent of a page other than the home page.
+/// Returns the parent of a page other than the home page.
 pub(super) const fn parent(local: u32) -> u32 {
     local.saturating_sub(1) / BRANCHES
 }
 
-/// The first child a page would have in an endless host.
+/// Returns the first child that a page would have on a host with unlimited pages.
 pub(super) const fn first_child(local: u32) -> u64 {
     local as u64 * BRANCHES as u64 + 1
 }
 
-/// The section a page lies in; 0 for the home page.
+/// Returns the section that contains a page; 0 for the home page.
 pub(super) const fn section(mut local: u32) -> u32 {
     while local > BRANCHES {
         local = parent(local);
@@ -92,16 +92,16 @@ pub(super) struct Layout {
     key: Key,
     pages: Partition,
     hosts: Partition,
-    /// From a host's size rank to its index.
+    /// Maps a host's size rank to its index.
     by_size: Shuffle,
     xml_share: f64,
 }
 
-/// How steeply the hosts of sites fall with the site's index.
+/// How steeply the number of hosts of a site falls with the site's index.
 const SITE_SIZE_EXPONENT: f64 = 0.5;
 
 impl Layout {
-    /// The arrangement that `config`, already checked, asks for.
+    /// Builds the arrangement for `config`, which is already checked.
     pub(super) fn new(config: &Config) -> Self {
         let key = Key::new(config.seed);
         let hosts = u64::from(config.hosts);
@@ -114,19 +114,19 @@ impl Layout {
         }
     }
 
-    /// The host with this index.
+    /// Returns the host with this index.
     pub(super) fn host(&self, index: u32) -> Host {
         let site = self.hosts.part_of(u64::from(index));
         self.host_of_site(site as u32, index - self.hosts.first(site) as u32)
     }
 
-    /// The hosts of a site: the first and how many.
+    /// Returns the hosts of a site: the first one and their number.
     pub(super) fn hosts_of(&self, site: u32) -> (u32, u32) {
         let first = self.hosts.first(u64::from(site)) as u32;
         (first, self.hosts.first(u64::from(site) + 1) as u32 - first)
     }
 
-    /// The host `label` of `site`; both must be there.
+    /// Returns the host `label` of `site`; both must exist.
     pub(super) fn host_of_site(&self, site: u32, label: u32) -> Host {
         let index = self.hosts.first(u64::from(site)) as u32 + label;
         let rank = self.by_size.backward(u64::from(index));
@@ -135,14 +135,14 @@ impl Layout {
         Host { index, site, label, first, pages, key: self.key.at(u64::from(index)) }
     }
 
-    /// The host a page is on, and its number there.
+    /// Returns the host of a page, and the page's number on it.
     pub(super) fn place(&self, page: PageIndex) -> (Host, u32) {
         let rank = self.pages.part_of(page.0);
         let host = self.host(self.by_size.forward(rank) as u32);
         (host, (page.0 - host.first) as u32)
     }
 
-    /// The host named `name`, in any letter case, without a port.
+    /// Returns the host named `name`, in any letter case and without a port.
     pub(super) fn host_named(&self, name: &[u8]) -> Option<Host> {
         let mut labels = name.split(|byte| *byte == b'.');
         let label = numbered(labels.next()?, b'h')?;
@@ -156,7 +156,7 @@ impl Layout {
         Some(self.host_of_site(site, label))
     }
 
-    /// What a page is written in. The home page and the sections are always HTML.
+    /// Returns the markup language of a page. The home page and the sections are always HTML.
     pub(super) fn form(&self, host: &Host, local: u32) -> Form {
         if local > BRANCHES && host.page_key(local).of(Subject::Form).chance(self.xml_share) {
             Form::Xml
@@ -177,7 +177,7 @@ impl Layout {
         }
         let slug = host.page_key(local).of(Subject::Slug).bits();
         match self.form(host, local) {
-            // One page in sixteen is of the kind that a program makes from a query.
+            // One page in sixteen has the address of a page generated from a query.
             Form::Html if slug.is_multiple_of(16) => {
                 out.put("view?id=");
                 out.put_number(u64::from(local));
@@ -191,8 +191,8 @@ impl Layout {
         }
     }
 
-    /// The page of `host` with this path and query, which must be written exactly as [`put_path`](Self::put_path)
-    /// writes it; `scratch` is overwritten.
+    /// Returns the page of `host` with this path and query, which must be written exactly as
+    /// [`put_path`](Self::put_path) writes it; `scratch` is overwritten.
     pub(super) fn page_at(&self, host: &Host, path: &[u8], scratch: &mut Vec<u8>) -> Option<u32> {
         if path == b"/" {
             return Some(0);
@@ -210,7 +210,7 @@ impl Layout {
     }
 }
 
-/// Appends the folder of a section, with the slash after it.
+/// Appends the folder of a section, including the slash after it.
 pub(super) fn put_section(host: &Host, section: u32, out: &mut Vec<u8>) {
     let word = host.key.of(Subject::Section).at(u64::from(section)).below(PATH_NOUNS.len() as u64);
     out.put(PATH_NOUNS[word as usize]);
@@ -218,7 +218,7 @@ pub(super) fn put_section(host: &Host, section: u32, out: &mut Vec<u8>) {
     out.push(b'/');
 }
 
-/// The number after the letter `letter`.
+/// Parses the number after the letter `letter`.
 fn numbered(label: &[u8], letter: u8) -> Option<u64> {
     let (first, digits) = label.split_first()?;
     if !first.eq_ignore_ascii_case(&letter) || (digits.len() > 1 && digits.starts_with(b"0")) {
@@ -227,7 +227,7 @@ fn numbered(label: &[u8], letter: u8) -> Option<u64> {
     decimal(digits)
 }
 
-/// A decimal number of 1 to 18 digits.
+/// Parses a decimal number of 1 to 18 digits.
 pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 18 || !digits.iter().all(u8::is_ascii_digit) {
         return None;

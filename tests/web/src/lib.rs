@@ -1,8 +1,8 @@
-//! A web of our own: deterministic, many hosts, served on loopback, and it knows the truth.
+//! A synthetic web for tests: deterministic, with many hosts, served on loopback, and with known ground truth.
 //!
-//! Everything about a page (its address, links, text, changes) is a pure function of the seed, the page and the
-//! time, made when asked for. So a [`Web`] of 10^6 hosts and 10^8 pages takes no more memory than one of ten pages,
-//! and a test can compare what a crawler found with what is true: [`Web::links`], [`Web::changes`], [`truth`].
+//! Everything about a page (its address, links, text, changes) is a pure function of the seed, the page and the time,
+//! and is generated on request. So a [`Web`] of 10^6 hosts and 10^8 pages takes no more memory than one of ten pages,
+//! and a test can compare what a crawler found with the truth: [`Web::links`], [`Web::changes`], [`truth`].
 //!
 //! ```
 //! use archive_testweb::{Config, PageIndex, Server, Web};
@@ -14,11 +14,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Pages live on hosts such as `h3.s17.test`, which no resolver knows: a client reaches all of them at the server's
-//! one address, which goes by the `Host` header and is also an HTTP proxy (absolute-form requests).
+//! Pages live on hosts such as `h3.s17.test`, which no resolver knows. Clients reach all of them at the server's single
+//! address. The server goes by the `Host` header and also acts as an HTTP proxy (absolute-form requests).
 //!
-//! Beside the pages there are hosts for the unpleasant sides of the web: [`faults`] breaks the protocol in one way
-//! at each path, [`traps`] has no end, [`attacks`] costs its reader more than it should.
+//! Further hosts show the unpleasant sides of the web: [`faults`] violates the protocol in a different way at each
+//! path, [`traps`] never ends, and [`attacks`] makes its answers disproportionately expensive to read.
 
 mod answer;
 mod changes;

@@ -1,7 +1,7 @@
-//! The links of a page, in document order, without duplicates: drawn again whenever they are asked for.
+//! The links of a page, in document order, without duplicates, drawn again at each request.
 //!
-//! Structural links come first: home, parent, the pages before and after; on home pages the neighbours in a tree of
-//! all hosts; then the children. So every page can be reached from any home page. The free links after them follow
+//! Structural links come first: home, parent, the previous and next page; on home pages the neighbours in a tree of all
+//! hosts; then the children. So every page is reachable from any home page. The free links after them follow
 //! popularity: a site by a power law, a host of the site, a page of the host.
 
 use super::Web;
@@ -9,52 +9,52 @@ use super::layout::{BRANCHES, Host, HostIndex, PageIndex, first_child, parent};
 use super::random::{Key, Subject, Zipf};
 use super::text::Append;
 
-/// Hosts that a host has below it in the tree of all hosts.
+/// Number of children of a host in the tree of all hosts.
 const HOST_BRANCHES: u64 = 4;
-/// How often a free link is drawn again when its target is there already.
+/// Largest number of draws for a free link whose target is already on the page.
 const DRAWS_MAX: u64 = 4;
-/// The share of links between hosts that lead to a home page.
+/// Share of the links between hosts that lead to a home page.
 const HOME_SHARE: f64 = 0.4;
-/// The statuses of redirects; 200 stands for a page with a meta refresh.
+/// Statuses of redirects; 200 stands for a page with a meta refresh.
 const REDIRECT_STATUSES: [u16; 8] = [301, 301, 302, 302, 303, 307, 308, 200];
-/// The most redirects in a row that ordinary links lead through.
+/// Largest number of consecutive redirects behind an ordinary link.
 const CHAIN_HOPS_MAX: u64 = 4;
 
-/// A navigational link as the truth knows it.
+/// A navigational link of the ground truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Link {
     /// To a page.
     Page(PageIndex),
-    /// To a page by way of redirects.
+    /// To a page through redirects.
     Redirect {
-        /// The page after the redirects.
+        /// Page after the redirects.
         target: PageIndex,
-        /// The status of the redirects; 200 is a meta refresh.
+        /// Status of the redirects; 200 stands for a meta refresh.
         status: u16,
-        /// How many there are in a row.
+        /// Number of consecutive redirects.
         hops: u8,
     },
     /// To an address that answers 404.
     Missing {
-        /// The host that answers.
+        /// Host that answers.
         host: HostIndex,
         /// Makes the address unique.
         number: u64,
     },
     /// To an address that answers 410.
     Gone {
-        /// The host that answers.
+        /// Host that answers.
         host: HostIndex,
         /// Makes the address unique.
         number: u64,
     },
-    /// To a host of traps or faults.
+    /// To a trap or fault host.
     Elsewhere(&'static str),
 }
 
 impl Link {
-    /// The page a reader arrives at.
+    /// Returns the page at the end of the link.
     #[must_use]
     pub const fn target(&self) -> Option<PageIndex> {
         match self {
@@ -64,7 +64,7 @@ impl Link {
     }
 }
 
-/// A link with the host it leads to looked up.
+/// A link together with the host it leads to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub(super) host: Host,
@@ -72,7 +72,7 @@ pub(super) struct Target {
     pub(super) way: Way,
 }
 
-/// What a link's address is.
+/// How a link leads to its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Direct,
@@ -82,13 +82,13 @@ pub(super) enum Way {
     Elsewhere(&'static str),
 }
 
-/// The links of one page in groups; a buffer to be filled again and again.
+/// The links of one page in groups; a reusable buffer.
 #[derive(Debug)]
 pub(super) struct Outline {
     targets: Vec<Target>,
-    /// Where the children start.
+    /// Index of the first child.
     children_at: usize,
-    /// Where the free links start.
+    /// Index of the first free link.
     free_at: usize,
 }
 
@@ -97,22 +97,22 @@ impl Outline {
         Self { targets: Vec::new(), children_at: 0, free_at: 0 }
     }
 
-    /// All links.
+    /// Returns all links.
     pub(super) fn all(&self) -> &[Target] {
         &self.targets
     }
 
-    /// Home, parent, siblings and neighbouring hosts.
+    /// Returns the links to home, parent, siblings and neighbouring hosts.
     pub(super) fn frame(&self) -> &[Target] {
         &self.targets[..self.children_at]
     }
 
-    /// The children of the page.
+    /// Returns the links to the children of the page.
     pub(super) fn children(&self) -> &[Target] {
         &self.targets[self.children_at..self.free_at]
     }
 
-    /// The links in the text.
+    /// Returns the links in the text.
     pub(super) fn free(&self) -> &[Target] {
         &self.targets[self.free_at..]
     }
@@ -129,8 +129,8 @@ impl Outline {
 }
 
 impl Web {
-    /// Fills `outline` with the links of a page at `now`, in the version `version`. The free links are those of the
-    /// page `source`, which is another one for near duplicates.
+    /// Fills `outline` with the links that a page has at `now` in the version `version`. The free links are those of
+    /// the page `source`, which is a different one for near duplicates.
     pub(super) fn outline(
         &self,
         host: &Host,
@@ -187,7 +187,7 @@ impl Web {
         let outward = outward_total.saturating_sub(outside).min(free);
         let within = Zipf::new(u64::from(host.pages), self.config.popularity_exponent);
         for slot in 0..free {
-            // The links to other hosts are spread evenly among the others.
+            // The links to other hosts are distributed evenly among the others.
             let is_outward = (slot + 1) * outward / free > slot * outward / free;
             let slot_key = key.at(2).at(slot).at(self.generation(key, slot, version));
             for attempt in 0..DRAWS_MAX {
@@ -211,7 +211,7 @@ impl Web {
         }
     }
 
-    /// A page of any host, by popularity.
+    /// Draws a page of any host, by popularity.
     fn draw_outward(&self, key: Key) -> (Host, u32) {
         let site = self.by_popularity.forward(self.site_law.rank(key.at(1).unit()));
         let (_, hosts) = self.layout.hosts_of(site as u32);
@@ -229,14 +229,14 @@ impl Web {
         (host, page)
     }
 
-    /// Whether the link in a slot leads straight to its page, through redirects, or nowhere.
+    /// Decides whether the link in a slot leads straight to its page, through redirects, or to a missing page.
     fn way_of(&self, slot: Key) -> Way {
         let draw = slot.at(DRAWS_MAX).unit();
         let (redirects, broken) = (self.config.redirect_share, self.config.broken_share);
         let key = slot.at(DRAWS_MAX + 1);
         if draw < redirects {
             let status = REDIRECT_STATUSES[key.below(REDIRECT_STATUSES.len() as u64) as usize];
-            // Half of the redirects are single.
+            // Half of the redirects have a single hop.
             let hops = 1 + key.at(1).below(2) * key.at(2).below(CHAIN_HOPS_MAX);
             Way::Redirect { status, hops: hops as u8 }
         } else if draw < redirects + broken {
@@ -247,11 +247,11 @@ impl Web {
         }
     }
 
-    /// Links from some home pages to traps and faults.
+    /// Adds links to traps and faults on some home pages.
     fn put_elsewhere(&self, host: &Host, outline: &mut Outline) {
         let key = host.key.of(Subject::Traps);
         let (traps, faults) = (self.config.traps, self.config.faults);
-        // The first host always has these links, others one time in ten.
+        // The first host always has these links, other hosts one time in ten.
         let draw = if host.index == 0 { 0 } else { key.below(10) };
         if traps && draw == 0 {
             let trap =
@@ -267,7 +267,7 @@ impl Web {
         }
     }
 
-    /// How often the link in a slot has been redrawn by the time of a version.
+    /// Returns how often the link in a slot has been redrawn up to a version.
     fn generation(&self, key: Key, slot: u64, version: u64) -> u64 {
         if self.config.link_churn == 0.0 {
             return 0;
@@ -277,18 +277,18 @@ impl Web {
     }
 }
 
-/// A page of a host other than the home page, by popularity; the home page if there is no other.
+/// Draws a page of a host other than the home page, by popularity; returns the home page if there is no other.
 fn popular_page(host: &Host, law: &Zipf, key: Key) -> u32 {
     if host.pages == 1 {
         return 0;
     }
-    // Popular pages lie anywhere in the tree: each rank is a random page.
+    // Popular pages lie anywhere in the tree: each rank maps to a random page.
     let rank = law.rank(key.at(4).unit());
     1 + host.key.of(Subject::Popularity).at(rank).below(u64::from(host.pages) - 1) as u32
 }
 
 impl Target {
-    /// Appends the address: whole, or from the path on if it is on the host `from`.
+    /// Appends the address: from the root if it is on the host `from`, otherwise absolute.
     pub(super) fn put_address(&self, web: &Web, from: Option<&Host>, out: &mut Vec<u8>) {
         if let Way::Elsewhere(address) = self.way {
             out.put(address);
@@ -308,7 +308,7 @@ impl Target {
         }
     }
 
-    /// The link as the truth shows it.
+    /// Returns the link of the ground truth.
     pub(super) fn link(&self) -> Link {
         let target = PageIndex(self.host.first + u64::from(self.local));
         let host = HostIndex(self.host.index);

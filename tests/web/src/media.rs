@@ -1,4 +1,4 @@
-//! What pages need to be shown: styles, scripts and pictures. Every host has the same few files.
+//! Page requisites: style sheets, scripts and pictures. Every host has the same few files.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use super::random::{Key, Subject};
 use super::text::Append;
 use super::xml;
 
-/// Pictures a host can have at most.
+/// Largest number of pictures of a host.
 const PICTURES_MAX: u32 = 24;
 
 const STYLE: &str = "@import \"/static/base.css\";\n\
@@ -52,7 +52,7 @@ pub(super) fn put_figure(host: &Host, page: Key, out: &mut Vec<u8>) {
     }
 }
 
-/// The numbers of the pictures of a page, at most two.
+/// Returns the numbers of the pictures of a page, at most two.
 fn pictures(host: &Host, page: Key) -> impl Iterator<Item = u64> {
     let supply = u64::from((host.pages / 8 + 1).min(PICTURES_MAX));
     let key = page.of(Subject::Requisites);
@@ -61,7 +61,7 @@ fn pictures(host: &Host, page: Key) -> impl Iterator<Item = u64> {
     [first, second].into_iter().take(if first == second { count.min(1) } else { count })
 }
 
-/// The paths an HTML page and its style need.
+/// Returns the paths that an HTML page and its style sheets need.
 pub(super) fn requisites(host: &Host, page: Key) -> Vec<String> {
     let mut paths: Vec<String> = [
         "/favicon.ico",
@@ -80,7 +80,7 @@ pub(super) fn requisites(host: &Host, page: Key) -> Vec<String> {
     paths
 }
 
-/// The file with this path.
+/// Returns the file with this path.
 pub(super) fn file(path: &[u8]) -> Option<File> {
     let (content_type, body): (_, &'static [u8]) = match path {
         b"/static/site.css" => ("text/css", STYLE.as_bytes()),
@@ -106,12 +106,12 @@ fn picture(path: &[u8]) -> Option<&'static [u8]> {
     PICTURES.get(2 + 2 * number as usize + usize::from(is_large)).map(Vec::as_slice)
 }
 
-/// All pictures: an icon, a background, then each picture small and large.
+/// All pictures: an icon, a background, then each picture in a small and a large version.
 static PICTURES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     (0..2 + 2 * PICTURES_MAX).map(|index| png(if index % 2 == 0 { 16 } else { 32 }, index)).collect()
 });
 
-/// A grey picture of `side` pixels in square, noise made from `index`.
+/// Returns a grey picture of `side` by `side` pixels of noise generated from `index`.
 fn png(side: u32, index: u32) -> Vec<u8> {
     let mut pixels = Vec::new();
     let mut stream = Key::new(u64::from(index)).of(Subject::Bytes).stream();

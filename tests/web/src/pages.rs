@@ -1,4 +1,4 @@
-//! What is true of a page at a time: whether it is there, what it repeats, how often it changes, which version it is.
+//! The true state of a page at a time: whether it exists, what it repeats, how often it changes, its current version.
 
 use super::Web;
 use super::changes::{Past, Process};
@@ -6,13 +6,13 @@ use super::layout::{BRANCHES, Host, section};
 use super::random::Subject;
 
 const DAY_MICROS: f64 = 86_400e6;
-/// Births and deaths of pages spread over this many days from the start.
+/// Births and deaths of pages are spread over this many days from the start.
 const LIFE_DAYS: f64 = 730.0;
-/// Pages that are there from the start are up to this many days older.
+/// Pages that exist from the start are up to this many days older than it.
 const AGE_DAYS: f64 = 1000.0;
-/// How many pages are tried as the original of a duplicate.
+/// Number of pages tried as the original of a duplicate.
 const ORIGINAL_TRIES: u64 = 6;
-/// The original of a duplicate is one of this many pages before it.
+/// Largest distance, in pages, from a duplicate back to its original.
 const ORIGINAL_DISTANCE_MAX: u64 = 7;
 
 /// Whether a page can be fetched.
@@ -23,30 +23,30 @@ pub(super) enum Existence {
     Vanished,
 }
 
-/// The page that another one repeats.
+/// The page that another page repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Original {
     /// Its number on the host.
     pub(super) local: u32,
-    /// Whether it is repeated byte for byte.
+    /// Whether the copy is identical byte for byte.
     pub(super) exact: bool,
 }
 
-/// Which pages' numbers a document is made from.
+/// The pages that a document is generated from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Face {
-    /// The page it presents itself as: the original for a copy made byte for byte.
+    /// Page that the document presents itself as: the original for an exact copy.
     pub(super) local: u32,
-    /// The page its text and free links come from: the original for a near duplicate too.
+    /// Page that the text and free links come from: the original for a near duplicate, too.
     pub(super) source: u32,
 }
 
-/// The state of a page's content.
+/// A version of a page's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     /// 0 at first, one more with each change.
     pub(super) number: u64,
-    /// When it came, in microseconds since 1970.
+    /// Start of the version, in microseconds since 1970.
     pub(super) since: i64,
 }
 
@@ -55,7 +55,7 @@ impl Web {
         self.config.start.timestamp_micros()
     }
 
-    /// When a page comes into being, unless it is there from the start.
+    /// Returns the time at which a page is born; `None` if it exists from the start.
     fn birth(&self, host: &Host, local: u32) -> Option<i64> {
         if self.config.birth_share == 0.0 || local == 0 || !host.is_leaf(local) {
             return None;
@@ -76,7 +76,7 @@ impl Web {
         Some(from + days(key.at(1).unit() * LIFE_DAYS))
     }
 
-    /// Whether a page is there at `now`.
+    /// Returns whether a page exists at `now`.
     pub(super) fn existence(&self, host: &Host, local: u32, now: i64) -> Existence {
         if !self.is_born(host, local, now) {
             Existence::NotYet
@@ -87,12 +87,12 @@ impl Web {
         }
     }
 
-    /// Whether a page has come into being by `now`.
+    /// Whether a page has been born by `now`.
     pub(super) fn is_born(&self, host: &Host, local: u32, now: i64) -> bool {
         self.birth(host, local).is_none_or(|birth| birth <= now)
     }
 
-    /// The page of the same host whose content this page repeats.
+    /// Returns the page of the same host whose content this page repeats.
     pub(super) fn original_of(&self, host: &Host, local: u32) -> Option<Original> {
         let (exact, near) = (self.config.duplicate_share, self.config.near_duplicate_share);
         let repeats = |local: u32| {
@@ -104,7 +104,7 @@ impl Web {
         }
         let key = host.page_key(local).of(Subject::Duplicate);
         let form = self.layout.form(host, local);
-        // In one section relative links mean the same in the original and in the copy.
+        // Relative links resolve alike in the original and in the copy only if both are in the same section.
         (1..=ORIGINAL_TRIES)
             .map(|attempt| {
                 local - 1 - key.at(attempt).below(ORIGINAL_DISTANCE_MAX.min(u64::from(local) - 1)) as u32
@@ -114,7 +114,7 @@ impl Web {
             .map(|other| Original { local: other, exact: key.unit() < exact })
     }
 
-    /// Which pages' numbers the document of a page is made from.
+    /// Returns the pages that the document of a page is generated from.
     pub(super) fn face_of(&self, host: &Host, local: u32) -> Face {
         match self.original_of(host, local) {
             None => Face { local, source: local },
@@ -123,7 +123,7 @@ impl Web {
         }
     }
 
-    /// How often a page changes by itself, in changes a day.
+    /// Returns the rate of a page's own changes per day.
     pub(super) fn rate_of(&self, host: &Host, local: u32) -> f64 {
         let rates = &self.config.changes;
         let mut stream = host.page_key(local).of(Subject::Rate).stream();
@@ -133,7 +133,7 @@ impl Web {
         (rates.median_per_day * (rates.spread * stream.normal()).exp()).min(rates.per_day_max)
     }
 
-    /// The version a page is in at `now`, as far as its own content goes (a duplicate changes with its original).
+    /// Returns the version of a page's own content at `now` (a duplicate changes with its original).
     pub(super) fn version_of(&self, host: &Host, local: u32, now: i64) -> Version {
         let local = self.original_of(host, local).map_or(local, |original| original.local);
         let birth = self.birth(host, local);
@@ -146,12 +146,12 @@ impl Web {
         }
     }
 
-    /// When a page that is there from the start was made: some time before the start.
+    /// Returns the creation time of a page that exists from the start: some time before the start.
     fn first_seen(&self, host: &Host, local: u32) -> i64 {
         self.start() - days(host.page_key(local).of(Subject::Created).unit() * AGE_DAYS)
     }
 
-    /// The changes a page has had by itself and through edits of its site.
+    /// Returns the changes of a page up to `now`, its own and those through edits of its site.
     fn past_of(&self, host: &Host, local: u32, now: i64) -> Past {
         let elapsed = now - self.start();
         let own = self.own_changes(host, local).past(elapsed);
@@ -166,7 +166,7 @@ impl Web {
         Process::new(host.page_key(local), self.rate_of(host, local))
     }
 
-    /// The edits of the site, after `from` up to and including `to`, that hit the page.
+    /// Returns the times of the site's edits, after `from` up to and including `to`, that affect the page.
     fn site_changes(&self, host: &Host, local: u32, from: i64, to: i64) -> Vec<i64> {
         let key = self.root.of(Subject::SiteChanges).at(u64::from(host.site));
         let page = host.page_key(local).of(Subject::TakesPart);
@@ -175,7 +175,7 @@ impl Web {
         times
     }
 
-    /// The times, in microseconds since 1970, at which a page changed after `from` up to and including `to`.
+    /// Returns the times, in microseconds since 1970, at which a page changed after `from` up to and including `to`.
     pub(super) fn changes_of(&self, host: &Host, local: u32, from: i64, to: i64) -> Vec<i64> {
         let local = self.original_of(host, local).map_or(local, |original| original.local);
         let start = self.start();
@@ -191,25 +191,25 @@ impl Web {
         times
     }
 
-    /// Whether a page shows something else at each fetch.
+    /// Whether a page shows something different at each fetch.
     pub(super) fn is_noisy(&self, host: &Host, local: u32) -> bool {
         host.page_key(local).of(Subject::Noise).chance(self.config.noise_share)
     }
 
-    /// Whether a page sends validators: noisy pages have none.
+    /// Whether a page sends validators; noisy pages send none.
     pub(super) fn has_validators(&self, host: &Host, local: u32) -> bool {
         host.page_key(local).of(Subject::Validators).chance(self.config.validator_share)
             && !self.is_noisy(host, local)
     }
 
-    /// The section that the robots.txt of a host forbids.
+    /// Returns the section that the robots.txt of a host disallows.
     pub(super) fn forbidden_section(&self, host: &Host) -> Option<u32> {
         let key = host.key.of(Subject::Robots);
         let sections = u64::from(host.pages.min(9)) - 1;
         (sections > 0 && key.chance(self.config.robots_share)).then(|| 1 + key.at(1).below(sections) as u32)
     }
 
-    /// Whether the robots.txt of a host asks for a delay.
+    /// Whether the robots.txt of a host asks for a crawl delay.
     pub(super) fn has_crawl_delay(&self, host: &Host) -> bool {
         host.key.of(Subject::Robots).at(2).chance(self.config.crawl_delay_share)
     }

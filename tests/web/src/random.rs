@@ -1,19 +1,20 @@
-//! Randomness that can be asked for in any order: every number is a pure function of a key.
+//! Random numbers that can be drawn in any order: every number is a pure function of a key.
 //!
-//! A [`Key`] names one decision (a seed, then a subject, then indices). Two keys that differ in any part give
-//! independent numbers, so nothing needs to be stored and any page can be made without making another one first.
+//! A [`Key`] identifies one decision (a seed, then a subject, then indices). Two keys that differ in any part give
+//! independent numbers, so nothing needs to be stored and any page can be generated without generating another one
+//! first.
 
 /// The odd constant of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The finaliser of splitmix64: a bijection on 64 bits in which each input bit flips about half of the output.
+/// The finalizer of splitmix64: a bijection on 64 bits in which each input bit flips about half of the output.
 const fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
 }
 
-/// What a number is drawn for. Subjects keep decisions about the same page independent of each other.
+/// Purpose of a draw. Subjects keep decisions about the same page independent of each other.
 #[derive(Clone, Copy, Debug)]
 #[repr(u64)]
 pub(super) enum Subject {
@@ -46,37 +47,37 @@ pub(super) enum Subject {
     Bytes,
 }
 
-/// The name of one decision.
+/// Identifies one decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key(u64);
 
 impl Key {
-    /// The key of a whole web.
+    /// Returns the key of a web.
     pub(super) const fn new(seed: u64) -> Self {
         Self(mix(seed.wrapping_add(GOLDEN_GAMMA)))
     }
 
-    /// A key below this one for `subject`.
+    /// Derives the key for `subject`.
     pub(super) const fn of(self, subject: Subject) -> Self {
         self.at(subject as u64)
     }
 
-    /// A key below this one for the index `number`.
+    /// Derives the key for the index `number`.
     pub(super) const fn at(self, number: u64) -> Self {
         Self(mix(self.0 ^ mix(number.wrapping_add(1).wrapping_mul(GOLDEN_GAMMA))))
     }
 
-    /// 64 even bits.
+    /// Returns 64 uniformly distributed bits.
     pub(super) const fn bits(self) -> u64 {
         self.0
     }
 
-    /// A number below `bound`; 0 if `bound` is 0.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     pub(super) const fn below(self, bound: u64) -> u64 {
         scale(self.0, bound)
     }
 
-    /// A number in [0, 1).
+    /// Returns a number in [0, 1).
     pub(super) const fn unit(self) -> f64 {
         to_unit(self.0)
     }
@@ -86,7 +87,7 @@ impl Key {
         self.unit() < probability
     }
 
-    /// The sequence of numbers that starts at this key.
+    /// Returns the sequence of numbers that starts at this key.
     pub(super) const fn stream(self) -> Stream {
         Stream(self.0)
     }
@@ -105,29 +106,29 @@ const fn to_unit(bits: u64) -> f64 {
 pub(super) struct Stream(u64);
 
 impl Stream {
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub(super) const fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
         mix(self.0)
     }
 
-    /// The next number below `bound`; 0 if `bound` is 0.
+    /// Returns the next number below `bound`; 0 if `bound` is 0.
     pub(super) const fn below(&mut self, bound: u64) -> u64 {
         scale(self.bits(), bound)
     }
 
-    /// The next number in [0, 1).
+    /// Returns the next number in [0, 1).
     pub(super) const fn unit(&mut self) -> f64 {
         to_unit(self.bits())
     }
 
-    /// The next standard normal number (Box and Muller 1958).
+    /// Returns the next standard normal number (Box and Muller 1958).
     pub(super) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// How many of `count` fair coins show heads: Binomial(count, 1/2), exactly.
+    /// Returns the number of heads among `count` fair coins: Binomial(count, 1/2), exactly.
     pub(super) fn heads(&mut self, mut count: u64) -> u64 {
         let mut heads = 0;
         while count >= 64 {
@@ -140,8 +141,8 @@ impl Stream {
         heads
     }
 
-    /// A Poisson number: by inversion up to a mean of 200, above it the rounded normal approximation, whose error
-    /// no test of a few thousand pages can see.
+    /// Returns a Poisson number: by inversion up to a mean of 200, above it by the rounded normal approximation, whose
+    /// error is not visible to a test of a few thousand pages.
     pub(super) fn poisson(&mut self, mean: f64) -> u64 {
         const INVERSION_MEAN_MAX: f64 = 200.0;
         if mean <= 0.0 {
@@ -153,7 +154,7 @@ impl Stream {
         let mut left = self.unit();
         let mut probability = (-mean).exp();
         let mut count = 0;
-        // The cap only ends the loop when rounding leaves a rest that no probability covers.
+        // The limit only ends the loop when rounding errors leave a remainder that no probability covers.
         while left >= probability && count < 1000 {
             left -= probability;
             count += 1;
@@ -163,20 +164,20 @@ impl Stream {
     }
 }
 
-/// Ranks 0..count drawn with a probability that falls like a power of the rank (Zipf), by a closed inverse.
+/// Ranks 0..count drawn with probabilities that fall as a power of the rank (Zipf), by inversion in closed form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Zipf {
     /// 1 − exponent of the law.
     power: f64,
-    /// 1/`power` where that is a small whole number, which makes the inverse a few products.
+    /// 1/`power` if that is a small integer; the inverse then takes only a few multiplications.
     whole_inverse: Option<i32>,
-    /// The integral of the density over all ranks.
+    /// Integral of the density over all ranks.
     span: f64,
     count: u64,
 }
 
 impl Zipf {
-    /// The law rank^−`exponent` over `count` ranks; an exponent of 0 is even.
+    /// Creates the law rank^−`exponent` over `count` ranks; an exponent of 0 is uniform.
     pub(super) fn new(count: u64, exponent: f64) -> Self {
         let power = 1.0 - exponent;
         let edge = count as f64 + 1.0;
@@ -186,14 +187,14 @@ impl Zipf {
         Self { power, whole_inverse: is_whole.then(|| inverse.round() as i32), span, count }
     }
 
-    /// The share of all draws that falls on ranks below `rank`.
+    /// Returns the share of all draws that falls on ranks below `rank`.
     pub(super) fn share_below(&self, rank: u64) -> f64 {
         let edge = rank as f64 + 1.0;
         let part = if self.power.abs() < 1e-6 { edge.ln() } else { edge.powf(self.power) - 1.0 };
         part / self.span
     }
 
-    /// The rank at the point `unit` in [0, 1) of the distribution.
+    /// Returns the rank at the point `unit` in [0, 1) of the distribution.
     pub(super) fn rank(&self, unit: f64) -> u64 {
         let point = unit * self.span;
         let edge = match self.whole_inverse {
@@ -205,7 +206,7 @@ impl Zipf {
     }
 }
 
-/// `total` things dealt out to `parts` parts, at least one each, the earlier parts getting more, by a closed form.
+/// `total` items divided into `parts` parts of at least one item each, earlier parts getting more, in closed form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Partition {
     parts: u64,
@@ -214,18 +215,18 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// Deals `total` out to `parts`; wants `1 <= parts <= total`.
+    /// Divides `total` into `parts`; requires `1 <= parts <= total`.
     pub(super) fn new(parts: u64, total: u64, exponent: f64) -> Self {
         debug_assert!(parts >= 1 && parts <= total);
         Self { parts, total, law: Zipf::new(parts, exponent) }
     }
 
-    /// The number of parts.
+    /// Returns the number of parts.
     pub(super) const fn parts(&self) -> u64 {
         self.parts
     }
 
-    /// The first thing of part `part`; the total for the part after the last.
+    /// Returns the first item of part `part`; the total for the part after the last.
     pub(super) fn first(&self, part: u64) -> u64 {
         if part >= self.parts {
             return self.total;
@@ -234,7 +235,7 @@ impl Partition {
         part + (spare * self.law.share_below(part)) as u64
     }
 
-    /// The part that holds `thing`, which is below the total.
+    /// Returns the part that contains the item `thing`, which must be below the total.
     pub(super) fn part_of(&self, thing: u64) -> u64 {
         let guess = self.law.rank(thing as f64 / self.total as f64);
         let (mut low, mut high, mut step) = (guess, guess + 1, 1);
@@ -259,7 +260,7 @@ impl Partition {
     }
 }
 
-/// A permutation of 0..count that can be run both ways in constant time: x ↦ (a·x + b) mod count.
+/// A permutation of 0..count that can be applied in both directions in constant time: x ↦ (a·x + b) mod count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shuffle {
     count: u64,
@@ -269,10 +270,10 @@ pub(super) struct Shuffle {
 }
 
 impl Shuffle {
-    /// A permutation of 0..`count`, which is at most 2^32.
+    /// Creates a permutation of 0..`count`, which is at most 2^32.
     pub(super) fn new(key: Key, count: u64) -> Self {
         let count = count.max(1);
-        // Near the golden section consecutive ranks land far from each other.
+        // A multiplier near the golden section of `count` sends consecutive ranks far from each other.
         let mut multiplier = ((count as f64 * 0.618_033_988_75) as u64 + key.below(7)).max(1);
         while greatest_common_divisor(multiplier, count) != 1 {
             multiplier += 1;
@@ -286,12 +287,12 @@ impl Shuffle {
         }
     }
 
-    /// Where `index` goes.
+    /// Returns the image of `index`.
     pub(super) const fn forward(&self, index: u64) -> u64 {
         (index * self.multiplier + self.offset) % self.count
     }
 
-    /// What goes to `place`.
+    /// Returns the index whose image is `place`.
     pub(super) const fn backward(&self, place: u64) -> u64 {
         ((place + self.count - self.offset) % self.count) * self.inverse % self.count
     }
@@ -304,7 +305,7 @@ const fn greatest_common_divisor(mut left: u64, mut right: u64) -> u64 {
     left
 }
 
-/// The x with `number`·x ≡ 1 (mod `modulus`) by Euclid's extended algorithm; 0 for the modulus 1.
+/// Returns the x with `number`·x ≡ 1 (mod `modulus`) by the extended Euclidean algorithm; 0 for the modulus 1.
 const fn modular_inverse(number: u64, modulus: u64) -> u64 {
     let (mut rest, mut next_rest) = (modulus as i128, number as i128);
     let (mut factor, mut next_factor) = (0i128, 1i128);

@@ -1,4 +1,4 @@
-//! Answers that are played rather than sent: bytes, pauses, repetition, and how the connection ends.
+//! Scripted answers: bytes, pauses, repetition, and how the connection ends.
 
 use std::io;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-/// One move of a script.
+/// One step of a script.
 #[derive(Clone, Debug)]
 pub(super) enum Move {
     /// Sends bytes at once.
@@ -15,7 +15,7 @@ pub(super) enum Move {
     Repeat(Vec<u8>, u64),
     /// Sends one byte at a time with a pause after each.
     Drip(Vec<u8>, Duration),
-    /// Sends the same bytes with a pause after each until the client has enough.
+    /// Sends the same bytes with a pause after each until the client disconnects.
     Forever(Vec<u8>, Duration),
     /// Sends nothing for a while.
     Wait(Duration),
@@ -24,22 +24,22 @@ pub(super) enum Move {
 /// What happens to the connection after a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The next request may follow.
+    /// The connection accepts the next request.
     KeepOpen,
-    /// It is closed in order.
+    /// The connection is closed in order.
     Close,
-    /// It is torn down (RST).
+    /// The connection is reset (RST).
     Reset,
 }
 
-/// An answer to be played.
+/// An answer as a script.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     pub(super) moves: Vec<Move>,
     pub(super) ending: Ending,
 }
 
-/// The least that is given to the system in one write when something is repeated without pauses.
+/// Smallest number of bytes per write when something is repeated without pauses.
 const WRITE_BYTES: usize = 64 * 1024;
 
 impl Script {
@@ -82,14 +82,14 @@ async fn repeat(stream: &mut TcpStream, bytes: &[u8], mut times: u64) -> io::Res
     stream.write_all(&bytes.repeat(times as usize)).await
 }
 
-/// Waits, but not longer than the client does.
+/// Waits for `pause`, or until the client disconnects.
 async fn wait(stream: &TcpStream, pause: Duration) -> io::Result<()> {
     let hung_up = async {
         let mut byte = [0];
         loop {
             match stream.peek(&mut byte).await {
                 Ok(0) | Err(_) => return,
-                // The client has sent more, which stays unread: look again later.
+                // The client has sent more, which stays unread; look again later.
                 Ok(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }

@@ -1,7 +1,7 @@
-//! The server: HTTP/1.1 on loopback, by `Host` header or absolute-form, on threads of its own.
+//! The server: HTTP/1.1 on loopback, by `Host` header or absolute-form, with threads of its own.
 //!
-//! It is written on sockets because a finished HTTP library cannot send the broken answers that [`faults`] are made
-//! of. Connections stay open, requests may be sent ahead, and an answer is one write.
+//! It works directly on sockets because an HTTP library cannot send the broken answers of [`faults`]. Connections are
+//! persistent, requests may be pipelined, and an answer is one write.
 //!
 //! [`faults`]: super::faults
 
@@ -22,25 +22,25 @@ use super::answer::{Answerer, Outcome, Request};
 use super::script::{Ending, Script};
 use super::tls::{self, Certificate};
 
-/// The longest request head that is read.
+/// Largest request head that is read, in bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// The most header lines of a request.
+/// Largest number of header lines in a request.
 const HEADERS_MAX: usize = 100;
-/// Answers to requests sent ahead are collected up to this before they are written.
+/// Answers to pipelined requests are collected up to this many bytes before they are written.
 const OUTPUT_BYTES: usize = 256 * 1024;
-/// Connections that wait to be accepted.
+/// Length of the queue of connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
-/// The faulty paths whose visits are counted; when there are more, the count starts again.
+/// Largest number of faulty paths whose visits are counted; at this number all counts start again.
 const VISITED_PATHS_MAX: usize = 100_000;
-/// How long the accept loop rests when there are no file handles left.
+/// Pause of the accept loop when there are no file handles left.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A request as it arrived, for tests of politeness.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// When its head was complete.
+    /// When the head was complete.
     pub time: Instant,
-    /// The host asked for, without port.
+    /// Requested host, without port.
     pub host: String,
     /// The path and query.
     pub path: String,
@@ -50,7 +50,7 @@ pub struct Arrival {
     pub local: SocketAddr,
 }
 
-/// A running server. It stops when it is dropped.
+/// A running server. Dropping it stops it.
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<SocketAddr>,
@@ -58,7 +58,7 @@ pub struct Server {
     runtime: Option<Runtime>,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 struct Shared {
     web: Arc<Web>,
@@ -66,12 +66,12 @@ struct Shared {
     bytes: AtomicU64,
     records_arrivals: AtomicBool,
     arrivals: Mutex<Vec<Arrival>>,
-    /// How often each faulty path has been asked for.
+    /// Number of requests for each faulty path.
     visits: Mutex<HashMap<Vec<u8>, u64>>,
 }
 
 impl Shared {
-    /// Counts a visit to a faulty path; how many there were before.
+    /// Counts a visit to a faulty path and returns the number of earlier visits.
     fn visit(&self, path: &[u8]) -> u64 {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         if visits.len() >= VISITED_PATHS_MAX {
@@ -84,7 +84,7 @@ impl Shared {
 }
 
 impl Server {
-    /// Serves `web` at `address` (port 0: a free one) on as many threads as there are processors.
+    /// Serves `web` at `address` (port 0 picks a free one) with as many threads as there are processors.
     ///
     /// # Errors
     /// The address cannot be bound, or threads cannot be started.
@@ -123,8 +123,8 @@ impl Server {
         Ok(Self { addresses: bound, shared, runtime: Some(runtime) })
     }
 
-    /// Serves the same web with TLS at another address, which is returned. Arrivals by this way show the relay as
-    /// their peer.
+    /// Serves the same web over TLS at another address, which is returned. Arrivals through it have the relay as their
+    /// peer.
     ///
     /// # Errors
     /// The address cannot be bound, or the server has been stopped.
@@ -140,51 +140,51 @@ impl Server {
         Ok(bound)
     }
 
-    /// The (first) address it is served at.
+    /// Returns the (first) address of the server.
     ///
     /// # Panics
-    /// If it was started on no address.
+    /// If the server was started without an address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.addresses[0]
     }
 
-    /// All addresses it is served at.
+    /// Returns all addresses of the server.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// The web it serves.
+    /// Returns the web that is served.
     #[must_use]
     pub fn web(&self) -> &Arc<Web> {
         &self.shared.web
     }
 
-    /// How many requests have arrived so far.
+    /// Returns the number of requests so far.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
     }
 
-    /// How many bytes have been sent so far.
+    /// Returns the number of bytes sent so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
-    /// Starts or stops keeping a record of arrivals. It takes about 200 bytes a request.
+    /// Starts or stops recording arrivals, which takes about 200 bytes per request.
     pub fn record_arrivals(&self, is_on: bool) {
         self.shared.records_arrivals.store(is_on, Ordering::Relaxed);
     }
 
-    /// Takes the record of arrivals, which starts again.
+    /// Returns the recorded arrivals and clears the record.
     #[must_use]
     pub fn take_arrivals(&self) -> Vec<Arrival> {
         std::mem::take(&mut *self.shared.arrivals.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Stops serving; connections are closed.
+    /// Stops the server and closes its connections.
     pub fn stop(mut self) {
         self.shut_down();
     }
@@ -215,7 +215,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             Ok((stream, peer)) => {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
-                    // A connection that breaks is the client's business.
+                    // Errors of a connection concern only its client.
                     let _ = Connection::new(&shared, stream, peer)?.serve().await;
                     Ok::<(), io::Error>(())
                 });
@@ -236,15 +236,15 @@ struct Connection<'a> {
     answerer: Answerer,
 }
 
-/// What the bytes read so far are.
+/// State of the bytes read so far.
 enum Step {
-    /// A request of this many bytes was answered into the output.
+    /// A request of `length` bytes has been answered into the output.
     Answered { length: usize, keeps_alive: bool },
-    /// A request of this many bytes is to be answered by a fault.
+    /// A request of `length` bytes must be answered with a fault.
     Faulty { length: usize, keeps_alive: bool, script: Script },
-    /// No whole request yet.
+    /// The request is incomplete.
     Partial,
-    /// No request at all; the output says so.
+    /// Not a request; the output contains the error answer.
     Bad,
 }
 
@@ -314,7 +314,7 @@ impl<'a> Connection<'a> {
         self.stream.set_zero_linger()
     }
 
-    /// Reads one request at `start` of the input and makes its answer.
+    /// Parses the request at `start` of the input and builds its answer.
     fn step(&mut self, start: usize) -> Step {
         let Self { shared, input, output, answerer, .. } = self;
         let bytes = &input[start..];
@@ -355,7 +355,7 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// Takes from a parsed head what the answer depends on.
+/// Extracts from a parsed head what the answer depends on.
 fn understand<'a>(head: &httparse::Request<'_, 'a>, number: u64) -> Request<'a> {
     let method = head.method.unwrap_or("");
     let is_http11 = head.version == Some(1);
@@ -368,7 +368,7 @@ fn understand<'a>(head: &httparse::Request<'_, 'a>, number: u64) -> Request<'a> 
         if_modified_since: None,
         accepts_gzip: false,
         is_http11,
-        // A body may follow other methods, which is not read.
+        // Other methods may have a body, which is not read.
         keeps_alive: is_http11 && matches!(method, "GET" | "HEAD"),
         number,
     };
@@ -390,7 +390,8 @@ fn understand<'a>(head: &httparse::Request<'_, 'a>, number: u64) -> Request<'a> 
             }
         }
     }
-    // A proxy's client names the host in the target, which goes before the header (RFC 9112, 3.2.2).
+    // A client that uses the server as a proxy names the host in the target, which takes precedence over the header
+    // (RFC 9112, 3.2.2).
     if let Some(rest) = request.path.strip_prefix(b"http://") {
         let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
         request.host = &rest[..end];

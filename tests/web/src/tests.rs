@@ -1,4 +1,4 @@
-//! What the web says about itself against what its documents say.
+//! Compares what the web says about itself with what its documents say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ fn all(web: &Web) -> impl Iterator<Item = PageIndex> {
     (0..web.pages()).map(PageIndex)
 }
 
-/// A web whose clock stands `days` after its start.
+/// Returns a web whose clock stands still `days` after its start.
 fn standing(mut config: Config, days: i64) -> (Web, Clock) {
     let clock = Clock::simulated(config.start + TimeDelta::days(days));
     config.clock = clock.clone();
@@ -84,8 +84,8 @@ fn the_same_seed_gives_the_same_web() {
     assert!(differing > 250, "another seed gives another web, but only {differing} pages differ");
 }
 
-/// The navigational links of an HTML document as a reader resolves them, without fragments, repetitions and what is
-/// no page.
+/// Returns the resolved navigational links of an HTML document, without fragments, duplicates and links to other things
+/// than pages.
 fn html_links(body: &[u8], url: &str) -> Vec<String> {
     use lol_html::{HtmlRewriter, Settings, element};
     use std::cell::RefCell;
@@ -123,7 +123,7 @@ fn html_links(body: &[u8], url: &str) -> Vec<String> {
     links.into_inner()
 }
 
-/// The XLink links of an XML document, whose external entity is left out.
+/// Returns the XLink links of an XML document, ignoring its external entity.
 fn xml_links(body: &[u8], url: &str) -> Vec<String> {
     let text = String::from_utf8_lossy(body).replace("&legal;", "");
     let options = roxmltree::ParsingOptions { allow_dtd: true, ..roxmltree::ParsingOptions::default() };
@@ -182,7 +182,7 @@ fn documents_have_the_links_of_the_truth_in_its_order() {
     );
 }
 
-/// The value of a header of an answer.
+/// Returns the value of a header of an answer.
 fn header<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
     let head = answer.split("\r\n\r\n").next().unwrap();
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
@@ -404,7 +404,7 @@ fn requisites_are_there() {
             .iter()
             .filter(|url| body.contains(url.split_once(".test").unwrap().1))
             .count();
-        // The style sheet names three more.
+        // The style sheet names three more requisites.
         let hidden = if web.form(page) == Form::Html { 3 } else { 0 };
         assert_eq!(named + hidden, web.requisites(page).len(), "{url}");
     }

@@ -1,15 +1,16 @@
-//! Running text in a language, fast: phrases are made once from the word lists, pages are strings of phrases.
+//! Fast generation of text in a language: phrases are built once from the word lists, and pages are sequences of
+//! phrases.
 
 use std::sync::LazyLock;
 
 use super::random::{Key, Stream, Subject, Zipf};
 use super::words::{LANGUAGES, Language};
 
-/// Phrases a language. A power of two, so that a phrase is a few bits of a random number.
+/// Number of phrases per language. A power of two, so that a few bits of a random number select a phrase.
 const PHRASES: usize = 8192;
-/// Nearly all phrases are shorter.
+/// Length in bytes that nearly all phrases stay below.
 const PHRASE_BYTES_USUAL: usize = 48;
-/// Words a phrase, at most.
+/// Largest number of words in a phrase.
 const PHRASE_WORDS_MAX: u64 = 5;
 
 /// Appends text and numbers to a page being written.
@@ -54,9 +55,9 @@ pub(super) struct Vocabulary {
     pub(super) language: &'static Language,
     nouns: Vec<&'static str>,
     phrases: Vec<u8>,
-    /// Where each phrase starts; one more at the end.
+    /// Offset of each phrase, and the end of the last one.
     starts: Vec<u32>,
-    /// Each phrase again with a capital letter, for the start of a sentence.
+    /// Each phrase again with a capital letter, for the beginning of a sentence.
     openings: Vec<u8>,
     opening_starts: Vec<u32>,
 }
@@ -65,7 +66,7 @@ static VOCABULARIES: LazyLock<Vec<Vocabulary>> = LazyLock::new(|| {
     LANGUAGES.iter().enumerate().map(|(index, language)| Vocabulary::new(index, language)).collect()
 });
 
-/// The vocabulary a host writes in: half of the hosts write in the first language.
+/// Returns the vocabulary of a host; half of the hosts use the first language.
 pub(super) fn vocabulary_of(host: Key) -> &'static Vocabulary {
     let all = VOCABULARIES.as_slice();
     let draw = host.of(Subject::Language).below(2 * (all.len() as u64 - 1)) as usize;
@@ -92,7 +93,7 @@ impl Vocabulary {
         Self { language, nouns, phrases, starts, openings, opening_starts }
     }
 
-    /// A noun chosen by `key`.
+    /// Returns a noun chosen by `key`.
     pub(super) fn noun(&self, key: Key) -> &'static str {
         self.nouns[key.below(self.nouns.len() as u64) as usize]
     }
@@ -112,13 +113,13 @@ impl Vocabulary {
     }
 }
 
-/// Appends the phrase that the low bits choose.
+/// Appends the phrase that the low bits select.
 fn put_phrase(phrases: &[u8], starts: &[u32], bits: u64, out: &mut Vec<u8>) {
     let index = bits as usize % PHRASES;
     let (start, end) = (starts[index] as usize, starts[index + 1] as usize);
     match phrases[start..].first_chunk::<PHRASE_BYTES_USUAL>() {
-        // Copying a fixed number of bytes and cutting off the rest is twice as fast as copying just the phrase, and
-        // most of the time that a page takes goes here.
+        // Copying a fixed number of bytes and truncating is twice as fast as copying just the phrase, and generating a
+        // page spends most of its time here.
         Some(chunk) if end - start <= PHRASE_BYTES_USUAL => {
             let length = out.len() + end - start;
             out.extend_from_slice(chunk);

@@ -1,7 +1,7 @@
-//! TLS in front of the test web, right or with one fault in its certificate.
+//! TLS in front of the test web, with a valid certificate or one that has a single fault.
 //!
 //! The certificates are fixed files, made for this module and trusted by nobody. They name the hosts of the sites
-//! `s0.test` to `s99.test` and those of faults and traps, and are valid from 2020 to 2120 unless that is the fault.
+//! `s0.test` to `s99.test` and those of faults and traps, and are valid from 2020 to 2120 unless the fault is the date.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,23 +13,23 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// The authority that signed the certificates, for clients that are to trust it, as PEM.
+/// The authority that signed the certificates, as PEM, for clients that must trust it.
 pub const AUTHORITY: &str = include_str!("certificates/authority.pem");
 
 /// The private key of all certificates but the authority's: it protects nothing.
 const KEY: &str = include_str!("certificates/key.pem");
 
-/// What certificate a server shows.
+/// The certificate that a server presents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Certificate {
-    /// Right, for who trusts [`AUTHORITY`].
+    /// Valid for clients that trust [`AUTHORITY`].
     Right,
-    /// It ended in 2021.
+    /// Expired in 2021.
     Expired,
-    /// It names another host.
+    /// Issued for another host.
     WrongName,
-    /// It is signed with its own key.
+    /// Signed with its own key.
     SelfSigned,
 }
 
@@ -56,7 +56,7 @@ impl Certificate {
     }
 }
 
-/// Hands connections on to the plain server at `inner` once TLS is taken off.
+/// Forwards connections to the plain server at `inner` after removing TLS.
 pub(super) async fn relay(listener: TcpListener, acceptor: TlsAcceptor, inner: SocketAddr) {
     loop {
         let Ok((outside, _)) = listener.accept().await else {

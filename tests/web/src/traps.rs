@@ -1,4 +1,4 @@
-//! Hosts without an end: what a crawler must notice and leave.
+//! Hosts without an end, which a crawler must recognise and leave.
 //!
 //! | host | trap |
 //! |---|---|
@@ -17,7 +17,7 @@ use super::layout::decimal;
 use super::random::Key;
 use super::text::Append;
 
-/// Where links lead into traps.
+/// Addresses of the traps that other pages link to.
 pub const ENTRANCES: [&str; 6] = [
     "http://calendar.trap.test/",
     "http://session.trap.test/",
@@ -27,18 +27,18 @@ pub const ENTRANCES: [&str; 6] = [
     "http://boss.farm.test/",
 ];
 
-/// Other farm hosts that a farm page links to.
+/// Number of other farm hosts that a farm page links to.
 const FARM_LINKS: u64 = 20;
-/// Names in the farm.
+/// Number of names in the farm.
 const FARM_NAMES: u64 = 1_000_000_000;
-/// Pages after session ids.
+/// Number of pages that carry session ids.
 const SESSION_PAGES: u64 = 10;
-/// The filters of the list, each with ten values.
+/// Filters of the list, each with ten values.
 const FACETS: [&str; 6] = ["colour", "size", "maker", "price", "year", "sort"];
-/// The calendar's first page: 1 January 2025, in days since 1970.
+/// First page of the calendar: 1 January 2025, in days since 1970.
 const CALENDAR_START: i64 = 20_089;
 
-/// Answers if the request is for a trap.
+/// Answers the request if it is for a trap.
 pub(super) fn answer(answerer: &mut Answerer, request: &Request<'_>) -> bool {
     let name = request.host.to_ascii_lowercase();
     let Some(write) = trap_named(&name) else { return false };
@@ -99,7 +99,7 @@ fn put_session(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
             |out| {
                 out.put("/page/");
                 out.put_number(page);
-                // Three places where session ids are seen.
+                // Three common places for session ids.
                 out.put(["?sid=", ";jsessionid=", "?page=1&PHPSESSID="][page as usize % 3]);
                 out.put_hex(Key::new(request.number).bits());
             },
@@ -184,7 +184,7 @@ fn put_link(address: impl FnOnce(&mut Vec<u8>), text: &str, out: &mut Vec<u8>) {
     out.put("</a>\n");
 }
 
-/// Appends foreign bytes as text of a document.
+/// Appends bytes of the request, escaped as text of the document.
 fn put_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     for byte in bytes {
         match byte {

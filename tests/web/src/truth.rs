@@ -1,8 +1,8 @@
-//! The truth about a small web in memory: its graph and the exact importance of its pages.
+//! Ground truth about a small web in memory: its graph and the exact importance of its pages.
 //!
-//! The importance is that of a web with a virtual page, which every page links to and which links to every page: the
+//! Importance is defined on the web with a virtual page that every page links to and that links to every page: the
 //! stationary distribution of L with L_ij = 1/(out_i + 1) and L_vj = 1/n (Abiteboul, Preda, Cobéna: Adaptive on-line
-//! page importance computation, 2003). This little solver is the referee of the crawler's estimates, so it shares no
+//! page importance computation, 2003). This small solver is the reference for the crawler's estimates, so it shares no
 //! code with them.
 
 use chrono::{DateTime, Utc};
@@ -10,17 +10,17 @@ use chrono::{DateTime, Utc};
 use super::layout::PageIndex;
 use super::web::Web;
 
-/// The links between the pages of a web at one time. Redirects are followed; links to nothing are left out.
+/// The links between the pages of a web at one time. Redirects are followed; links to missing pages are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
-    /// Where each page's targets start; one more at the end.
+    /// Offset of each page's targets, and the end of the last ones.
     starts: Vec<usize>,
     targets: Vec<u32>,
 }
 
 impl Graph {
-    /// The graph of `web` at `time`, with the pages that are there and that robots.txt allows; the others have no
-    /// links. About 120 bytes a page at 30 links.
+    /// Builds the graph of `web` at `time` from the pages that exist and that robots.txt allows; the others have no
+    /// links. Takes about 120 bytes per page at 30 links.
     #[must_use]
     pub fn of(web: &Web, time: DateTime<Utc>) -> Self {
         let mut starts = vec![0];
@@ -45,25 +45,25 @@ impl Graph {
         Self { starts, targets }
     }
 
-    /// How many pages it has.
+    /// Returns the number of pages.
     #[must_use]
     pub const fn pages(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// How many links it has.
+    /// Returns the number of links.
     #[must_use]
     pub const fn links(&self) -> usize {
         self.targets.len()
     }
 
-    /// The pages that a page links to, in page order.
+    /// Returns the pages that a page links to, in page order.
     #[must_use]
     pub fn targets(&self, page: usize) -> &[u32] {
         &self.targets[self.starts[page]..self.starts[page + 1]]
     }
 
-    /// How many pages link to each page.
+    /// Returns the number of links to each page.
     #[must_use]
     pub fn in_degrees(&self) -> Vec<u32> {
         let mut degrees = vec![0; self.pages()];
@@ -73,7 +73,7 @@ impl Graph {
         degrees
     }
 
-    /// Which pages can be reached from `roots`.
+    /// Returns which pages can be reached from `roots`.
     #[must_use]
     pub fn reached(&self, roots: &[usize]) -> Vec<bool> {
         let mut reached = vec![false; self.pages()];
@@ -91,11 +91,11 @@ impl Graph {
         reached
     }
 
-    /// The importance of every page, mean 1, by power iteration until a round moves less than `tolerance` of the
-    /// whole.
+    /// Returns the importance of every page, with mean 1, by power iteration until a round moves less than `tolerance`
+    /// of the total.
     #[must_use]
     pub fn importance(&self, tolerance: f64) -> Vec<f64> {
-        /// Far more rounds than a tolerance of 1e-12 takes at 30 links a page.
+        /// Far more rounds than a tolerance of 1e-12 needs at 30 links per page.
         const ROUNDS_MAX: u32 = 10_000;
         let pages = self.pages();
         let mut now = vec![1.0 / (pages + 1) as f64; pages];
@@ -124,8 +124,8 @@ impl Graph {
     }
 }
 
-/// The importance of every site: the sum over its pages, scaled to mean 1 over all sites. `importance` holds that of
-/// every page of `web`.
+/// Returns the importance of every site: the sum over its pages, scaled to mean 1 over all sites. `importance` holds
+/// that of every page of `web`.
 #[must_use]
 pub fn site_importance(web: &Web, importance: &[f64]) -> Vec<f64> {
     let mut sites = vec![0.0; web.sites() as usize];
@@ -137,10 +137,11 @@ pub fn site_importance(web: &Web, importance: &[f64]) -> Vec<f64> {
     sites
 }
 
-/// The importance of every site when only links between sites count, mean 1, with every page of a site weighing alike.
+/// Returns the importance of every site if only links between sites count, with mean 1 and equal weight for all pages
+/// of a site.
 ///
-/// What a page links to elsewhere gets its site's cash in equal parts, the virtual site one part more; a site whose pages
-/// link to no other site gives all to the virtual site.
+/// The cash of a site goes in equal parts to the targets of its links to other sites, with one more part for the
+/// virtual site. A site without such links gives all its cash to the virtual site.
 #[must_use]
 pub fn importance_among_sites(web: &Web, graph: &Graph, tolerance: f64) -> Vec<f64> {
     const ROUNDS_MAX: u32 = 10_000;
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn importance_of_a_graph_done_by_hand() {
-        // 0 -> 1, 1 -> 0, 2 -> 0: by x0 = v/3 + x1/2 + x2/2, x1 = v/3 + x0/2, x2 = v/3, v = 1/2 of all the others.
+        // 0 -> 1, 1 -> 0, 2 -> 0: from x0 = v/3 + x1/2 + x2/2, x1 = v/3 + x0/2, x2 = v/3, v = 1/2 of all the others.
         let graph = Graph { starts: vec![0, 1, 2, 3], targets: vec![1, 0, 0] };
         let importance = graph.importance(1e-14);
         let (x2, v3) = (1.0, 1.0);
@@ -230,7 +231,7 @@ mod tests {
         let web = Web::new(Config::plain(5, 200, 20_000)).unwrap();
         let mut degrees = Graph::of(&web, web.config().start).in_degrees();
         degrees.sort_unstable_by(|left, right| right.cmp(left));
-        // An exponent of g shows as a slope of 1/(g - 1) of degree against rank.
+        // An exponent of g appears as a slope of 1/(g - 1) of degree against rank.
         let slope = |low: usize, high: usize| {
             (f64::from(degrees[low]) / f64::from(degrees[high])).ln() / (high as f64 / low as f64).ln()
         };

@@ -1,4 +1,4 @@
-//! The web itself and all that can be asked about it.
+//! The web and all queries about it.
 
 use std::ops::Range;
 
@@ -12,9 +12,9 @@ use super::pages::Existence;
 use super::random::{Key, Shuffle, Subject, Zipf};
 use super::{media, xml};
 
-/// A deterministic web. It holds its dials and a few numbers derived from them, no page and no link.
+/// A deterministic web. It holds its settings and a few numbers derived from them, but no pages or links.
 ///
-/// Indices given to its methods must be below [`pages`](Self::pages), [`hosts`](Self::hosts) and
+/// Indices passed to its methods must be below [`pages`](Self::pages), [`hosts`](Self::hosts) and
 /// [`sites`](Self::sites).
 #[derive(Debug)]
 pub struct Web {
@@ -22,15 +22,15 @@ pub struct Web {
     pub(super) root: Key,
     pub(super) layout: Layout,
     pub(super) site_law: Zipf,
-    /// From a site's popularity rank to its index.
+    /// Maps a site's popularity rank to its index.
     pub(super) by_popularity: Shuffle,
 }
 
 impl Web {
-    /// The web that `config` describes.
+    /// Creates the web that `config` describes.
     ///
     /// # Errors
-    /// A dial out of its range.
+    /// A setting is out of its range.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
         let root = Key::new(config.seed);
@@ -44,80 +44,80 @@ impl Web {
         })
     }
 
-    /// The dials.
+    /// Returns the settings.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The clock the web lives by.
+    /// Returns the clock of the web.
     #[must_use]
     pub const fn clock(&self) -> &Clock {
         &self.config.clock
     }
 
-    /// How many pages there are, those not yet born and those vanished among them.
+    /// Returns the number of pages, including those not yet born and those that vanished.
     #[must_use]
     pub const fn pages(&self) -> u64 {
         self.config.pages
     }
 
-    /// How many hosts there are.
+    /// Returns the number of hosts.
     #[must_use]
     pub const fn hosts(&self) -> u32 {
         self.config.hosts
     }
 
-    /// How many sites there are.
+    /// Returns the number of sites.
     #[must_use]
     pub const fn sites(&self) -> u32 {
         self.config.sites
     }
 
-    /// The host a page is on.
+    /// Returns the host of a page.
     #[must_use]
     pub fn host_of(&self, page: PageIndex) -> HostIndex {
         HostIndex(self.layout.place(page).0.index)
     }
 
-    /// The site a host belongs to.
+    /// Returns the site that a host belongs to.
     #[must_use]
     pub fn site_of(&self, host: HostIndex) -> SiteIndex {
         SiteIndex(self.layout.host(host.0).site)
     }
 
-    /// The name of a host, such as `h3.s17.test`.
+    /// Returns the name of a host, such as `h3.s17.test`.
     #[must_use]
     pub fn host_name(&self, host: HostIndex) -> String {
         text(|out| self.layout.host(host.0).put_name(out))
     }
 
-    /// The name of a site, such as `s17.test`.
+    /// Returns the name of a site, such as `s17.test`.
     #[must_use]
     pub fn site_name(&self, site: SiteIndex) -> String {
         format!("s{}.test", site.0)
     }
 
-    /// The host with this name, in any letter case.
+    /// Returns the host with this name, in any letter case.
     #[must_use]
     pub fn host_named(&self, name: &str) -> Option<HostIndex> {
         self.layout.host_named(name.as_bytes()).map(|host| HostIndex(host.index))
     }
 
-    /// The pages of a host in page order; the first is its home page.
+    /// Returns the pages of a host in page order; the first is its home page.
     #[must_use]
     pub fn pages_of(&self, host: HostIndex) -> Range<u64> {
         let host = self.layout.host(host.0);
         host.first..host.first + u64::from(host.pages)
     }
 
-    /// The home page of a host.
+    /// Returns the home page of a host.
     #[must_use]
     pub fn home(&self, host: HostIndex) -> PageIndex {
         PageIndex(self.layout.host(host.0).first)
     }
 
-    /// The addresses of the home pages of the `count` most popular sites, the most popular first.
+    /// Returns the addresses of the home pages of the `count` most popular sites, most popular first.
     #[must_use]
     pub fn seeds(&self, count: u32) -> Vec<String> {
         (0..u64::from(count.min(self.config.sites)))
@@ -126,14 +126,14 @@ impl Web {
             .collect()
     }
 
-    /// The address of a page.
+    /// Returns the address of a page.
     #[must_use]
     pub fn url(&self, page: PageIndex) -> String {
         let (host, local) = self.layout.place(page);
         text(|out| Target { host, local, way: Way::Direct }.put_address(self, None, out))
     }
 
-    /// The page with this address, which must be written as [`url`](Self::url) writes it.
+    /// Returns the page with this address, which must be written as [`url`](Self::url) writes it.
     #[must_use]
     pub fn page_of(&self, url: &str) -> Option<PageIndex> {
         let rest = url.strip_prefix("http://")?;
@@ -143,21 +143,21 @@ impl Web {
         Some(PageIndex(host.first + u64::from(local)))
     }
 
-    /// What a page is written in.
+    /// Returns the markup language of a page.
     #[must_use]
     pub fn form(&self, page: PageIndex) -> Form {
         let (host, local) = self.layout.place(page);
         self.layout.form(&host, local)
     }
 
-    /// The navigational links (`a`, `area`, `iframe`, `XLink`) that a page has at `time`, in document order, without
+    /// Returns the navigational links (`a`, `area`, `iframe`, `XLink`) of a page at `time`, in document order, without
     /// duplicates. The document may repeat some of them.
     #[must_use]
     pub fn links(&self, page: PageIndex, time: DateTime<Utc>) -> Vec<Link> {
         self.link_targets(page, time).all().iter().map(Target::link).collect()
     }
 
-    /// The addresses of [`links`](Self::links), as a reader resolves them.
+    /// Returns the resolved addresses of [`links`](Self::links).
     #[must_use]
     pub fn link_urls(&self, page: PageIndex, time: DateTime<Utc>) -> Vec<String> {
         let outline = self.link_targets(page, time);
@@ -174,8 +174,8 @@ impl Web {
         outline
     }
 
-    /// The addresses of what a page needs to be shown: styles, scripts, pictures, fonts, and of an XML page the style
-    /// sheet, the DTD and external entities. None if the web has no requisites.
+    /// Returns the addresses of a page's requisites: style sheets, scripts, pictures, fonts, and for an XML page its
+    /// style sheet, DTD and external entities. Empty if the web has no requisites.
     #[must_use]
     pub fn requisites(&self, page: PageIndex) -> Vec<String> {
         if !self.config.requisites {
@@ -193,7 +193,7 @@ impl Web {
         paths
     }
 
-    /// The page that this page repeats, and whether it does so byte for byte.
+    /// Returns the page that this page repeats, and whether it does so byte for byte.
     #[must_use]
     pub fn original(&self, page: PageIndex) -> Option<(PageIndex, bool)> {
         let (host, local) = self.layout.place(page);
@@ -215,28 +215,28 @@ impl Web {
         self.is_allowed(&host, local)
     }
 
-    /// The delay in seconds that a host's robots.txt asks for.
+    /// Returns the delay in seconds that a host's robots.txt asks for.
     #[must_use]
     pub fn crawl_delay(&self, host: HostIndex) -> Option<u32> {
         self.has_crawl_delay(&self.layout.host(host.0)).then_some(self.config.crawl_delay_seconds)
     }
 
-    /// The number of the version a page is in at `time`: 0 at first, one more with each change. What changes at each
-    /// fetch (see [`noisy`](Self::noisy)) does not count.
+    /// Returns the number of a page's version at `time`: 0 at first, one more with each change. Content that differs at
+    /// each fetch (see [`noisy`](Self::noisy)) does not count.
     #[must_use]
     pub fn version(&self, page: PageIndex, time: DateTime<Utc>) -> u64 {
         let (host, local) = self.layout.place(page);
         self.version_of(&host, local, time.timestamp_micros()).number
     }
 
-    /// When the version of `time` came, to the microsecond.
+    /// Returns the start of the version that is current at `time`, to the microsecond.
     #[must_use]
     pub fn last_modified(&self, page: PageIndex, time: DateTime<Utc>) -> DateTime<Utc> {
         let (host, local) = self.layout.place(page);
         from_micros(self.version_of(&host, local, time.timestamp_micros()).since)
     }
 
-    /// When a page changes, after `from` up to and including `to`, in order.
+    /// Returns the times at which a page changes, after `from` up to and including `to`, in order.
     #[must_use]
     pub fn changes(&self, page: PageIndex, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<DateTime<Utc>> {
         let (host, local) = self.layout.place(page);
@@ -244,7 +244,7 @@ impl Web {
         times.into_iter().map(from_micros).collect()
     }
 
-    /// The rate of a page's changes in changes a day, edits of its site included.
+    /// Returns the rate of a page's changes per day, including edits of its site.
     #[must_use]
     pub fn rate(&self, page: PageIndex) -> f64 {
         let (host, local) = self.layout.place(page);
@@ -252,7 +252,7 @@ impl Web {
         self.rate_of(&host, local) + self.config.site_edits.per_day * self.config.site_edits.share
     }
 
-    /// Whether a page shows something else at each fetch, such as an advertisement.
+    /// Whether a page shows something different at each fetch, such as an advertisement.
     #[must_use]
     pub fn noisy(&self, page: PageIndex) -> bool {
         let (host, local) = self.layout.place(page);
@@ -260,7 +260,7 @@ impl Web {
     }
 }
 
-/// What `write` writes, all of which is UTF-8.
+/// Returns what `write` appends, all of it UTF-8.
 pub(super) fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();
     write(&mut out);

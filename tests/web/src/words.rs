@@ -1,22 +1,22 @@
-//! The words pages are made of: common words of five languages, nouns for their titles and topics, and ASCII nouns
-//! for paths.
+//! The words of generated pages: common words of five languages, nouns for titles and topics, and ASCII nouns for
+//! paths.
 
-/// A language pages are written in.
+/// A language of pages.
 #[derive(Debug)]
 pub(super) struct Language {
-    /// Its tag (BCP 47).
+    /// Language tag (BCP 47).
     pub(super) tag: &'static str,
-    /// Common words, the most common first.
+    /// Common words, most common first.
     pub(super) common: &'static str,
     /// Nouns, for titles and topics.
     pub(super) nouns: &'static str,
-    /// The single-byte encoding it was once written in.
+    /// Legacy single-byte encoding of the language.
     pub(super) legacy_encoding: &'static str,
-    /// Words of the page's frame: home, up, previous, next, contents, updated, see also.
+    /// Words of the page frame: home, up, previous, next, contents, updated, see also.
     pub(super) frame: [&'static str; 7],
 }
 
-/// The languages. Hosts choose one; the first is the most frequent.
+/// The languages. Each host has one; the first is the most frequent.
 pub(super) static LANGUAGES: [Language; 5] = [
     Language {
         tag: "en",

@@ -1,4 +1,4 @@
-//! XML documents in the manner of DocBook: a DTD, internal and external entities, XLink links, a style sheet.
+//! XML documents in the style of DocBook: a DTD, internal and external entities, XLink links, a style sheet.
 
 use super::dates::put_day;
 use super::html::{Document, put_anchor};
@@ -6,7 +6,7 @@ use super::links::{Outline, Target, Way};
 use super::random::{Key, Subject};
 use super::text::{Append, Vocabulary, vocabulary_of};
 
-/// The external DTD subset that documents name.
+/// External DTD subset that documents refer to.
 pub(super) const DTD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
     <!-- The part of DocBook that the test web uses. -->\n\
     <!ELEMENT article (info, para+, (section | itemizedlist)*, legalnotice?)>\n\
@@ -17,17 +17,17 @@ pub(super) const DTD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
     <!ATTLIST link xlink:type CDATA #FIXED \"simple\" xlink:href CDATA #REQUIRED>\n\
     <!ELEMENT legalnotice (para+)>\n<!ENTITY % local.entities \"\">\n%local.entities;\n<!ENTITY copy \"&#169;\">\n";
 
-/// The external entity that some documents include.
+/// External entity that some documents include.
 pub(super) const LEGAL_NOTICE: &str = "<?xml encoding=\"UTF-8\"?>\
     <legalnotice><para>This document may be copied by anybody.</para></legalnotice>\n";
 
-/// The style sheet that documents name.
+/// Style sheet that documents refer to.
 pub(super) const STYLE_SHEET: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
     <xsl:stylesheet version=\"1.0\" xmlns:xsl=\"http://www.w3.org/1999/XSL/Transform\">\n\
     <xsl:output method=\"html\"/>\n<xsl:template match=\"/\"><html><body><xsl:apply-templates/></body></html>\
     </xsl:template>\n</xsl:stylesheet>\n";
 
-/// The paths an XML page needs.
+/// Returns the paths that an XML page needs.
 pub(super) fn requisites(has_legal_notice: bool) -> Vec<String> {
     let paths = ["/static/article.xsl", "/dtd/article.dtd", "/dtd/legal.ent"];
     paths.into_iter().take(if has_legal_notice { 3 } else { 2 }).map(String::from).collect()
@@ -50,7 +50,7 @@ impl Document<'_> {
         self.put_info(words, out);
         out.put("<para role=\"navigation\">");
         for (index, target) in outline.frame().iter().enumerate() {
-            // The first link of the frame is the home page, which is an entity.
+            // The first link of the frame is the home page, whose address is an entity.
             if index == 0 {
                 out.put("<link xlink:href=\"&home;\">");
             } else {

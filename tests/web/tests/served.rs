@@ -1,4 +1,4 @@
-//! The test web as a client on the network sees it: heads, conditions, connections, and every fault.
+//! The test web as seen by a client on the network: headers, conditional requests, connections, and every fault.
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use archive_testweb::{Clock, Config, Form, HostIndex, PageIndex, Server, Web, faults, tls};
 
-/// Longer than a loaded machine takes to answer anything.
+/// Longer than a loaded machine takes for any answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a test watches that nothing happens.
+/// How long a test waits to see that nothing happens.
 const MOMENT: Duration = Duration::from_millis(50);
 
 fn serve(config: Config) -> (Arc<Web>, Server) {
@@ -22,7 +22,7 @@ fn serve(config: Config) -> (Arc<Web>, Server) {
 /// A client's connection.
 struct Client(TcpStream);
 
-/// What a server sent up to the end of one answer.
+/// One answer of a server.
 #[derive(Debug)]
 struct Answer {
     head: String,
@@ -50,7 +50,7 @@ impl Client {
         self.0.write_all(request.as_bytes()).unwrap();
     }
 
-    /// Asks for a URL with more header lines.
+    /// Requests a URL with additional header lines.
     fn get(&mut self, url: &str, headers: &str) -> Answer {
         let rest = url.strip_prefix("http://").unwrap();
         let (host, path) = rest.split_at(rest.find('/').unwrap());
@@ -58,7 +58,7 @@ impl Client {
         self.answer()
     }
 
-    /// Reads one right answer.
+    /// Reads one correct answer.
     fn answer(&mut self) -> Answer {
         let head = self.head();
         let mut answer = Answer { head, body: Vec::new() };
@@ -100,7 +100,7 @@ impl Client {
         String::from_utf8_lossy(&line[..line.len() - 2]).into_owned()
     }
 
-    /// All bytes until the server closes, has sent `most`, or pauses for longer than `patience`.
+    /// Reads until the server closes the connection, has sent `most` bytes, or pauses for longer than `patience`.
     fn rest(&mut self, most: usize, patience: Duration) -> (Vec<u8>, End) {
         self.0.set_read_timeout(Some(patience)).unwrap();
         let mut bytes = Vec::new();
@@ -119,7 +119,7 @@ impl Client {
     }
 }
 
-/// How a server left off.
+/// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Closed,
@@ -149,7 +149,7 @@ fn requests_sent_ahead_are_answered_in_order() {
     let (web, server) = serve(Config::plain(1, 10, 300));
     let mut client = Client::connect(server.address());
     let urls: Vec<String> = (0..100).map(|page| web.url(PageIndex(page))).collect();
-    // The last request comes in two pieces.
+    // The last request arrives in two pieces.
     let requests: String =
         urls.iter().map(|url| format!("GET {url} HTTP/1.1\r\nHost: proxy\r\n\r\n")).collect();
     let (first, second) = requests.split_at(requests.len() - 10);
@@ -368,7 +368,7 @@ fn faults_do_what_they_say() {
     assert!(String::from_utf8_lossy(&get("/").body).contains("href=\"/bomb\""));
 }
 
-/// Speaks TLS with a server as a client that trusts the web's authority only.
+/// Connects over TLS as a client that trusts only the web's authority.
 fn ask_by_tls(address: SocketAddr, host: &str) -> Result<String, rustls::Error> {
     use rustls::pki_types::pem::PemObject as _;
     use rustls::pki_types::{CertificateDer, ServerName};
@@ -410,6 +410,6 @@ fn certificates_are_right_or_wrong_in_one_way() {
     assert!(matches!(refusal(tls::Certificate::Expired), CertificateError::ExpiredContext { .. }));
     assert!(matches!(refusal(tls::Certificate::WrongName), CertificateError::NotValidForNameContext { .. }));
     assert_eq!(refusal(tls::Certificate::SelfSigned), UnknownIssuer);
-    // The plain port answers a greeting of TLS with bytes that are none.
+    // The plain port answers a TLS client hello with bytes that are not TLS.
     assert!(matches!(ask_by_tls(server.address(), &host), Err(rustls::Error::InvalidMessage(_))));
 }

@@ -1,4 +1,4 @@
-//! Content codings that are wrong or that unpack to far more than was sent.
+//! Content codings that are wrong or that decompress to far more than was sent.
 
 use std::io::Write as _;
 use std::sync::LazyLock;
@@ -80,13 +80,13 @@ pub(super) static LISTED: &[Listed] = &[
     },
 ];
 
-/// Unpacked bytes of one block of the bomb.
+/// Decompressed bytes of one block of the bomb.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Blocks of the bomb.
+/// Number of blocks of the bomb.
 const BLOCKS: u32 = 1024;
 
-/// One gzip member that unpacks to 1 GiB of zeros. After a full flush deflate starts afresh, so the block of one MiB
-/// can be repeated, and checksums of repeated blocks combine: making it takes milliseconds.
+/// One gzip member that decompresses to 1 GiB of zeros. Deflate starts afresh after a full flush, so the block of 1 MiB
+/// can be repeated, and the checksums of the blocks can be combined. Building it takes milliseconds.
 static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let zeros = vec![0; BLOCK_BYTES];
     let mut block = Vec::with_capacity(64 * 1024);
@@ -101,7 +101,7 @@ static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
         bomb.extend_from_slice(&block);
         checksum.combine(&block_checksum);
     }
-    // An empty last block ends the stream.
+    // An empty final block ends the stream.
     bomb.extend_from_slice(&[0x03, 0x00]);
     bomb.extend_from_slice(&checksum.sum().to_le_bytes());
     bomb.extend_from_slice(&(BLOCK_BYTES as u32 * BLOCKS).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Bodies that are wrong, or right and too much.
+//! Bodies that are wrong, or correct but excessive.
 
 use super::{HTML, Listed, SMALL_PAGE, page, whole};
 use crate::script::{Ending, Script};

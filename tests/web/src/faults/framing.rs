@@ -1,4 +1,4 @@
-//! Faults of the connection, of heads, of lengths and chunks, and of speed.
+//! Faults of connections, headers, lengths, chunks and speed.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::script::{Ending, Move, Script};
 use crate::text::Append as _;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Slower than any patient client.
+/// Longer than any client waits.
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
 pub(super) static LISTED: &[Listed] = &[
@@ -413,7 +413,7 @@ fn chunked(bytes: &[u8]) -> Vec<u8> {
     [chunk(bytes).as_slice(), b"0\r\n\r\n"].concat()
 }
 
-/// Text of exactly this many bytes.
+/// Returns text of exactly this many bytes.
 fn filler(bytes: usize) -> Vec<u8> {
     b"<p>All work and no play makes a dull page. ".iter().copied().cycle().take(bytes).collect()
 }

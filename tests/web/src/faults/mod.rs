@@ -1,7 +1,8 @@
-//! The host `faults.test` breaks the web's rules in one way at each path, so that a test can ask for exactly one.
+//! The host `faults.test` breaks the rules of the web in a different way at each path, so that a test can request
+//! exactly one fault.
 //!
-//! [`FAULTS`] lists the paths; `http://faults.test/` links to all of them. Beside them there are hosts whose
-//! robots.txt is the fault, such as `robots-503.faults.test`: see [`ROBOTS_HOSTS`]. Their other paths answer a plain page.
+//! [`FAULTS`] lists the paths; `http://faults.test/` links to all of them. On other hosts, such as
+//! `robots-503.faults.test`, robots.txt is the fault: see [`ROBOTS_HOSTS`]. Their other paths answer with a plain page.
 
 mod bomb;
 mod content;
@@ -16,13 +17,13 @@ use super::layout::decimal;
 use super::script::{Ending, Script};
 use super::text::Append;
 
-/// Where links lead to the faults.
+/// Address of the page that links to all faults.
 pub const ENTRANCE: &str = "http://faults.test/";
 
 /// A path of `faults.test`.
 #[derive(Clone, Copy)]
 pub struct Listed {
-    /// The path; an `{n}` in it stands for any number.
+    /// The path; `{n}` stands for any number.
     pub path: &'static str,
     /// What the server does there.
     pub what: &'static str,
@@ -35,12 +36,12 @@ impl std::fmt::Debug for Listed {
     }
 }
 
-/// What a script may depend on.
+/// The inputs that a script may depend on.
 struct Asked<'a> {
     request: &'a Request<'a>,
-    /// The number in the path.
+    /// Number in the path.
     number: u64,
-    /// How often the path has been asked for before.
+    /// Number of earlier requests for the path.
     visits: u64,
 }
 
@@ -48,20 +49,20 @@ struct Asked<'a> {
 pub static FAULTS: &[&[Listed]] =
     &[framing::LISTED, framing::SLOW, redirects::LISTED, content::LISTED, content::XML, bomb::LISTED];
 
-/// A fault that was asked for.
+/// A requested fault.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
     /// The page that links to all faults.
     Index,
     Listed(Listed, u64),
     Robots(&'static robots::Case),
-    /// Any other page of a host of faults.
+    /// Any other page of a fault host.
     Plain,
     Absent,
 }
 
 impl Fault {
-    /// The fault at this address, if the host is one of faults.
+    /// Returns the fault at this address if the host is one of the fault hosts.
     pub(super) fn of(host: &[u8], path: &[u8]) -> Option<Self> {
         let name = host.to_ascii_lowercase();
         if name == b"faults.test" {
@@ -97,7 +98,7 @@ impl Fault {
         Self::Absent
     }
 
-    /// What the server is to do; `visits` is how often the path has been asked for before.
+    /// Returns the server's script; `visits` is the number of earlier requests for the path.
     pub(super) fn script(&self, request: &Request<'_>, visits: u64) -> Script {
         match self {
             Self::Index => page(&index()),
@@ -112,7 +113,7 @@ impl Fault {
     }
 }
 
-/// The head line of HTML in UTF-8.
+/// Header line of HTML in UTF-8.
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
 
 fn without_query(path: &[u8]) -> &[u8] {
@@ -135,7 +136,7 @@ fn index() -> String {
     page
 }
 
-/// A whole and right answer.
+/// Returns a complete, correct answer.
 fn whole(status: u16, head: &str, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(body.len() + 200);
     bytes.put(&format!(
@@ -147,17 +148,17 @@ fn whole(status: u16, head: &str, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A whole and right HTML page.
+/// Returns a complete, correct HTML page.
 fn page(body: &str) -> Script {
     Script::sent(whole(200, HTML, body.as_bytes()), Ending::KeepOpen)
 }
 
-/// A status line, header lines, and no more than `rest` after the empty line.
+/// Returns a status line, header lines, an empty line and `rest`, without adding a length.
 fn raw(head: &str, rest: &[u8]) -> Vec<u8> {
     [b"HTTP/1.1 200 OK\r\n", head.as_bytes(), b"\r\n", rest].concat()
 }
 
-/// A small page that is a right one, for faults that lie elsewhere.
+/// A small, correct page for faults that lie elsewhere.
 const SMALL_PAGE: &str =
     "<!DOCTYPE html>\n<title>A small page</title>\n<p>It has <a href=\"/\">one link</a>.</p>\n";
 

@@ -8,7 +8,7 @@ use crate::script::{Ending, Move, Script};
 
 /// A host whose robots.txt is a fault.
 pub struct Case {
-    /// The first label of its name; the rest is `.faults.test`.
+    /// First label of its name; the rest is `.faults.test`.
     pub name: &'static str,
     /// What its robots.txt does.
     pub what: &'static str,
@@ -21,7 +21,7 @@ impl std::fmt::Debug for Case {
     }
 }
 
-/// What stands after the path of a robots.txt that is asked for over TLS: the server does not know of it otherwise.
+/// Suffix of the path of a robots.txt that is requested over TLS; the server cannot recognise TLS otherwise.
 const SECURE_FILE: &str = "?secure";
 
 const PLAIN: &str = "Content-Type: text/plain\r\n";
@@ -139,7 +139,7 @@ fn sent(bytes: Vec<u8>) -> Script {
     Script::sent(bytes, Ending::KeepOpen)
 }
 
-/// The case with this label.
+/// Returns the case with this label.
 pub(super) fn case(label: &[u8]) -> Option<&'static Case> {
     ROBOTS_HOSTS.iter().find(|case| case.name.as_bytes() == label)
 }

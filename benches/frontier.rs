@@ -1,10 +1,11 @@
-//! The frontier at scale: memory, disk, picks a second, and how long a restart takes to fill it again.
+//! The frontier at scale: memory, disk, picks per second, and how long a restart takes to refill it.
 //!
-//! `cargo bench --bench frontier -- --urls 100000000 --hosts 1000000 --front 1000000`, one JSON object a line. Hosts have
-//! URLs by a power law, as on the web; time is only a number, so that politeness is kept and nobody waits.
+//! `cargo bench --bench frontier -- --urls 100000000 --hosts 1000000 --front 1000000` prints one JSON object per line.
+//! The number of URLs per host follows a power law, as on the web. Time is simulated, so politeness is kept without
+//! waiting.
 //!
-//! A restart reads the state of every page and enters what waits. The first part is that of `State::pages` (see
-//! `storage/benches/scale`); here a file of as many bytes is read beside entering.
+//! A restart reads the state of every page and pushes the pages that wait. Its first part, `State::pages`, is measured
+//! by `storage/benches/scale`; here a file of the same size is read while URLs are pushed.
 
 use std::env;
 use std::fs::{self, File};
@@ -15,16 +16,16 @@ use archive::crawl::{Frontier, Pick, Politeness};
 use archive_storage::{HostId, UrlId};
 use serde_json::json;
 
-/// Bytes that the state of a page takes on disk.
+/// Bytes of a page's state on disk.
 const PAGE_BYTES: usize = 24;
 
-/// Requests under way at the same time.
+/// Number of requests in flight.
 const WORKERS: usize = 1000;
 
-/// Links of a page that is fetched, each of which raises a URL that waits.
+/// Number of links of a fetched page, each of which raises the priority of a waiting URL.
 const LINKS: u64 = 10;
 
-/// Hosts at one address.
+/// Number of hosts per address.
 const HOSTS_PER_ADDRESS: u32 = 4;
 
 fn main() {
@@ -56,12 +57,12 @@ fn argument(name: &str) -> Option<u64> {
     arguments.next()?.parse().ok()
 }
 
-/// A file like the table of page states: host and level of each URL.
+/// Writes a file like the table of page states: host and level of each URL.
 fn write_pages(path: &std::path::Path, urls: u64, hosts: u64) {
     let mut file = BufWriter::new(File::create(path).expect("the folder can be written"));
     let mut dice = fastrand::Rng::with_seed(1);
     for _ in 0..urls {
-        // The share of hosts beyond a size falls with the square root of the size.
+        // The share of hosts above a size falls with the square root of the size.
         let host = (dice.f64().powi(2) * hosts as f64) as u32;
         let level = 60 + (dice.f64().powi(3) * 100.0) as u8;
         let mut page = [level; PAGE_BYTES];
@@ -93,7 +94,7 @@ fn fill(pages: &std::path::Path, front: usize) -> (Frontier, Instant, f64) {
     (frontier, begun, begun.elapsed().as_secs_f64())
 }
 
-/// Picks as a crawl does, with answers after a fifth of a second; returns real and simulated seconds.
+/// Picks as a crawl does, with answers after 200 ms; returns real and simulated seconds.
 fn pick(frontier: &mut Frontier, start: Instant, picks: u64, urls: u64) -> (f64, f64) {
     let begun = Instant::now();
     let mut now = start;
@@ -115,7 +116,7 @@ fn pick(frontier: &mut Frontier, start: Instant, picks: u64, urls: u64) -> (f64,
                 under_way.push_back((now + answer, host, false));
                 for _ in 0..LINKS {
                     let raised = UrlId(dice.u64(..urls) as u32);
-                    // A link raises a page of the host at hand, or of another one at its address.
+                    // A link raises a page of the current host, or of another one at its address.
                     frontier.push(raised, host, dice.u64(..200) as u8, now).expect("no host was given up");
                 }
             }
@@ -147,7 +148,7 @@ fn report(step: &str, frontier: &Frontier, seconds: f64, urls: u64) {
     );
 }
 
-/// What Linux says of the memory of this process (proc(5)).
+/// Returns the resident memory of this process (Linux, proc(5)).
 fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,7 +1,7 @@
-//! What importance costs: transfers of cash, PageRank, crawl orders, a scan of slices.
+//! Cost of importance: transfers of cash, PageRank, crawl orders, a scan of slices.
 //!
-//! Real graphs are read from the folder that `ARCHIVE_TEST_DATA` names (else `../shared/data`); without it, generated ones
-//! stand in. For timings against other programs use `archive rank --json` and `archive-lab … --json`.
+//! Reads real graphs from the folder that `ARCHIVE_TEST_DATA` names (default `../shared/data`), or generates graphs if
+//! it is missing. For timings against other programs use `archive rank --json` and `archive-lab … --json`.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

@@ -1,7 +1,7 @@
-//! How fast pages become links, text and signatures: `cargo bench --bench parse`.
+//! Speed of extracting links, text and signatures from pages: `cargo bench --bench parse`.
 //!
-//! The pages are real ones from `$ARCHIVE_TEST_DATA/pages` (default `../shared/data`); without them a page of our own is
-//! repeated, which says little.
+//! Reads real pages from `$ARCHIVE_TEST_DATA/pages` (default `../shared/data`). Without them, one synthetic page is
+//! repeated, which is hardly representative.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn main() {
     divan::main();
 }
 
-/// The HTML pages of the archive of captures, each once.
+/// Returns the HTML pages of the archive of captures, each once.
 fn pages() -> Vec<(Url, Vec<u8>)> {
     let root = std::env::var_os("ARCHIVE_TEST_DATA")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
@@ -39,7 +39,7 @@ fn pages() -> Vec<(Url, Vec<u8>)> {
 
 type Fields = Vec<(String, String)>;
 
-/// The fields and body of the next WARC record.
+/// Reads the fields and body of the next WARC record.
 fn record(reader: &mut impl BufRead) -> Option<(Fields, Vec<u8>)> {
     let mut fields = Vec::new();
     let mut line = String::new();

@@ -1,11 +1,12 @@
-//! Where the time of a page goes: every part of a crawl alone, and all of them together in a crawl, on the same pages.
+//! Processor time per page: every part of a crawl alone, and all of them together in a crawl, on the same pages.
 //!
 //!     cargo bench --bench pipeline                  the test web, served by another process
 //!     cargo bench --bench pipeline -- seeds.txt     servers of your own, a URL a line, without any delay
 //!
-//! The web is crawled, once without and once with the full-text index. Then each part does its work alone, on one thread,
-//! on the captures of the crawl: that is its limit. What the parts take in a crawl stands beside it: there they share
-//! caches and processors, and hand pages to each other. Everything is processor time in microseconds a capture.
+//! The web is crawled once without and once with the full-text index. Then each part works alone, on one thread, on the
+//! captures of the crawl; this is its limit. The time of each part in the crawl is printed next to it: there, the parts
+//! share caches and processors and hand pages to each other. All figures are processor time in microseconds per
+//! capture.
 
 use std::error::Error;
 use std::fs;
@@ -35,16 +36,16 @@ use url::Url;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Hosts and pages of the test web.
+/// Number of hosts and pages of the test web.
 const TEST_WEB: (u32, u64) = (50, 10_000);
 
-/// Captures on which the parts are measured, at most: they are all in memory.
+/// Largest number of captures on which the parts are measured; they are all in memory.
 const CAPTURES_MAX: u64 = 20_000;
 
-/// Requests under way, in a crawl and when fetching alone.
+/// Number of requests in flight, both in a crawl and when fetching alone.
 const WORKERS: usize = 256;
 
-/// Requests under way at one host.
+/// Number of requests in flight per host.
 const PER_HOST: u32 = 32;
 
 type Outcomes<T> = Result<T, Box<dyn Error>>;
@@ -65,7 +66,7 @@ fn main() -> Outcomes<()> {
     }
 }
 
-/// Serves the test web until killed, so that its processor time is not counted.
+/// Serves the test web until killed, in a process of its own so that its processor time is not counted.
 fn serve() -> Outcomes<()> {
     let (hosts, pages) = TEST_WEB;
     let server =
@@ -76,7 +77,7 @@ fn serve() -> Outcomes<()> {
     }
 }
 
-/// The test web in its own process.
+/// The test web in a process of its own.
 struct Served {
     process: Child,
     address: SocketAddr,
@@ -145,16 +146,16 @@ fn measure(seeds: &str, connect: Option<SocketAddr>) -> Outcomes<()> {
     Ok(())
 }
 
-/// What is printed of the parts.
+/// The printed table of parts.
 struct Table<'a> {
     whole: &'a Timings,
     count: usize,
-    /// Microseconds a capture of all parts so far.
+    /// Microseconds per capture of all parts so far.
     alone: f64,
 }
 
 impl Table<'_> {
-    /// Microseconds a capture of stages of the crawl whose names begin so.
+    /// Returns the microseconds per capture of the crawl stages whose names start with one of `stages`.
     fn in_crawl(&self, stages: &[&str]) -> f64 {
         let stages = |name: &str| stages.iter().any(|stage| name.starts_with(stage));
         let times = self.whole.stages.iter().filter(|(name, _)| stages(name));
@@ -186,13 +187,13 @@ fn micros(time: Duration, count: usize) -> f64 {
     time.as_secs_f64() * 1e6 / count.max(1) as f64
 }
 
-/// Processor time of a thread of this process; the first number of `schedstat` is its nanoseconds.
+/// Returns the processor time of a thread of this process; the first number of `schedstat` is in nanoseconds.
 fn processor_time_of(task: &Path) -> Duration {
     let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0))
 }
 
-/// Runs something and gives the processor time that this thread took.
+/// Runs `work` and returns the processor time of this thread with the result.
 fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     let own = Path::new("/proc/thread-self");
     let before = processor_time_of(own);
@@ -200,8 +201,8 @@ fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     (processor_time_of(own).saturating_sub(before), done)
 }
 
-/// Processor time of this process, with threads that have ended: fields 14 and 15 of `stat` (proc(5)), in hundredths of a
-/// second.
+/// Returns the processor time of this process, including ended threads: fields 14 and 15 of `stat` (proc(5)), in
+/// hundredths of a second.
 fn processor_time() -> Duration {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
@@ -239,7 +240,7 @@ fn crawled(path: &Path, seeds: &[Seed], options: &Options) -> Outcomes<Timings> 
     Ok(status.timings)
 }
 
-/// A capture of the crawl, as the fetcher had it.
+/// A capture of the crawl as it came from the fetcher.
 struct Captured {
     url: Url,
     time: DateTime<Utc>,
@@ -248,7 +249,7 @@ struct Captured {
     facts: Facts,
 }
 
-/// The captures of an archive that hold a payload, in their order.
+/// Returns the captures of an archive that have a payload, in order.
 fn captures(path: &Path) -> Outcomes<Vec<Captured>> {
     let store = Store::read_only(path)?;
     let mut captures = Vec::new();
@@ -270,7 +271,7 @@ fn captures(path: &Path) -> Outcomes<Vec<Captured>> {
     Ok(captures)
 }
 
-/// The fetching thread alone, asking for the same URLs again.
+/// Measures the fetching thread alone, which requests the same URLs again.
 fn fetch_alone(captures: &[Captured], options: &Options, connect: Option<SocketAddr>) -> Outcomes<Duration> {
     let (sender, answers) = bounded(WORKERS + 1);
     let memory = BodyMemory::new(1 << 30, PathBuf::from("."));
@@ -327,7 +328,7 @@ fn parse_alone(captures: &[Captured]) -> (Duration, Vec<Parsed>) {
     })
 }
 
-/// Processor time of the parts that end in the store.
+/// Processor time of the parts from links to the store.
 #[derive(Default)]
 struct Stored {
     links: Duration,
@@ -336,7 +337,7 @@ struct Stored {
     ledger: Duration,
 }
 
-/// Stores and credits captures in their own archive. Dictionaries are trained by another thread, as in a crawl.
+/// Stores and credits captures in a separate archive. Another thread trains the dictionaries, as in a crawl.
 fn store_alone(captures: &[Captured], parsed: &[Parsed], seeds: &[Seed], path: &Path) -> Outcomes<Stored> {
     let mut store = recorder::open(path, segment_options())?.store;
     let encoder = store.encoder()?;
@@ -378,7 +379,7 @@ fn store_alone(captures: &[Captured], parsed: &[Parsed], seeds: &[Seed], path: &
     Ok(times)
 }
 
-/// What the crawler makes of a capture.
+/// Builds the crawler's outcome of a capture.
 fn outcome(capture: &Captured, parsed: &Parsed) -> Outcome {
     let (head, body) = split(&capture.http);
     let links = parsed.links.iter().map(|link| OutLink {
@@ -403,7 +404,7 @@ fn outcome(capture: &Captured, parsed: &Parsed) -> Outcome {
     }
 }
 
-/// The captures that the index takes in.
+/// Returns the captures that the index accepts.
 fn searched<'a, P>(
     captures: &'a [Captured],
     parsed: impl IntoIterator<Item = P> + 'a,
@@ -416,7 +417,8 @@ where
         .filter(|(_, capture, parsed)| capture.status == 200 && !parsed.borrow().text.is_empty())
 }
 
-/// The search engine alone, with its own tokenizer: the texts that [`index_alone`] indexes, in as many fields.
+/// Measures the search engine alone with its own tokenizer: the same texts as in [`index_alone`], in the same number of
+/// fields.
 fn bare_index_alone(captures: &[Captured], parsed: &[Parsed], folder: &Path) -> Outcomes<Duration> {
     use tantivy::doc;
     use tantivy::schema::{FAST, INDEXED, Schema, TEXT};
@@ -442,7 +444,7 @@ fn bare_index_alone(captures: &[Captured], parsed: &[Parsed], folder: &Path) -> 
     Ok(processor_time().saturating_sub(before))
 }
 
-/// What the files of a folder add up to.
+/// Returns the total size of the files in a folder, in megabytes.
 fn megabytes(folder: &Path) -> Outcomes<f64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
@@ -451,7 +453,7 @@ fn megabytes(folder: &Path) -> Outcomes<f64> {
     Ok(bytes as f64 / 1e6)
 }
 
-/// The full-text index alone: all its threads, with the commit.
+/// Measures the full-text index alone: all its threads, including the commit.
 fn index_alone(captures: &[Captured], parsed: Vec<Parsed>, folder: &Path) -> Outcomes<Duration> {
     let before = processor_time();
     let mut writer = search::Writer::open(folder, Memory::default().index())?;

@@ -1,17 +1,19 @@
-//! What queries cost in a large archive: opening it, and answers about sites, pages and counts of them.
+//! Cost of queries in a large archive: opening it, and queries for sites, pages and their counts.
 //!
 //!     cargo bench --bench queries -- --pages 10000000 --sites 100000 --folder DIR
 //!
-//! makes the state of an archive of this many captured pages, booked as a crawl books them, and asks it. One more page, [`MANY`], has
-//! ten thousand captures. No record is in it and nothing is fetched. A folder that already has an archive is asked as it is, so that
-//! two programs can be compared, unless `--fill` adds all these pages to it: what was imported there has records. Without `--folder` it
-//! is a temporary one. Ten million pages take some 4 GB and, on one processor, a quarter of an hour. With `--index` there is a
-//! full-text index of made-up documents of forty words, one for each page that is HTML or XML, and searches are asked, too. With
-//! `--found N` each HTML page also links to N URLs that are never fetched: `--pages 5000000 --found 29` makes an archive of a hundred
-//! million URLs.
+//! generates the state of an archive of this many captured pages, recorded as by a crawl, and queries it. One more
+//! page, [`MANY`], has ten thousand captures. The archive contains no records and nothing is fetched. An existing
+//! archive in the folder is queried as it is, so that two programs can be compared, unless `--fill` adds all these
+//! pages to it (an imported archive also has records). Without `--folder`, the folder is a temporary one. Ten million
+//! pages take some 4 GB and, on one processor, a quarter of an hour. `--index` adds a full-text index of synthetic
+//! documents of forty words, one for each HTML or XML page, and runs searches as well. With `--found N` each HTML page
+//! also links to N URLs that are never fetched: `--pages 5000000 --found 29` generates an archive of a hundred million
+//! URLs.
 //!
-//! Each question is asked `--times` times after once unmeasured, of an archive that is opened again for it. One JSON object a question:
-//! milliseconds of opening and of the answer, half of the times and 99 of 100 at most, by the clock and by the processors.
+//! Each query runs `--times` times after one unmeasured run, each time on a newly opened archive. The output is one
+//! JSON object per query: milliseconds of opening and of the answer, median and 99th percentile, in wall-clock and
+//! processor time.
 
 use std::error::Error;
 use std::fs;
@@ -47,7 +49,7 @@ const QUESTIONS: [&str; 10] = [
     "count captures host = \"www.s7.test\"",
 ];
 
-/// Of an archive with an index. A word of rank n is in about 40 / 12 / n of the documents.
+/// Queries for an archive with an index. A word of rank n occurs in about 40 / 12 / n of the documents.
 const SEARCHES: [&str; 12] = [
     "page text contains w40 limit 20",
     "page text contains w40 and importance > 2 limit 20",
@@ -63,26 +65,26 @@ const SEARCHES: [&str; 12] = [
     "page //book[@year between 1980 and 1989 or . contains w4000] limit 20",
 ];
 
-/// Different words, of which the n-th is the n-th part as frequent as the first; words of a document.
+/// Number of different words, the n-th of which is 1/n times as frequent as the first; number of words per document.
 const VOCABULARY: f64 = 100_000.0;
 const WORDS: u64 = 40;
 
-/// Pages that are found in a row, of one site.
+/// Number of consecutively found pages of one site.
 const RUN: u64 = 20;
 
-/// Captures between two checkpoints.
+/// Number of captures between two checkpoints.
 const CHECKPOINT: u64 = 1 << 19;
 
-/// Seconds since 1970 at which captures begin; they take two hundred days.
+/// Start of the captures, in seconds since 1970; they span two hundred days.
 const BEGIN: i64 = 1_700_000_000;
 const DAYS: i64 = 200;
 
-/// A page that was captured again and again before all others, every four hours; every tenth time it was something else.
+/// A page captured every four hours before all others; every tenth capture finds a new version.
 const MANY: &str = "http://www.many.test/";
 const VISITS: u64 = 10_000;
 const VISIT_SECONDS: i64 = 4 * 3600;
 
-/// Memory for the rounds over all links.
+/// Memory for the rounds over all links, in bytes.
 const SETTLE_BYTES: usize = 4 << 30;
 
 type Outcomes<T> = Result<T, Box<dyn Error>>;
@@ -117,7 +119,7 @@ fn argument(name: &str) -> Option<String> {
     std::env::args().skip_while(|argument| argument != name).nth(1)
 }
 
-/// Makes an archive.
+/// Generates an archive.
 fn make(folder: &Path, web: &Web) -> Outcomes<()> {
     let mut store = recorder::open(folder, SegmentOptions::default())?.store;
     let mut credits = Credits::open(store.state())?;
@@ -141,7 +143,7 @@ fn make(folder: &Path, web: &Web) -> Outcomes<()> {
     Ok(prepared::close(store)?)
 }
 
-/// Makes the index of an archive; says how many documents there are.
+/// Builds the index of an archive and returns its number of documents.
 fn make_index(folder: &Path, index: &Path, web: &Web) -> Outcomes<u64> {
     let store = Store::read_only(folder)?;
     let state = store.state();
@@ -189,22 +191,22 @@ fn make_index(folder: &Path, index: &Path, web: &Web) -> Outcomes<u64> {
     Ok(documents)
 }
 
-/// A word, more often one of a small number.
+/// Draws a word, with a preference for low numbers.
 fn word(seed: u64) -> String {
     let uniform = mix(seed) as f64 / u64::MAX as f64;
     format!("w{}", VOCABULARY.powf(uniform) as u64)
 }
 
-/// A made-up web: pages come in runs of a site, and early sites have far more of them.
+/// A synthetic web: pages come in runs of one site, and early sites have far more of them.
 struct Web {
     pages: u64,
     sites: u64,
-    /// URLs that an HTML page links to and that are never fetched.
+    /// Number of URLs that an HTML page links to and that are never fetched.
     found: u64,
 }
 
 impl Web {
-    /// The site of a page: each has a run, the others are drawn.
+    /// Returns the site of a page: each site gets one run, the other runs are drawn.
     fn site(&self, page: u64) -> u64 {
         let run = page / RUN;
         if run < self.sites { run } else { early(run, self.sites) }
@@ -253,7 +255,7 @@ impl Web {
         }
     }
 
-    /// A capture of [`MANY`].
+    /// Returns a capture of [`MANY`].
     fn visit(&self, number: u64) -> Outcome {
         let before = (VISITS - number) as i64 * VISIT_SECONDS;
         let version = mix(number / 10);
@@ -266,12 +268,12 @@ impl Web {
         outcome
     }
 
-    /// The first HTML page that is there.
+    /// Returns the first HTML page.
     fn html(&self) -> u64 {
         (0..self.pages).find(|page| mix(*page) % 100 >= 35).unwrap_or(0)
     }
 
-    /// Where the links of a page lead: to neighbours, to early pages, and to the next run.
+    /// Returns the link targets of a page: neighbours, early pages, and the next run.
     fn targets(&self, page: u64) -> Vec<u64> {
         let near = |step: u64| page / RUN * RUN + mix(page ^ step << 40) % RUN;
         let far = |step: u64| early(page ^ step << 50, self.pages);
@@ -288,13 +290,13 @@ fn link(url: String) -> OutLink {
     OutLink { url, hash, kind: LinkKind::Anchor, nofollow: false, modified: None, template: false }
 }
 
-/// A number below `end`, more often a small one: the third power of a uniform draw.
+/// Draws a number below `end` with a preference for small ones: the third power of a uniform draw.
 fn early(seed: u64, end: u64) -> u64 {
     let uniform = mix(seed) as f64 / u64::MAX as f64;
     ((uniform.powi(3) * end as f64) as u64).min(end - 1)
 }
 
-/// Bits that look random, the same in every process (the last steps of SplitMix64).
+/// Returns random-looking bits that are the same in every process (the last steps of SplitMix64).
 fn mix(bits: u64) -> u64 {
     let bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -302,9 +304,9 @@ fn mix(bits: u64) -> u64 {
     bits ^ bits >> 31
 }
 
-/// Asks a question, and prints what it took.
+/// Runs a query and prints its times.
 fn ask(folder: &Path, question: &str, times: usize) -> Outcomes<()> {
-    // Of opening and of the answer, by the clock and by the processors, in milliseconds.
+    // Opening and answer, each in wall-clock and processor time, in milliseconds.
     let mut taken: [Vec<f64>; 4] = Default::default();
     let (mut rows, mut matched) = (0, None);
     for _ in 0..=times {
@@ -327,21 +329,21 @@ fn ask(folder: &Path, question: &str, times: usize) -> Outcomes<()> {
     Ok(())
 }
 
-/// What half and 99 of 100 take at most; the first is not counted.
+/// Returns the median and the 99th percentile, without the first, unmeasured run.
 fn of_100(mut taken: Vec<f64>) -> [f64; 2] {
     taken.remove(0);
     taken.sort_unstable_by(f64::total_cmp);
     [50, 99].map(|share| taken.get(taken.len() * share / 100).copied().unwrap_or_default())
 }
 
-/// The time by the clock and by the processors, in milliseconds.
+/// Returns wall-clock and processor time in milliseconds.
 fn now() -> (f64, f64) {
     use std::sync::OnceLock;
     static START: OnceLock<Instant> = OnceLock::new();
     let clock = START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e3;
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let scheduled = tasks.filter_map(|task| {
-        // The first number is the nanoseconds on a processor.
+        // The first number is the processor time in nanoseconds.
         let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
         text.split(' ').next()?.parse::<f64>().ok()
     });

@@ -1,9 +1,10 @@
-//! What choosing the pages of a refresh costs: `agenda`, which `archive refresh` runs.
+//! Cost of choosing the pages of a refresh: `agenda`, which `archive refresh` runs.
 //!
-//! `cargo bench --bench refresh` times it on a hundred thousand pages. `cargo bench --bench refresh -- --pages 10000000` makes
-//! the state of an archive of this many pages, twice captured and equally important, and prints one JSON object a choice:
-//! seconds of the first run, which passes over all pages, and of one an hour later, which opens due folders; how many
-//! pages were chosen; and the memory of the process at its peak. The budget is a thirtieth of the pages a day, run hourly.
+//! `cargo bench --bench refresh` times it on a hundred thousand pages. `cargo bench --bench refresh -- --pages
+//! 10000000` generates the state of an archive of this many pages, captured twice and equally important, and prints one
+//! JSON object per choice: seconds of the first run, which scans all pages, and of a run an hour later, which opens due
+//! folders; the number of chosen pages; and the peak memory of the process. The budget is a thirtieth of the pages per
+//! day, spent hourly.
 
 use std::error::Error;
 use std::path::Path;
@@ -31,7 +32,7 @@ const PAGES_PER_SITE: u32 = 1000;
 const BATCH_PAGES: u32 = 1 << 20;
 
 const SECONDS_PER_DAY: i64 = 86_400;
-/// When captures begin, seconds since 1970; they take sixty days.
+/// Start of the captures, in seconds since 1970; they span sixty days.
 const BEGIN: i64 = 1_700_000_000;
 const DAYS: i64 = 60;
 
@@ -44,7 +45,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// The state of an archive of this many pages.
+/// Generates the state of an archive of this many pages.
 fn state(folder: &Path, pages: u32) -> Outcome<State> {
     let mut state = State::open(Arc::new(RealDisk), folder, Mode::Own)?;
     let mut draws = fastrand::Rng::with_seed(1);
@@ -69,11 +70,11 @@ fn state(folder: &Path, pages: u32) -> Outcome<State> {
     Ok(state)
 }
 
-/// Two captures, the second somewhere in the second half of the time.
+/// Captures a page twice: at some time in the first half of the period, and again up to half a period later.
 fn capture_twice(state: &mut State, url: UrlId, draws: &mut fastrand::Rng) -> Outcome<()> {
     let first = BEGIN + (draws.f64() * (DAYS * SECONDS_PER_DAY / 2) as f64) as i64;
     let last = first + (draws.f64() * (DAYS * SECONDS_PER_DAY / 2) as f64) as i64 + 60;
-    // Rates over three orders of magnitude.
+    // The rates span three orders of magnitude.
     let interval = (last - first) as f64 / SECONDS_PER_DAY as f64;
     let rate = 0.001 * (7.0 * draws.f64()).exp();
     let changed = draws.f64() > (-rate * interval).exp();
@@ -106,7 +107,7 @@ fn capture_twice(state: &mut State, url: UrlId, draws: &mut fastrand::Rng) -> Ou
     Ok(state.set_visit(url, &visit)?)
 }
 
-/// A run's choice, and how many pages it fetches at most.
+/// Runs a choice and returns the number of pages to fetch, which the hourly budget limits.
 fn choose(state: &State, choice: &Choice, hours: i64) -> Outcome<usize> {
     let budget = state.totals().fetched as usize / (30 * 24);
     let now: DateTime<Utc> = DateTime::from_timestamp(BEGIN + DAYS * SECONDS_PER_DAY, 0).unwrap_or_default();

@@ -1,12 +1,13 @@
-//! What the server costs its clients: pages, TimeMaps and CDX answers, asked over many connections at once.
+//! Latency of the server for pages, TimeMaps and CDX answers, requested over many connections at once.
 //!
 //!     cargo bench --bench serve                                       a page with 10 000 captures, made for it
 //!     cargo bench --bench serve -- --archive DIR '/search?q=library'  an archive of yours, and what you like
 //!     cargo bench --bench serve -- --at 127.0.0.1:8070 '/site?name=example.org'
 //!
-//! The last asks a server that runs, so that two programs can be compared. Each address is asked alone, `--connections` at once for
-//! `--seconds` after once unmeasured; those of several words are asked in turn if `--together` is said. One JSON object each:
-//! answers, and milliseconds that half, 99 of 100 and all of them take at most. The client shares the processors with the server.
+//! The last form measures a running server, so that two programs can be compared. Each address is requested on its own,
+//! over `--connections` at once for `--seconds` after one unmeasured request; `--together` requests the addresses of an
+//! argument with several words in turn. The output is one JSON object each: number of answers, and median, 99th
+//! percentile and maximum in milliseconds. The client shares the processors with the server.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -26,7 +27,7 @@ use serde_json::json;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Captures of the page that is made.
+/// Number of captures of the generated page.
 const CAPTURES: usize = 10_000;
 const PAGE: &str = "http://www.many.test/";
 
@@ -103,7 +104,7 @@ impl Listener for Quiet {
     fn note(&mut self, _: &Note) {}
 }
 
-/// An archive of one page that was captured again and again, every four hours from 2015 on; every tenth time it was something else.
+/// Generates an archive of one page, captured every four hours from 2015 on; every tenth capture finds a new version.
 fn made(folder: &Path) -> Outcome<PathBuf> {
     let (file, archive) = (folder.join("many.warc"), folder.join("archive"));
     let mut records = String::new();
@@ -137,7 +138,7 @@ fn made(folder: &Path) -> Outcome<PathBuf> {
     Ok(archive)
 }
 
-/// Whom to ask, and how; paths of the replay are at its address.
+/// Builds the request for a path and picks the server: replay paths have an address of their own.
 fn request(path: &str, application: SocketAddr, replay: SocketAddr) -> (String, SocketAddr, String) {
     let is_replay =
         ["/web/", "/timemap/", "/timegate/", "/cdx", "/warc/"].iter().any(|it| path.starts_with(it));
@@ -145,7 +146,7 @@ fn request(path: &str, application: SocketAddr, replay: SocketAddr) -> (String, 
     (path.to_owned(), address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"))
 }
 
-/// Asks on this many connections, and prints what it took.
+/// Sends requests over this many connections and prints the latencies.
 fn measure(requests: Vec<(String, SocketAddr, String)>, connections: u64, time: Duration) -> Outcome<()> {
     let requests: Arc<[_]> = requests.into();
     let (mut bytes, mut taken) = (0, Vec::new());
@@ -160,7 +161,7 @@ fn measure(requests: Vec<(String, SocketAddr, String)>, connections: u64, time: 
             if begun.elapsed() >= time {
                 break;
             }
-            // One connection for each address.
+            // One connection per address.
             let same = requests.iter().position(|(_, other, _)| other == address).unwrap_or(place);
             if open[same].is_none() {
                 open[same] = Some(BufReader::new(TcpStream::connect(address)?));
@@ -194,7 +195,7 @@ fn measure(requests: Vec<(String, SocketAddr, String)>, connections: u64, time: 
     Ok(())
 }
 
-/// Asks on a connection, and reads the answer; its bytes.
+/// Sends a request over a connection, reads the answer and returns its number of bytes.
 fn answer(stream: &mut BufReader<TcpStream>, head: &str) -> Outcome<usize> {
     stream.get_mut().set_nodelay(true)?;
     stream.get_mut().write_all(head.as_bytes())?;

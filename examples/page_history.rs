@@ -1,4 +1,4 @@
-//! What has a page been? Lists the captures of a URL, newest first, and prints the first bytes of its newest version.
+//! Lists the captures of a URL, newest first, and prints the first bytes of its newest version.
 //!
 //!     cargo run --release --example page_history -- web.archive https://www.example.org/
 

@@ -1,4 +1,4 @@
-//! Which pages of an archive matter most? Opens an archive for reading and asks it a query.
+//! Finds the most important pages of an archive: opens it for reading and runs a query.
 //!
 //!     cargo run --release --example query_archive -- web.archive 'page type = html order by importance desc limit 10'
 
@@ -11,7 +11,7 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [folder, query] = arguments.as_slice() else { bail!("usage: query_archive ARCHIVE QUERY") };
 
-    // A reader takes no lock for long: a crawl may be writing to the archive at the same time.
+    // A reader holds no lock for long, so a crawl may write to the archive at the same time.
     let store = Store::read_only(folder.as_ref()).with_context(|| format!("cannot open {folder}"))?;
     let rows = ArchiveRows::new(&store, Access::read(store.path())?)?;
     let plan = Plan::parse(query, &Context::of(&rows))?;

@@ -1,11 +1,11 @@
-//! Which node of a graph is important? PageRank of a small graph, with a proven bound of the error.
+//! Computes the PageRank of a small graph, with a proven error bound.
 //!
 //!     cargo run --release --example rank_graph
 
 use archive::importance::Graph;
 use archive::importance::rank::PageRank;
 
-/// Who links to whom: everybody to 0, and 0 back to 1 alone.
+/// Links as (from, to): every other node links to 0; 0 links only to 1, and 2 also links to 1.
 const LINKS: [(u32, u32); 6] = [(0, 1), (1, 0), (2, 0), (2, 1), (3, 0), (4, 0)];
 
 fn main() -> anyhow::Result<()> {

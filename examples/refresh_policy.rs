@@ -1,5 +1,5 @@
-//! How does a refresh policy of your own do? Compares one with the built-in default on simulated pages: how much of the
-//! time, weighted by importance, are the copies fresh?
+//! Compares a custom refresh policy with the built-in default on simulated pages: how much of the time, weighted by
+//! importance, are the copies fresh?
 //!
 //!     cargo run --release --example refresh_policy
 
@@ -8,10 +8,10 @@ use archive::refresh::policies::{Known, Policy, PolicyName, Sighting};
 
 const PAGES: usize = 200;
 const DAYS: usize = 120;
-/// Fetches a day: a tenth of the pages.
+/// Fetches per day: a tenth of the pages.
 const BUDGET: usize = 20;
 
-/// The most important page whose copy is old comes first, however often pages change.
+/// Puts the most important page with an old copy first, regardless of how often pages change.
 struct ImportanceTimesAge(Vec<f64>);
 
 impl Policy for ImportanceTimesAge {
@@ -22,12 +22,12 @@ impl Policy for ImportanceTimesAge {
     }
 }
 
-/// Page `n` changes every `1 + n % 40` days.
+/// Whether page `n` changes on a day: every `1 + n % 40` days.
 const fn changes_on(page: usize, day: usize) -> bool {
     day.is_multiple_of(1 + page % 40)
 }
 
-/// The share of importance and time that is fresh.
+/// Returns the share of time, weighted by importance, in which the copies are fresh.
 fn freshness(policy: &mut dyn Policy, importance: &[f64]) -> f64 {
     let pages: Vec<usize> = (0..PAGES).collect();
     let (mut fetched, mut changed) = (vec![0; PAGES], vec![0; PAGES]);

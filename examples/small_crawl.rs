@@ -1,4 +1,4 @@
-//! How does your own program crawl? Fetches up to 20 pages of a site, politely, into an archive.
+//! Crawls from a program of your own: fetches up to 20 pages of a site, politely, into an archive.
 //!
 //!     cargo run --release --example small_crawl -- my.archive https://www.example.org/
 
@@ -15,7 +15,7 @@ fn main() -> anyhow::Result<()> {
     let seeds = read_seeds(url).map_err(|errors| anyhow::anyhow!("{url}: {errors:?}"))?;
     let scope = scope_of(&seeds, &ScopeKind::Host, 3);
 
-    // The defaults are polite. `$EXAMPLE_LOOPBACK` is for servers of your own.
+    // The defaults are polite. `$EXAMPLE_LOOPBACK` is for local test servers.
     let own_server = std::env::var_os("EXAMPLE_LOOPBACK").is_some();
     let fetch = fetch::Settings {
         user_agent: "small-crawl-example/1.0 (+https://www.example.org/bot)".to_owned(),
@@ -27,7 +27,7 @@ fn main() -> anyhow::Result<()> {
         options.politeness = crawl::Politeness::at_once(4, 16);
     }
 
-    // Opening creates the archive if it is missing, and repairs what a crash has left.
+    // Opening creates the archive if it is missing, and repairs the damage of a crash.
     let opened = recorder::open(folder.as_ref(), SegmentOptions::default())?;
     let mut store = opened.store;
     let plan = Purpose::Discover { seeds, scope };

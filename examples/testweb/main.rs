@@ -1,8 +1,8 @@
-//! Serves the test web on loopback and says how to crawl it.
+//! Serves the test web on loopback and prints how to crawl it.
 //!
 //!     cargo run --release --example testweb -- --hosts 100 --pages 10000
 //!
-//! With `--speed` it measures how fast pages are made and how fast they are served, and ends.
+//! With `--speed` it measures how fast pages are generated and served, and exits.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -118,7 +118,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// How exact the importance is: what a last round may move of the whole.
+/// Precision of the importance: the share of the total that the last round may move.
 const IMPORTANCE_TOLERANCE: f64 = 1e-9;
 
 fn write_truth(web: &Web, path: &Path) -> Result<()> {
@@ -140,7 +140,7 @@ fn write_truth(web: &Web, path: &Path) -> Result<()> {
     Ok(csv.flush()?)
 }
 
-/// Seeds go to standard output, so that they can be kept in a file; the rest goes to standard error.
+/// Prints seeds to standard output, so that they can be saved to a file; the rest goes to standard error.
 fn explain(args: &Args, server: &Server) -> Result<()> {
     let web = server.web();
     let address = server.address();

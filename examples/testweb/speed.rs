@@ -1,4 +1,4 @@
-//! How fast the test web is: pages made in one thread, and pages served to keep-alive clients.
+//! Speed of the test web: pages generated in one thread, and pages served to keep-alive clients.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use archive_testweb::{PageIndex, Reader, Server, Web};
 
-/// Connections of each client thread, asked in turn so that the server always has work.
+/// Number of connections of each client thread, used in turn so that the server always has work.
 const CONNECTIONS: usize = 16;
 
-/// Prints pages/s and MB/s of making pages and of serving them, by the wall and by the processor: on a machine that
-/// has other work only the latter says something.
+/// Prints pages/s and MB/s of generating and of serving pages, by wall-clock and by processor time: on a machine with
+/// other load only the latter is meaningful.
 pub(crate) fn measure(server: &Server, time: Duration, threads: usize) -> Result<()> {
     let web = server.web();
     let made = make(web, time);
@@ -37,13 +37,13 @@ pub(crate) fn measure(server: &Server, time: Duration, threads: usize) -> Result
     Ok(())
 }
 
-/// What was done and how long it took.
+/// Amount of work and the time it took.
 #[derive(Default)]
 struct Work {
     pages: u64,
     bytes: u64,
     wall: Duration,
-    /// Without the clients' own.
+    /// Processor time, without that of the clients.
     processor: Duration,
 }
 
@@ -62,22 +62,22 @@ impl Work {
     }
 }
 
-/// The processor time of this thread (Linux; elsewhere 0).
+/// Returns the processor time of this thread (Linux; 0 elsewhere).
 fn thread_processor_time() -> Duration {
     let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(times.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
 }
 
-/// The processor time of all threads of this process, in steps of 10 ms (Linux; elsewhere 0).
+/// Returns the processor time of all threads of this process, in steps of 10 ms (Linux; 0 elsewhere).
 fn process_processor_time() -> Duration {
     let status = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = status.rsplit(") ").next().unwrap_or_default().split(' ');
-    // The 14th and 15th field of the whole line: user and system time in hundredths of a second (proc(5)).
+    // Fields 14 and 15 of the line: user and system time in hundredths of a second (proc(5)).
     let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
     Duration::from_millis(10 * ticks)
 }
 
-/// The pages asked for: far apart from each other.
+/// Returns the page of a turn; consecutive turns are far apart.
 fn page(web: &Web, turn: u64) -> PageIndex {
     PageIndex(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) % web.pages())
 }
@@ -96,7 +96,7 @@ fn make(web: &Web, time: Duration) -> Work {
     Work { wall: started.elapsed(), processor: thread_processor_time() - processor_before, ..work }
 }
 
-/// Asks on several connections, one request under way on each.
+/// Sends requests over several connections, with one in flight on each.
 fn ask(web: &Web, address: SocketAddr, time: Duration, client: u64) -> Result<Work> {
     let requests: Vec<Vec<u8>> =
         (0..4096).map(|turn| request(&web.url(page(web, turn + client * 4096)))).collect();
@@ -129,7 +129,7 @@ fn request(url: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes()
 }
 
-/// Reads one answer; its length.
+/// Reads one answer and returns its length.
 fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<u64> {
     let mut filled = 0;
     loop {

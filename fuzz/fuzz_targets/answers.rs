@@ -1,5 +1,5 @@
-//! Any line from a node is a part of an answer or an error, and an answer can be made of the parts; any text is a request or an
-//! error.
+//! Any line from a node parses as a part of an answer or as an error, and the parts can be assembled to an answer; any
+//! text parses as a request or fails with an error.
 #![no_main]
 
 use archive::find::{Gathered, Typed};
@@ -15,7 +15,7 @@ const PLANS: [&str; 3] = [
 ];
 
 fuzz_target!(|bytes: &[u8]| {
-    // The only promise is that it ends.
+    // The only guarantee is termination.
     drop(Ask::read(bytes));
     for text in PLANS {
         let plan = Plan::of_several(text, DateTime::UNIX_EPOCH).expect("this is a query");

@@ -1,4 +1,4 @@
-//! The lines of a batch are refused, or are a batch that is written and read as the same.
+//! The lines of a batch are refused, or parse as a batch that survives a round trip.
 #![no_main]
 
 use archive::cluster::{Batch, Mode, Partition, Route};

@@ -1,4 +1,4 @@
-//! Whatever the rows of a catalogue contain, the state is read to its end or refused.
+//! A state with any catalogue rows is read completely or refused.
 #![no_main]
 
 use archive_fuzz::state::{change_rows, use_state};

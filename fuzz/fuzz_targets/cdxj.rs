@@ -1,4 +1,4 @@
-//! Whatever the index beside a closed segment contains, the archive opens, takes captures and builds dictionaries.
+//! With any content in the index of a closed segment, the archive opens, accepts captures and builds dictionaries.
 #![no_main]
 
 use std::path::Path;
@@ -18,7 +18,7 @@ fn open(disk: &SimulatedDisk) -> Segments {
 }
 
 fn append(segments: &mut Segments, number: u64) {
-    // Bytes that hardly compress, so that a dictionary soon pays.
+    // Bytes that hardly compress, so that a dictionary soon pays off.
     let body: Vec<u8> =
         (0..40_000_u64).map(|place| (place.wrapping_mul(place + number) >> 7) as u8).collect();
     let group = CaptureGroup {

@@ -1,4 +1,4 @@
-//! Any bytes called a style sheet are read within the limits, to canonical links.
+//! Any bytes served as a style sheet are read within the limits and yield canonical links.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! A file that starts with anything that calls itself a dictionary is read to its end.
+//! A file with any bytes in its dictionary frame is read to its end.
 #![no_main]
 
 use archive_storage::warc::{ReadLimits, RecordReader, SKIPPABLE_DICTIONARY};

@@ -1,4 +1,4 @@
-//! Any items of an RSS or Atom feed are read within the limits, with entries that stand for links.
+//! Any items of an RSS or Atom feed are read within the limits, and their entries refer to links.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

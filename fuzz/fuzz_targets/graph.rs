@@ -1,4 +1,4 @@
-//! Any files of a BV graph are a graph or an error.
+//! Any files of a BV graph give a graph or an error.
 #![no_main]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Any bytes called HTML are read within the limits, to canonical links.
+//! Any bytes served as HTML are read within the limits and yield canonical links.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

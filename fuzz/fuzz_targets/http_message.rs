@@ -1,4 +1,4 @@
-//! Any bytes are cut into head and body, and no body grows by losing its chunks.
+//! Any bytes are split into head and body, and removing the chunked coding never makes a body longer.
 #![no_main]
 
 use archive_storage::warc::{HttpHead, dechunk, split};

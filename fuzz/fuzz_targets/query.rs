@@ -1,5 +1,5 @@
-//! Any text is a query or a mistake with its place; a query prints as text that reads as the same query, and is planned or
-//! refused for a mistake.
+//! Any text parses as a query or fails with the position of the mistake. A query prints as text that parses as the same
+//! query, and is planned or refused with a mistake.
 #![no_main]
 
 use archive::query::{Context, Plan, Zone};

@@ -1,4 +1,4 @@
-//! Any robots.txt is read, and any path is judged by it.
+//! Any robots.txt is parsed, and any path can be checked against it.
 #![no_main]
 
 use archive::fetch::robots::Robots;

@@ -1,4 +1,4 @@
-//! An archive whose open segment holds anything at all is opened, and opening it again finds the same.
+//! An archive with any bytes in its open segment opens, and opening it again finds the same.
 #![no_main]
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A file of a state, whatever it contains, even with right checksums, is read to its end or refused.
+//! A state file with any content, even with valid checksums, is read to its end or refused.
 #![no_main]
 
 use archive_fuzz::state::{DISK, change, files, use_state};

@@ -1,4 +1,4 @@
-//! The file of a topic, whatever its bytes, is read or refused; what was read is written as it was, and judges any page.
+//! A topic file with any bytes is read or refused; a topic that was read is written unchanged, and classifies any page.
 #![no_main]
 
 use archive::topic::{Knowledge, PageText};

@@ -1,4 +1,4 @@
-//! Any file that may be a WACZ package is imported: its readable parts are, and the rest is reported.
+//! Any file that may be a WACZ package is imported: its readable parts are stored, and the rest is reported.
 #![no_main]
 
 use std::fs;
@@ -9,7 +9,7 @@ use archive::recorder::{self, Control, Memory};
 use archive_storage::segment::SegmentOptions;
 use libfuzzer_sys::fuzz_target;
 
-/// A listener that ignores what is imported.
+/// A listener that ignores all progress of the import.
 struct Nobody;
 
 impl Listener for Nobody {

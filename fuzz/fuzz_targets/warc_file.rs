@@ -1,4 +1,4 @@
-//! Whatever a file holds, reading it ends, and takes no more memory than its limit allows.
+//! Reading any file terminates and takes no more memory than its limit allows.
 #![no_main]
 
 use archive_storage::warc::{ReadError, ReadLimits, RecordReader};

@@ -1,4 +1,4 @@
-//! A record head is read or refused, and what was read is read again the same.
+//! Any record head is parsed or refused, and a parsed head survives a round trip.
 #![no_main]
 
 use archive_storage::warc::Header;

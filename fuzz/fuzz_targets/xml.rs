@@ -1,5 +1,5 @@
-//! Any bytes called XML are read within the limits: entities, depth, attributes, namespaces; and checked against what they declare,
-//! also where they name themselves as their definition.
+//! Any bytes served as XML are read within the limits of entities, depth, attributes and namespaces, and are validated,
+//! with the same bytes as the text of their external DTD and entities.
 #![no_main]
 
 use archive::parse::{Limits, external_text, validate};

@@ -1,14 +1,14 @@
-//! What the fuzz targets share: for documents here, for the state in [`state`].
+//! Helpers shared by the fuzz targets: for documents here, for the state in [`state`].
 
 pub mod state;
 
 use archive::parse::{Limits, Parsed, Source, parse};
 use url::Url;
 
-/// Reads a document as the crawler does, and checks what holds for every document.
+/// Reads a document as the crawler does and checks the invariants that hold for every document.
 ///
 /// # Panics
-/// When a limit or another promise of [`archive::parse`] is broken.
+/// If a limit or another guarantee of [`archive::parse`] is violated.
 pub fn read_document(content_type: &str, body: &[u8]) -> Parsed {
     let url = Url::parse("https://www.example.org/a/b.html").expect("this is a URL");
     let limits = Limits::default();

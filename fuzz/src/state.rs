@@ -1,4 +1,4 @@
-//! A small state on a simulated disk, whose files the targets replace, and everything that a state is asked for.
+//! A small state on a simulated disk, whose files the targets replace, and a reader of everything in a state.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use archive_storage::{
 use redb::{ReadableTable, StorageBackend, Table, TableDefinition, WriteTransaction};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The archive's folder.
+/// Folder of the archive.
 const FOLDER: &str = "/a";
 
-/// URLs of the state: enough for full blocks of every log.
+/// Number of URLs in the state: enough for full blocks of every log.
 const URLS: u32 = 150;
 
-/// Tables by the numbers that their seals have.
+/// Names of the tables, by the table numbers in their seals.
 const TABLES: [&str; 5] = ["pages", "visits", "captures", "hosts", "sites"];
 
-/// Bytes of a table's block.
+/// Block size of a table in bytes.
 const BLOCK_BYTES: usize = 4096;
 
-/// Bytes of the disk: a file must not grow for ever.
+/// Capacity of the disk in bytes, so that no file grows without limit.
 const CAPACITY: u64 = 64 << 20;
 
-/// The number that the files of the state are sealed with.
+/// Identity that the files of the state are sealed with.
 static IDENTITY: LazyLock<u64> =
     LazyLock::new(|| open(&DISK.copy(), Mode::Read).expect("a healthy disk").identity());
 
@@ -42,7 +42,7 @@ pub static DISK: LazyLock<SimulatedDisk> = LazyLock::new(|| {
     disk
 });
 
-/// The files of the state, in order of their names.
+/// Returns the files of the state, ordered by name.
 #[must_use]
 pub fn files() -> Vec<PathBuf> {
     DISK.files().into_keys().filter(|path| path.starts_with(Path::new(FOLDER).join("state"))).collect()
@@ -67,7 +67,7 @@ fn fill(state: &mut State) -> Result<(), StateError> {
         let url = UrlId(number % URLS);
         let capture = Capture {
             url,
-            // Some are added late.
+            // Some captures are added late.
             time: i64::from(number % 7 * 1000 + number),
             location: Location { segment: SegmentId(1), offset: u64::from(number) * 100, length: 100 },
             digest: [number as u8; 16],
@@ -86,11 +86,11 @@ fn fill(state: &mut State) -> Result<(), StateError> {
     state.set_setting("scope", Some(b"[]"))
 }
 
-/// Changes a file of the state so that its checksums are right: a table from a byte on, or all blocks of a log. Other files get
-/// this content.
+/// Changes a file of the state and keeps its checksums valid: a table from a byte on, or all blocks of a log. Other
+/// files get `content` as their whole content.
 ///
 /// # Panics
-/// When the disk refuses.
+/// If the disk fails.
 pub fn change(disk: &SimulatedDisk, path: &Path, at: usize, content: &[u8]) {
     let put = |path: &Path, bytes: &[u8]| replace_file(disk, path, bytes).expect("a healthy disk");
     let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
@@ -116,7 +116,7 @@ pub fn change(disk: &SimulatedDisk, path: &Path, at: usize, content: &[u8]) {
     }
 }
 
-/// Opens a state, reads everything from it, and writes to it as its owner; whatever it contains, it answers or refuses.
+/// Opens a state, reads everything from it, and writes to it as its owner. Any content must be answered or refused.
 pub fn use_state(disk: &SimulatedDisk, mode: Mode) {
     let Ok(mut state) = open(disk, mode) else { return };
     let _ = state.check(&mut |_| ());
@@ -157,8 +157,8 @@ fn write(state: &mut State) -> Result<(), StateError> {
     state.checkpoint(Watermark::default()).map(drop)
 }
 
-/// The disk with a catalogue into which rows are put: table, length of the name, length of the value, name, value. A name of one
-/// byte stands for one of the existing rows. None if the rows make no catalogue.
+/// Returns the disk with a catalogue that contains `rows`, encoded as table, length of the name, length of the value,
+/// name, value. A name of one byte selects one of the existing rows. `None` if the rows make no catalogue.
 #[must_use]
 pub fn change_rows(mut rows: &[u8]) -> Option<SimulatedDisk> {
     let disk = DISK.copy();
@@ -215,7 +215,7 @@ fn known_or_new<V: redb::Value + 'static>(table: &Table<'_, &str, V>, name: &[u8
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// A redb file in memory that can be taken back.
+/// A redb file in memory; a clone gives access to its bytes.
 #[derive(Clone, Debug)]
 struct Bytes(Arc<Mutex<Vec<u8>>>);
 

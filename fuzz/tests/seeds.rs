@@ -1,15 +1,16 @@
-//! Every fuzz target is built with the tests and reads its seeds: `fuzz/seeds/TARGET/` has a small file or two for each.
+//! Builds every fuzz target and lets it read its seeds: `fuzz/seeds/TARGET/` has one or two small files for each.
 //!
-//! Without instrumentation a run shows only that the target works and that its seeds pass; `fuzz/run` fuzzes.
+//! Without instrumentation, a run only shows that the target works and that its seeds pass; `fuzz/run` does the
+//! fuzzing.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Seconds that reading one seed may take.
+/// Timeout for reading one seed, in seconds.
 const SECONDS_MAX: u32 = 60;
 
-/// Runs a target over its folder of seeds.
+/// Runs a target on its folder of seeds.
 fn read_seeds(target: &str, program: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);
     let seeds: Vec<_> =

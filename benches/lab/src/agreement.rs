@@ -1,13 +1,14 @@
-//! How much two rankings of the same pages agree.
+//! Agreement of two rankings of the same pages.
 
 use archive::graphs::random::Random;
 use archive::importance::rank::{PageRank, RankError};
 use archive::importance::{Graph, GraphBuilder, GraphError};
 
-/// Pairs of pages that are compared for Kendall's tau.
+/// Number of pairs of pages compared for Kendall's tau.
 const PAIRS: u32 = 200_000;
 
-/// Kendall's tau from a sample of pairs: 1 for the same order, 0 for none, -1 for the opposite.
+/// Returns Kendall's tau from a sample of pairs: 1 for the same order, 0 for unrelated orders, -1 for the opposite
+/// order.
 #[must_use]
 pub fn tau(a: &[f64], b: &[f64]) -> f64 {
     let pages = a.len().min(b.len()) as u32;
@@ -26,7 +27,7 @@ pub fn tau(a: &[f64], b: &[f64]) -> f64 {
     agree as f64 / f64::from(pairs.max(1))
 }
 
-/// How many of the `count` best pages by `a` are among those by `b`.
+/// Returns the number of the `count` best pages by `a` that are also among the `count` best by `b`.
 #[must_use]
 pub fn top(a: &[f64], b: &[f64], count: usize) -> usize {
     let best = |values: &[f64]| {
@@ -44,22 +45,22 @@ pub fn top(a: &[f64], b: &[f64], count: usize) -> usize {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VisitedError {
-    /// Never, for a part of a graph.
+    /// Does not occur for a part of a graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// Never, with these options.
+    /// Does not occur with these options.
     #[error(transparent)]
     Rank(#[from] RankError),
 }
 
-/// Kendall's tau between the PageRank that a crawler can compute from the pages it visited and the `importance` these
-/// have in the whole graph.
+/// Returns Kendall's tau between the PageRank that a crawler can compute from the pages it visited and the `importance`
+/// of these pages in the whole graph.
 ///
-/// Orders that gather importance fast leave a visited part that misleads (Boldi, Santini, Vigna, "Paradoxical effects
-/// in PageRank incremental computations", 2005).
+/// Orders that gather importance fast leave a misleading visited part (Boldi, Santini, Vigna, "Paradoxical effects in
+/// PageRank incremental computations", 2005).
 ///
 /// # Errors
-/// Never, for pages of the graph.
+/// None for pages of the graph.
 pub fn visited_tau(graph: &Graph, visited: &[u32], importance: &[f64]) -> Result<f64, VisitedError> {
     let mut pages = visited.to_vec();
     pages.sort_unstable();
@@ -100,7 +101,7 @@ mod tests {
         let all: Vec<u32> = (0..3000).rev().collect();
         let whole = visited_tau(&graph, &all, &importance).unwrap();
         let part = visited_tau(&graph, &all[..600], &importance).unwrap();
-        // Pages without links in have the same rank, and say nothing.
+        // Pages without in-links have the same rank and carry no information.
         assert!(whole > part && whole > 0.5, "{whole} and {part}");
     }
 }

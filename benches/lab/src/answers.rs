@@ -1,5 +1,5 @@
-//! Known answers: what every method has to find on graphs whose importance is known by hand, and what the estimates of a
-//! crawl have to do when nothing changes, or when a part of the web disappears.
+//! Known answers: what every method must find on graphs whose importance is computed by hand, and how the estimates of
+//! a crawl must behave if nothing changes, or if a part of the web disappears.
 
 use std::io;
 
@@ -9,48 +9,49 @@ use archive::graphs::slices::{BUFFER_BYTES, Builder, SliceError, Sliced, Which};
 use archive::importance::rank::{Dangling, Harmonic, Matrix, PageRank, Power, RankError, combined, hits};
 use archive::importance::{Account, Graph, GraphError, Ledger, Policy, SmallEdge, Weight, Window};
 
-/// Pages in the comparison of the most important ones.
+/// Number of pages in the comparison of the most important ones.
 const TOP: usize = 100;
 
-/// Turns of G before anything is measured.
+/// Turns of G before measuring starts.
 const WARM_UP: usize = 40;
 
 /// Length of the windows, in turns of G.
 const WINDOW: f64 = 8.0;
 
-/// Why there is no answer.
+/// Why the answers cannot be computed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswersError {
     /// A graph is too large.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// A method refuses.
+    /// A method rejects its input.
     #[error(transparent)]
     Rank(#[from] RankError),
     /// Slices cannot be written or read.
     #[error(transparent)]
     Slices(#[from] SliceError),
-    /// No folder for them.
+    /// The folder for slices cannot be created.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// One method on one graph.
+/// The result of one method on one graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// What is known, and why.
+    /// The known answer and its reason.
     pub known: &'static str,
-    /// Who was asked.
+    /// Name of the method.
     pub method: &'static str,
-    /// Sum of differences to the known vector.
+    /// Sum of absolute differences to the known vector.
     pub l1: f64,
 }
 
-/// PageRank of `0 -> 1, 1 -> 0, 2 -> 0, 2 -> 1`, d = .85: with y = 1 if nothing links, y0 = y1 = 1.425 / .15 = 9.5.
+/// PageRank of `0 -> 1, 1 -> 0, 2 -> 0, 2 -> 1`, d = .85: with y = 1 for a page without in-links, y0 = y1 = 1.425 / .15
+/// = 9.5.
 const PAGE_RANK: &str = "0 and 1 link to each other, 2 to both: PageRank is (9.5, 9.5, 1) / 20";
 
-/// The star 0 - 1, 0 - 2 as a matrix has the eigenvector (sqrt 2, 1, 1), as a walk (2, 1, 1).
+/// The star 0 - 1, 0 - 2 has the eigenvector (sqrt 2, 1, 1) as a matrix, and (2, 1, 1) as a walk.
 const STAR: &str = "a star of two rays, links both ways: the eigenvector is (sqrt 2, 1, 1)";
 const STAR_WALK: &str = "the same star as a walk without jumps: (2, 1, 1) / 4";
 /// With damping out / (out + 1): y0 = 1 + y1 / 2, y1 = y2 = 1 + y0 / 3.
@@ -59,10 +60,10 @@ const OPIC: &str = "0 and 1 link to each other, 0 to 2: OPIC's fixed point is (9
 const HUBS: &str = "0 and 1 link to 2, 1 also to 3: authorities are in the golden ratio";
 const DISTANCES: &str = "0 -> 1 -> 2 and 3 -> 2: harmonic centrality is (0, 1, 2.5, 0)";
 
-/// All methods on graphs that are known by hand.
+/// Runs all methods on graphs with answers known by hand.
 ///
 /// # Errors
-/// When a temporary folder cannot be used.
+/// A temporary folder cannot be used.
 pub fn by_hand() -> Result<Vec<Answer>, AnswersError> {
     let mut answers = page_rank()?;
     let mut add = |known, method, found: &[f64], expected: &[f64]| {
@@ -94,7 +95,7 @@ pub fn by_hand() -> Result<Vec<Answer>, AnswersError> {
     Ok(answers)
 }
 
-/// All ways to PageRank.
+/// Runs all implementations of PageRank.
 fn page_rank() -> Result<Vec<Answer>, AnswersError> {
     let graph = Graph::from_arcs(3, &[(0, 1), (1, 0), (2, 0), (2, 1)])?;
     let expected = [9.5, 9.5, 1.0].map(|value| value / 20.0);
@@ -130,10 +131,11 @@ fn page_rank() -> Result<Vec<Answer>, AnswersError> {
     Ok(answers)
 }
 
-/// What the crawler's own ledger finds when all pages are visited in turn until the cash found no longer changes.
+/// Returns the importance that the crawler's own ledger finds if all pages are visited in turn until the found cash no
+/// longer changes.
 ///
-/// Cash is in whole units, 2^28 for each page that was ever found. Before the graph's few pages there are many others that
-/// vanish and leave their cash to them, so that a unit is below the digits that are compared.
+/// Cash is in whole units, 2^28 for each page that was ever found. Before the few pages of the graph, many others
+/// vanish and leave their cash to them, so that a unit is smaller than the compared digits.
 fn on_line(graph: &Graph, small_edge: SmallEdge) -> Vec<f64> {
     const ROUNDS: usize = 500;
     const VANISHED: usize = 1 << 16;
@@ -170,25 +172,25 @@ fn difference(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
 }
 
-/// The ranks after another crawl of a graph that has not changed, beside those before the first of these crawls.
+/// Ranks after another crawl of an unchanged graph, compared with those before the first of these crawls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recrawl {
-    /// Crawls since.
+    /// Number of crawls since.
     pub crawls: usize,
-    /// Sum of differences to the exact vector.
+    /// Sum of absolute differences to the exact vector.
     pub l1: f64,
-    /// Sum of differences to the estimates before.
+    /// Sum of absolute differences to the earlier estimates.
     pub moved: f64,
-    /// Kendall's tau with the ranks before.
+    /// Kendall's tau with the earlier ranks.
     pub tau: f64,
-    /// How many of the 100 best are as before.
+    /// Number of the 100 best pages that are unchanged.
     pub top: usize,
 }
 
-/// Crawls an unchanged graph again and again, all pages in turn.
+/// Crawls an unchanged graph repeatedly, all pages in turn.
 ///
 /// # Errors
-/// Never, for a graph that is in memory.
+/// None for a graph in memory.
 pub fn recrawls(graph: &Graph, crawls: usize) -> Result<Vec<Recrawl>, AnswersError> {
     let exact = exact(graph, 1)?;
     let window = Window::Interpolation { time: WINDOW };
@@ -209,24 +211,24 @@ pub fn recrawls(graph: &Graph, crawls: usize) -> Result<Vec<Recrawl>, AnswersErr
     Ok(after.collect())
 }
 
-/// What is left of the importance of pages that lost all their links.
+/// Remaining importance of pages that lost all their links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fading {
-    /// Which window.
+    /// Name of the window.
     pub window: &'static str,
-    /// Time since, in windows.
+    /// Time since the loss, in windows.
     pub windows: f64,
-    /// The part of the importance that they had and shall lose: 1 at first, 0 when the estimate is what it shall be.
+    /// Remaining part of the importance that the pages must lose: 1 at first, 0 when the estimate is correct.
     pub left: f64,
 }
 
-/// Takes away all links to and from the most important page and the pages it links to, and crawls on for three windows.
+/// Removes all links to and from the most important page and the pages it links to, and crawls for three more windows.
 ///
-/// An interpolated window never forgets wholly. It is about as exact as a fixed one of twice its length (`archive-lab
-/// windows`), so that one half as long as the others stands beside them.
+/// An interpolated window never forgets completely. It is about as exact as a fixed one of twice its length
+/// (`archive-lab windows`), so the comparison includes an interpolated window of half the length.
 ///
 /// # Errors
-/// Never, for a graph that is in memory.
+/// None for a graph in memory.
 pub fn fading(graph: &Graph) -> Result<Vec<Fading>, AnswersError> {
     let before = exact(graph, 1)?;
     let first = (0..graph.pages()).max_by(|&a, &b| before[a].total_cmp(&before[b])).unwrap_or(0);
@@ -295,7 +297,7 @@ mod tests {
             fading.iter().find(|f| f.window == window && f.windows == windows).unwrap().left
         };
         assert_eq!(left("fixed", 0.0), 1.0);
-        // A visit more than the window may count.
+        // The window may include one more visit.
         assert!(left("fixed", 1.0).abs() < 0.2 && left("fixed", 1.5).abs() < 0.05, "{fading:?}");
         assert!(left("interpolation", 1.0) < 0.5 && left("interpolation", 3.0) < 0.1, "{fading:?}");
         assert!(left("interpolation, half as long", 1.0) < 0.2, "{fading:?}");

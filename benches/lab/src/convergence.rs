@@ -1,6 +1,7 @@
-//! OPIC against the exact vector: the papers' figures 2 and 3, and the table of errors by visits a page.
+//! OPIC compared with the exact vector: the papers' figures 2 and 3, and the table of errors by visits per page.
 //!
-//! The simulation runs the crawler's own [`Ledger`]; only the histories and the choice of the next page are the lab's.
+//! The simulation runs the crawler's own [`Ledger`]; only the histories and the choice of the next page belong to the
+//! lab.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,22 +11,22 @@ use archive::importance::{
     Account, Graph, GraphBuilder, GraphError, History, Ledger, Policy, Weight, Window,
 };
 
-/// Which page is visited next.
+/// Rule that selects the next page to visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// Any, each as likely as the other.
+    /// A random page, all equally likely.
     Random,
-    /// All in turn.
+    /// All pages in turn.
     Cycle,
-    /// The one with the most cash.
+    /// The page with the most cash.
     Greedy,
 }
 
 impl Selection {
-    /// All three.
+    /// All three rules.
     pub const ALL: [Self; 3] = [Self::Random, Self::Cycle, Self::Greedy];
 
-    /// Its name in tables.
+    /// Returns its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,7 +37,7 @@ impl Selection {
     }
 }
 
-/// OPIC over a web that may change while it runs. All pages are known from the start.
+/// OPIC on a web that may change during the run. All pages are known from the start.
 #[derive(Debug)]
 pub struct Simulation {
     links: Vec<Vec<u32>>,
@@ -51,12 +52,12 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A simulation over this graph (its weights are ignored).
+    /// Creates a simulation on this graph, whose weights are ignored.
     #[must_use]
     pub fn new(graph: &Graph, policy: Policy, window: Window, selection: Selection, seed: u64) -> Self {
         let mut ledger = Ledger::new(policy);
         let accounts: Vec<Account> = (0..graph.pages()).map(|_| ledger.discover()).collect();
-        // The cash that pages begin with stands for the turn of G before the first visit.
+        // The initial cash of pages stands for the turn of G before the first visit.
         let histories = vec![window.begin(-1.0); graph.pages()];
         let richest = Richest::new(&accounts);
         Self {
@@ -80,13 +81,13 @@ impl Simulation {
         }
     }
 
-    /// The clock G.
+    /// Returns the clock G.
     #[must_use]
     pub fn clock(&self) -> f64 {
         self.ledger.clock()
     }
 
-    /// The estimated share of each page, adding up to 1.
+    /// Returns the estimated share of each page; the shares sum to 1.
     #[must_use]
     pub fn estimate(&self) -> Vec<f64> {
         let clock = self.ledger.clock();
@@ -99,14 +100,14 @@ impl Simulation {
         rates
     }
 
-    /// Numbers stored for a page, on average.
+    /// Returns the mean number of values stored per page.
     #[must_use]
     pub fn measures(&self) -> f64 {
         self.histories.iter().map(Window::measures).sum::<usize>() as f64 / self.histories.len().max(1) as f64
     }
 
-    /// Halves the number of links to each of these pages, or doubles it with links from random pages, each as likely as
-    /// the other: the paper's "significant" change.
+    /// Changes each of these pages: halves its number of in-links, or doubles it with links from random pages, with
+    /// equal probability. This is the paper's "significant" change.
     pub fn change(&mut self, pages: &[u32]) {
         let changing: HashSet<u32> = pages.iter().copied().collect();
         let mut linking: HashMap<u32, Vec<u32>> = pages.iter().map(|&page| (page, Vec::new())).collect();
@@ -134,7 +135,7 @@ impl Simulation {
         }
     }
 
-    /// Takes away all links to and from these pages.
+    /// Removes all links to and from these pages.
     pub fn unlink(&mut self, pages: &[u32]) {
         let gone: HashSet<u32> = pages.iter().copied().collect();
         for (source, targets) in self.links.iter_mut().enumerate() {
@@ -143,10 +144,10 @@ impl Simulation {
         }
     }
 
-    /// The graph as it is now.
+    /// Returns the current graph.
     ///
     /// # Errors
-    /// When changes made it too large.
+    /// Changes made the graph too large.
     pub fn graph(&self) -> Result<Graph, GraphError> {
         let mut builder = GraphBuilder::new(self.links.len(), false);
         for (source, targets) in self.links.iter().enumerate() {
@@ -191,10 +192,10 @@ impl Simulation {
     }
 }
 
-/// A heap of all pages by their base, with each page's place, so that cash can rise and fall in O(log n).
+/// A heap of all pages by their base, with each page's position, so that cash can rise and fall in O(log n).
 ///
-/// Bases of read and unread pages are compared although they have offsets of their own: with a neutral policy both
-/// offsets are always the same.
+/// Bases of read and unread pages are compared although they have separate offsets: with a neutral policy, both offsets
+/// are always equal.
 #[derive(Debug)]
 struct Richest {
     heap: Vec<u32>,
@@ -204,7 +205,7 @@ struct Richest {
 
 impl Richest {
     fn new(accounts: &[Account]) -> Self {
-        // All have the same cash, so any order is a heap.
+        // All pages have the same cash, so any order is a heap.
         let numbers: Vec<u32> = (0..accounts.len() as u32).collect();
         let bases = accounts.iter().map(|account| account.base.to_stored()).collect();
         Self { heap: numbers.clone(), places: numbers, bases }
@@ -254,21 +255,21 @@ impl Richest {
     }
 }
 
-/// How far an estimate is from the exact vector. Both add up to 1.
+/// Difference between an estimate and the exact vector. Both sum to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Error {
-    /// Sum of differences.
+    /// Sum of absolute differences.
     pub l1: f64,
-    /// Mean over pages of the difference as a share of the exact value: the paper's error.
+    /// Mean over pages of the difference relative to the exact value: the paper's error.
     pub relative: f64,
-    /// The same over the tenth of pages that are most important.
+    /// The same over the most important tenth of pages.
     pub relative_top: f64,
-    /// Sum of differences over these, as a share of what they have together.
+    /// Sum of absolute differences over this tenth, relative to its total importance.
     pub l1_top: f64,
 }
 
 impl Error {
-    /// Compares.
+    /// Compares an estimate with the exact vector.
     #[must_use]
     pub fn between(estimate: &[f64], exact: &[f64]) -> Self {
         let mut pages: Vec<usize> = (0..exact.len()).collect();
@@ -288,12 +289,12 @@ impl Error {
     }
 }
 
-/// What OPIC converges to, exactly.
+/// Returns the exact vector that OPIC converges to.
 ///
 /// # Errors
-/// Never with these options.
+/// None with these options.
 pub fn exact(graph: &Graph, threads: usize) -> Result<Vec<f64>, RankError> {
-    // The bound holds for the worst page's damping, which may be near 1: the true error is far smaller.
+    // The bound holds for the worst damping of a page, which may be near 1; the true error is far smaller.
     let options = PageRank {
         damping: Damping::OneMoreLink,
         tolerance: 1e-7,
@@ -304,7 +305,7 @@ pub fn exact(graph: &Graph, threads: usize) -> Result<Vec<f64>, RankError> {
     Ok(options.run(graph.clone().unweighted())?.values)
 }
 
-/// The off-line algorithm at the same price: one plain iteration of the whole matrix for every `n` visits.
+/// Runs the off-line algorithm at the same cost: one plain iteration of the whole matrix for every `n` visits.
 #[must_use]
 pub fn off_line(graph: &Graph, iterations: usize) -> Vec<f64> {
     let pages = graph.pages();
@@ -326,19 +327,20 @@ pub fn off_line(graph: &Graph, iterations: usize) -> Vec<f64> {
     x
 }
 
-/// Errors after this many visits a page, for each way to select and for the off-line algorithm.
+/// Errors by visits per page, for one way to select pages or for the off-line algorithm.
 #[derive(Clone, Debug)]
 pub struct Curve {
     /// `random`, `cycle`, `greedy` or `off line`.
     pub name: &'static str,
-    /// (visits a page, turns of G, error).
+    /// Visits per page, turns of G, and error.
     pub points: Vec<(usize, f64, Error)>,
 }
 
-/// The papers' figures 2 and 3 on a graph: errors at each of the ascending numbers of visits a page.
+/// Returns the curves of the papers' figures 2 and 3 for a graph: the errors at each of the ascending numbers of visits
+/// per page.
 ///
 /// # Errors
-/// Never with these options.
+/// None with these options.
 pub fn curves(graph: &Graph, visits: &[usize], seed: u64, threads: usize) -> Result<Vec<Curve>, RankError> {
     let exact = exact(graph, threads)?;
     let mut curves: Vec<Curve> = Selection::ALL
@@ -379,7 +381,7 @@ mod tests {
             .collect()
     }
 
-    /// The errors measured for these graphs elsewhere (visits a page: 4, 8, 16, 32), as upper limits with little room.
+    /// The errors measured for these graphs elsewhere (visits per page: 4, 8, 16, 32), as tight upper bounds.
     #[test]
     fn real_graphs_converge_as_measured() {
         let Some(data) = test_data("graphs/wb-cs.stanford") else { return };
@@ -397,7 +399,7 @@ mod tests {
         }
     }
 
-    /// The paper: greedy adds about 2/n to G a visit, random 1/n, and the error falls like 1/G.
+    /// The paper: a visit adds about 2/n to G if greedy, 1/n if random, and the error falls as 1/G.
     #[test]
     fn greedy_beats_random_by_two_on_every_real_graph() {
         for name in ["harvard500", "hollins", "california", "tsaparas-movies"] {

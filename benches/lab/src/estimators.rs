@@ -1,23 +1,23 @@
-//! Estimators of change rates on simulated pages, whose true rates are known.
+//! Estimators of change rates on simulated pages with known true rates.
 //!
-//! Pages change as Poisson processes and are visited a number of times, a day apart on average: exactly, or between a quarter
-//! of a day and a day and three quarters. An estimate's bias is its mean over the true rate less 1, its error the root
-//! of the mean square of the estimate over the true rate less 1.
+//! Pages change as Poisson processes and are visited a number of times, one day apart on average: exactly, or between
+//! 0.25 and 1.75 days apart. The bias of an estimate is its mean divided by the true rate, minus 1. Its error is the
+//! root mean square of (estimate / true rate - 1).
 
 use archive::graphs::random::Random;
 use archive::refresh::rate::{ChangeObservations, Observation, RateInterval, RatePrior};
 
-/// How pages are visited.
+/// Spacing of visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// Exactly a day apart.
+    /// Exactly one day apart.
     Regular,
     /// Between 0.25 and 1.75 days apart.
     Irregular,
 }
 
 impl Spacing {
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Regular => "regular",
@@ -29,24 +29,25 @@ impl Spacing {
 /// An estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Estimator {
-    /// Visits that found a change over time; saturates at one a visit.
+    /// Number of visits that found a change divided by time; saturates at one change per visit.
     Naive,
     /// Cho and Garcia-Molina, "Estimating frequency of change" (2003): `-ln((n - X + ½)/(n + ½))` over the mean interval.
     Corrected,
-    /// Avrachenkov, Patil and Thoppe's, from the law of large numbers.
+    /// Avrachenkov, Patil and Thoppe's estimator, from the law of large numbers.
     LargeNumbers,
     /// The maximum of the sum that equation 9 of the Xyleme paper prints.
     PrintedSum,
-    /// The maximum of the product that is the likelihood, with a changed and an unchanged pseudo interval of half a day.
+    /// The maximum of the product, which is the true likelihood, with one changed and one unchanged pseudo interval of
+    /// half a day.
     Product,
-    /// What the archive uses without dates: the product under a Gamma law learned from all pages.
+    /// The archive's estimator without dates: the product under a Gamma prior learned from all pages.
     Archive,
-    /// What the archive uses with last-modified dates.
+    /// The archive's estimator with last-modified dates.
     ArchiveDated,
 }
 
 impl Estimator {
-    /// All of them.
+    /// All estimators.
     pub const ALL: [Self; 7] = [
         Self::Naive,
         Self::Corrected,
@@ -57,7 +58,7 @@ impl Estimator {
         Self::ArchiveDated,
     ];
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Naive => "X/T",
@@ -71,35 +72,35 @@ impl Estimator {
     }
 }
 
-/// What is simulated.
+/// Parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Pages of each rate.
+    /// Number of pages for each rate.
     pub pages: usize,
-    /// Visits of each page after the first.
+    /// Number of visits of each page after the first.
     pub visits: usize,
-    /// Decides what is random.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// How well an estimator did at one rate.
+/// Accuracy of an estimator at one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Result {
-    /// Which.
+    /// The estimator.
     pub estimator: Estimator,
-    /// How pages were visited.
+    /// Spacing of visits.
     pub spacing: Spacing,
-    /// True rate, in changes a day.
+    /// True rate, in changes per day.
     pub rate: f64,
-    /// Mean of the estimates over the true rate, less 1.
+    /// Mean of the estimates divided by the true rate, minus 1.
     pub bias: f64,
-    /// Root mean square of the estimates over the true rate, less 1.
+    /// Root mean square of (estimate / true rate - 1).
     pub error: f64,
-    /// Share of true rates inside the stated interval of nine in ten, where one is stated.
+    /// Share of true rates inside the stated 90 % interval; `None` if the estimator states none.
     pub coverage: Option<f64>,
 }
 
-/// Studies all estimators at `rates`, which all occur alike often in the simulated archive.
+/// Runs all estimators at `rates`, which are equally frequent in the simulated archive.
 pub fn study(setting: &Setting, spacing: Spacing, rates: &[f64]) -> Vec<Result> {
     let pages: Vec<Vec<Vec<Observation>>> = rates
         .iter()
@@ -134,7 +135,7 @@ pub fn study(setting: &Setting, spacing: Spacing, rates: &[f64]) -> Vec<Result> 
     results
 }
 
-/// The visits of a page that changes at `rate`.
+/// Simulates the visits of a page that changes at `rate`.
 fn visits(random: &mut Random, spacing: Spacing, rate: f64, count: usize) -> Vec<Observation> {
     let mut until = |rate: f64| -(1.0 - random.unit()).ln() / rate;
     let mut next_change = until(rate);
@@ -152,7 +153,7 @@ fn visits(random: &mut Random, spacing: Spacing, rate: f64, count: usize) -> Vec
         now += interval;
         let before = found;
         found = changes.partition_point(|at| *at <= now);
-        // Before its first change a page states a date long before the first visit.
+        // Before its first change, a page states a date long before the first visit.
         let last = if found > 0 { changes[found - 1] } else { -1.0 };
         visits.push(Observation { interval, changed: found > before, last_modified: Some(now - last) });
     }
@@ -202,7 +203,8 @@ fn estimate(estimator: Estimator, visits: &[Observation], prior: &RatePrior) -> 
     (point, None)
 }
 
-/// Σ x over unchanged intervals and Σ `seen`(x) over changed ones, x = `rate` times their length.
+/// Returns Σ x over unchanged intervals and Σ `seen`(x) over changed ones, with x = `rate` times the length of the
+/// interval.
 fn split(visits: &[Observation], rate: f64, seen: impl Fn(f64) -> f64) -> (f64, f64) {
     visits.iter().fold((0.0, 0.0), |(free, sum), visit| {
         let x = rate * visit.interval;
@@ -210,7 +212,8 @@ fn split(visits: &[Observation], rate: f64, seen: impl Fn(f64) -> f64) -> (f64, 
     })
 }
 
-/// Where `value`, which has one maximum, is highest between 10⁻⁴ and 10³ changes a day: golden sections of ln λ.
+/// Returns where `value`, which has a single maximum, is highest between 10⁻⁴ and 10³ changes per day, by golden
+/// section search in ln λ.
 fn maximum(value: impl Fn(f64) -> f64) -> f64 {
     let ratio = (5.0_f64.sqrt() - 1.0) / 2.0;
     let (mut low, mut high) = (1e-4_f64.ln(), 1e3_f64.ln());
@@ -229,7 +232,7 @@ fn maximum(value: impl Fn(f64) -> f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// At one change in two days a visit a day finds 1 - e^(-1/2) of them.
+    /// At one change in two days, a daily visit finds a change with probability 1 - e^(-1/2).
     #[test]
     fn the_naive_estimate_is_biased_as_computed() {
         let setting = Setting { pages: 2000, visits: 20, seed: 1 };
@@ -238,8 +241,8 @@ mod tests {
         assert!((results[0].bias - expected).abs() < 0.02, "{:?} instead of {expected}", results[0]);
     }
 
-    /// The stated interval holds the true rate nine times in ten: over rates from one change in a month to three a day, for
-    /// few visits and many, with dates and without, regular or not.
+    /// The stated interval contains the true rate nine times in ten: for rates from one change per month to three per
+    /// day, for few and many visits, with and without dates, at regular and irregular intervals.
     #[test]
     fn coverage_is_what_is_stated() {
         let rates: Vec<f64> =

@@ -1,37 +1,38 @@
-//! What links between hosts say about a graph, and so whether an order that prefers them can be good.
+//! Statistics of the links between hosts of a graph, which tell whether an order that prefers such links can work.
 //!
-//! FPR@M is made for webs where such links are other people's recommendations, reach pages all over the web and lead to
-//! important ones (Alam et al., section 3). Once the pages that they lead to are downloaded, M says nothing about the rest,
-//! but still takes from the links inside a host that stand beside them.
+//! FPR@M is made for webs where links between hosts are recommendations by other people, reach pages all over the web
+//! and lead to important ones (Alam et al., section 3). Once their targets are downloaded, M says nothing about the
+//! other pages, but still lowers the weight of the links inside a host that occur on the same pages.
 //!
-//! `archive-lab orders --graph hollins` shows it. The crawl of hollins.edu is one university on two hosts: 3.85 % of its
-//! links lead to the other host, a third of these 918 to one home page, all of them to 134 pages, 2.2 % of all, which hold 13 % of
-//! the PageRank; 5.7 % of the pages have links of both kinds. Up to the first percent of the pages FPR@100 gathers more than
-//! FPR (.030 against .026 with 100 seeds, mean of ten draws); then those 134 are downloaded, and from 2 % on it gathers as
-//! much or a little less (.065 against .076 at 2 %, .376 against .377 at 10 %; over the crawl .644 against .647, breadth
-//! first .625). Between hosts there is no other people's opinion to be had, so M has nothing to weigh.
+//! `archive-lab orders --graph hollins` shows this. The crawl of hollins.edu is one university on two hosts: 3.85 % of
+//! its links lead to the other host. A third of these 918 links lead to one home page, all of them to 134 pages (2.2 %
+//! of all), which hold 13 % of the PageRank; 5.7 % of the pages have links of both kinds. Up to the first percent of
+//! the pages, FPR@100 gathers more than FPR (.030 against .026 with 100 seeds, mean of ten draws). Then those 134 pages
+//! are downloaded, and from 2 % on it gathers as much or slightly less (.065 against .076 at 2 %, .376 against .377 at
+//! 10 %; over the crawl .644 against .647, breadth first .625). Links between these hosts express no independent
+//! opinion, so M has nothing to weight.
 
 use archive::graphs::{Recorded, Web as _};
 
-/// Links between hosts in figures; shares are between 0 and 1.
+/// Statistics of links between hosts; shares are between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BetweenHosts {
-    /// Hosts with a page.
+    /// Number of hosts with a page.
     pub hosts: usize,
     /// Share of links that lead to another host.
     pub links: f64,
     /// Share of pages that such a link leads to.
     pub targets: f64,
-    /// Share of all importance that these pages have.
+    /// Share of the total importance that these pages have.
     pub importance: f64,
-    /// Share of such links that lead to the page with most of them.
+    /// Share of such links that lead to the page with the most of them.
     pub to_one: f64,
-    /// Share of pages with links of both kinds: only there M makes a difference.
+    /// Share of pages with links of both kinds; M makes a difference only there.
     pub both: f64,
 }
 
 impl BetweenHosts {
-    /// Counts; `None` when nothing is known of hosts.
+    /// Computes the statistics; `None` if the hosts are unknown.
     #[must_use]
     pub fn of(web: &Recorded, importance: &[f64]) -> Option<Self> {
         let mut hosts = web.hosts.clone()?;
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn links_between_hosts_are_counted() {
-        // Hosts {0, 1} and {2, 3}; 1 -> 2 and 0 -> 2 lead out, 0 has both kinds.
+        // Hosts {0, 1} and {2, 3}; 1 -> 2 and 0 -> 2 lead to the other host, and 0 has both kinds.
         let graph = Graph::from_arcs(4, &[(0, 1), (0, 2), (1, 2), (2, 3)]).unwrap();
         let mut web = Recorded { graph, hosts: Some(vec![7, 7, 9, 9]), urls: None };
         let found = BetweenHosts::of(&web, &[1.0, 2.0, 3.0, 4.0]).unwrap();

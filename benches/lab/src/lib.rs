@@ -18,7 +18,7 @@ pub mod subjects;
 pub mod transfers;
 pub mod windows;
 
-/// The folder `name` of real data for tests, if it is there; a test without it has nothing to say.
+/// Returns the folder `name` of real data for tests; `None` if it is missing, in which case the test is skipped.
 #[cfg(test)]
 fn test_data(name: &str) -> Option<std::path::PathBuf> {
     let default = || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");

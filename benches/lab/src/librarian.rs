@@ -1,7 +1,7 @@
-//! The automatic librarian of the OPIC paper (section 5), judged by what librarians chose.
+//! The automatic librarian of the OPIC paper (section 5), judged by the selections of real librarians.
 //!
-//! Of the hosts that librarians selected a share is known, drawn at random; each way of ranking orders all other hosts, and
-//! is judged by where the selected ones among these stand.
+//! A random share of the hosts that librarians selected is known. Each ranking method orders all other hosts and is
+//! judged by the positions of the remaining selected hosts.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -14,19 +14,19 @@ use archive::learn::{Platt, measures};
 use archive::review::learned::{Hosts, LearnError, Learned, without_www};
 use flate2::read::MultiGzDecoder;
 
-/// First hosts of an order that a librarian would look at.
+/// Number of hosts at the top of an order that a librarian would look at.
 pub const FIRST: usize = 1000;
-/// Groups of equally many hosts in which probabilities are compared with what came true.
+/// Number of equally large groups of hosts in which predicted probabilities are compared with outcomes.
 const BINS: usize = 20;
-/// The largest file of selected hosts, unpacked, in bytes.
+/// Largest decompressed size of a file of selected hosts, in bytes.
 const SELECTED_BYTES_MAX: u64 = 256 << 20;
-/// When ranks are near enough.
+/// Tolerance of the rank computation.
 const TOLERANCE: f64 = 1e-9;
 
-/// Reads hosts or URLs, one a line, perhaps in gzip; without `www.`.
+/// Reads hosts or URLs, one per line, optionally in gzip, and strips `www.`.
 ///
 /// # Errors
-/// When the file cannot be read, or is too large.
+/// The file cannot be read, or is too large.
 pub fn selected(path: &Path) -> std::io::Result<HashSet<String>> {
     let text = text(path)?;
     let host = |line: &str| {
@@ -36,10 +36,10 @@ pub fn selected(path: &Path) -> std::io::Result<HashSet<String>> {
     Ok(text.lines().map(host).filter(|host| !host.is_empty()).collect())
 }
 
-/// The text of a file, perhaps in gzip.
+/// Reads the text of a file, optionally in gzip.
 ///
 /// # Errors
-/// When it cannot be read, or is too large.
+/// The file cannot be read, or is too large.
 pub(super) fn text(path: &Path) -> std::io::Result<String> {
     let file = std::fs::read(path)?;
     let mut text = String::new();
@@ -54,19 +54,19 @@ pub(super) fn text(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// A way of ranking hosts.
+/// A kind of importance by which hosts are ranked.
 #[derive(Clone, Debug)]
 pub struct FactKind {
     /// Its name.
     pub name: &'static str,
-    /// A value a host; higher is better.
+    /// One value per host; higher is better.
     pub values: Vec<f64>,
 }
 
-/// Every kind of importance of hosts that takes only the links.
+/// Returns every kind of importance of hosts that needs only the links.
 ///
 /// # Errors
-/// When the graph cannot be ranked.
+/// The graph cannot be ranked.
 pub fn kinds(hosts: &Hosts) -> Result<Vec<FactKind>, LearnError> {
     let weighted = hosts.graph();
     let graph = weighted.clone().unweighted();
@@ -87,7 +87,7 @@ pub fn kinds(hosts: &Hosts) -> Result<Vec<FactKind>, LearnError> {
     ])
 }
 
-/// How good an order of the unknown hosts is.
+/// Quality of an order of the unknown hosts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     /// Area under the ROC curve.
@@ -98,21 +98,21 @@ pub struct Score {
     pub first_1000: f64,
 }
 
-/// A run: the draw of known hosts, and how well the others were found.
+/// A run: the draw of known hosts and the scores of the methods on the others.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Selected hosts of the graph that were known.
+    /// Number of known selected hosts in the graph.
     pub known: usize,
-    /// Selected hosts of the graph that had to be found.
+    /// Number of selected hosts in the graph that had to be found.
     pub unknown: usize,
-    /// Each kind of importance, and at last `librarian`, the learned one.
+    /// Scores of each kind of importance and, at the end, of `librarian`, the learned order.
     pub scores: Vec<(&'static str, Score)>,
 }
 
 /// Draws a share of the selected hosts as known (in the graph or not) and judges each order by the others.
 ///
 /// # Errors
-/// When there is too little to learn from, or nothing left to find.
+/// There is too little to learn from, or nothing left to find.
 pub fn run(
     hosts: &Hosts,
     kinds: &[FactKind],
@@ -133,7 +133,7 @@ pub fn run(
     let others: Vec<usize> = (0..names.len()).filter(|&host| !known.contains(&names[host])).collect();
     let labels: Vec<bool> = others.iter().map(|&host| selected.contains(&names[host])).collect();
     let is_known: Vec<bool> = names.iter().map(|name| known.contains(name)).collect();
-    // Of those that look the same, as many times more are unknown.
+    // Expected number of unknown selected hosts for each known one that looks the same.
     let more = (1.0 - share) / share;
     let mut scores = Vec::new();
     for kind in kinds {
@@ -156,7 +156,7 @@ pub fn run(
     }))
 }
 
-/// None when hosts of only one kind are left.
+/// Returns the score; `None` if only selected or only unselected hosts are left.
 fn score(values: &[f64], probabilities: &[f64], labels: &[bool]) -> Option<Score> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));

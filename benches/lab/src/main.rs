@@ -1,4 +1,4 @@
-//! The command line program `archive-lab`: the papers' experiments.
+//! The command line program `archive-lab`, which repeats the papers' experiments.
 
 mod commands;
 mod output;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// What is measured is measured with the allocator of `archive`.
+/// The allocator of `archive`, so that measurements are comparable.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

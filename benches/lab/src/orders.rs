@@ -1,6 +1,7 @@
 //! Crawl orders on known graphs: how much of the importance is downloaded after which part of the crawl.
 //!
-//! Alam et al. (figures 3 and 4) and many before: the true PageRank of the whole graph is known, but not to the crawl.
+//! As in Alam et al. (figures 3 and 4) and many earlier papers, the true PageRank of the whole graph is known, but not
+//! to the crawl.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,46 +18,46 @@ use archive::importance::{
     rank::{PageRank, RankError},
 };
 
-/// Parts of all pages at which the gathered share is reported.
+/// Shares of all pages at which the gathered importance is reported.
 pub const MARKS: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.25, 0.50];
 
-/// How often a crawl of all pages looks at the clock.
+/// Number of time measurements during a crawl of all pages.
 const TIMES: usize = 50;
 
-/// Which order; its text form is what the command line takes.
+/// A crawl order; its text form is the one of the command line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OrderKind {
-    /// Known pages at random.
+    /// Known pages in random order.
     Random,
-    /// First known, first downloaded.
+    /// First in, first out.
     Breadth,
-    /// All known pages in turn: in a crawl that fetches each page once the same as breadth first.
+    /// All known pages in turn; identical to breadth first in a crawl that fetches each page once.
     Cycle,
     /// Fewest links from the site's entrance first.
     Depth,
     /// Most links from downloaded pages first.
     Backlinks,
-    /// Highest PageRank of what is known so far.
+    /// Highest PageRank in the known part of the graph first.
     PageRank,
     /// Most cash first, also called `cash` as in `archive crawl`; a link between hosts weighs M.
     Opic(f64),
-    /// As `Opic`, and the virtual page gives to unread pages only.
+    /// As `Opic`, but the virtual page gives only to unread pages.
     OpicDiscovery(f64),
     /// Fractional PageRank, FPR@M.
     Fractional(f64),
     /// Exact RankMass.
     RankMass,
-    /// Windowed RankMass, the window in percent.
+    /// Windowed RankMass; the window is in percent.
     Windowed(f64),
     /// Fractional PageRank with an endowment for every page; a link between hosts weighs M.
     Endowed(f64),
-    /// Knows the true PageRank of every page, but downloads only what it has seen a link to.
+    /// Knows the true PageRank of every page, but downloads only pages that it has seen a link to.
     Truth,
-    /// Knows everything and downloads anything: nobody can gather faster.
+    /// Knows everything and may download any page: the upper bound for every order.
     Ideal,
 }
 
-/// Not the name of an order.
+/// The text is not the name of an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not an order; there are random, cycle, breadth, depth, backlinks, pagerank, opic[@M], opic-discovery[@M], fpr[@M], \
@@ -129,7 +130,7 @@ impl fmt::Display for OrderKind {
 }
 
 impl OrderKind {
-    /// A fresh order; `rng` for those that draw, `importance` for those that know it.
+    /// Creates the order. `rng` seeds random orders; `importance` is for those that know the truth.
     #[must_use]
     pub fn order<'a>(self, rng: u64, importance: &'a [f64]) -> Box<dyn Order + 'a> {
         match self {
@@ -152,7 +153,7 @@ impl OrderKind {
     }
 }
 
-/// Downloads the most important pages first: those seen, or all there are.
+/// Downloads the most important pages first, either of those seen or of all.
 struct Truth<'a> {
     importance: &'a [f64],
     everything: bool,
@@ -187,13 +188,13 @@ impl Order for Truth<'_> {
 /// A simulated crawl.
 #[derive(Clone, Debug)]
 pub struct Crawl {
-    /// Pages in the order of their download.
+    /// Pages in download order.
     pub downloads: Vec<u32>,
-    /// What the order and the queue took, with reading the links.
+    /// Time of the order and the queue, including reading the links.
     pub seconds: f64,
-    /// The time when so many were downloaded, a few times during the crawl.
+    /// Number of downloads and time so far, a few times during the crawl.
     pub times: Vec<(usize, f64)>,
-    /// Links over which something was passed on.
+    /// Number of links over which something was passed on.
     pub operations: u64,
     /// Proven lower bound of the downloaded pages' PageRank, for RankMass.
     pub covered: Option<f64>,
@@ -234,12 +235,12 @@ pub fn crawl(web: &dyn Web, order: &mut dyn Order, seeds: &[u32], pages_max: usi
     }
 }
 
-/// How early a crawl found what is important.
+/// How early a crawl gathered importance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gathered {
-    /// Mean share of all importance gathered, over the downloads of the crawl.
+    /// Mean share of the total importance gathered so far, over the downloads of the crawl.
     pub auc: f64,
-    /// Share gathered when this part of all pages was downloaded, or at the crawl's end if that came before.
+    /// Share gathered when each share of [`MARKS`] was downloaded, or at the end of a shorter crawl.
     pub shares: [f64; MARKS.len()],
 }
 
@@ -263,7 +264,7 @@ pub fn gathered(downloads: &[u32], importance: &[f64]) -> Gathered {
     Gathered { auc: area / downloads.len().max(1) as f64, shares }
 }
 
-/// Points of the curve "share of importance over share of pages", `count` steps apart.
+/// Returns points of the curve "share of importance over share of pages", about `count` of them.
 #[must_use]
 pub fn curve(downloads: &[u32], importance: &[f64], count: usize) -> Vec<(f64, f64)> {
     let all: f64 = importance.iter().sum();
@@ -279,7 +280,7 @@ pub fn curve(downloads: &[u32], importance: &[f64], count: usize) -> Vec<(f64, f
     points
 }
 
-/// Where crawls begin.
+/// How the seeds of crawls are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seeds {
     /// Drawn at random from all pages.
@@ -289,7 +290,7 @@ pub enum Seeds {
 }
 
 impl Seeds {
-    /// `count` seeds.
+    /// Chooses `count` seeds.
     #[must_use]
     pub fn choose(self, count: usize, rng: u64, importance: &[f64]) -> Vec<u32> {
         match self {
@@ -304,10 +305,10 @@ impl Seeds {
     }
 }
 
-/// The importance by which orders are judged: PageRank with damping 0.85 of the links, each counted once.
+/// Returns the importance that judges the orders: PageRank with damping 0.85, with each link counted once.
 ///
 /// # Errors
-/// Never with these options.
+/// None with these options.
 pub fn true_importance(graph: &archive::importance::Graph, threads: usize) -> Result<Vec<f64>, RankError> {
     let options = PageRank { tolerance: 1e-10, threads, ..PageRank::default() };
     Ok(options.run(graph.clone().unweighted())?.values)

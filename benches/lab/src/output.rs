@@ -1,4 +1,4 @@
-//! What results look like: JSON lines for scripts, tables for people, and how far a long command has come.
+//! Output of results: JSON lines for scripts, tables for people, and the progress of long commands.
 
 use std::io::{self, Write as _};
 
@@ -16,14 +16,14 @@ pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     Ok(writeln!(io::stdout().lock(), "{text}")?)
 }
 
-/// A table with these headings.
+/// Creates a table with these headings.
 pub(crate) fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(headings);
     table
 }
 
-/// Aligns columns by their places.
+/// Sets the alignment of the columns with these indices.
 pub(crate) fn align(table: &mut Table, columns: &[usize], alignment: CellAlignment) {
     for column in columns {
         if let Some(column) = table.column_mut(*column) {
@@ -37,15 +37,16 @@ pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
     table.lines().try_for_each(|row| line(row.trim_end()))
 }
 
-/// A bar on standard error, if that is a terminal: how many of how many, with a word on what they are.
+/// Returns a progress bar on standard error, if that is a terminal, that counts to `total`; `what` names the counted
+/// things.
 pub(crate) fn counting(total: u64, what: &'static str) -> ProgressBar {
-    // The template is fixed text, so a mistake in it would show at the first run.
+    // The template is fixed text, so a mistake in it would show in the first run.
     let style = ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} {msg}  {elapsed}")
         .expect("the template is well-formed");
     ProgressBar::new(total).with_style(style).with_message(what)
 }
 
-/// Whether the reader of the results has gone.
+/// Whether the reader of the output has closed it.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)

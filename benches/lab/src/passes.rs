@@ -1,8 +1,8 @@
-//! How good a crawl's importance is after each pass over a web that it discovers itself.
+//! Quality of a crawl's importance after each pass over a web that the crawl itself discovers.
 //!
-//! Unlike in [`convergence`](super::convergence) no page is known at the beginning but the seeds. The first pass
-//! downloads what is found, most cash first; later passes fetch every page again. In between the ledger may go over the
-//! links it has stored, without fetching: a *round*.
+//! Unlike in [`convergence`](super::convergence), only the seeds are known at the beginning. The first pass downloads
+//! what it finds, most cash first; later passes fetch every page again. In between, the ledger may go over the stored
+//! links without fetching: a *round*.
 
 use super::agreement;
 use super::convergence::{Error, exact};
@@ -10,21 +10,21 @@ use archive::importance::order::{ExactQueue, Queue};
 use archive::importance::rank::RankError;
 use archive::importance::{Account, Cash, Graph, GraphError, Ledger, Policy, Weight};
 
-/// Pages in the comparison of the most important ones.
+/// Number of pages in the comparison of the most important ones.
 const TOP: usize = 100;
 
-/// Estimates against the exact vector of what was found.
+/// Estimates compared with the exact vector of the discovered graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// Passes done.
+    /// Number of finished passes.
     pub pass: usize,
     /// The clock G.
     pub clock: f64,
-    /// Differences.
+    /// Difference to the exact vector.
     pub error: Error,
-    /// Agreement of the orders, from a sample of pairs: 1 for the same, 0 for none.
+    /// Kendall's tau of the two orders, from a sample of pairs: 1 for the same order, 0 for unrelated ones.
     pub tau: f64,
-    /// How many of the 100 most important pages are estimated to be so.
+    /// Number of the 100 most important pages that are among the best 100 estimates.
     pub top: usize,
 }
 
@@ -32,7 +32,7 @@ pub struct Quality {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PassesError {
-    /// What was found is too large.
+    /// The discovered graph is too large.
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// The exact vector cannot be computed.
@@ -40,10 +40,10 @@ pub enum PassesError {
     Rank(#[from] RankError),
 }
 
-/// Crawls `graph` from `seeds` for `passes`; after each pass come `rounds` over the stored links.
+/// Crawls `graph` from `seeds` for `passes`; each pass is followed by `rounds` over the stored links.
 ///
 /// # Errors
-/// Never, for a graph that is in memory.
+/// None for a graph in memory.
 pub fn run(
     graph: &Graph,
     seeds: &[u32],
@@ -75,7 +75,7 @@ struct Crawl<'a> {
     graph: &'a Graph,
     ledger: Ledger,
     accounts: Vec<Option<Account>>,
-    /// Pages in the order in which they were downloaded.
+    /// Pages in download order.
     downloads: Vec<u32>,
     queue: ExactQueue,
 }
@@ -92,7 +92,7 @@ impl Crawl<'_> {
         }
     }
 
-    /// Visits every page that was downloaded, in that order.
+    /// Visits every downloaded page, in download order.
     fn round(&mut self) {
         for place in 0..self.downloads.len() {
             self.visit(self.downloads[place]);
@@ -115,7 +115,7 @@ impl Crawl<'_> {
         payout.finish();
     }
 
-    /// The graph of downloaded pages, numbered in the order of their download.
+    /// Returns the graph of downloaded pages, numbered in download order.
     fn found(&self) -> Result<Graph, GraphError> {
         let mut numbers = vec![u32::MAX; self.graph.pages()];
         for (number, &page) in self.downloads.iter().enumerate() {

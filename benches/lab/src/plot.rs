@@ -1,11 +1,11 @@
 //! Line charts as SVG, and their data as CSV.
 //!
-//! Plain SVG without scripts or fonts of its own. Lines differ in colour and in marker, so that they stay distinct in
-//! grey as well.
+//! Plain SVG without scripts or embedded fonts. Lines differ in colour and in marker, so that they stay distinct in
+//! greyscale as well.
 
 use std::fmt::Write;
 
-/// Size of a chart, in pixels.
+/// Size of a chart in pixels.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 420.0;
 /// Space around the plot: left, top, right (for the legend), bottom.
@@ -13,35 +13,35 @@ const MARGIN: [f64; 4] = [70.0, 40.0, 170.0, 52.0];
 /// Colours that colour-blind readers can distinguish (Okabe and Ito).
 const COLOURS: [&str; 8] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F"];
-/// Markers on a line, at most.
+/// Largest number of markers on a line.
 const MARKERS_MAX: usize = 12;
 
-/// How numbers lie on an axis.
+/// Spacing of numbers on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly.
+    /// Linear spacing.
     Linear,
-    /// By their logarithm; only positive numbers are drawn.
+    /// Logarithmic spacing; only positive numbers are drawn.
     Logarithmic,
 }
 
 /// An axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What it shows, with the unit.
+    /// Its quantity and unit.
     pub label: String,
-    /// How.
+    /// Its scale.
     pub scale: Scale,
 }
 
 impl Axis {
-    /// An axis with evenly spaced numbers.
+    /// Creates an axis with linear spacing.
     #[must_use]
     pub fn linear(label: &str) -> Self {
         Self { label: label.to_owned(), scale: Scale::Linear }
     }
 
-    /// An axis with logarithmic spacing.
+    /// Creates an axis with logarithmic spacing.
     #[must_use]
     pub fn logarithmic(label: &str) -> Self {
         Self { label: label.to_owned(), scale: Scale::Logarithmic }
@@ -60,20 +60,20 @@ pub struct Series {
 /// A line chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// File name without extension, and name of the CSV columns' table.
+    /// File name without extension.
     pub name: String,
     /// Heading.
     pub title: String,
-    /// Horizontal.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Vertical.
+    /// Vertical axis.
     pub y: Axis,
     /// The lines.
     pub series: Vec<Series>,
 }
 
 impl Chart {
-    /// The data, one line a point: series, x, y.
+    /// Returns the data as CSV, one line per point: series, x, y.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut text = String::from("series,x,y\n");
@@ -86,7 +86,7 @@ impl Chart {
         text
     }
 
-    /// The chart as an SVG document.
+    /// Returns the chart as an SVG document.
     #[must_use]
     pub fn svg(&self) -> String {
         let x = Span::of(self.x.scale, self.points().map(|point| point.0));
@@ -154,7 +154,7 @@ impl Chart {
     }
 }
 
-/// Where numbers lie in the picture.
+/// Mapping of numbers to positions in the picture.
 struct Plot {
     x: Span,
     y: Span,
@@ -195,7 +195,7 @@ impl Plot {
 }
 
 fn marker(number: usize, x: f64, y: f64, colour: &str, svg: &mut String) {
-    // The second round of colours has other markers.
+    // When the colours repeat, the markers change.
     let _ = match (number + number / COLOURS.len()) % 4 {
         0 => writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"),
         1 => writeln!(
@@ -209,7 +209,7 @@ fn marker(number: usize, x: f64, y: f64, colour: &str, svg: &mut String) {
     };
 }
 
-/// The numbers an axis covers.
+/// Range of numbers of an axis.
 #[derive(Clone, Copy)]
 struct Span {
     scale: Scale,
@@ -262,7 +262,7 @@ impl Span {
                 let decades = self.to.log10() - self.from.log10();
                 let within: &[f64] = if decades < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
                 let first = self.from.log10().floor() as i32;
-                // At most about eight of them, and no more than fit an f64.
+                // At most about eight ticks, and none beyond the range of f64.
                 let step = ((decades / 8.0) as usize).max(1);
                 (first..first + 700)
                     .step_by(step)
@@ -274,7 +274,7 @@ impl Span {
     }
 }
 
-/// A number as short as it can be read.
+/// Formats a number as briefly as it can be read.
 fn number(value: f64) -> String {
     let size = value.abs();
     if size != 0.0 && !(1e-3..1e5).contains(&size) {

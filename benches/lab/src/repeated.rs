@@ -1,15 +1,15 @@
-//! What repetitions say together.
+//! Statistics of repeated measurements.
 
-/// Student's t at 97.5 % for 1, 2, … degrees of freedom; beyond these the normal law's will do.
+/// Student's t at 97.5 % for 1, 2, … degrees of freedom; the normal distribution is used beyond.
 const STUDENT: [f64; 9] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
 
-/// The mean; of nothing it is not a number.
+/// Returns the mean; NaN for no values.
 #[must_use]
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Half the width of the 95 % interval of the mean; none of a single value.
+/// Returns half the width of the 95 % interval of the mean; `None` for fewer than two values.
 #[must_use]
 pub fn half_width(values: &[f64]) -> Option<f64> {
     let freedom = values.len().checked_sub(2)?;
@@ -26,7 +26,7 @@ mod tests {
     #[test]
     fn intervals_are_as_by_hand() {
         assert_eq!(half_width(&[3.0]), None);
-        // Deviation 1, five values: 2.78 / √5.
+        // Standard deviation 1, five values: 2.78 / √5.
         let values = [1.0, 2.0, 2.0, 2.0, 3.0].map(|value: f64| 2.0 + (value - 2.0) * 2f64.sqrt());
         assert!((half_width(&values).unwrap() - 2.78 / 5f64.sqrt()).abs() < 1e-9);
         assert!((mean(&values) - 2.0).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! The report of an experiment: one self-contained HTML page, each chart as SVG, all data as CSV.
+//! The report of an experiment: one self-contained HTML page, each chart as SVG, and all data as CSV.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::plot::Chart;
 
-/// Text beside charts and tables.
+/// A table of text.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// File name without extension.
@@ -16,7 +16,7 @@ pub struct Table {
     pub title: String,
     /// Column names.
     pub columns: Vec<String>,
-    /// Rows, as they are shown.
+    /// Rows of formatted cells.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -31,28 +31,28 @@ pub enum Part {
     Table(Table),
 }
 
-/// The outcome of an experiment for people.
+/// A human-readable report of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// File name without extension.
     pub name: String,
     /// Heading.
     pub title: String,
-    /// From top to bottom.
+    /// Parts from top to bottom.
     pub parts: Vec<Part>,
 }
 
 impl Report {
-    /// An empty report.
+    /// Creates an empty report.
     #[must_use]
     pub fn new(name: &str, title: &str) -> Self {
         Self { name: name.to_owned(), title: title.to_owned(), parts: Vec::new() }
     }
 
-    /// Writes `NAME.html` with everything, and `CHART.svg`, `CHART.csv` and `TABLE.csv` beside it.
+    /// Writes `NAME.html` with everything, and the files `CHART.svg`, `CHART.csv` and `TABLE.csv` to the same folder.
     ///
     /// # Errors
-    /// When the folder cannot be written.
+    /// The folder cannot be written.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
         for part in &self.parts {
@@ -146,7 +146,7 @@ mod tests {
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
         let page = read("trial.html");
         assert!(page.contains("A trial &lt;1&gt;") && page.contains("<polyline"));
-        // The name space is the only address: nothing is loaded from elsewhere.
+        // The XML namespace is the only address: nothing is loaded from elsewhere.
         assert_eq!(page.matches("http").count(), 1);
         assert!(read("line.svg").starts_with("<svg"));
         assert_eq!(read("numbers.csv"), "a,b\n1,\"2, or 3\"\n");

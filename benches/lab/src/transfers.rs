@@ -1,39 +1,40 @@
-//! How many transfers of cash a second the ledger makes: what a crawl pays for importance.
+//! Transfers of cash per second in the ledger: the cost of importance for a crawl.
 
 use std::time::Instant;
 
 use archive::graphs::Web;
 use archive::importance::{Account, Base, Credit, Ledger, Policy, Weight};
 
-/// Less time than this is not measured reliably: clocks and schedulers differ by as much.
+/// Shortest time that can be measured reliably, given the resolution of clocks and the noise of schedulers.
 const LEDGER_SECONDS_MIN: f64 = 1e-4;
 
-/// What was done in which time.
+/// Amount of work and the time it took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfers {
-    /// Pages with an account.
+    /// Number of pages with an account.
     pub pages: usize,
-    /// Pages visited.
+    /// Number of visited pages.
     pub visits: u64,
-    /// Links paid.
+    /// Number of links that received cash.
     pub transfers: u64,
-    /// Time of the visits, with reading (or generating) the links.
+    /// Time of the visits, including reading (or generating) the links.
     pub seconds: f64,
-    /// Time of reading (or generating) the same links alone.
+    /// Time of only reading (or generating) the same links.
     pub link_seconds: f64,
-    /// The clock G at the end.
+    /// Clock G at the end.
     pub clock: f64,
 }
 
 impl Transfers {
-    /// Time of the ledger's own work; none when it is too short to be measured beside that of reading the links.
+    /// Returns the time of the ledger's own work; `None` if it is too short to be measured next to that of reading the
+    /// links.
     #[must_use]
     pub fn ledger_seconds(&self) -> Option<f64> {
         Some(self.seconds - self.link_seconds).filter(|seconds| *seconds >= LEDGER_SECONDS_MIN)
     }
 }
 
-/// The accounts of all pages in memory, as compact as a crawler's: 24 bytes and a bit.
+/// The accounts of all pages in memory, as compact as in a crawler: slightly more than 24 bytes per page.
 struct Accounts {
     bases: Vec<Base>,
     credits: Vec<Credit>,
@@ -77,7 +78,7 @@ pub fn run(web: &dyn Web, visits: u64) -> Transfers {
         sum = sum
             .wrapping_add(web.links(page_of(visit), &mut buffer).iter().map(|&link| u64::from(link)).sum());
     }
-    // The sum has to be computed for the links to be read; it goes nowhere.
+    // Using the sum keeps the compiler from removing the reads of the links.
     std::hint::black_box(sum);
     let link_seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();

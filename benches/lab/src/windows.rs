@@ -1,53 +1,53 @@
 //! Windows under change: the papers' figures 4 to 6.
 //!
-//! While a graph is crawled again and again, a share of its pages has its number of links in halved or doubled during
-//! each round (a round is as many visits as there are pages). What window of the past estimates importance best?
+//! A graph is crawled repeatedly. During each round (as many visits as there are pages), a share of its pages has its
+//! number of in-links halved or doubled. Which window of the past estimates importance best?
 
 use super::convergence::{Error, Selection, Simulation, exact};
 use archive::graphs::random::Random;
 use archive::importance::rank::RankError;
 use archive::importance::{Graph, GraphError, Policy, Window};
 
-/// Parts of a round between which the graph changes.
+/// Number of parts of a round, between which the graph changes.
 const PARTS: usize = 10;
 
-/// The setting of an experiment.
+/// Parameters of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// How pages are selected.
     pub selection: Selection,
-    /// Rounds without change, in which histories fill.
+    /// Number of rounds without change, in which histories fill.
     pub warm_up: usize,
-    /// Rounds with change; the error is the mean over the second half of them.
+    /// Number of rounds with change; the error is the mean over their second half.
     pub rounds: usize,
-    /// Of the randomness.
+    /// Random seed.
     pub seed: u64,
 }
 
 impl Default for Setting {
-    /// The paper's: greedy, ten crawls.
+    /// Returns the parameters of the paper: greedy, ten crawls.
     fn default() -> Self {
         Self { selection: Selection::Greedy, warm_up: 20, rounds: 10, seed: 1 }
     }
 }
 
-/// A window whose length is given in rounds, as an operator thinks of it ("four months").
+/// A window whose length is in rounds, the unit in which operators think ("four months").
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
-    /// All of the past.
+    /// The whole past.
     All,
-    /// The last measures.
+    /// This number of last measures.
     Variable(usize),
-    /// The last rounds.
+    /// This number of last rounds.
     Fixed(f64),
-    /// The last rounds, and at least three measures.
+    /// This number of last rounds, and at least three measures.
     ImprovedFixed(f64),
-    /// Interpolated over the last rounds.
+    /// Interpolation over this number of last rounds.
     Interpolation(f64),
 }
 
 impl Length {
-    /// The name in legends.
+    /// Returns the name for legends.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -72,12 +72,12 @@ impl Length {
     }
 }
 
-/// What a window achieved.
+/// Result of a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// Mean error against the exact vector of the graph as it was at the time.
+    /// Mean error relative to the exact vector of the graph at the time.
     pub error: Error,
-    /// Numbers stored for a page.
+    /// Number of values stored per page.
     pub measures: f64,
 }
 
@@ -93,13 +93,13 @@ pub enum WindowsError {
     Rank(#[from] RankError),
 }
 
-/// Runs one experiment: `change` is the share of pages that change in a round.
+/// Runs one experiment in which the share `change` of the pages changes in each round.
 ///
 /// # Errors
-/// When changes make the graph too large.
+/// Changes make the graph too large.
 pub fn run(graph: &Graph, length: Length, change: f64, setting: &Setting) -> Result<Outcome, WindowsError> {
     let pages = graph.pages();
-    // How many turns of G a round is: about 2 when greedy, 1 otherwise.
+    // Turns of G per round: about 2 if greedy, 1 otherwise.
     let mut trial = Simulation::new(graph, Policy::neutral(), Window::All, setting.selection, setting.seed);
     trial.run(2 * pages);
     let begun = trial.clock();
@@ -139,7 +139,7 @@ mod tests {
         graphs::read(std::path::Path::new("generate:copy:1500:8:1")).unwrap().graph
     }
 
-    /// Figure 6: one number a page does better than eight.
+    /// Figure 6: one number per page does better than eight.
     #[test]
     fn interpolation_beats_larger_windows_under_change() {
         let setting = Setting { warm_up: 8, ..Setting::default() };

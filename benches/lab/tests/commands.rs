@@ -1,15 +1,15 @@
-//! The experiments as a person runs them.
+//! Runs the experiments from the command line.
 
 use std::process::Command;
 
-/// The program with these words, on a line for the shell.
+/// Returns a shell command line that runs the program with these arguments.
 fn line(words: &str) -> String {
     format!("{} {words}", env!("CARGO_BIN_EXE_archive-lab"))
 }
 
 #[test]
 fn what_takes_long_shows_how_far_it_has_come() {
-    // Standard error is a terminal, that of `script` (util-linux); standard output is none.
+    // Standard error is the terminal of `script` (util-linux); standard output is not a terminal.
     let line = line("windows --graph generate:copy:4000:8 --change 0,1");
     let line = format!("stty cols 80 rows 50; exec {line} >/dev/null");
     let mut script = Command::new("script");
@@ -41,7 +41,7 @@ fn experiments_print_a_line_of_json_a_result() {
             "{words}: {text}"
         );
     }
-    // Hosts of which people chose one kind.
+    // Hosts, one kind of which was selected by people.
     let folder = tempfile::tempdir().unwrap();
     let gzip = |name: &str, text: String| {
         let file = std::fs::File::create(folder.path().join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! `archive-lab answers`: known answers, and whether they are found.
+//! `archive-lab answers`: checks known answers.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

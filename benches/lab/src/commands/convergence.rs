@@ -1,4 +1,4 @@
-//! `archive-lab convergence`: how fast OPIC finds what importance is.
+//! `archive-lab convergence`: how fast OPIC converges to the exact importance.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -105,7 +105,7 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-/// Which of a point's errors a curve shows.
+/// Selects the error of a point that a curve shows.
 type ErrorOf = fn(&archive_lab::convergence::Error) -> f64;
 
 fn report(graph: &str, curves: &[Curve]) -> Report {

@@ -1,4 +1,4 @@
-//! `archive-lab estimators`: how well change rates are found.
+//! `archive-lab estimators`: how accurately change rates are estimated.
 
 use std::process::ExitCode;
 

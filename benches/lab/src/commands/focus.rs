@@ -71,7 +71,8 @@ struct Line<'a> {
     train: &'a [String],
     repeat: u64,
     auc: f64,
-    /// Half the width of the 95 % interval of auc: over groups, or over the repetitions of one. None of a single crawl.
+    /// Half the width of the 95 % interval of auc: over groups, or over the repetitions of one. `None` for a single
+    /// crawl.
     auc_interval: Option<f64>,
     share_50: f64,
     share_90: f64,
@@ -79,11 +80,12 @@ struct Line<'a> {
     pages: f64,
     targets: f64,
     microseconds_a_link: f64,
-    /// What the order remembers for each page that waits, when most of them do; none of an order that does not count it.
+    /// Bytes that the order stores per waiting page, at the maximum of waiting pages; `None` if the order does not
+    /// count them.
     bytes_a_page: Option<f64>,
 }
 
-/// A group that is crawled.
+/// A group to crawl.
 struct Crawled {
     group: usize,
     seeds: Vec<u32>,
@@ -150,7 +152,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The places of names among those that the labels have.
+/// Returns the indices of `names` among the names in the labels.
 fn places(what: &str, known: &[String], names: &[String]) -> anyhow::Result<Vec<usize>> {
     let place = |name: &String| {
         let place = known.iter().position(|known| known == name);
@@ -209,7 +211,7 @@ fn line<'a>(
     })
 }
 
-/// Repetitions in one group are no independent witnesses: where there are several groups, their means count.
+/// Repetitions in one group are not independent samples: with several groups, the means of the groups count.
 fn interval(measured: &[(usize, Measures)]) -> Option<f64> {
     let aucs = |of: &[(usize, Measures)]| of.iter().map(|(_, measures)| measures.auc).collect::<Vec<f64>>();
     let mut values: Vec<f64> =

@@ -1,4 +1,4 @@
-//! `archive-lab librarian`: importance and the learned librarian, judged by what librarians selected.
+//! `archive-lab librarian`: importance and the learned librarian, judged by the selections of librarians.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -83,7 +83,7 @@ fn line(number: u64, hosts: usize, run: &librarian::Run) -> Value {
     })
 }
 
-/// Means over the runs.
+/// Prints the means over the runs.
 fn print(runs: &[librarian::Run]) -> anyhow::Result<()> {
     let mut table = output::table(&["order", "auc", "ece", "first 1,000"]);
     for (place, (name, _)) in runs[0].scores.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The commands: one file each, no logic.
+//! The commands: one file each, without logic.
 
 mod answers;
 mod convergence;

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::output;
 
-/// Points of a curve.
+/// Number of points of a curve.
 const CURVE_POINTS: usize = 100;
 
 /// Compare crawl orders on a graph
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What links between hosts can do for an order on this graph.
+/// Describes how much the links between hosts can matter for an order on this graph.
 fn about(between: &BetweenHosts) -> String {
     format!(
         "{} hosts. {:.2} % of the links lead to another host, {:.0} % of these to one page. They reach {:.1} % of the pages, which \
@@ -197,14 +197,14 @@ fn blind(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Over the share of pages downloaded.
+/// Curves over the share of downloaded pages.
 #[derive(Default)]
 struct Curves {
     gathered: Vec<(f64, f64)>,
     times: Vec<(f64, f64)>,
 }
 
-/// The measures, and the curves of the last repetition.
+/// Returns the measures and the curves of the last repetition.
 fn measure(
     args: &Args,
     kind: OrderKind,

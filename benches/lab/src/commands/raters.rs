@@ -1,4 +1,4 @@
-//! `archive-lab raters`: raters and importance, judged where the truth is known.
+//! `archive-lab raters`: raters and importance, judged against a known truth.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,7 +63,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Line {
     of: Of,
-    /// The noise of all raters of a panel; none if they differ.
+    /// Noise of all raters of a panel; `None` if they differ.
     panel: Option<f64>,
     judged: String,
     noise: Option<f64>,
@@ -128,7 +128,7 @@ fn line(runs: &[Vec<Score>], place: usize) -> Line {
     }
 }
 
-/// The paper's table: raters who differ, and importance.
+/// Prints the paper's table: raters with different noise, and importance.
 fn print_mixed(lines: &[Line]) -> anyhow::Result<()> {
     let mut table = output::table(&["of", "judged", "noise", "score", "± 95 %", "expected", "truth"]);
     let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.3}"));
@@ -150,7 +150,7 @@ fn print_mixed(lines: &[Line]) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-/// A column for each noise.
+/// Prints a table with one column per noise.
 fn print_alike(lines: &[Line]) -> anyhow::Result<()> {
     let series = by_noise(lines);
     let noises = series.first().map(|(_, points)| points.as_slice()).unwrap_or_default();
@@ -166,7 +166,7 @@ fn print_alike(lines: &[Line]) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-/// For each one judged, the scores in the panels whose raters are alike, by noise.
+/// Returns, for everything that is judged, its scores in the panels of identical raters, by noise.
 fn by_noise(lines: &[Line]) -> Vec<(String, Vec<(f64, f64)>)> {
     let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
     for (line, noise) in lines.iter().filter_map(|line| Some((line, line.panel?))) {

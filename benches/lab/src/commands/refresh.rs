@@ -1,4 +1,4 @@
-//! `archive-lab refresh`: what refresh policies would have kept fresh of real pages.
+//! `archive-lab refresh`: how fresh refresh policies would have kept real pages.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Settings that the means of the published tables are taken over.
+/// Number of settings in the means of the published tables.
 const TABULATED: usize = 10;
 
 #[derive(Serialize)]
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 type Lazily<'a, N> = Box<dyn Iterator<Item = (N, anyhow::Result<World>)> + 'a>;
 
-/// The named settings, read one after the other.
+/// Reads the named settings one after the other.
 fn named(args: &Args) -> anyhow::Result<Lazily<'_, &'static str>> {
     let [folder] = args.history.as_slice() else {
         bail!("--setting needs one --history, the folder of histories")
@@ -152,7 +152,7 @@ fn named(args: &Args) -> anyhow::Result<Lazily<'_, &'static str>> {
     Ok(Box::new(chosen.into_iter().map(|setting| (setting.name, setting.world(folder).map_err(Into::into)))))
 }
 
-/// The histories of a folder one by one, or those given as one crawl.
+/// Reads the histories of a folder one by one, or the given ones as one crawl.
 fn windows(args: &Args) -> anyhow::Result<Lazily<'_, String>> {
     let (Some(start), Some(end)) = (args.start, args.end) else { bail!("--start and --end are needed") };
     ensure!(start < end, "--end must be after --start");
@@ -184,7 +184,7 @@ fn label(path: &Path) -> String {
     name.strip_suffix(".tsv.gz").unwrap_or(&name).to_owned()
 }
 
-/// Every budget and policy on `world`, in parallel; in the order they were asked for.
+/// Replays every budget and policy on `world`, in parallel; returns the results in the requested order.
 fn replay_all(args: &Args, name: &str, world: &World) -> Vec<Line> {
     let asked: Vec<(f64, &PolicyName)> =
         args.beta.iter().flat_map(|&beta| args.policy.iter().map(move |policy| (beta, policy))).collect();

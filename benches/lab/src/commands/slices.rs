@@ -1,4 +1,4 @@
-//! `archive-lab slices`: time of an iteration against memory.
+//! `archive-lab slices`: time of an iteration by memory size.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `archive-lab subjects`: how well a site's subject is predicted from its title and URL.
+//! `archive-lab subjects`: how accurately a site's subject is predicted from its title and URL.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::output;
 
-/// Confusions that are listed for a model.
+/// Largest number of confusions listed for a model.
 const CONFUSIONS_MAX: usize = 10;
 
 /// Predict the subjects of sites from titles and URLs, evaluated by the choices of librarians
@@ -62,7 +62,7 @@ struct Line {
     ece: f64,
     seconds: f64,
     seconds_to_choose: f64,
-    /// Those of each run.
+    /// The constants of each run.
     constants: Vec<Constants>,
     confusions: Vec<Confusion>,
 }
@@ -71,7 +71,7 @@ struct Line {
 struct Confusion {
     is: String,
     taken_for: String,
-    /// Of the sites that judge.
+    /// Share of the judged sites.
     share: f64,
 }
 

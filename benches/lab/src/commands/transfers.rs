@@ -1,4 +1,4 @@
-//! `archive-lab transfers`: what a crawl pays for importance.
+//! `archive-lab transfers`: the cost of importance for a crawl.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ struct Line {
     transfers: u64,
     seconds: f64,
     link_seconds: f64,
-    /// Nothing when the run was too short to be measured.
+    /// `None` if the run was too short to measure.
     transfers_per_second: Option<f64>,
     microseconds_per_page: Option<f64>,
     clock: f64,

@@ -1,4 +1,4 @@
-//! A labelled web out of an archive and a table of labels.
+//! A labelled web built from an archive and a table of labels.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,27 +12,27 @@ use url::Url;
 
 use super::web::{Link, Page, Web};
 
-/// Why there is no web.
+/// Why the web cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FocusError {
     /// The labels cannot be read.
     #[error("{}: {source}", path.display())]
     Labels {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: csv::Error,
     },
-    /// A line is not as it should be.
+    /// A line is malformed.
     #[error("{}, line {line}: expected a URL, a class and a group, with tabs between", path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: u64,
     },
-    /// None of the labelled pages is there.
+    /// The archive has none of the labelled pages.
     #[error("{}: none of its pages is in the archive: import their WARC files first", .0.display())]
     NothingThere(PathBuf),
     /// The archive cannot be read.
@@ -46,11 +46,11 @@ pub enum FocusError {
     Version(#[from] VersionError),
 }
 
-/// Reads labels (lines of URL, class and group, with tabs between; the first line is the heading) and the newest version of
-/// each of these pages from `archive`. Links lead to pages that have a label and a version; all others are dead ends.
+/// Reads labels (tab-separated lines of URL, class and group after a heading line) and the newest version of each of
+/// these pages from `archive`. Links to pages without a label or a version are dead ends.
 ///
 /// # Errors
-/// When one of the two cannot be read, or nothing of the labels is in the archive.
+/// The archive or the labels cannot be read, or the archive has none of the labelled pages.
 pub fn read(archive: &Path, labels: &Path) -> Result<Web, FocusError> {
     let store = Store::read_only(archive)?;
     let state = store.state();
@@ -98,7 +98,7 @@ pub fn read(archive: &Path, labels: &Path) -> Result<Web, FocusError> {
     Ok(web)
 }
 
-/// The place of a name, which is added where it is new.
+/// Returns the index of a name, which is added if it is new.
 fn place(names: &mut Vec<String>, name: &str) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| {
         names.push(name.to_owned());
@@ -110,7 +110,7 @@ fn of<'t>(text: &'t str, range: &Range<usize>) -> &'t str {
     text.get(range.clone()).unwrap_or_default().trim()
 }
 
-/// The links of a page to others of the web, with all that they say and the heading above the first text.
+/// Returns the links of a page to others of the web, each with all of its texts and the heading above the first one.
 fn links(url: &str, document: &Parsed, places: &HashMap<String, u32>) -> Vec<Link> {
     let mut said: HashMap<u32, (String, &str)> = HashMap::new();
     let mut above = 0;

@@ -1,4 +1,4 @@
-//! Focused crawls, replayed: how early each order finds the pages of a topic.
+//! Replays of focused crawls: how early each order finds the pages of a topic.
 
 mod archived;
 mod replay;

@@ -1,4 +1,4 @@
-//! One crawl of a group's pages, and what it found when.
+//! One crawl of a group's pages, and the time at which it found its targets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,40 +14,40 @@ use archive::topic::{
 
 use super::web::Web;
 
-/// Which order; its text form is what the command line takes.
+/// A crawl order; its text form is the one of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FocusOrder {
     /// Learned on line from words, parents, siblings and folders.
     Learned,
-    /// The best parent's probability.
+    /// By the highest class probability of a parent.
     Soft,
-    /// Links of the topic's pages only.
+    /// Only links from pages of the topic.
     Hard,
-    /// Links beyond so many other pages in a row, too.
+    /// As `Hard`, but also follows links across this many consecutive pages of other topics.
     Tunnel(u32),
-    /// A queue a layer of the context graph.
+    /// One queue per layer of the context graph.
     Context,
     /// Fish search.
     Fish,
     /// Shark search.
     Shark,
-    /// The parent's probability and the link's text.
+    /// By the parent's probability and the link's text.
     ParentAnchor,
-    /// Folders as arms of a bandit.
+    /// Folders as the arms of a bandit.
     Ucb,
     /// Most cash first (OPIC).
     Opic,
     /// Most links first.
     Backlinks,
-    /// First known, first fetched.
+    /// First in, first out.
     Breadth,
-    /// At random.
+    /// Random order.
     Random,
-    /// Knows the pages of the topic and what leads to them; a ceiling.
+    /// Knows the pages of the topic and the paths to them: an upper bound for the other orders.
     Clairvoyant,
 }
 
-/// Not the name of an order.
+/// The text is not the name of an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an order: use one of {names}, or tunnel:N", names = FocusOrder::NAMES.map(|(name, _)| name).join(", "))]
 pub struct UnknownKind(String);
@@ -70,7 +70,7 @@ impl FocusOrder {
         ("clairvoyant", Self::Clairvoyant),
     ];
 
-    /// Every order.
+    /// Returns every order.
     #[must_use]
     pub fn all() -> Vec<Self> {
         Self::NAMES.map(|(_, kind)| kind).to_vec()
@@ -104,50 +104,51 @@ impl FromStr for FocusOrder {
 pub struct Measures {
     /// Recall, averaged over the crawl of all reachable pages.
     pub auc: f64,
-    /// The share of the pages that was fetched when half of the targets were; 1 if that never was.
+    /// Share of the pages fetched when half of the targets were found; 1 if that never happened.
     pub share_50: f64,
-    /// The same for nine tenths.
+    /// The same for nine tenths of the targets.
     pub share_90: f64,
     /// Recall after a tenth of the pages.
     pub recall_10: f64,
-    /// Reachable pages.
+    /// Number of reachable pages.
     pub pages: usize,
-    /// Targets among them.
+    /// Number of targets among them.
     pub targets: usize,
-    /// Links that the order learned of.
+    /// Number of links passed to the order.
     pub links: usize,
-    /// Bytes that the order remembered for each page that waited, when most of them did; none if it does not count them.
+    /// Bytes that the order stored per waiting page, at the maximum of waiting pages; `None` if the order does not
+    /// count them.
     pub bytes_a_page: Option<f64>,
-    /// Seconds that it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// Fetched pages between two looks at an order's memory.
+/// Number of fetched pages between two measurements of an order's memory.
 const LOOK_EVERY: usize = 16;
 
-/// A crawl of one group that can be repeated.
+/// A repeatable crawl of one group.
 #[derive(Debug)]
 pub struct Replay<'w> {
     /// The web.
     pub web: &'w Web,
-    /// What the examples taught.
+    /// Model learned from the examples.
     pub knowledge: &'w Arc<Knowledge>,
     /// The examples.
     pub examples: &'w [Example<'w>],
-    /// The classes of each page, by the knowledge.
+    /// Class probabilities of each page by the model.
     pub classes: &'w [Vec<f64>],
-    /// The pages that the crawl can reach.
+    /// Pages that the crawl can reach.
     pub reachable: &'w [u32],
-    /// Where it begins.
+    /// Pages at which the crawl begins.
     pub seeds: &'w [u32],
-    /// What it looks for.
+    /// Class that the crawl looks for.
     pub class: usize,
-    /// The constants of the learned order.
+    /// Constants of the learned order.
     pub tuning: &'w Tuning,
 }
 
 impl Replay<'_> {
-    /// One crawl; `rng` decides ties. None if there is nothing to be found.
+    /// Runs one crawl; `rng` breaks ties. Returns `None` if there are no targets.
     #[must_use]
     pub fn run(&self, kind: FocusOrder, rng: u64) -> Option<Measures> {
         let is_target = |page: u32| self.web.pages[page as usize].class() == Some(self.class);
@@ -219,10 +220,10 @@ impl Replay<'_> {
     }
 }
 
-/// Fetches targets first, then what links to most targets, directly or over other pages.
+/// Fetches targets first, then pages that link to the most targets, directly or through other pages.
 struct Clairvoyant(Vec<f64>);
 
-/// What a target is worth beside links to targets, and how much of a page's worth the pages before it have.
+/// Value of a target relative to links to targets, and the share of a page's value that passes to its parents.
 const TARGET: f64 = 1e6;
 const CLAIRVOYANT_DECAY: f64 = 0.5;
 
@@ -262,7 +263,7 @@ impl Focus for Clairvoyant {
     }
 }
 
-/// Measures the curve of recall: `found` says of each page in the order of fetching whether it is a target.
+/// Measures the recall curve. `found` has, for each page in fetch order, whether it is a target.
 fn measures(found: &[bool], targets: usize, pages: usize) -> Measures {
     let mut hits = 0;
     let mut curve: Vec<f64> = Vec::with_capacity(pages);
@@ -296,8 +297,8 @@ mod tests {
     use super::super::web::{Link, Page};
     use super::*;
 
-    /// Group 0 are examples, each class linked in a ring. Group 1 is a site: its entrance links to a list of 30 recipes and
-    /// to 6 chains of news, 20 pages each.
+    /// Group 0 contains the examples, with the pages of each class linked in a ring. Group 1 is a site: its entrance
+    /// links to a list of 30 recipes and to 6 chains of 20 news pages each.
     fn web() -> Web {
         let mut web = Web {
             classes: vec!["recipe".into(), "news".into()],
@@ -382,14 +383,14 @@ mod tests {
         );
     }
 
-    /// Of so many pages a tenth are recipes, and links lead anywhere.
+    /// Returns a web of `pages` pages with random links, a tenth of which are recipes.
     fn without_locality(pages: u32, seed: u64) -> Web {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut web = Web { groups: vec!["a".into(), "b".into()], ..web() };
         web.pages.truncate(40);
         let mut links: Vec<Vec<u32>> =
             (0..pages).map(|_| (0..6).map(|_| random.u32(..pages)).collect()).collect();
-        // All can be reached.
+        // All pages are reachable.
         (1..pages).for_each(|page| links[random.u32(..page) as usize].push(page));
         for (page, mut targets) in (0..pages).zip(links) {
             targets.retain(|target| *target != page);

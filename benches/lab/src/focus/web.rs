@@ -1,36 +1,36 @@
-//! A web whose pages have labels.
+//! A web of labelled pages.
 
 use std::collections::VecDeque;
 
 use archive::topic::{Example, Lead, PageText};
 
-/// A page with what a crawl sees of it.
+/// The parts of a page that a crawl sees.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// Its URL.
     pub url: String,
     /// Its title.
     pub title: String,
-    /// What names its parts.
+    /// Its headings.
     pub headings: Vec<String>,
     /// Its visible text.
     pub text: String,
     /// Its links to other pages of the web, each target once.
     pub links: Vec<Link>,
-    /// Its class and its group, as numbers; none of a page without label.
+    /// Class and group as indices; `None` for a page without label.
     pub label: Option<(usize, usize)>,
 }
 
 /// A link to another page.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Where it leads, as a place among the pages.
+    /// Index of the page that it leads to.
     pub target: u32,
-    /// What it says.
+    /// Text of the link.
     pub anchor: String,
-    /// The heading it stands below.
+    /// Heading above the link.
     pub heading: String,
-    /// Its place among the page's links.
+    /// Position among the page's links.
     pub place: u32,
 }
 
@@ -46,7 +46,7 @@ pub struct Web {
 }
 
 impl Page {
-    /// What it says.
+    /// Returns the page's text.
     #[must_use]
     pub fn said(&self) -> PageText<'_> {
         PageText {
@@ -57,13 +57,13 @@ impl Page {
         }
     }
 
-    /// Its class; none without label.
+    /// Returns the class; `None` without a label.
     #[must_use]
     pub fn class(&self) -> Option<usize> {
         self.label.map(|label| label.0)
     }
 
-    /// Its group; none without label.
+    /// Returns the group; `None` without a label.
     #[must_use]
     pub fn group(&self) -> Option<usize> {
         self.label.map(|label| label.1)
@@ -71,7 +71,7 @@ impl Page {
 }
 
 impl Web {
-    /// Links of a page to pages that `number` gives a number.
+    /// Returns the links of a page to pages for which `number` returns a number.
     pub(super) fn leads(&self, page: usize, number: impl Fn(u32) -> Option<u32>) -> Vec<Lead<'_>> {
         self.pages[page]
             .links
@@ -88,7 +88,7 @@ impl Web {
             .collect()
     }
 
-    /// The pages of some groups as examples, with the links among them.
+    /// Returns the pages of some groups as examples, with the links among them.
     #[must_use]
     pub fn examples(&self, groups: &[usize]) -> Vec<Example<'_>> {
         let mut numbers = vec![None; self.pages.len()];
@@ -108,7 +108,7 @@ impl Web {
             .collect()
     }
 
-    /// The pages of `group` that its pages lead to from `seeds`, these first.
+    /// Returns the pages of `group` that are reachable from `seeds` within the group, the seeds first.
     #[must_use]
     pub fn reachable(&self, group: usize, seeds: &[u32]) -> Vec<u32> {
         let mut is_met = vec![false; self.pages.len()];

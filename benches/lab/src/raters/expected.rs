@@ -2,19 +2,20 @@
 
 use super::world::RATINGS;
 
-/// For each rating from 1 how probable it is.
+/// Probability of each rating, from 1.
 pub(super) type Law = [f64; RATINGS];
 
-/// What a rater gives to a thing: the truth, or with the probability `noise` one of the other ratings, each alike.
+/// Returns the law of a rater's rating: the truth, or with probability `noise` one of the other ratings, all equally
+/// likely.
 pub(super) fn rater(noise: f64, truth: u8) -> Law {
     let mut law = [noise / (RATINGS - 1) as f64; RATINGS];
     law[usize::from(truth) - 1] = 1.0 - noise;
     law
 }
 
-/// What the rating nearest to the mean of these raters' is; of two equally near ones the higher.
+/// Returns the law of the rating nearest to the mean of these raters' ratings; of two equally near ones, the higher.
 pub(super) fn reference(noises: &[f64], truth: u8) -> Law {
-    // How probable each sum of their ratings is.
+    // Probability of each sum of ratings.
     let mut sums = vec![1.0];
     for noise in noises {
         let mut next = vec![0.0; sums.len() + RATINGS];
@@ -33,13 +34,13 @@ pub(super) fn reference(noises: &[f64], truth: u8) -> Law {
     law
 }
 
-/// How probable it is that two agree who know nothing of each other but the truth.
+/// Returns the probability that two ratings agree if they are independent given the truth.
 pub(super) fn agree(left: &Law, right: &Law) -> f64 {
     left.iter().zip(right).map(|(left, right)| left * right).sum()
 }
 
-/// Krippendorff's alpha by differences, of so many things of each quality: 1 - the mean square between two raters of one thing /
-/// that between raters of any two.
+/// Returns the expected Krippendorff's alpha for interval data: 1 - the mean squared difference between two raters of
+/// one thing / that between raters of any two things.
 pub(super) fn alpha(noises: &[f64], truth: &[u8]) -> f64 {
     let raters = noises.len() as f64;
     let (mut within, mut sum, mut square) = (0.0, 0.0, 0.0);
@@ -58,7 +59,7 @@ pub(super) fn alpha(noises: &[f64], truth: &[u8]) -> f64 {
     1.0 - within / (2.0 * (square - mean * mean))
 }
 
-/// Mean of a rating, and of its square.
+/// Returns the mean of a rating and of its square.
 fn moments(law: &Law) -> (f64, f64) {
     let ratings = law.iter().zip(1..).map(|(probability, rating)| (probability, f64::from(rating)));
     ratings.fold((0.0, 0.0), |(mean, square), (p, rating)| (mean + p * rating, square + p * rating * rating))
@@ -71,14 +72,14 @@ mod tests {
     #[test]
     fn laws_are_as_by_hand() {
         assert_eq!(rater(0.75, 2), [0.25; 4]);
-        // Of two raters of a thing of quality 4: both say so, or one says 3, rounded up.
+        // Two raters of a thing of quality 4 yield 4 if both say so, or if one says 3, which is rounded up.
         let law = reference(&[0.3, 0.3], 4);
         assert!((law[3] - (0.49 + 2.0 * 0.7 * 0.1)).abs() < 1e-12, "{law:?}");
         assert!((law.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         assert!((agree(&rater(0.0, 1), &rater(0.3, 1)) - 0.7).abs() < 1e-12);
         let truth = [1, 2, 3, 4];
         assert!((alpha(&[0.0, 0.0], &truth) - 1.0).abs() < 1e-12);
-        // Three quarters wrong is knowing nothing.
+        // Ratings that are wrong with probability 3/4 carry no information.
         assert!(alpha(&[0.75, 0.75, 0.75], &truth).abs() < 1e-12);
     }
 }

@@ -1,8 +1,8 @@
-//! The OPIC paper's comparison of importance with librarians (section 5), where the truth is known.
+//! The OPIC paper's comparison of importance with librarians (section 5), with a known truth.
 //!
-//! Sites of a test web have a quality of 1 to 4, and links between sites prefer pages that are good. Simulated raters say the truth, or
-//! with a known noise something else. They, and kinds of importance, are scored as people and importance are in an
-//! archive ([`archive::review::score`]); beside each score stands what it must be on average.
+//! Sites of a test web have a quality of 1 to 4, and links between sites prefer good pages. Simulated raters give the
+//! truth or, with a known noise, another rating. The raters and several kinds of importance are scored as in an archive
+//! ([`archive::review::score`]); each score comes with its expected value.
 
 mod expected;
 mod panel;
@@ -16,37 +16,37 @@ use serde::Serialize;
 use panel::Panel;
 use world::World;
 
-/// What is simulated.
+/// Parameters of the simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Sites of the web.
+    /// Number of sites of the web.
     pub sites: u32,
-    /// Pages of all sites.
+    /// Number of pages of all sites together.
     pub pages: u64,
-    /// How much links prefer quality: (quality / 4) to the power of this. 0: not at all.
+    /// How much links prefer quality: weight (quality / 4)^prefer; 0 means no preference.
     pub prefer: f64,
-    /// For each rater of the mixed panel, and for each panel of raters that are alike, the probability of a wrong rating.
+    /// Probability of a wrong rating, for each rater of the mixed panel and for each panel of identical raters.
     pub noise: Vec<f64>,
-    /// Raters of a panel whose raters are alike.
+    /// Number of raters in a panel of identical raters.
     pub raters: usize,
 }
 
-/// Why nothing can be simulated.
+/// Why the simulation is impossible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RatersError {
-    /// No such web.
+    /// The settings of the web are invalid.
     #[error(transparent)]
     Web(#[from] archive_testweb::ConfigError),
-    /// No such graph.
+    /// The graph cannot be built.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// Never, with these options.
+    /// Does not occur with these options.
     #[error(transparent)]
     Rank(#[from] RankError),
 }
 
-/// What is rated.
+/// The things that are rated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Of {
@@ -56,42 +56,42 @@ pub enum Of {
     Pages,
 }
 
-/// Who or what is judged.
+/// Who or what is judged, and by which standard.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judged {
-    /// A rater, or the mean of raters that are alike; by others.
+    /// A rater, or the mean of identical raters; judged by the other raters.
     Rater,
-    /// The reference, the mean of all ratings; by the truth.
+    /// The reference, the mean of all ratings; judged by the truth.
     Reference,
-    /// A kind of importance, by the reference; `commonest` says the same of everything.
+    /// A kind of importance, judged by the reference; `commonest` gives everything the same rating.
     Importance(String),
-    /// Krippendorff's alpha by differences.
+    /// Krippendorff's alpha for interval data.
     Alpha,
 }
 
 /// A score in one repetition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// Of what.
+    /// What was rated.
     pub of: Of,
-    /// The noise of all raters of the panel; none in the mixed one.
+    /// Noise of all raters of the panel; `None` for the mixed panel.
     pub panel: Option<f64>,
-    /// Whose.
+    /// Who or what has the score.
     pub judged: Judged,
-    /// The noise of a single rater.
+    /// Noise of a single rater.
     pub noise: Option<f64>,
-    /// The score: a share of what was rated (or alpha).
+    /// The score: a share of the rated things (or alpha).
     pub score: f64,
-    /// Its expectation by the known truth.
+    /// Expected value of the score, computed from the known truth.
     pub expected: f64,
-    /// The share that was rated like the truth; alpha has none.
+    /// Share of things rated like the truth; `None` for alpha.
     pub like_truth: Option<f64>,
 }
 
-/// Simulates one web and its raters; scores come in the same order for all `rng`.
+/// Simulates one web and its raters; the scores have the same order for all `rng`.
 ///
 /// # Errors
-/// When there can be no such web.
+/// The settings allow no such web.
 pub fn run(settings: &Settings, rng: u64) -> Result<Vec<Score>, RatersError> {
     let world = World::new(settings, rng)?;
     let pages = world.pages()?;

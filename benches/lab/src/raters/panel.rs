@@ -1,4 +1,4 @@
-//! Raters, what they gave, and how they and numbers are scored.
+//! Raters, their ratings, and the scores of raters and of importance.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,22 +11,22 @@ use super::world::RATINGS;
 use super::{Judged, Of, Score};
 use crate::repeated::mean;
 
-/// Halves by which a kind of importance is judged.
+/// Number of random halves by which a kind of importance is judged.
 const HALVES: usize = 20;
 
 pub(super) struct Panel<'a> {
     of: Of,
-    /// The noise of all raters, if they are alike.
+    /// Noise of all raters, if they are identical.
     alike: Option<f64>,
     noise: Vec<f64>,
     truth: &'a [u8],
     ratings: Ratings,
-    /// For each rater the share that they rated like the truth.
+    /// Share of things that each rater rated like the truth.
     like_truth: Vec<f64>,
 }
 
 impl<'a> Panel<'a> {
-    /// Lets raters with these noises rate everything.
+    /// Simulates raters with these noises that rate everything.
     pub(super) fn new(
         of: Of,
         alike: Option<f64>,
@@ -41,7 +41,7 @@ impl<'a> Panel<'a> {
             for (rater, noise) in noise.iter().enumerate() {
                 let mut rating = *quality;
                 if random.unit() < *noise {
-                    // One of the others.
+                    // Draw one of the other ratings.
                     let steps = 1 + random.below(RATINGS as u32 - 1) as u8;
                     rating = (quality - 1 + steps) % RATINGS as u8 + 1;
                 }
@@ -54,8 +54,8 @@ impl<'a> Panel<'a> {
         Self { of, alike, noise, truth, ratings: Ratings::new(given), like_truth }
     }
 
-    /// All scores: of each rater (of those that are alike the mean), of the reference, of what they agree in, of each kind of
-    /// importance.
+    /// Returns all scores: of each rater (the mean of identical ones), of the reference, of the agreement, and of each
+    /// kind of importance.
     pub(super) fn scores(&self, kinds: &[(String, Vec<f64>)], random: &mut Random) -> Vec<Score> {
         let mut scores = self.raters();
         if let Some(noise) = self.alike {
@@ -69,7 +69,7 @@ impl<'a> Panel<'a> {
         let expected = expected::alpha(&self.noise, self.truth);
         scores.extend(alpha.map(|alpha| self.score(Judged::Alpha, None, alpha, expected, None)));
         scores.extend(kinds.iter().filter_map(|(kind, values)| self.importance(kind, values, random)));
-        // What says the same of everything becomes the commonest rating.
+        // Constant values all become the commonest rating.
         scores.extend(self.importance("commonest", &vec![0.0; self.truth.len()], random));
         scores
     }
@@ -109,8 +109,9 @@ impl<'a> Panel<'a> {
         self.score(Judged::Reference, None, share, expected, Some(share))
     }
 
-    /// Scored as in an archive. What is expected follows from thresholds fitted in the same way, on other halves: how probable it is
-    /// that the reference of a thing, of which only the truth is known, is what they say.
+    /// Scores a kind of importance as in an archive. The expected score uses thresholds fitted in the same way on other
+    /// halves: it is the probability that a thing's reference, given only the truth, equals the class from the
+    /// thresholds.
     fn importance(&self, kind: &str, values: &[f64], random: &mut Random) -> Option<Score> {
         let numbers: HashMap<String, f64> =
             values.iter().enumerate().map(|(thing, value)| (name(thing), *value)).collect();
@@ -138,14 +139,14 @@ impl<'a> Panel<'a> {
         Some(self.score(judged, None, measured.like_reference, expected, Some(like_truth)))
     }
 
-    /// The mean over what is rated of a number that depends on the truth alone.
+    /// Returns the mean, over the rated things, of a number that depends only on the truth.
     fn over_things(&self, of: impl Fn(u8) -> f64) -> f64 {
         let by_quality: Vec<f64> = (1..=RATINGS as u8).map(of).collect();
         mean(&self.truth.iter().map(|quality| by_quality[usize::from(*quality) - 1]).collect::<Vec<f64>>())
     }
 }
 
-/// Names in the order of their numbers.
+/// Returns a name that sorts in the order of the numbers.
 fn name(number: usize) -> String {
     format!("{number:08}")
 }

@@ -5,7 +5,7 @@ fn settings() -> Settings {
     Settings { sites: 150, pages: 600, prefer: 4.0, noise: vec![0.0, 0.3, 0.6], raters: 4 }
 }
 
-/// The scores of each place, over repetitions.
+/// Returns the scores, and their expectations, of each position over repetitions.
 fn repeated(settings: &Settings, repeat: u64) -> Vec<(Score, Vec<f64>, Vec<f64>)> {
     let runs: Vec<Vec<Score>> = (0..repeat).map(|rng| run(settings, rng).unwrap()).collect();
     let of = |place: usize, number: fn(&Score) -> f64| runs.iter().map(|run| number(&run[place])).collect();
@@ -14,11 +14,12 @@ fn repeated(settings: &Settings, repeat: u64) -> Vec<(Score, Vec<f64>, Vec<f64>)
         .collect()
 }
 
-/// The mean of 12 shares of 150 has a deviation of .01 or so; halves are not independent of each other.
+/// The mean of 12 shares of 150 has a standard deviation of about .01; halves are not independent of each other.
 #[test]
 fn scores_are_what_the_truth_says() {
     let all = repeated(&settings(), 12);
-    // Three raters, reference, alpha, commonest and seven kinds; three panels of raters alike; pages with two kinds.
+    // Three raters, reference, alpha, commonest and seven kinds; three panels of identical raters; pages with two
+    // kinds.
     assert_eq!(all.len(), 13 + 3 * 11 + 8);
     for (score, scores, expected) in &all {
         let apart = mean(scores) - mean(expected);

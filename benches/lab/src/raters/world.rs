@@ -1,4 +1,4 @@
-//! A test web whose links prefer what is good.
+//! A test web whose links prefer good pages.
 
 use archive::graphs::random::Random;
 use archive::importance::rank::{Damping, PageRank};
@@ -7,20 +7,20 @@ use archive_testweb::{Config, PageIndex, Web, truth};
 
 use super::{RatersError, Settings};
 
-/// Ratings there are: 1 to 4.
+/// Number of ratings: 1 to 4.
 pub(super) const RATINGS: usize = 4;
-/// The share of pages that are one step better or worse than their site.
+/// Share of pages that are one step better or worse than their site.
 const PAGES_APART: f64 = 0.25;
-/// Draws of a link's target before the last one stays.
+/// Largest number of draws of a link's target; the last one stays.
 const DRAWS_MAX: u32 = 1000;
-/// When ranks are near enough.
+/// Tolerance of the rank computation.
 const TOLERANCE: f64 = 1e-9;
 
-/// A web and the truth about its quality.
+/// A web and its true quality.
 pub(super) struct World {
-    /// Of each page, its site.
+    /// Site of each page.
     site_of: Vec<u32>,
-    /// 1 to 4.
+    /// Quality of each site, 1 to 4.
     pub(super) site_quality: Vec<u8>,
     pub(super) page_quality: Vec<u8>,
     graph: Graph,
@@ -29,8 +29,9 @@ pub(super) struct World {
 }
 
 impl World {
-    /// The test web, where each link between sites leads to a page drawn again: as often as the test web's own links between sites
-    /// lead there, times (quality of the page / 4)^prefer. Sites have each quality equally often, and most of their pages have it.
+    /// Creates the test web and redraws the target of each link between sites: with the frequency of the page among the
+    /// test web's own links between sites, times (quality of the page / 4)^prefer. The qualities of sites are equally
+    /// frequent, and most pages have the quality of their site.
     pub(super) fn new(settings: &Settings, rng: u64) -> Result<Self, RatersError> {
         let config = Config {
             sites: settings.sites,
@@ -75,10 +76,10 @@ impl World {
         Ok(Self { site_of, site_quality, page_quality, graph, between })
     }
 
-    /// Importance of pages, each kind by its name.
+    /// Returns each kind of importance of pages with its name.
     pub(super) fn pages(&self) -> Result<Vec<(&'static str, Vec<f64>)>, RatersError> {
         let rank = PageRank { tolerance: TOLERANCE, ..PageRank::default() };
-        // What OPIC converges to.
+        // The limit of OPIC.
         let opic = PageRank { damping: Damping::OneMoreLink, ..rank.clone() };
         Ok(vec![
             ("opic", opic.run(self.graph.clone())?.values),
@@ -86,7 +87,8 @@ impl World {
         ])
     }
 
-    /// Importance of sites: of that of their pages the sum, the greatest and the mean; and by links between sites alone.
+    /// Returns each kind of importance of sites with its name: the sum, maximum and mean of their pages' importance,
+    /// and importance by links between sites alone.
     pub(super) fn sites(
         &self,
         pages: &[(&'static str, Vec<f64>)],
@@ -111,7 +113,7 @@ impl World {
         Ok(kinds)
     }
 
-    /// Which site links to which.
+    /// Returns the graph of links between sites.
     fn among_sites(&self) -> Result<Graph, GraphError> {
         let site = |page: u32| self.site_of[page as usize];
         let arcs: Vec<(u32, u32)> = self.between.iter().map(|&(from, to)| (site(from), site(to))).collect();

@@ -1,9 +1,9 @@
-//! The random numbers of the reference simulator, numpy's `default_rng(seed).random()`, so that ties fall alike.
+//! The random numbers of the reference simulator, numpy's `default_rng(seed).random()`, so that ties are broken alike.
 //!
-//! A policy that knows nothing of the pages cycles through them in the order in which ties first fell; on a few hundred
-//! pages of unequal importance that order alone moves its result by two points. The generator is PCG64 (O'Neill, "PCG: a family of
-//! simple fast space-efficient statistically good algorithms for random number generation", 2014; 128-bit state, output
-//! XSL-RR), seeded as numpy's `SeedSequence` does.
+//! A policy that knows nothing about the pages cycles through them in the order in which the first ties were broken. On
+//! a few hundred pages of unequal importance, that order alone moves its result by two points. The generator is PCG64
+//! (O'Neill, "PCG: a family of simple fast space-efficient statistically good algorithms for random number generation",
+//! 2014; 128-bit state, output XSL-RR), seeded like numpy's `SeedSequence`.
 
 const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 const POOL: usize = 4;
@@ -16,7 +16,7 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// The stream of `numpy.random.default_rng(seed)`.
+    /// Returns the stream of `numpy.random.default_rng(seed)`.
     pub fn new(seed: u64) -> Self {
         let words = seed_words(seed);
         let wide = |at: usize| {
@@ -34,7 +34,7 @@ impl Draws {
         self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment);
     }
 
-    /// A number in 0..1.
+    /// Returns a number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         self.step();
         let folded = (self.state >> 64) as u64 ^ self.state as u64;
@@ -43,7 +43,7 @@ impl Draws {
     }
 }
 
-/// One step of the hash that spreads a word under a constant which changes at each use.
+/// Mixes a word with a constant that changes at each use: one step of the seeding hash.
 fn spread(word: u32, constant: &mut u32, factor: u32) -> u32 {
     let word = word ^ *constant;
     *constant = constant.wrapping_mul(factor);
@@ -51,7 +51,7 @@ fn spread(word: u32, constant: &mut u32, factor: u32) -> u32 {
     word ^ word >> 16
 }
 
-/// `SeedSequence(seed).generate_state(8)`.
+/// Returns `SeedSequence(seed).generate_state(8)`.
 fn seed_words(seed: u64) -> [u32; 8] {
     let mut constant = 0x43b0_d7e5;
     let mut next = |word| spread(word, &mut constant, 0x931e_8875);
@@ -71,7 +71,7 @@ fn seed_words(seed: u64) -> [u32; 8] {
 mod tests {
     use super::*;
 
-    /// Printed by `numpy.random.default_rng(seed).random(3)`.
+    /// The expected numbers were printed by `numpy.random.default_rng(seed).random(3)`.
     #[test]
     fn numbers_are_numpys() {
         let drawn = |seed| {

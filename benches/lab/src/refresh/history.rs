@@ -1,7 +1,8 @@
-//! Recorded changes of real pages: `NAME.tsv.gz`, and `NAME.importance.tsv.gz` beside it.
+//! Recorded changes of real pages: `NAME.tsv.gz`, with `NAME.importance.tsv.gz` in the same folder.
 //!
-//! The first line is a header; the others are page, unix time, kind (A added, M modified, D deleted, T a change of the
-//! template alone, which counts as none), bytes, commit, pages in that commit. Only the first three columns are read.
+//! The first line is a header. The columns of the others are page, Unix time, kind (A added, M modified, D deleted, T a
+//! change of only the template, which does not count), bytes, commit, and number of pages in that commit. Only the
+//! first three columns are read.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
-/// Ending of a file of changes.
+/// Suffix of a file of changes.
 const HISTORY_ENDING: &str = ".tsv.gz";
-/// Ending of a file of importance.
+/// Suffix of a file of importance.
 const IMPORTANCE_ENDING: &str = ".importance.tsv.gz";
-/// A feed's changes of meaning share the importance of the feed's file of all changes.
+/// Suffix of a feed's history of semantic changes, which uses the importance file of the feed's full history.
 const MEANING_ONLY: &str = "-semantic";
 
 /// Why a history cannot be read.
@@ -24,30 +25,30 @@ pub enum HistoryError {
     /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A line is not what the format asks for.
+    /// A line is malformed.
     #[error("line {line} of {path} has no {what}")]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: usize,
         /// What is missing.
         what: &'static str,
     },
-    /// A folder without a history.
+    /// The folder has no history.
     #[error("no file in {0} ends in {HISTORY_ENDING}; give a history or a folder of them")]
     Empty(PathBuf),
-    /// No page of the histories lives in the window.
+    /// No page of the histories is live in the window.
     #[error("no page of {0} lives between these dates for more than a day")]
     NoPages(String),
 }
 
-/// What happened to a page at one time.
+/// A change of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Seconds since the epoch.
@@ -59,19 +60,19 @@ pub struct Event {
 /// The changes of the pages of one source.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// The file's name without its ending.
+    /// The file's name without its suffix.
     pub name: String,
-    /// Pages with their events in the order of the file, which is that of time.
+    /// Pages with their events in file order, which is chronological.
     pub pages: Vec<(String, Vec<Event>)>,
-    /// Importance by page, when it is known.
+    /// Importance by page, if known.
     pub importance: Option<HashMap<String, f64>>,
 }
 
 impl History {
-    /// Reads the changes at `path`, and importance from `importance` or else from the file beside it.
+    /// Reads the changes at `path`, and the importance from `importance` or else from the file next to it.
     ///
     /// # Errors
-    /// When a file cannot be read or has a line that is not understood.
+    /// A file cannot be read or has a malformed line.
     pub fn read(path: &Path, importance: Option<&Path>) -> Result<Self, HistoryError> {
         let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let name = file_name.strip_suffix(HISTORY_ENDING).unwrap_or(&file_name).to_owned();
@@ -108,10 +109,10 @@ impl History {
     }
 }
 
-/// The histories that `path` means: itself, or all in the folder in the order of their names.
+/// Returns the histories at `path`: the file itself, or all in the folder, ordered by name.
 ///
 /// # Errors
-/// When the folder cannot be read or has none.
+/// The folder cannot be read or has no history.
 pub fn find(path: &Path) -> Result<Vec<PathBuf>, HistoryError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -140,7 +141,7 @@ fn read_importance(path: &Path) -> Result<HashMap<String, f64>, HistoryError> {
                 importance.insert(page.to_owned(), value);
                 Ok(())
             }
-            // A header may stand above.
+            // The first line may be a header.
             _ if line == 1 => Ok(()),
             _ => Err(HistoryError::Line { path: path.to_owned(), line, what: "page and importance" }),
         }
@@ -148,7 +149,7 @@ fn read_importance(path: &Path) -> Result<HashMap<String, f64>, HistoryError> {
     Ok(importance)
 }
 
-/// Calls `take` with every line and its number from 1; gzip is recognised by its first bytes, not by the name.
+/// Calls `take` with every line and its number from 1. Gzip is recognised by its magic bytes, not by the name.
 fn for_each_line(
     path: &Path,
     mut take: impl FnMut(usize, &str) -> Result<(), HistoryError>,

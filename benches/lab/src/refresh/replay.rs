@@ -1,8 +1,8 @@
-//! Spends a budget of fetches on a [`World`] by a policy and measures what the copies were worth.
+//! Spends a budget of fetches on a [`World`] by a policy and measures the quality of the copies.
 //!
-//! Time runs in ticks. In each, exactly the budget is spent (fractions are carried over) on the pages of the highest
-//! value. A page is known, and fetched once for free, from its birth on; a fetch shows whether the page changed since
-//! the fetch before and when it last did; after its death it answers 404 and leaves.
+//! Time runs in ticks. Each tick spends exactly the budget (fractions carry over) on the pages with the highest value.
+//! A page is known, and fetched once for free, at its birth. A fetch shows whether the page changed since the previous
+//! fetch and when it last did. After its death the page answers 404 and is removed.
 
 use super::policies::Policy;
 use super::world::World;
@@ -12,28 +12,28 @@ use archive::refresh::policies::Sighting;
 /// Importance-weighted means over pages and over the time after the burn-in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Share of time in which the copy is what the live page is.
+    /// Share of time in which the copy equals the live page.
     pub freshness: f64,
-    /// Share of time in which the copy is right or became wrong less than 1, 7, 30 days ago.
+    /// Share of time in which the copy is fresh or became stale less than 1, 7, 30 days ago.
     pub currency: [f64; 3],
-    /// Days since the first change that the copy lacks, 0 for a right copy.
+    /// Days since the first change that the copy lacks; 0 for a fresh copy.
     pub age: f64,
-    /// Changes that the copy lacks.
+    /// Number of changes that the copy lacks.
     pub obsolescence: f64,
-    /// Share of the versions that were captured.
+    /// Share of versions that were captured.
     pub captured: f64,
-    /// Share of the fetches that found something new (a 404 included); not weighted.
+    /// Share of fetches that found something new (including a 404); not weighted.
     pub hits: f64,
-    /// Fetches after the burn-in.
+    /// Number of fetches after the burn-in.
     pub fetches: usize,
 }
 
-/// Days that count as current in [`Outcome::currency`].
+/// Ages in days up to which a stale copy counts as current in [`Outcome::currency`].
 const CURRENT_DAYS: [f64; 3] = [1.0, 7.0, 30.0];
-/// Values are multiplied by 1 to 1 + this, so that no order of pages decides between equals.
+/// Values are multiplied by 1 to 1 + this, so that the order of pages does not break ties.
 const TIE_BREAK: f64 = 1e-9;
 
-/// What a page's copies missed so far.
+/// What the copies of a page have missed so far.
 #[derive(Clone, Copy, Default)]
 struct Missed {
     days: f64,
@@ -51,7 +51,7 @@ struct Books<'a> {
 }
 
 impl Books<'_> {
-    /// Books the time from the last fetch of `page` to `now`; returns the last change in it.
+    /// Accounts for the time from the last fetch of `page` to `now`; returns the last change in it.
     fn account(&mut self, page: usize, now: f64) -> Option<f64> {
         let (changes, burn_in) = (&self.world.pages[page].changes, self.world.burn_in);
         let end = now.min(self.world.pages[page].death);
@@ -103,7 +103,7 @@ impl Books<'_> {
     }
 }
 
-/// Replays `world` under `policy` with `budget` fetches a day; `draws` decide between pages of equal value.
+/// Replays `world` under `policy` with `budget` fetches per day; `draws` break ties between pages of equal value.
 pub fn replay(world: &World, policy: &mut dyn Policy, budget: f64, draws: &mut Draws) -> Outcome {
     let count = world.pages.len();
     let mut books = Books {
@@ -169,7 +169,7 @@ pub fn replay(world: &World, policy: &mut dyn Policy, budget: f64, draws: &mut D
         }
     }
     for page in living {
-        // Just past the end, so that a change at the end itself is seen.
+        // Slightly after the end, so that a change at the end itself is included.
         books.account(page, world.days + 1e-9);
     }
     books.outcome(fetches, hits)

@@ -1,4 +1,4 @@
-//! The windows of the recorded histories under which published results were computed, so that they can be repeated.
+//! The windows of recorded histories of the published results, so that these can be reproduced.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use super::history::{History, HistoryError};
 use super::world::{Window, World};
 
-/// A history, the window, and how many pages of it.
+/// A history and the largest number of its pages to use.
 struct Part {
     history: &'static str,
     pages_max: usize,
@@ -15,7 +15,7 @@ struct Part {
 
 /// A named window over one or several histories.
 pub struct Setting {
-    /// Its name in tables of results.
+    /// Name in tables of results.
     pub name: &'static str,
     start: (i32, u32, u32),
     end: (i32, u32, u32),
@@ -45,7 +45,8 @@ const WCAG: &str = "w3c-wcag-html";
 const RSS: &str = "rss-feeds-xml";
 const JQUERY: &str = "jquery-api-xml";
 
-/// All settings: ten of single histories, two of which are not in the tables' means, and two of many sites at once.
+/// All settings: ten of single histories, two of which are not in the means of the tables, and two of many sites at
+/// once.
 pub const SETTINGS: [Setting; 12] = [
     one("php", (2008, 1, 1), (2014, 1, 1), 0.25, &[part(PHP, 4000)]),
     one("php20", (2020, 7, 1), (2026, 7, 1), 0.25, &[part(PHP, 4000)]),
@@ -89,10 +90,10 @@ pub const SETTINGS: [Setting; 12] = [
 ];
 
 impl Setting {
-    /// The world of this setting, from the histories in `folder`.
+    /// Builds the world of this setting from the histories in `folder`.
     ///
     /// # Errors
-    /// When a history is missing or broken.
+    /// A history is missing or damaged.
     pub fn world(&self, folder: &Path) -> Result<World, HistoryError> {
         let mut histories = Vec::new();
         for part in self.parts {
@@ -108,7 +109,7 @@ impl Setting {
     }
 }
 
-/// The setting of this name.
+/// Returns the setting with this name.
 pub fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }

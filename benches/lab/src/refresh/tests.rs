@@ -1,4 +1,4 @@
-//! The replay against what can be worked out by hand, and against published results on real histories.
+//! Compares the replay with results computed by hand and with published results on real histories.
 
 use super::history::{Event, History};
 use super::policies::{Policy, PolicyName};
@@ -38,7 +38,7 @@ fn a_window_keeps_what_lives_in_it() {
     assert_eq!((one.site, one.directory), (two.site, two.directory));
 }
 
-/// Fetches one page on given days and records what it sees.
+/// Fetches one page on given days and records the results.
 struct Scripted {
     days: Vec<f64>,
     seen: Vec<(f64, Sighting)>,
@@ -68,11 +68,11 @@ fn one_page_is_measured_as_by_hand() {
     // Stale from 25 to 30, 40 to 60 and 95 to 100.
     let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} is not {b}");
     near(outcome.freshness, 1.0 - 30.0 / 75.0);
-    // Of these, wrong for longer than a week: all of the first, 13 days of the second, none of the third.
+    // Stale for longer than a week: the whole first interval, 13 days of the second, none of the third.
     near(outcome.currency[1], 1.0 - 18.0 / 75.0);
     near(outcome.age, (17.5 * 5.0 + 10.0 * 20.0 + 2.5 * 5.0) / 75.0);
     near(outcome.obsolescence, (5.0 + 20.0 + 10.0 + 5.0) / 75.0);
-    // Each visit captured one version; of the three changes measured the one of day 40 was never seen.
+    // Each visit captured one version; of the three measured changes, that of day 40 was never seen.
     near(outcome.captured, 2.0 / 3.0);
     assert_eq!((outcome.fetches, outcome.hits), (2, 1.0));
 }
@@ -83,7 +83,7 @@ fn a_page_that_died_is_asked_once() {
     let mut policy = Scripted { days: vec![55.0, 70.0], seen: Vec::new(), gone: Vec::new() };
     let outcome = replay(&world, &mut policy, 1.0, &mut Draws::new(1));
     assert_eq!((policy.gone.as_slice(), outcome.fetches), ([55.0].as_slice(), 1));
-    // Stale from 25, where measuring begins, until it died.
+    // Stale from day 25, when measuring begins, until its death.
     assert!(outcome.freshness.abs() < 1e-9, "{outcome:?}");
 }
 
@@ -112,7 +112,7 @@ fn outcome(world: &World, policy: &str, beta: f64) -> Outcome {
     replay(world, policy.build(world, budget, &mut draws).as_mut(), budget, &mut draws)
 }
 
-/// Results of the reference simulator; agreed accuracy 0.01.
+/// Results of the reference simulator, reproduced to within 0.01.
 #[test]
 fn results_are_those_of_the_reference() {
     let Some(folder) = test_data("histories") else { return };

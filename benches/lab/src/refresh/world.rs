@@ -1,7 +1,7 @@
-//! A window of recorded time: which pages live in it, how important they are, when they change.
+//! A window of recorded time: the pages that live in it, their importance, and their changes.
 //!
-//! Times are days since the window's start. The choice of pages, the importance of pages of which none is known and the
-//! grouping into sites are those of the reference simulator, so that results can be compared page by page.
+//! Times are days since the start of the window. The selection of pages, the drawn importance of pages without a known
+//! one, and the grouping into sites follow the reference simulator, so that results can be compared page by page.
 
 use std::collections::HashMap;
 
@@ -12,32 +12,32 @@ use archive::refresh::change_model::{Relations, relations};
 use archive::refresh::policies::Known;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
-/// A page that first appears so shortly before the window's end is left out, in days.
+/// A page that first appears less than this many days before the window's end is left out.
 const LATEST_BIRTH_DAYS: f64 = 30.0;
-/// A page that lives shorter in the window is left out, in days.
+/// A page that lives for less than this many days in the window is left out.
 const SHORTEST_LIFE_DAYS: f64 = 1.0;
-/// Importance of a page that a list of importance does not name.
+/// Importance of a page that is missing from the list of importance.
 const UNLISTED_IMPORTANCE: f64 = 0.3;
-/// Largest importance where none is known and it is drawn from a Pareto law of this exponent.
+/// Upper limit for importance that is drawn, in the absence of a list, from a Pareto law with this exponent.
 const DRAWN_IMPORTANCE_MAX: f64 = 60.0;
 const PARETO_EXPONENT: f64 = 1.5;
-/// Histories whose names begin so record many services, each of them its own site with a folder of its own.
+/// Name prefix of histories that record many services, each a site with its own folder.
 const FOLDER_IS_SITE: &str = "ota";
-/// Share of the window that passes before anything is measured.
+/// Share of the window before measuring starts.
 const BURN_IN: f64 = 0.25;
 
-/// A page and all that happens to it.
+/// A page and its life.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// `HISTORY:PATH`.
     pub name: String,
-    /// Relative to the mean of the world's pages.
+    /// Importance relative to the mean of the world's pages.
     pub importance: f64,
-    /// When it appears; not before 0.
+    /// Time of its appearance, at least 0.
     pub birth: f64,
-    /// When it disappears, or the window's end.
+    /// Time of its disappearance, or the window's end.
     pub death: f64,
-    /// When it changes, ascending, between birth and death.
+    /// Times of its changes between birth and death, ascending.
     pub changes: Vec<f64>,
     /// Number of its site.
     pub site: usize,
@@ -46,7 +46,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// The mean rate over its life, in changes a day: known in hindsight only.
+    /// Returns the mean rate over its life in changes per day, known only in hindsight.
     pub fn rate(&self) -> f64 {
         self.changes.len() as f64 / (self.death - self.birth)
     }
@@ -59,32 +59,32 @@ pub struct World {
     pub pages: Vec<Page>,
     /// Length of the window in days.
     pub days: f64,
-    /// Days from one moment of fetching to the next.
+    /// Days between two ticks, the times of fetching.
     pub tick: f64,
-    /// Measuring begins here, in days.
+    /// Start of measuring, in days.
     pub burn_in: f64,
-    /// When the window begins, in seconds since the epoch.
+    /// Start of the window, in seconds since the epoch.
     pub start: i64,
     sites: usize,
     directories: usize,
 }
 
-/// The window and the number of pages of each history in it.
+/// Start, end and tick of a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// Seconds since the epoch.
+    /// Start, in seconds since the epoch.
     pub start: i64,
-    /// Seconds since the epoch.
+    /// End, in seconds since the epoch.
     pub end: i64,
-    /// Days from one moment of fetching to the next.
+    /// Days between two ticks, the times of fetching.
     pub tick: f64,
 }
 
 impl World {
-    /// Cuts `window` out of histories, each with the largest number of its pages to take.
+    /// Cuts `window` out of histories, each with the largest number of its pages to use.
     ///
     /// # Errors
-    /// When no page lives in the window.
+    /// No page lives in the window.
     pub fn new(histories: &[(&History, usize)], window: Window) -> Result<Self, HistoryError> {
         let mut numbers = Numbers::default();
         let mut pages = Vec::new();
@@ -109,17 +109,17 @@ impl World {
         })
     }
 
-    /// Number of changes in the window.
+    /// Returns the number of changes in the window.
     pub fn changes(&self) -> usize {
         self.pages.iter().map(|page| page.changes.len()).sum()
     }
 
-    /// The budget in fetches a day that makes one fetch for each change when `beta` is 1.
+    /// Returns the budget in fetches per day; 1 for `beta` means one fetch per change.
     pub fn budget(&self, beta: f64) -> f64 {
         beta * self.changes() as f64 / self.days
     }
 
-    /// What a policy that spends `budget` fetches a day may know.
+    /// Returns what a policy that spends `budget` fetches per day may know.
     pub fn known(&self, budget: f64) -> Known {
         Known {
             importance: self.pages.iter().map(|page| page.importance).collect(),
@@ -185,7 +185,7 @@ fn cut(history: &History, pages_max: usize, window: Window, numbers: &mut Number
     chosen.into_iter().map(|(_, path, events, birth, death)| page(path, events, birth, death)).collect()
 }
 
-/// From when to when a page lives in the window, if it does for long enough to be of interest.
+/// Returns the start and end of a page's life in the window; `None` if it is too short or too late.
 fn life(events: &[Event], window: Window) -> Option<(i64, i64)> {
     let (first, last) = (events.first()?, events.last()?);
     let birth = first.seconds.max(window.start);
@@ -209,7 +209,7 @@ fn importance(history: &History, path: &str) -> f64 {
     }
 }
 
-/// A number in 0..1 that only `text` decides.
+/// Returns a number in 0..1 that depends only on `text`.
 fn draw(text: &str) -> f64 {
     let mut crc = Crc::new();
     crc.update(text.as_bytes());

@@ -1,8 +1,8 @@
-//! The subject of a site from its title and URL, as librarians classified it.
+//! The subject of a site, predicted from its title and URL and judged by the classification of librarians.
 //!
-//! A row is a site: librarians put many sites under several subjects, so a model is right when the subject that it finds most
-//! probable is one of the site's. Every constant of a model is chosen by folds of the sites that are learned from, and so is what makes
-//! a confidence of its scores; the other sites only judge.
+//! Librarians put many sites under several subjects, so a prediction is right if the most probable subject is one of
+//! the site's. The constants of a model, and the mapping from its scores to a confidence, are chosen by
+//! cross-validation on the training sites; the other sites only judge.
 
 mod models;
 
@@ -18,13 +18,13 @@ use rayon::prelude::*;
 pub use models::{Constants, Model};
 use models::{Texts, scores};
 
-/// Folds by which constants are chosen.
+/// Number of folds of the cross-validation.
 const FOLDS: usize = 3;
-/// Groups of equally many sites in which confidence is compared with what came true.
+/// Number of equally large groups of sites in which confidence is compared with outcomes.
 const BINS: usize = 20;
-/// Subjects there may be.
+/// Largest number of subjects.
 pub const SUBJECTS_MAX: usize = 1000;
-/// Sites that are learned from, at least.
+/// Smallest number of training sites.
 pub const LEARNED_MIN: usize = 10;
 
 /// A site that librarians classified.
@@ -34,16 +34,16 @@ pub struct Site {
     pub title: String,
     /// Its URL.
     pub url: String,
-    /// Its subjects, as places in [`Collection::subjects`], in the order of the file; at least one.
+    /// Indices of its subjects in [`Collection::subjects`], in file order; at least one.
     pub subjects: Vec<usize>,
 }
 
 /// Sites and their subjects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collection {
-    /// The names of the subjects.
+    /// Names of the subjects.
     pub subjects: Vec<String>,
-    /// Each site once.
+    /// The sites, without duplicates.
     pub sites: Vec<Site>,
     places: HashMap<String, usize>,
 }
@@ -55,29 +55,29 @@ pub enum SubjectsError {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// A line that has no such columns.
+    /// The file lacks a required column or is malformed.
     #[error(transparent)]
     Csv(#[from] csv::Error),
-    /// A missing column.
+    /// A column is missing.
     #[error("its heading has no column `{0}`: it needs primary, title and url, with tabs between")]
     Column(&'static str),
-    /// Too many.
+    /// The file has too many subjects.
     #[error("it has more than {SUBJECTS_MAX} subjects in its column `primary`")]
     TooManySubjects,
-    /// Too few.
+    /// There are too few sites to learn from.
     #[error("{0} sites are too few to learn from: at least {LEARNED_MIN} are needed")]
     TooFew(usize),
-    /// Nothing to judge by.
+    /// There are no sites to judge by.
     #[error("no site is left to judge by")]
     NothingToJudge,
 }
 
 impl Collection {
-    /// Adds the sites of a file: lines with tabs between, below a heading that names the columns `primary`, `title` and `url`; may be
-    /// in gzip. Sites that are there already stay as they are. Returns the places of the new ones.
+    /// Adds the sites of a file: tab-separated lines after a heading line with the columns `primary`, `title` and
+    /// `url`; optionally in gzip. Existing sites stay unchanged. Returns the indices of the new ones.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// The file cannot be read.
     pub fn add(&mut self, path: &Path) -> Result<Range<usize>, SubjectsError> {
         let text = super::librarian::text(path)?;
         let mut reader =
@@ -115,7 +115,8 @@ impl Collection {
         )
     }
 
-    /// The same site may be written with and without `www.` and with a slash at the end.
+    /// Returns the index of a site, which may be written with or without `www.` and a trailing slash; adds it if it is
+    /// new.
     fn site(&mut self, title: &str, url: &str) -> usize {
         let name = url.split_once("://").map_or(url, |(_, rest)| rest).trim_end_matches('/');
         let name = name.strip_prefix("www.").unwrap_or(name);
@@ -125,7 +126,7 @@ impl Collection {
         })
     }
 
-    /// Half of the sites at random, and the others.
+    /// Splits the sites into two random halves.
     #[must_use]
     pub fn halves(&self, rng: u64) -> (Vec<usize>, Vec<usize>) {
         let count = self.sites.len();
@@ -136,32 +137,32 @@ impl Collection {
     }
 }
 
-/// How well a model predicted the subjects of one set of sites.
+/// Result of a model on one set of sites.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The model.
     pub model: Model,
-    /// The constants that were chosen.
+    /// The chosen constants.
     pub constants: Constants,
-    /// Share of sites whose first subject by the model is one of theirs.
+    /// Share of sites whose most probable subject is right.
     pub right: f64,
-    /// Mean F1 of the subjects that are among the sites; what a site is taken for is held against the subject found, if that is
-    /// right, else against its first one.
+    /// Mean F1 over the subjects of the judged sites. A prediction is compared with the predicted subject itself if it
+    /// is right, otherwise with the site's first subject.
     pub macro_f1: f64,
-    /// Expected calibration error of the probability that it is right.
+    /// Expected calibration error of the probability of being right.
     pub ece: f64,
     /// Seconds to learn and to judge with the chosen constants.
     pub seconds: f64,
-    /// Seconds to choose them.
+    /// Seconds to choose the constants.
     pub seconds_to_choose: f64,
-    /// How often what is of a subject (and not of the other) was taken for another: the two, from 0.
+    /// How often a site of one subject (but not of the other) was assigned the other; subjects as indices.
     pub confusions: BTreeMap<(usize, usize), usize>,
 }
 
 /// Learns every model from some sites of `collection` and judges it by others.
 ///
 /// # Errors
-/// When there is too little to learn from, or nothing to judge.
+/// There is too little to learn from, or nothing to judge by.
 pub fn run(collection: &Collection, learned: &[usize], judged: &[usize]) -> Result<Vec<Run>, SubjectsError> {
     if learned.len() < LEARNED_MIN {
         return Err(SubjectsError::TooFew(learned.len()));
@@ -211,7 +212,7 @@ impl Task<'_> {
             constants,
             right: share(&right),
             macro_f1: super::repeated::mean(&met),
-            // There is a site to judge.
+            // There is at least one site to judge by.
             ece: measures::calibration_error(&sure, &right, BINS).unwrap_or_default(),
             seconds,
             seconds_to_choose,
@@ -219,8 +220,8 @@ impl Task<'_> {
         }
     }
 
-    /// The constants with which most sites of each fold are right when the others are learned from; and what the best score of a
-    /// site then says of being right.
+    /// Returns the constants that get most sites right in cross-validation, and the calibration that maps the best
+    /// score of a site to the probability of being right.
     fn choose(&self, model: Model, learned: &[usize]) -> (Constants, Isotonic) {
         let all = model.constants();
         let tried = |at: usize| {
@@ -244,7 +245,7 @@ impl Task<'_> {
         let chosen = together
             .zip(all.iter().copied())
             .max_by(|((_, a), _), ((_, b), _)| share(a).total_cmp(&share(b)));
-        // A model has some to choose among.
+        // Every model has at least one choice of constants.
         let ((scores, right), constants) = chosen.unwrap_or_default();
         (constants, Isotonic::fit(&scores, &right))
     }
@@ -272,7 +273,7 @@ impl Task<'_> {
     }
 }
 
-/// The subject with the highest score; of equal ones the first.
+/// Returns the subject with the highest score; the first of equal ones.
 fn best(scores: &[f64]) -> (usize, f64) {
     let better = |best: (usize, f64), next: (usize, f64)| if next.1 > best.1 { next } else { best };
     scores.iter().copied().enumerate().fold((0, f64::NEG_INFINITY), better)

@@ -8,31 +8,31 @@ use url::Url;
 
 use super::Site;
 
-/// Letters of the pieces of words that are compared.
+/// Lengths of the character n-grams of words.
 const PIECE_LETTERS: RangeInclusive<usize> = 3..=5;
-/// The part number of [`Words`]; there is one, as title and URL say the same words.
+/// Part number for [`Words`]; a single one, as title and URL contain the same words.
 const PART: u8 = 0;
 
-/// How subjects are predicted.
+/// A model that predicts subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// Naive Bayes on counts of words of title and URL.
+    /// Naive Bayes on word counts of title and URL.
     NaiveBayes,
     /// Logistic regression on tf-idf of the same words.
     Logistic,
     /// Ridge regression on the same vectors.
     Words,
-    /// Ridge regression on pieces of the words of title and host.
+    /// Ridge regression on character n-grams of the words of title and host.
     Pieces,
-    /// The last two together.
+    /// Weighted average of the two ridge regressions.
     Average,
 }
 
 impl Model {
-    /// All of them.
+    /// All models.
     pub const ALL: [Self; 5] = [Self::NaiveBayes, Self::Logistic, Self::Words, Self::Pieces, Self::Average];
 
-    /// Its name in results.
+    /// Returns its name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl Model {
         }
     }
 
-    /// Among what its constants are chosen.
+    /// Returns the constants to choose from.
     pub(super) fn constants(self) -> Vec<Constants> {
         let (bounds, shares): (&[f64], &[f64]) = match self {
             Self::NaiveBayes => (&[0.03, 0.1, 0.2, 0.4, 1.0], &[1.0]),
@@ -58,16 +58,16 @@ impl Model {
     }
 }
 
-/// What is chosen for a model.
+/// Constants chosen for a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Constants {
-    /// What is added to each count of naive Bayes, or the bound on the weights of the others.
+    /// Smoothing added to each count of naive Bayes, or the bound on the weights of the other models.
     pub bound: f64,
-    /// How much of the score is that of the words, the rest being that of their pieces.
+    /// Weight of the word model's score; the rest is the weight of the n-gram model's.
     pub of_words: f64,
 }
 
-/// What is read of a site.
+/// Words and n-grams of a site.
 pub(super) struct Texts {
     words: Words,
     pieces: Words,
@@ -82,7 +82,7 @@ impl Texts {
         for (place, (text, has_pieces)) in parts.into_iter().enumerate() {
             let lower = text.to_lowercase();
             for word in lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-                // The words of the host are in the URL.
+                // The URL already contains the words of the host.
                 if place < 2 {
                     texts.words.add(PART, word);
                 }
@@ -95,7 +95,7 @@ impl Texts {
     }
 }
 
-/// What each subject gets, for each of the judged.
+/// Returns the scores of all subjects for each of the judged sites.
 pub(super) fn scores(
     model: Model,
     constants: Constants,
@@ -135,7 +135,7 @@ pub(super) fn scores(
     }
 }
 
-/// Texts as vectors, weighed by those that are learned from.
+/// Texts as vectors, weighted by statistics of the training texts.
 struct Vectors {
     learned: Vec<Sparse>,
     judged: Vec<Sparse>,
@@ -155,7 +155,7 @@ impl Vectors {
         Self { learned: vectors(learned), judged: vectors(judged), width: weights.width() }
     }
 
-    /// For models of one class a row: a site as often as it has subjects.
+    /// Returns rows for models with one class per row: each site once for each of its subjects.
     fn by_subject(&self, subjects: &[Vec<usize>]) -> (Vec<Sparse>, Vec<usize>) {
         let rows = self.learned.iter().zip(subjects);
         rows.flat_map(|(row, subjects)| subjects.iter().map(|subject| (row.clone(), *subject))).unzip()

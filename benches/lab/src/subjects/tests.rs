@@ -33,7 +33,7 @@ fn a_site_is_one_row_with_all_its_subjects() {
     assert!(matches!(Collection::default().add(many.path()), Err(SubjectsError::TooManySubjects)));
 }
 
-/// A band is known by its word, a court only by the beginning of words of which each occurs once.
+/// A band is recognised by its word, a court only by a common prefix of words that each occur once.
 #[test]
 fn words_and_pieces_of_words_predict_subjects() {
     let mut collection = Collection::default();

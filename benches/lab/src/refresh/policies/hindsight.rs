@@ -1,14 +1,14 @@
-//! Policies that know what none can: the rates that the future will show, or every change.
+//! Policies with knowledge that no real policy has: the future rates, or every change.
 
 use super::Policy;
 use crate::refresh::draws::Draws;
 use crate::refresh::world::World;
 use archive::refresh::budget::Rule;
 
-/// Fixed frequencies from the rates in hindsight.
+/// Fixed frequencies computed from the rates in hindsight.
 pub(super) struct Fixed {
     frequencies: Vec<f64>,
-    /// Fetch times without memory, as some papers analyse them.
+    /// For memoryless fetch times, as analysed in some papers.
     memoryless: Option<Draws>,
 }
 
@@ -35,7 +35,7 @@ impl Policy for Fixed {
     }
 }
 
-/// A greedy rule at the rates in hindsight.
+/// A greedy rule with the rates known in hindsight.
 pub(super) struct Informed {
     rule: Rule,
     pages: Vec<(f64, f64)>,
@@ -43,7 +43,7 @@ pub(super) struct Informed {
 
 impl Informed {
     pub(super) fn new(rule: Rule, world: &World) -> Self {
-        // A page that never changes has a value of 0 at any age; the tiny rate only avoids 0/0.
+        // A page that never changes has the value 0 at any age; the tiny rate only avoids 0/0.
         let pages = world.pages.iter().map(|page| (page.importance, page.rate().max(1e-300))).collect();
         Self { rule, pages }
     }
@@ -58,7 +58,7 @@ impl Policy for Informed {
     }
 }
 
-/// Knows every change: fetches the stale page whose present version will live longest, weighted by importance.
+/// Knows every change: fetches the stale page whose current version will live longest, weighted by importance.
 pub(super) struct Clairvoyant<'a>(pub(super) &'a World);
 
 impl Policy for Clairvoyant<'_> {

@@ -1,4 +1,4 @@
-//! Policies by name: those that learn on line, and those that know what none can.
+//! Policies by name: those that learn on line, and those with knowledge of the future.
 
 mod hindsight;
 mod name;

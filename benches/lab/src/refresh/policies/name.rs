@@ -1,4 +1,4 @@
-//! Names of policies: those of [`archive::refresh::policies`], `_true` ones and the clairvoyant.
+//! Names of policies: those of [`archive::refresh::policies`], `_true` ones and the clairvoyant one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ enum PolicyKind {
 }
 
 impl PolicyName {
-    /// The policy, ready for a replay of `world` with `budget` fetches a day.
+    /// Creates the policy for a replay of `world` with `budget` fetches per day.
     ///
     /// Its random choices come from `draws`, which the replay then continues.
     pub fn build<'a>(&self, world: &'a World, budget: f64, draws: &mut Draws) -> Box<dyn Policy + 'a> {

@@ -1,10 +1,10 @@
-//! Small readers of the archives that suites come in: ZIP and gzipped tar, as far as these need them.
+//! Minimal readers of the archives in which suites are distributed: ZIP and gzipped tar.
 
 use std::io::Read;
 
 use flate2::read::{DeflateDecoder, GzDecoder};
 
-/// The files of a ZIP archive without encryption or ZIP64: names and contents.
+/// Returns the names and contents of the files of a ZIP archive without encryption or ZIP64.
 pub(super) fn unzip(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
     let u16_at = |at: usize| usize::from(u16::from_le_bytes(archive[at..at + 2].try_into().unwrap()));
     let u32_at = |at: usize| u32::from_le_bytes(archive[at..at + 4].try_into().unwrap()) as usize;
@@ -27,7 +27,7 @@ pub(super) fn unzip(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// The plain files of a gzipped tar archive: names and contents.
+/// Returns the names and contents of the regular files of a gzipped tar archive.
 pub(super) fn untar(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut tar = Vec::new();
     GzDecoder::new(archive).read_to_end(&mut tar).unwrap();

@@ -1,6 +1,7 @@
 //! Feeds: relative references and `xml:base`, from the library feedparser.
 //!
-//! Each file says in a comment what is expected. Every URL in it must be among the links, or begin one where it is a base.
+//! Each file states in a comment what is expected. Every URL in it must be among the links, or be a prefix of one if it
+//! is a base.
 
 use archive::parse::Parsed;
 use archive_storage::address::canonical;
@@ -17,7 +18,7 @@ fn references_titles_and_texts() {
     for (name, body) in untar(&archive).into_iter().filter(|(name, _)| name.ends_with(".xml")) {
         let text = String::from_utf8_lossy(&body).into_owned();
         let expected = line_of(&text, "Expect:").expect("every file says what is expected");
-        // The files take this field for the base, as RFC 2616 had it; here the caller gives the base.
+        // The files use this field as the base, as in RFC 2616; here, the caller passes the base.
         let base = line_of(&text, "Content-Location:");
         let own = format!("http://127.0.0.1:8097/tests/wellformed/{name}");
         let parsed = read(base.unwrap_or(&own), "application/xml", &body);
@@ -35,7 +36,7 @@ fn references_titles_and_texts() {
     tally.finish("feeds", 173);
 }
 
-/// Whether an expectation is met; none when it is about something that a crawler has no use for.
+/// Whether an expectation is met; `None` if it concerns something that a crawler has no use for.
 fn holds(parsed: &Parsed, expected: &str) -> Option<bool> {
     let (what, value) = expected.split_once("==")?;
     let value = value.trim().trim_start_matches('u').trim_matches(['\'', '"']);
@@ -59,7 +60,7 @@ fn holds(parsed: &Parsed, expected: &str) -> Option<bool> {
     let is_text = names
         .iter()
         .any(|name| ["feed", "entries[0]"].iter().any(|place| what == format!("{place}['{name}']")));
-    // Only what a reader sees of the markup is text.
+    // Only the visible part of the markup counts as text.
     let value = value.split("' and ").next().unwrap_or_default();
     let seen = read("http://a.example/", "text/html", value.as_bytes()).text;
     is_text.then(|| words(&parsed.text).contains(&words(&seen)))

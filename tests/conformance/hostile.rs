@@ -1,6 +1,6 @@
-//! Input that is made to hurt: each kind is read in bounded time and memory, and what was cut is said.
+//! Hostile input: each kind is read in bounded time and memory, and truncation is reported.
 //!
-//! Times are not asserted; a parser that is quadratic somewhere makes these tests take minutes instead of seconds.
+//! Times are not asserted; if a parser is quadratic somewhere, these tests take minutes instead of seconds.
 
 use archive::parse::{Limits, Parsed, Problem};
 

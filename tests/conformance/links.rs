@@ -1,11 +1,11 @@
-//! Every kind of link, each in its own document that links to `x` in this way and to nothing else.
+//! Every kind of link, each in its own document that contains a single link, to `x`.
 
 use archive::parse::{LinkKind, Source, parse};
 use url::Url;
 
 use LinkKind::*;
 
-/// The URL of a document, and of what it links to.
+/// URL of a document, and of its link target.
 const DOCUMENT: &str = "http://a.example/b/c";
 const TARGET: &str = "http://a.example/b/x";
 
@@ -246,7 +246,7 @@ fn xml_of_all_kinds() {
     ]);
 }
 
-/// An item of RSS, and an entry of Atom, that hold nothing else.
+/// An item of RSS and an entry of Atom that contain nothing else.
 #[test]
 fn feeds() {
     let wrap = |item: &str, is_atom: bool| {
@@ -291,7 +291,7 @@ fn feeds() {
     assert_eq!(links(XML, &[], channel, 200), [(TARGET.to_owned(), Icon)]);
 }
 
-/// What nobody sees is no text, and what is encoded is read decoded.
+/// Hidden content is not text, and encoded content is decoded.
 #[test]
 fn text_is_what_a_reader_sees() {
     let read = |media_type: &str, body: &str| {

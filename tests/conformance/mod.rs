@@ -1,8 +1,8 @@
-//! Foreign test suites and hostile input: robots.txt, URLs, SURT, sitemaps, feeds, XML.
+//! Third-party test suites and hostile input: robots.txt, URLs, SURT, sitemaps, feeds, XML.
 //!
-//! Every test prints how many cases hold, and each that doesn't with the reason. Counts only go up: a test fails when fewer
-//! hold than it says, and also when a miss has no reason. The data is not part of the project; without it a test says that
-//! it is skipped, but under `CI=true` it fails.
+//! Every test prints the number of cases that hold, and each that does not with the reason. Counts may only rise: a
+//! test fails if fewer cases hold than it states, or if a miss has no reason. The data is not part of the project.
+//! Without it, a test prints that it is skipped, or fails if `CI=true`.
 
 mod archives;
 mod feeds;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use archive::parse::{Limits, Parsed, Source, parse};
 use url::Url;
 
-/// The bytes of a file of test data; none, with a word about it, when there is no such folder.
+/// Returns the bytes of a file of test data; prints a message and returns `None` if it is missing.
 fn data(path: &str) -> Option<Vec<u8>> {
     let root = std::env::var_os("ARCHIVE_TEST_DATA")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
@@ -34,12 +34,12 @@ fn data(path: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// The text of a file of test data.
+/// Returns the text of a file of test data.
 fn text(path: &str) -> Option<String> {
     data(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Counts the cases of a suite, and lists those that don't hold.
+/// Counts the cases of a suite, and lists those that do not hold.
 #[derive(Default)]
 struct Tally {
     held: usize,
@@ -58,7 +58,7 @@ impl Tally {
         println!("  missed: {case}: {}", reason.unwrap_or("NO REASON KNOWN"));
     }
 
-    /// Prints the counts, and fails when fewer cases hold than before or one is missed without a reason.
+    /// Prints the counts; fails if fewer cases hold than before or if a miss has no reason.
     fn finish(self, suite: &str, held_min: usize) {
         println!("{suite}: {} of {} hold", self.held, self.held + self.missed);
         assert_eq!(self.without_reason, 0, "{suite}: misses without a reason");

@@ -1,4 +1,4 @@
-//! The cases of Google's robots.txt parser, and real files that are odd.
+//! The test cases of Google's robots.txt parser, and unusual real files.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn cases() {
         let [file, agent, url] = ["robots", "agent", "url"].map(|name| case[name].as_str().unwrap());
         let expected = case["allowed"].as_bool().unwrap();
         let robots = Robots::parse(file.as_bytes(), agent);
-        // URLs are matched as given, not as a parser would bring them into form.
+        // URLs are matched as given, not as normalized by a parser.
         let path = url.find("//").and_then(|at| url[at + 2..].find('/').map(|slash| &url[at + 2 + slash..]));
         if robots.check_path(path.unwrap_or_default()).allowed == expected {
             tally.held();
@@ -28,7 +28,7 @@ fn cases() {
     tally.finish("robots.txt cases", 119);
 }
 
-/// Where Google's parser departs from RFC 9309, we follow the RFC.
+/// Reasons for misses: where Google's parser deviates from RFC 9309, the crawler follows the RFC.
 fn reason(file: &str, url: &str) -> Option<&'static str> {
     if !url.is_ascii() {
         return Some(

@@ -1,4 +1,4 @@
-//! Sitemaps of all forms, from the library crawler-commons.
+//! Sitemaps of all formats, from the library crawler-commons.
 
 use archive::parse::{DocumentKind, LinkKind, Parsed};
 

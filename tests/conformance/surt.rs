@@ -1,4 +1,4 @@
-//! SURT against the Internet Archive's canonicalizer (the Python package `surt`).
+//! SURT compared with the Internet Archive's canonicalizer (the Python package `surt`).
 
 use archive_storage::address::surt;
 

@@ -1,4 +1,4 @@
-//! URLs: the WHATWG's own cases through the URL parser and as links of a page, and those of the crawler Nutch.
+//! URLs: the WHATWG's test cases through the URL parser and as links of a page, and those of the crawler Nutch.
 
 use archive_storage::address::canonical;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use url::Url;
 
 use super::{Tally, data, read, text};
 
-/// What to resolve, against what, and what comes of it; nothing for a failure.
+/// Input, base, and expected result; `None` for a failure.
 type Case = (String, Option<String>, Option<String>);
 
-/// The cases that have a base.
+/// Returns the cases that have a base.
 fn cases() -> Option<Vec<Case>> {
     let json: Vec<Value> = serde_json::from_slice(&data("url/wpt-urltestdata.json")?).unwrap();
     let string = |value: &Value| value.as_str().map(str::to_owned);
@@ -39,7 +39,7 @@ fn whatwg_cases_through_the_parser() {
     tally.finish("WHATWG URL cases, parser", 823);
 }
 
-/// What the crate `url` is known to get wrong.
+/// Returns the known defect of the crate `url` that affects a case.
 fn parser_reason(input: &str, base: Option<&str>) -> Option<&'static str> {
     let is_special = |url: &str| {
         ["http:", "https:", "ftp:", "ws:", "wss:"]
@@ -70,7 +70,7 @@ fn whatwg_cases_as_links_of_a_page() {
     let Some(cases) = cases() else { return };
     let mut tally = Tally::default();
     for (input, base, expected) in cases {
-        // A reference that begins with the scheme of its base is relative, so the page has the other.
+        // A reference that begins with the scheme of its base is relative, so the page gets the other scheme.
         let other =
             if input.trim_start().to_ascii_lowercase().starts_with("https:") { "http" } else { "https" };
         let base = base.unwrap_or_else(|| format!("{other}://no.base.example/"));
@@ -79,7 +79,7 @@ fn whatwg_cases_as_links_of_a_page() {
         {
             continue;
         }
-        // A carriage return is a line feed before the tokenizer sees it.
+        // The HTML tokenizer would see a carriage return as a line feed.
         let escaped =
             input.replace('&', "&amp;").replace('"', "&quot;").replace('\r', "&#13;").replace('\0', "&#0;");
         if input.contains('\0') {
@@ -98,7 +98,7 @@ fn whatwg_cases_as_links_of_a_page() {
     tally.finish("WHATWG URL cases, links", 721);
 }
 
-/// The link that a reference to this URL makes: canonical, of the web, and not to the page itself.
+/// Returns the link that a reference to this URL yields: canonical, HTTP or HTTPS, and not to the page itself.
 fn as_link(expected: &str, input: &str) -> Option<String> {
     let Ok(url) = Url::parse(expected) else { return Some(expected.to_owned()) };
     let trimmed = input.trim_matches(|c: char| c <= ' ');
@@ -122,7 +122,7 @@ fn canonical_urls_of_all_cases_are_stable() {
     assert!(count >= 244);
 }
 
-/// Two columns of comma-separated values; quotes as CSV has them.
+/// Splits lines of comma-separated values with CSV quoting.
 fn rows(csv: &str) -> Vec<Vec<String>> {
     csv.split('\n')
         .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
@@ -163,7 +163,8 @@ fn nutch_normal_forms() {
     tally.finish("Nutch normal forms", 79);
 }
 
-/// A canonical URL must still fetch the same page, so what only a key may do is left out.
+/// Returns the reason for a miss: a canonical URL must still fetch the same page, so normalizations that only suit a
+/// key are left out.
 fn nutch_reason(input: &str, expected: &str) -> Option<&'static str> {
     let path = input.split("://").nth(1).unwrap_or_default();
     if expected.starts_with("file:") || expected.starts_with("ftp:/") || expected == "http:/" {

@@ -1,7 +1,7 @@
-//! James Clark's XML test cases: well-formed documents, with what they mean; and documents that aren't well-formed.
+//! James Clark's XML test cases: well-formed documents with their meaning, and documents that are not well-formed.
 //!
-//! What matters to a crawler is that every well-formed document is read, that the text is right, that what lies outside is
-//! named, and that broken ones harm nobody. The parser doesn't validate and loads nothing from outside.
+//! A crawler must read every well-formed document, extract the right text and report references to external files;
+//! malformed documents must do no harm. The parser does not validate and loads no external files.
 
 use std::collections::HashMap;
 
@@ -25,8 +25,8 @@ fn names(files: &Files, folder: &str) -> Vec<String> {
     names
 }
 
-/// A document holds when it is read without a problem, and its tree is that of the expected output: elements, attributes
-/// and text, without what carries no meaning.
+/// A case holds if the document is read without a problem, and its tree is that of the expected output: elements,
+/// attributes and text, ignoring what carries no meaning.
 #[test]
 fn well_formed_documents_are_read() {
     let Some(files) = files() else { return };

@@ -1,4 +1,4 @@
-//! XPath over James Clark's XML test cases, sitemaps and a document with namespaces, with xmllint (libxml2) as the judge.
+//! XPath on James Clark's XML test cases, sitemaps and a document with namespaces, with xmllint (libxml2) as the judge.
 
 use std::fs;
 use std::process::Command;
@@ -10,13 +10,13 @@ use super::archives::unzip;
 use super::{Tally, data};
 use crate::support::skip;
 
-/// Expressions over any document; each is asked for as a text.
+/// Expressions for any document; each is evaluated as a string.
 const EXPRESSIONS: &str = include_str!("xpath.txt");
 
-/// Expressions that are asked for at once: each takes a process of the judge.
+/// Number of expressions per call; each call starts a process of the judge.
 const AT_ONCE: usize = 12;
 
-/// Between the answers.
+/// Separator of the answers.
 const BETWEEN: &str = "\u{b6}\u{b6}";
 
 const NAMESPACES: &str = "<!DOCTYPE catalogue [<!ATTLIST book id ID #IMPLIED>]>
@@ -41,14 +41,14 @@ fn ours(document: &[u8], expression: &str) -> Option<String> {
     Some(selected.ok()?.found.pop()?.text)
 }
 
-/// All of some expressions as one.
+/// Joins several expressions into one.
 fn joined(expressions: &[&str]) -> String {
     let texts: Vec<String> = expressions.iter().map(|it| format!("string({it})")).collect();
     format!("concat('', {})", texts.join(&format!(", '{BETWEEN}', ")))
 }
 
-/// Documents that mean the same to both: the judge loads what lies outside, fills in attributes that are declared, and keeps
-/// CDATA sections apart from the texts beside them.
+/// Whether a document means the same to both: the judge loads external entities, adds declared default attributes, and
+/// separates CDATA sections from adjacent text.
 fn is_plain(document: &str) -> bool {
     !["SYSTEM", "PUBLIC", "<!ATTLIST", "<![CDATA["].iter().any(|word| document.contains(word))
 }

@@ -1,18 +1,18 @@
-//! Servers that answer by a function of host and path, for what the test web does not do.
+//! Servers whose answer is a function of host and path, for what the test web cannot do.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// A server at a free port of this machine that is asked for every host. It ends with the test.
+/// A server at a free local port that answers for every host until the test ends.
 pub(crate) struct Answers {
     pub(crate) address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Answers {
-    /// Answers every request with the bytes that `answer` gives for its host and path.
+    /// Starts a server that answers every request with the bytes that `answer` returns for its host and path.
     pub(crate) fn start(answer: impl Fn(&str, &str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -21,25 +21,25 @@ impl Answers {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (answer, log) = (Arc::clone(&answer), Arc::clone(&log));
-                // A crawler that goes away in the middle ends only its own connection.
+                // A crawler that disconnects ends only its own connection.
                 thread::spawn(move || drop(serve(&stream, &*answer, &log)));
             }
         });
         Self { address, asked }
     }
 
-    /// The options that lead every host here, without any delay.
+    /// Returns the options that direct every host here, without delay or full-text index.
     pub(crate) fn at_once(&self) -> Vec<String> {
         let options = ["--delay".to_owned(), "0".to_owned(), "--no-full-text".to_owned()];
         options.into_iter().chain(self.connection()).collect()
     }
 
-    /// The options that lead every host here.
+    /// Returns the options that direct every host here.
     pub(crate) fn connection(&self) -> [String; 2] {
         ["--connect-to".to_owned(), format!("::{}", self.address)]
     }
 
-    /// What was asked for since the last call, as `host/path`, in order.
+    /// Returns the requests since the last call, as `host/path`, in order.
     pub(crate) fn take_asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
@@ -69,28 +69,28 @@ fn serve(
     Ok(())
 }
 
-/// An answer with this status, these further header lines (each with its line end), and a body.
+/// Returns an answer with this status, these additional header lines (each with its line end), and this body.
 pub(crate) fn whole(status: u16, head: &str, body: &[u8]) -> Vec<u8> {
     let head = format!("HTTP/1.1 {status} -\r\n{head}Content-Length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
-/// A page.
+/// Returns an answer with an HTML page.
 pub(crate) fn html(body: &str) -> Vec<u8> {
     whole(200, "Content-Type: text/html; charset=utf-8\r\n", body.as_bytes())
 }
 
-/// A text, such as a robots.txt.
+/// Returns an answer with plain text, such as a robots.txt.
 pub(crate) fn plain(body: &str) -> Vec<u8> {
     whole(200, "Content-Type: text/plain\r\n", body.as_bytes())
 }
 
-/// A redirect.
+/// Returns a redirect.
 pub(crate) fn redirect(to: &str) -> Vec<u8> {
     whole(302, &format!("Location: {to}\r\n"), b"")
 }
 
-/// There is no such file.
+/// Returns a 404 answer.
 pub(crate) fn nothing() -> Vec<u8> {
     whole(404, "", b"")
 }

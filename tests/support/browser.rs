@@ -1,4 +1,4 @@
-//! A real browser, driven as a person would use it, by the WebDriver protocol.
+//! A real browser, controlled through the WebDriver protocol as a user would operate it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::installed;
 
-/// So long a browser may take to start, and a page to show something.
+/// Timeout for the start of a browser and for the content of a page.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Chromium without a window; it ends when this is dropped.
+/// Headless Chromium, which ends when this is dropped.
 pub(crate) struct Browser {
     driver: Child,
     address: String,
@@ -21,7 +21,7 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts one, with scripts or without, if there is one on this machine.
+    /// Starts a browser with or without scripts; `None` if it is not installed.
     pub(crate) fn start(has_scripts: bool) -> Option<Self> {
         let program = installed("chromedriver").and_then(|driver| Some((driver, installed("chromium")?)))?.0;
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -74,7 +74,7 @@ impl Browser {
         self.ask(method, &format!("/session/{}{path}", self.session), sent)
     }
 
-    /// Goes to an address.
+    /// Navigates to an address.
     pub(crate) fn go(&self, url: &str) {
         self.command("POST", "/url", &json!({ "url": url }));
     }
@@ -96,22 +96,22 @@ impl Browser {
         self.command("POST", &format!("/element/{id}/click"), &json!({}));
     }
 
-    /// What the body of a function gives for arguments.
+    /// Runs a function body with arguments and returns its result.
     pub(crate) fn run(&self, script: &str, arguments: &Value) -> Value {
         self.command("POST", "/execute/sync", &json!({ "script": script, "args": arguments }))
     }
 
-    /// The same of one that calls its last argument when it is done.
+    /// Runs a function body that calls its last argument when it is done; returns what it passes.
     pub(crate) fn run_later(&self, script: &str, arguments: &Value) -> Value {
         self.command("POST", "/execute/async", &json!({ "script": script, "args": arguments }))
     }
 
-    /// A command of the browser's own protocol.
+    /// Sends a command of the DevTools protocol.
     pub(crate) fn devtools(&self, name: &str, parameters: &Value) -> Value {
         self.command("POST", "/goog/cdp/execute", &json!({ "cmd": name, "params": parameters }))
     }
 
-    /// Shows pages on a screen of this width, in a theme, `light` or `dark`.
+    /// Emulates a screen of this width and a theme, `light` or `dark`.
     pub(crate) fn show(&self, width: u32, theme: &str) {
         let screen = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         self.devtools("Emulation.setDeviceMetricsOverride", &screen);
@@ -119,12 +119,12 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &features);
     }
 
-    /// The document as it is now.
+    /// Returns the current document.
     pub(crate) fn source(&self) -> String {
         self.command("GET", "/source", &Value::Null).as_str().unwrap().to_owned()
     }
 
-    /// Waits until the document has this in it.
+    /// Waits until the document contains `text`.
     pub(crate) fn wait_for(&self, text: &str) {
         let begun = Instant::now();
         while !self.source().contains(text) {

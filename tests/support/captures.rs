@@ -1,4 +1,4 @@
-//! What an archive holds, read through the storage library.
+//! Reads the contents of an archive through the storage library.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use archive::ledger::Credits;
 use archive_storage::{Capture, CaptureKind, StateError, Store, StoreError};
 
-/// Every URL that was captured, with its captures in the order in which they were stored.
+/// Every captured URL with its captures, in storage order.
 pub(crate) struct Captured(pub(crate) BTreeMap<String, Vec<Capture>>);
 
-/// All captures of an archive; none before its first checkpoint.
+/// Returns all captures of an archive; none before its first checkpoint.
 pub(crate) fn captures(archive: &Path) -> Captured {
     let store = match Store::read_only(archive) {
         Err(StoreError::State(StateError::Missing { .. })) => return Captured(BTreeMap::new()),
@@ -24,12 +24,12 @@ pub(crate) fn captures(archive: &Path) -> Captured {
 }
 
 impl Captured {
-    /// All URLs.
+    /// Returns all URLs.
     pub(crate) fn urls(&self) -> BTreeSet<String> {
         self.0.keys().cloned().collect()
     }
 
-    /// How many captures there are.
+    /// Returns the number of captures.
     pub(crate) fn count(&self) -> u64 {
         self.0.values().map(|captures| captures.len() as u64).sum()
     }
@@ -41,27 +41,27 @@ impl Captured {
         }
     }
 
-    /// Fails if a URL was captured more than once, or if a fetch gave nothing.
+    /// Fails if a URL was captured more than once, or if a fetch failed.
     pub(crate) fn are_single_answers(&self) {
         self.are_single();
         let failed = self.of_kind(CaptureKind::Failed);
         assert!(failed.is_empty(), "{failed:?} gave nothing");
     }
 
-    /// URLs whose newest capture is of this kind.
+    /// Returns the URLs whose newest capture is of this kind.
     pub(crate) fn of_kind(&self, kind: CaptureKind) -> Vec<String> {
         let newest = |captures: &[Capture]| captures.last().is_some_and(|capture| capture.kind == kind);
         self.0.iter().filter(|(_, captures)| newest(captures)).map(|(url, _)| url.clone()).collect()
     }
 }
 
-/// Fails unless all cash of the archive's books is there, exactly.
+/// Fails unless the archive's ledger accounts for all cash, exactly.
 pub(crate) fn ledger_balances(archive: &Path) {
     let store = Store::read_only(archive).unwrap();
     Credits::open(store.state()).unwrap().audit(store.state()).unwrap();
 }
 
-/// Fails unless two sets of URLs are the same, and says what differs.
+/// Fails unless two sets of URLs are equal, and prints the differences.
 pub(crate) fn assert_same(found: &BTreeSet<String>, expected: &BTreeSet<String>, what: &str) {
     let missing: Vec<&String> = expected.difference(found).take(20).collect();
     let surplus: Vec<&String> = found.difference(expected).take(20).collect();

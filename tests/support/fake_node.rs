@@ -1,4 +1,4 @@
-//! Nodes that say what a test makes them say.
+//! Nodes with scripted answers.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-/// A node that answers each request by its script, until it is dropped.
+/// A node that answers each request according to its script, until it is dropped.
 pub(crate) struct Fake {
     address: String,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a fake node answers to a request that contains this text.
+/// Pairs of a text and the answer to a request that contains it.
 pub(crate) type Script = Vec<(&'static str, Vec<u8>)>;
 
 impl Fake {
@@ -66,7 +66,7 @@ impl Fake {
         None
     }
 
-    /// A node whose answer begins like this and then repeats its last line for ever.
+    /// Starts a node whose answer begins like this and then repeats its last line for ever.
     pub(crate) fn endless(beginning: &[u8]) -> Self {
         let marked = [b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".as_slice(), beginning].concat();
         Self::new(vec![("\"ask\"", marked)])
@@ -88,12 +88,12 @@ impl Drop for Fake {
 pub(crate) const HEAD: &str = "{\"version\":1,\"partition\":null}\n";
 pub(crate) const END: &str = "{\"end\":{\"matched\":0}}\n";
 
-/// The same, but it does not answer a query.
+/// Starts a node that knows a site but does not answer queries.
 pub(crate) fn fake_silent() -> Fake {
     Fake::new(vec![("\"sites\"", format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}").into_bytes())])
 }
 
-/// A node that knows a site and gives this answer to a query.
+/// Starts a node that knows a site and gives this answer to a query.
 pub(crate) fn fake(said: impl Into<Vec<u8>>) -> Fake {
     let sites = format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}");
     Fake::new(vec![("\"sites\"", sites.into_bytes()), ("\"portions\"", said.into())])

@@ -1,6 +1,7 @@
-//! Programs of other people that read WARC files (warcio, FastWARC, pywb), and axe-core, which looks at pages.
+//! Third-party programs that read WARC files (warcio, FastWARC, pywb), and axe-core, which checks the accessibility of
+//! pages.
 //!
-//! They live in a Python environment whose folder of programs `$ARCHIVE_TEST_JUDGES` names; `tests/run` makes one.
+//! They are installed in a Python environment whose program folder is `$ARCHIVE_TEST_JUDGES`; `tests/run` creates one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,30 +16,30 @@ pub(crate) struct Judges {
     programs: PathBuf,
 }
 
-/// How many records of each type there are.
+/// Number of records by type.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-/// What the judges read in a folder of WARC files.
+/// The records that the judges read in a folder of WARC files.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Records {
-    /// By FastWARC.
+    /// Counts by FastWARC.
     pub(crate) fastwarc: Counts,
-    /// By warcio, which does not know zstd.
+    /// Counts by warcio, which cannot read zstd.
     pub(crate) warcio: Counts,
-    /// Responses and revisits of each URL.
+    /// Number of responses and revisits of each URL.
     pub(crate) targets: Counts,
-    /// Records that do not have their digests.
+    /// Records with wrong digests.
     wrong: Vec<String>,
 }
 
 impl Records {
-    /// Responses and revisits.
+    /// Returns the number of responses and revisits.
     pub(crate) fn captures(&self) -> u64 {
         self.targets.values().sum()
     }
 }
 
-/// The judges, if there are any on this machine.
+/// Returns the judges; `None` if they are not installed.
 pub(crate) fn find() -> Option<Judges> {
     let Some(programs) = std::env::var_os("ARCHIVE_TEST_JUDGES") else {
         skip(
@@ -55,7 +56,7 @@ pub(crate) fn find() -> Option<Judges> {
     Some(Judges { programs })
 }
 
-/// The script of axe-core, which judges whether pages can be used by everybody, if it is on this machine.
+/// Returns the script of axe-core, which checks accessibility; `None` if it is not installed.
 pub(crate) fn axe() -> Option<String> {
     let Judges { programs } = find()?;
     let script = programs.join("../node_modules/axe-core/axe.min.js");
@@ -63,7 +64,7 @@ pub(crate) fn axe() -> Option<String> {
 }
 
 impl Judges {
-    /// Whether one of the programs is there: a folder from before it was needed does not have it.
+    /// Whether one of the programs is installed; an environment created before it was needed lacks it.
     pub(crate) fn have(&self, name: &str) -> bool {
         let found = self.programs.join(name).exists();
         if !found {
@@ -72,14 +73,14 @@ impl Judges {
         found
     }
 
-    /// One of the programs.
+    /// Returns a command for one of the programs.
     pub(crate) fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.programs.join(name));
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command
     }
 
-    /// Lets all of them read every segment in a folder; fails if one finds anything wrong.
+    /// Lets all judges read every segment in a folder; fails if one of them reports an error.
     pub(crate) fn check(&self, segments: &Path) -> Records {
         for file in files_with(segments, &[".warc.gz"]) {
             let checked = self.program("warcio").args(["check", "-v"]).arg(&file).output().unwrap();
@@ -105,7 +106,7 @@ impl Judges {
     }
 }
 
-/// Runs a command with an input and gives what it printed.
+/// Runs a command with an input and returns its output.
 pub(crate) fn succeed(command: &mut Command, input: &str) -> String {
     use std::io::Write as _;
     use std::process::Stdio;

@@ -1,6 +1,7 @@
-//! What the tests of the program share: the test web, the program itself, and a look into the archives it makes.
+//! Helpers shared by the tests of the program: the test web, the program itself, and a reader of the archives it
+//! creates.
 //!
-//! Every test has its own web on a free port and its own folder, so that all of them can run at the same time.
+//! Every test has its own web on a free port and its own folder, so that all tests can run at the same time.
 
 pub(crate) mod answers;
 pub(crate) mod browser;
@@ -30,14 +31,14 @@ use archive_testweb::{Config, Server, Web};
 pub(crate) use captures::{Captured, captures, ledger_balances};
 pub(crate) use program::Archive;
 
-/// A test web that is being served.
+/// A served test web.
 pub(crate) struct TestWeb {
     pub(crate) web: Arc<Web>,
     pub(crate) server: Server,
 }
 
 impl TestWeb {
-    /// Serves a web on a free port of this machine.
+    /// Serves a web on a free local port.
     pub(crate) fn start(config: Config) -> Self {
         Self::start_on(config, &["127.0.0.1:0".parse().unwrap()])
     }
@@ -49,14 +50,14 @@ impl TestWeb {
         Self { web, server }
     }
 
-    /// The options that bring the program to this web, without any delay.
+    /// Returns the options that direct the program to this web, without delay.
     pub(crate) fn at_once(&self) -> Vec<String> {
         let mut options = vec!["--delay".to_owned(), "0".to_owned()];
         options.extend(self.connection());
         options
     }
 
-    /// The same for the library: everything as fast as it goes, no full-text index.
+    /// Returns the equivalent options of the library: full speed, no full-text index.
     pub(crate) fn options(&self) -> Options {
         Options {
             workers: 16,
@@ -75,17 +76,17 @@ impl TestWeb {
         }
     }
 
-    /// The options that lead every host to this web.
+    /// Returns the options that direct every host to this web.
     pub(crate) fn connection(&self) -> [String; 2] {
         ["--connect-to".to_owned(), format!("::{}", self.server.address())]
     }
 }
 
-/// Numbers that look random and follow from a seed, which a test prints so that it can be repeated.
+/// Pseudo-random numbers from a seed, which the test prints so that the run can be repeated.
 pub(crate) struct Dice(fastrand::Rng);
 
 impl Dice {
-    /// Dice by `$ARCHIVE_TEST_SEED`, or by the time.
+    /// Creates dice seeded from `$ARCHIVE_TEST_SEED`, or from the time.
     pub(crate) fn new(test: &str) -> Self {
         let seed = match env::var("ARCHIVE_TEST_SEED") {
             Ok(text) => text.parse().unwrap(),
@@ -95,24 +96,24 @@ impl Dice {
         Self::of(seed)
     }
 
-    /// Dice that always fall alike.
+    /// Creates dice with a fixed seed.
     pub(crate) fn of(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0.u64(..end.max(1))
     }
 }
 
-/// Says that a test cannot run on this machine; on a machine of continuous integration that is a failure.
+/// Prints that a test cannot run on this machine; fails in continuous integration.
 pub(crate) fn skip(reason: &str) {
     assert!(env::var("CI").as_deref() != Ok("true"), "not skipped where CI=true: {reason}");
     println!("skipped: {reason}");
 }
 
-/// A program, if it is on this machine.
+/// Returns the path of a program; `None` if it is not installed.
 pub(crate) fn installed(program: &str) -> Option<std::path::PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.exists());
@@ -122,12 +123,12 @@ pub(crate) fn installed(program: &str) -> Option<std::path::PathBuf> {
     found
 }
 
-/// How often a test kills what it is about: `$ARCHIVE_KILLS` times, or `usual` times.
+/// Returns how often a test kills its command: `$ARCHIVE_KILLS` times, or `usual` times.
 pub(crate) fn kills(usual: u64) -> u64 {
     env::var("ARCHIVE_KILLS").map_or(usual, |kills| kills.parse().expect("a number"))
 }
 
-/// A file in a folder whose name ends in one of these.
+/// Returns the files of a folder whose names end in one of these.
 pub(crate) fn files_with(folder: &Path, endings: &[&str]) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries

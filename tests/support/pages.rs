@@ -1,4 +1,4 @@
-//! A server of pages that are made for one test.
+//! A server of pages generated for one test.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -6,17 +6,17 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Pages by their paths, with their media types.
+/// Pages by path, with their media types.
 pub(crate) type Pages = HashMap<String, (&'static str, Vec<u8>)>;
 
-/// Serves pages until the test is over.
+/// Serves pages until the test ends.
 pub(crate) struct PageServer {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl PageServer {
-    /// Serves pages on a free port of this machine, whatever the host; other paths are not found.
+    /// Serves pages on a free local port, for any host; other paths are not found.
     pub(crate) fn start(pages: Pages) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -25,20 +25,20 @@ impl PageServer {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (pages, noted) = (Arc::clone(&pages), Arc::clone(&noted));
-                // Clients come and go as they like.
+                // Clients may disconnect at any time.
                 thread::spawn(move || drop(answer(stream, &pages, &noted)));
             }
         });
         Self { address, asked }
     }
 
-    /// The options that lead a crawl of every host here, without delay.
+    /// Returns the options that direct a crawl of every host here, without delay.
     pub(crate) fn options(&self) -> Vec<String> {
         let connect = format!("::{}", self.address);
         ["--delay", "0", "--connect-to", &connect].map(str::to_owned).to_vec()
     }
 
-    /// The paths that were asked for, in their order.
+    /// Returns the requested paths, in order.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! The program, run as a person runs it.
+//! Runs the program as a user runs it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// No command of a test takes longer, in seconds, unless it hangs; `$ARCHIVE_TEST_PATIENCE` is for archives as large as those
-/// of an hour's soak.
+/// Timeout of a test's command in seconds, after which it counts as hanging. `$ARCHIVE_TEST_PATIENCE` overrides it for
+/// archives as large as those of an hour's soak.
 const PATIENCE_SECONDS: u64 = 240;
 
 static PATIENCE: LazyLock<Duration> = LazyLock::new(|| {
@@ -19,24 +19,24 @@ static PATIENCE: LazyLock<Duration> = LazyLock::new(|| {
     Duration::from_secs(asked.unwrap_or(PATIENCE_SECONDS))
 });
 
-/// How often a waiting test looks again.
+/// Polling interval of waiting tests.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// A folder with an archive and the lists of seeds that are written for it.
+/// A folder with an archive and the seed lists written for it.
 pub(crate) struct Archive {
     folder: tempfile::TempDir,
     pub(crate) path: PathBuf,
 }
 
 impl Archive {
-    /// A place for an archive; there is none yet.
+    /// Returns a place for an archive, which does not exist yet.
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("web.archive");
         Self { folder, path }
     }
 
-    /// A copy of this archive in its own place.
+    /// Copies this archive to a place of its own.
     pub(crate) fn copy(&self) -> Self {
         let copy = Self::new();
         let status = Command::new("cp").arg("-a").arg(&self.path).arg(&copy.path).status().unwrap();
@@ -44,32 +44,32 @@ impl Archive {
         copy
     }
 
-    /// The folder around the archive.
+    /// Returns the folder that contains the archive.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Where its WARC files are.
+    /// Returns the folder of its WARC files.
     pub(crate) fn segments(&self) -> PathBuf {
         self.path.join("segments")
     }
 
-    /// Writes a file beside the archive.
+    /// Writes a file next to the archive.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.folder.path().join(name);
         fs::write(&path, content).unwrap();
         path
     }
 
-    /// A list of seeds.
+    /// Writes a list of seeds.
     pub(crate) fn seeds(&self, urls: &[String]) -> PathBuf {
         self.file("seeds.txt", urls.join("\n"))
     }
 
-    /// A command on this archive, not started.
+    /// Returns a command on this archive, not started.
     pub(crate) fn command(&self, command: &str) -> Command {
         let mut program = Command::new(env!("CARGO_BIN_EXE_archive"));
-        // Some commands have subcommands, as `review export`.
+        // Some commands have subcommands, such as `review export`.
         program.args(command.split(' ')).arg("--archive").arg(&self.path).env_remove("ARCHIVE_DIR");
         program
     }
@@ -79,19 +79,19 @@ impl Archive {
         start(self.command(command).args(arguments)).wait()
     }
 
-    /// A crawl from `urls`, not started.
+    /// Returns a crawl from `urls`, not started.
     pub(crate) fn crawl<S: AsRef<OsStr>>(&self, urls: &[String], arguments: &[S]) -> Command {
         let mut command = self.command("crawl");
         command.arg("--seeds").arg(self.seeds(urls)).args(arguments);
         command
     }
 
-    /// The lines of a command that speaks JSON.
+    /// Runs a command with `--json` and returns its lines.
     pub(crate) fn json<S: AsRef<OsStr>>(&self, command: &str, arguments: &[S]) -> Vec<Value> {
         start(self.command(command).arg("--json").args(arguments)).wait().succeeded().json()
     }
 
-    /// Proves that every record is as its digests say, and gives the number of captures.
+    /// Verifies every record against its digests and returns the number of captures.
     pub(crate) fn verify(&self) -> u64 {
         let finished = start(self.command("verify").arg("--json")).wait();
         assert_eq!(finished.code, Some(0), "verify: {}{}", finished.text(), finished.errors);
@@ -99,7 +99,7 @@ impl Archive {
     }
 }
 
-/// A command under way. What it writes is read as it comes, so that it never waits for its reader.
+/// A running command. Its output is read continuously, so that it never blocks.
 pub(crate) struct Running {
     child: Child,
     output: JoinHandle<Vec<u8>>,
@@ -117,7 +117,7 @@ pub(crate) fn start(command: &mut Command) -> Running {
     Running { child, output, errors, started }
 }
 
-/// The same command under a limit of the operating system, as prlimit(1) names it.
+/// Returns the same command under a limit of the operating system, named as in prlimit(1).
 pub(crate) fn within(limit: &str, command: &Command) -> Command {
     let mut limited = Command::new("prlimit");
     limited.arg(limit).arg(command.get_program()).args(command.get_args()).env_remove("ARCHIVE_DIR");
@@ -127,14 +127,14 @@ pub(crate) fn within(limit: &str, command: &Command) -> Command {
 fn collect(mut from: impl std::io::Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What came before the pipe broke is what there is.
+        // What arrived before the pipe broke is all there is.
         let _ = from.read_to_end(&mut bytes);
         bytes
     })
 }
 
 impl Running {
-    /// Its process id.
+    /// Returns its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -144,7 +144,7 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Waits until something is true or the command has ended; whether it became true.
+    /// Waits until a condition is true or the command has ended; returns whether it became true.
     pub(crate) fn wait_until(&mut self, mut is_true: impl FnMut() -> bool) -> bool {
         while !is_true() {
             if self.has_ended() {
@@ -169,7 +169,7 @@ impl Running {
         self.wait();
     }
 
-    /// Waits for its end and watches what it uses.
+    /// Waits for its end and records its resource usage.
     pub(crate) fn measure(mut self) -> (Finished, Usage) {
         let mut usage = Usage::default();
         let process = PathBuf::from(format!("/proc/{}", self.id()));
@@ -204,24 +204,24 @@ impl Running {
     }
 }
 
-/// What a command has used, as far as was seen shortly before its end.
+/// Resource usage of a command, as last seen shortly before its end.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) elapsed: Duration,
-    /// Of all its threads and of the processes that it has begun and waited for, in the system as well.
+    /// Of all its threads and of the processes that it has started and waited for, including system time.
     pub(crate) cpu_seconds: f64,
-    /// Most memory at any time.
+    /// Peak memory.
     pub(crate) peak_mib: u64,
 }
 
 impl Usage {
-    /// Reads what Linux says of a process (proc(5)).
+    /// Reads a process's usage (Linux, proc(5)).
     fn look(&mut self, process: &Path) {
         const TICKS_PER_SECOND: f64 = 100.0;
         if let Ok(text) = fs::read_to_string(process.join("stat"))
             && let Some((_, fields)) = text.rsplit_once(") ")
         {
-            // The 14th to 17th field of the line; what is left begins with the third.
+            // Fields 14 to 17 of the line; the remaining text starts with field 3.
             let ticks: u64 =
                 fields.split(' ').skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
             self.cpu_seconds = self.cpu_seconds.max(ticks as f64 / TICKS_PER_SECOND);
@@ -235,7 +235,7 @@ impl Usage {
 /// A command that has ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// Nothing when a signal ended it.
+    /// `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) status: ExitStatus,
     /// Standard output.
@@ -246,13 +246,14 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// Fails unless it was a success.
+    /// Fails unless the command succeeded.
     pub(crate) fn succeeded(self) -> Self {
         assert!(self.status.success(), "{}: {}{}", self.status, self.text(), self.errors);
         self
     }
 
-    /// Fails unless it ended with this code and said this on standard error, and nothing that looks like a crash.
+    /// Fails unless it exited with this code and printed these words on standard error, and nothing that looks like a
+    /// crash.
     pub(crate) fn refused(self, code: i32, words: &[&str]) -> Self {
         assert_eq!(self.code, Some(code), "{}{}", self.text(), self.errors);
         for word in words {
@@ -262,12 +263,12 @@ impl Finished {
         self
     }
 
-    /// Standard output as text.
+    /// Returns standard output as text.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.output).into_owned()
     }
 
-    /// Standard output as lines of JSON.
+    /// Returns standard output as JSON lines.
     pub(crate) fn json(&self) -> Vec<Value> {
         self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }

@@ -1,22 +1,22 @@
-//! What a correct crawler finds on a test web, by the web's own truth rather than by reading its pages.
+//! What a correct crawler finds on a test web, derived from the web's ground truth rather than from its pages.
 
 use std::collections::BTreeSet;
 
 use archive_testweb::{PageIndex, Web};
 
-/// The sections of a host, whose pages name its feeds as its home page does.
+/// Number of a host's sections, whose pages link to its feeds as its home page does.
 const SECTIONS: u64 = 8;
 
-/// Pages of a host that one sitemap lists.
+/// Number of a host's pages in one sitemap.
 const SITEMAP_PAGES: u64 = 500;
 
-/// Every URL that a crawl of the whole web from `seeds` captures: pages that robots.txt allows, what they need to be
-/// shown, redirects and the pages after them, feeds, sitemaps, addresses that are not there, and robots.txt.
+/// Returns every URL that a crawl of the whole web from `seeds` captures: pages that robots.txt allows, their
+/// requisites, redirects and the pages after them, feeds, sitemaps, addresses of missing pages, and robots.txt.
 pub(crate) fn reach(web: &Web, seeds: &[String]) -> BTreeSet<String> {
     reach_within(web, seeds, |_| true)
 }
 
-/// The same for a crawl that captures only the URLs that are `wanted`.
+/// Returns the same for a crawl that captures only the URLs that are `wanted`.
 pub(crate) fn reach_within(web: &Web, seeds: &[String], wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
     let time = web.clock().now();
     let mut found = BTreeSet::new();
@@ -55,7 +55,7 @@ pub(crate) fn reach_within(web: &Web, seeds: &[String], wanted: impl Fn(&str) ->
     found
 }
 
-/// Scheme and host of a URL, and the host alone.
+/// Returns scheme and host of a URL, and the host alone.
 fn root_of(url: &str) -> Option<(&str, &str)> {
     let host = url.strip_prefix("http://")?.split('/').next()?;
     Some((&url[.."http://".len() + host.len()], host))
@@ -65,19 +65,19 @@ fn count(range: std::ops::Range<u64>) -> u64 {
     range.end - range.start
 }
 
-/// A page's number on its host.
+/// Returns a page's number on its host.
 fn local(web: &Web, page: PageIndex) -> u64 {
     page.0 - web.pages_of(web.host_of(page)).start
 }
 
-/// The pages in a host's sitemaps.
+/// Returns the pages in a host's sitemaps.
 fn listed(web: &Web, host: &str) -> Vec<String> {
     let Some(host) = web.host_named(host) else { return Vec::new() };
     let pages = web.pages_of(host).map(PageIndex);
     pages.filter(|page| web.exists(*page, web.clock().now())).map(|page| web.url(page)).collect()
 }
 
-/// Where `/go/HOPS-STATUS/PAGE` leads: one hop less, or the page.
+/// Returns the target of `/go/HOPS-STATUS/PAGE`: the next hop, or the page.
 fn redirect_target(web: &Web, url: &str) -> Option<String> {
     let (root, host) = root_of(url)?;
     let (hops, rest) = url.strip_prefix(root)?.strip_prefix("/go/")?.split_once('-')?;

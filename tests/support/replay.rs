@@ -1,4 +1,4 @@
-//! An archive that is asked as the replay's server asks it.
+//! Requests to an archive as the replay server makes them.
 
 use archive::access::Access;
 use archive::replay::{self, Request, Response};
@@ -13,7 +13,7 @@ pub(crate) const URL: &str = "http://a.org/p";
 pub(crate) const DAYS: [&str; 3] = ["2014-01-03T03:03:21Z", "2016-02-03T04:05:06Z", "2018-03-04T05:06:07Z"];
 pub(crate) const STAMPS: [&str; 3] = ["20140103030321", "20160203040506", "20180304050607"];
 
-/// An archive that is asked as the replay's server asks it.
+/// An archive that is queried as by the replay server.
 pub(crate) struct Replay {
     pub(crate) archive: Archive,
 }
@@ -34,7 +34,7 @@ impl Replay {
             assert!(!name.contains(|c: char| c.is_whitespace() || c == ':'), "{name}");
             assert!(!value.contains(|c: char| c.is_control()), "{name}: {value:?}");
         }
-        // Wherever a redirect leads, it stays here.
+        // Every redirect must stay within the replay.
         if let Some(location) = response.get("Location") {
             let own = location.starts_with("/web/") || location.starts_with(&format!("{BASE}/web/"));
             assert!(own, "{}: {location}", request.path);
@@ -67,7 +67,7 @@ impl Replay {
         self.text(&format!("/cdx?{query}")).lines().map(str::to_owned).collect()
     }
 
-    /// Where a redirect leads.
+    /// Returns the target of a redirect.
     pub(crate) fn leads(&self, path: &str) -> String {
         let response = self.get(path);
         assert_eq!(response.status, 302, "{path}");
@@ -79,7 +79,7 @@ pub(crate) fn text(response: &Response) -> String {
     String::from_utf8_lossy(&response.body).into_owned()
 }
 
-/// Three versions of one page.
+/// Returns an archive with three versions of one page.
 pub(crate) fn versions() -> Replay {
     let page = |number: usize| {
         response(&format!("urn:uuid:{number}"), URL, DAYS[number], &format!("<p>version {number}"))

@@ -1,4 +1,4 @@
-//! A server that speaks S3, moto, and a way to it on which things go wrong.
+//! An S3 server (moto), and a faulty proxy in front of it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 
 use super::judges;
 
-/// So long the server has to begin.
+/// Timeout for the start of the server.
 const START_MAX: Duration = Duration::from_secs(120);
 
-/// The bucket that tests use.
+/// Bucket of the tests.
 pub(crate) const BUCKET: &str = "backup";
 
-/// The server.
+/// A running server.
 pub(crate) struct S3 {
     server: Child,
     pub(crate) address: SocketAddr,
 }
 
 impl S3 {
-    /// Starts a server with an empty bucket, if there is one on this machine.
+    /// Starts a server with an empty bucket; `None` if it is not installed.
     pub(crate) fn start(folder: &Path) -> Option<Self> {
         let judges = judges::find().filter(|judges| judges.have("moto_server"))?;
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -65,7 +65,7 @@ impl Drop for S3 {
     }
 }
 
-/// Lets a command speak to a server.
+/// Directs a command to a server.
 pub(crate) fn to(address: SocketAddr, command: &mut Command) -> &mut Command {
     command
         .env("AWS_ENDPOINT_URL", format!("http://{address}"))
@@ -76,33 +76,33 @@ pub(crate) fn to(address: SocketAddr, command: &mut Command) -> &mut Command {
         .env_remove("AWS_PROFILE")
 }
 
-/// What becomes of a request on its way.
+/// What happens to a request in the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It arrives, and so does the answer.
+    /// The request arrives, and so does its answer.
     Pass,
-    /// It does not arrive; this is answered instead, and the connection closed.
+    /// The request does not arrive; the proxy sends this answer instead and closes the connection.
     Answer(Vec<u8>),
-    /// It does not arrive, and nothing is answered.
+    /// The request does not arrive and gets no answer.
     Cut,
-    /// It arrives, and of the answer nothing does.
+    /// The request arrives, but its answer is lost.
     LoseAnswer,
-    /// It arrives, and of the answer so many bytes do.
+    /// The request arrives, but only this many bytes of its answer do.
     CutAnswer(usize),
-    /// It does not arrive, and the connection stays open for so long.
+    /// The request does not arrive, and the connection stays open for this long.
     Stall(Duration),
 }
 
 type Decide = dyn Fn(&str) -> Fate + Send + Sync;
 
-/// A way to a server.
+/// A proxy in front of a server.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
-    /// Leads to a server; `decide` sees the method and the path of each request.
+    /// Starts a proxy to a server; `decide` gets the method and the path of each request.
     pub(crate) fn start(server: SocketAddr, decide: impl Fn(&str) -> Fate + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -118,13 +118,13 @@ impl Proxy {
         Self { address, asked }
     }
 
-    /// The requests so far: method and path.
+    /// Returns the method and path of each request so far.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-/// A head and the body after it, by its length.
+/// Reads a head and the body after it, by its length.
 fn message(reader: &mut impl BufRead, is_answer_to_head: bool) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
     let (mut head, mut length, mut is_continued) = (Vec::new(), 0, false);
     loop {
@@ -137,7 +137,7 @@ fn message(reader: &mut impl BufRead, is_answer_to_head: bool) -> std::io::Resul
             length = value.trim().parse().unwrap();
         }
         is_continued |= head.is_empty() && text.contains(" 100 ");
-        // A connection serves one request, so that each has its own fate.
+        // Each connection serves one request, so that each request has its own fate.
         if !text.starts_with("connection:") {
             if line == b"\r\n" {
                 head.extend_from_slice(b"Connection: close\r\n");

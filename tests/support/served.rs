@@ -1,4 +1,4 @@
-//! An archive that the program serves.
+//! An archive served by the program.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -6,21 +6,21 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use super::Archive;
 
-/// `archive serve`, until this is dropped.
+/// A running `archive serve`, stopped when this is dropped.
 pub(crate) struct Served {
     child: Child,
     /// Addresses and ports of the two origins.
     pub(crate) application: String,
     pub(crate) replay: String,
-    /// The same of further archives.
+    /// Addresses of additional archives.
     pub(crate) further: Vec<(String, String)>,
 }
 
-/// An answer over HTTP.
+/// An HTTP answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Names in small letters.
+    /// Header fields; names in lower case.
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
@@ -31,7 +31,7 @@ impl Served {
         Self::with(archive, &[])
     }
 
-    /// The same with further options.
+    /// Serves an archive on free ports with additional options.
     pub(crate) fn with(archive: &Archive, options: &[&str]) -> Self {
         let mut command = archive.command("serve");
         command.args(options);
@@ -39,7 +39,7 @@ impl Served {
         Self::spawn(&mut command, 1)
     }
 
-    /// A command that serves some archives.
+    /// Starts a command that serves this many archives.
     pub(crate) fn spawn(command: &mut Command, archives: usize) -> Self {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(archives);
@@ -54,7 +54,7 @@ impl Served {
         Self { child, application, replay, further }
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Stops the server and waits for its end.
     pub(crate) fn stop(&mut self) -> ExitStatus {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -70,7 +70,7 @@ impl Drop for Served {
     }
 }
 
-/// Asks an address; `fields` are further lines of the head.
+/// Sends a request; `fields` are additional lines of the head.
 pub(crate) fn ask(address: &str, method: &str, path: &str, fields: &[&str]) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
@@ -94,7 +94,7 @@ pub(crate) fn ask(address: &str, method: &str, path: &str, fields: &[&str]) -> A
 }
 
 impl Answer {
-    /// The value of a field, named in small letters.
+    /// Returns the value of a field by its lower-case name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }

@@ -1,4 +1,4 @@
-//! A small documentation site whose pages are known by more than one URL: `/` and `/index.html`, languages that fall back to
+//! A small documentation site whose pages have more than one URL: `/` and `/index.html`, languages that fall back to
 //! English, redirects. None of its pages ever changes.
 
 use std::collections::BTreeMap;
@@ -10,22 +10,22 @@ use std::thread;
 
 use archive_storage::Digest;
 
-/// Chapters in English; each has a German URL, of which every other one falls back to English.
+/// Number of chapters in English. Each has a German URL, every other one of which falls back to English.
 const CHAPTERS: usize = 40;
 
-/// How the site answers.
+/// Behaviour of the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Manner {
-    /// With entity tags, and 304 to those who have the page.
+    /// Answers with entity tags, and with 304 to clients that have the page.
     Validators,
-    /// With the page, whatever the client has.
+    /// Answers with the page, whatever the client has.
     Whole,
-    /// With status 500 and an error page.
+    /// Answers with status 500 and an error page.
     OutOfOrder,
-    /// With something that is no HTTP.
+    /// Answers with bytes that are not HTTP.
     NoHttp,
-    /// With status 404.
+    /// Answers with status 404.
     Gone,
 }
 
@@ -36,7 +36,7 @@ struct Answer {
     body: String,
 }
 
-/// A site that is being served until the process ends.
+/// A site that is served until the process ends.
 pub(crate) struct Site {
     root: String,
     manner: Arc<AtomicU8>,
@@ -52,24 +52,24 @@ impl Site {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (answers, now) = (Arc::clone(&answers), Arc::clone(&now));
-                // A crawler that goes away in the middle ends only its own connection.
+                // A crawler that disconnects ends only its own connection.
                 thread::spawn(move || drop(serve(&stream, &answers, &now)));
             }
         });
         Self { root, manner }
     }
 
-    /// The URL of a path.
+    /// Returns the URL of a path.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.root)
     }
 
-    /// Answers otherwise from now on.
+    /// Changes the behaviour from now on.
     pub(crate) fn answer(&self, manner: Manner) {
         self.manner.store(manner as u8, Ordering::Relaxed);
     }
 
-    /// Pairs of paths with the same page: the first is what the second stands for.
+    /// Returns pairs of paths with the same page; the first path is the page's own.
     pub(crate) fn pairs(&self) -> Vec<(String, String)> {
         let fallback = |chapter| (format!("/c{chapter}.html"), format!("/de/c{chapter}.html"));
         let mut pairs: Vec<_> = (0..CHAPTERS).step_by(2).map(fallback).collect();
@@ -87,7 +87,7 @@ fn page(language: &str, title: &str, text: &str, links: &[String]) -> Answer {
 }
 
 fn redirect(target: &str) -> Answer {
-    // As long as any page, and the same for every target.
+    // As long as an ordinary page, and the same for every target.
     let body = "<html><title>Moved</title><p>This page has moved.</p></html>".repeat(20);
     Answer { status: "301 Moved Permanently", head: format!("Location: {target}\r\n"), body }
 }
@@ -114,7 +114,7 @@ fn answers() -> BTreeMap<String, Answer> {
     for home in ["/", "/index.html"] {
         answers.insert(home.to_owned(), page("en", "The manual", &english, &all));
     }
-    // Too short to be stored once for both.
+    // Too short to be deduplicated.
     for small in ["/small/1", "/small/2"] {
         answers.insert(small.to_owned(), page("en", "Small", "", &["/c1.html".to_owned()]));
     }

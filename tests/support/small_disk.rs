@@ -1,15 +1,15 @@
-//! A disk small enough to be filled, or one that cannot be written.
+//! A disk small enough to be filled, or one that cannot be written to.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use super::skip;
 
-/// A small file system of its own in memory, which is gone with the test.
+/// A small in-memory file system that is removed with the test.
 pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts one; nothing, and a word about it, where a test may not.
+    /// Mounts one; prints a message and returns `None` if the test lacks the permission.
     pub(crate) fn mount(path: PathBuf, options: &str) -> Option<Self> {
         std::fs::create_dir_all(&path).unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&path).output();
@@ -37,7 +37,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Detached at once, also if something in it is still open.
+        // Detached at once, even if a file in it is still open.
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }

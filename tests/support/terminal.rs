@@ -1,19 +1,19 @@
-//! A terminal that records what a program writes to it: that of `script` (util-linux), a part of every Debian.
+//! A terminal that records what a program writes to it, provided by `script` (util-linux, part of every Debian).
 
 use std::fs;
 use std::process::Command;
 
 use super::program::{Finished, start};
 
-/// Which stream of a program is a terminal; the other one is a file.
+/// The stream of a program that is a terminal; the other one is a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum At {
     Output,
     Errors,
 }
 
-/// Runs a command with one stream at a terminal of this many columns. What it wrote there is `output`, what it wrote to the
-/// other stream `errors`.
+/// Runs a command with one stream at a terminal of this many columns. `output` is what it wrote to the terminal,
+/// `errors` what it wrote to the other stream.
 pub(crate) fn at_terminal(command: &Command, stream: At, columns: u16) -> Finished {
     let folder = tempfile::tempdir().unwrap();
     let other = folder.path().join("other");
@@ -33,7 +33,7 @@ pub(crate) fn at_terminal(command: &Command, stream: At, columns: u16) -> Finish
     Finished { errors: fs::read_to_string(other).unwrap(), ..finished }
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }

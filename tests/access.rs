@@ -1,4 +1,4 @@
-//! What access rules hide, no command shows that shows captures; what keeps the archive whole sees it.
+//! Access rules hide captures from every command that shows captures, but not from commands that maintain the archive.
 
 use std::fs;
 use std::io::Read as _;
@@ -8,7 +8,7 @@ use archive_testweb::Config;
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb};
 
-/// An archive of a small site, its home page, and another page of it that was captured.
+/// Crawls a small site; returns its archive, its home page, and another captured page.
 fn crawled() -> (TestWeb, Archive, String, String) {
     let served = TestWeb::start(Config::plain(92, 1, 12));
     let archive = Archive::new();
@@ -24,13 +24,13 @@ fn rules(archive: &Archive, text: &str) {
     fs::write(archive.path.join("access.toml"), text).unwrap();
 }
 
-/// The URLs of captured HTML pages, as `query` lists them.
+/// Returns the URLs of captured HTML pages, as `query` lists them.
 pub(crate) fn queried(archive: &Archive, more: &[&str]) -> Vec<String> {
     let query = [&["page type = html select url"], more].concat();
     archive.json("query", &query).iter().map(|page| page["url"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What every kind of export has, as one text.
+/// Returns the content of every kind of export as one text.
 fn exported(archive: &Archive, more: &[&str]) -> String {
     let mut all = String::new();
     for format in ["warc", "cdxj", "links", "wacz", "parquet"] {
@@ -39,7 +39,7 @@ fn exported(archive: &Archive, more: &[&str]) -> String {
         start(command.arg(format).arg("--output").arg(&file).args(more)).wait().succeeded();
         let bytes = fs::read(&file).unwrap();
         if format == "links" {
-            // Other pages may name a page that is hidden, as the pages themselves do.
+            // Other pages may link to a hidden page, as the pages themselves do.
             let text = String::from_utf8(bytes).unwrap();
             all.extend(
                 text.lines().filter_map(|line| line.split('\t').next()).map(|page| format!("{page}\n")),
@@ -158,7 +158,7 @@ fn a_mistake_in_the_rules_shows_nothing_and_says_where() {
     assert_eq!(start(export.arg("warc").arg("--output").arg(&out)).wait().code, Some(1));
     assert!(!out.exists());
     archive.verify();
-    // A link would lead out of the archive.
+    // A symbolic link would lead out of the archive.
     fs::remove_file(archive.path.join("access.toml")).unwrap();
     let elsewhere = archive.file("elsewhere.toml", "[[rule]]\nprefix = \"\"\n");
     std::os::unix::fs::symlink(elsewhere, archive.path.join("access.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! People with accounts: who comes in, what each role sees, and what others cannot make of a session.
+//! Accounts: who is admitted, what each role sees, and how sessions resist misuse by others.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,7 +19,7 @@ use crate::support::{Archive, judges};
 const DAY: &str = "2026-01-02T03:04:05Z";
 const PEOPLE: [(&str, &str); 3] = [("rita", "reader"), ("anna", "reviewer"), ("olga", "operator")];
 
-/// An archive of two sites, one of which is for reviewers, with three people.
+/// Returns an archive of two sites, one of them for reviewers only, with three accounts.
 fn archive() -> (Archive, PathBuf) {
     let archive = Archive::new();
     let pages = [("1", "http://open.test/", "open words"), ("2", "http://closed.test/", "closed words")];
@@ -59,7 +59,7 @@ fn post(address: &str, path: &str, fields: &[&str], body: &str) -> Answer {
     ask(address, "POST", path, &[&[length.as_str()], fields, &["", body]].concat())
 }
 
-/// Tries a name and a password; returns the field `Cookie` of a successful log-in.
+/// Tries to log in; returns the field `Cookie` on success.
 fn log_in(served: &Served, name: &str, password: &str) -> Result<String, u16> {
     let own = format!("Origin: http://{}", served.application);
     let sent: String = url::form_urlencoded::Serializer::new(String::new())
@@ -88,7 +88,7 @@ fn basic(name: &str, password: &str) -> String {
     format!("Authorization: Basic {}", base64::prelude::BASE64_STANDARD.encode(format!("{name}:{password}")))
 }
 
-/// The cookie of the replay for somebody who is logged in at the application.
+/// Returns the replay's cookie for a user who is logged in at the application.
 fn passed(served: &Served, cookie: &str, path: &str) -> String {
     let to: String = url::form_urlencoded::byte_serialize(path.as_bytes()).collect();
     let lead = get(&served.application, &format!("/pass?to={to}"), &[cookie]);
@@ -167,11 +167,11 @@ fn nobody_comes_in_without_a_password() {
     assert_eq!(asked.get("location"), Some(&*login));
     let page = get(&served.application, "/login?to=%2Fsearch%3Fq%3Da%2526b", &["Accept-Language: fr"]);
     assert!(text(&page).contains("value=\"/search?q=a%26b\"") && text(&page).contains("Se connecter"));
-    // A link from elsewhere brings no cookie along; the page asks again by itself.
+    // A link from another site sends no cookie; the page reloads itself with it.
     let linked =
         get(&served.application, "/", &[html, "Sec-Fetch-Mode: navigate", "Sec-Fetch-Site: cross-site"]);
     assert_eq!((linked.status, linked.get("refresh")), (200, Some("0")));
-    // A form of another page, no form, and an address of another server.
+    // A form of another page, a request without a form, and a redirect to another server.
     let sent = format!("name=rita&password={}&to=https://evil.test/", password("rita").replace(' ', "+"));
     for origin in [
         format!("Origin: http://{}", served.replay),
@@ -221,7 +221,7 @@ fn each_role_sees_what_is_for_it() {
         }
         let live = get(&served.application, "/runs/current", &[&cookie, "Accept: text/event-stream"]).status;
         assert_eq!(live, if number == 2 { 404 } else { 403 }, "{role}");
-        // What the rules keep from readers.
+        // What the rules hide from readers.
         let pages = passed(&served, &cookie, "/web/2026/http://closed.test/?a=b&c");
         let is_shown = number > 0;
         for (address, path) in [
@@ -248,7 +248,7 @@ fn each_role_sees_what_is_for_it() {
             if number == 2 { 200 } else { 403 }
         );
         assert_eq!(get(&served.application, "/", &[&basic(name, "x")]).status, 401);
-        // Who is logged in is who decides.
+        // The logged-in user is the one who decides.
         let sent = post(
             &served.application,
             "/review/decide",
@@ -256,14 +256,14 @@ fn each_role_sees_what_is_for_it() {
             "site=open.test&rating=4&by=zoe&seen=9",
         );
         assert_eq!(sent.status, if number > 0 { 303 } else { 403 }, "{role}");
-        // The cookie for archived pages opens those alone, and the other one none of them.
+        // The cookie for archived pages opens only these, and the other cookie opens none of them.
         for stolen in [pages.clone(), pages.replace("archive-pages=", "archive=")] {
             assert_eq!(get(&served.application, "/", &[&stolen]).status, 401, "{role}");
         }
         let other = cookie.replace("archive=", "archive-pages=");
         assert_eq!(get(&served.replay, "/cdx?url=open.test", &[&other]).status, 401, "{role}");
         assert_eq!(get(&served.replay, "/cdx?url=open.test", &[&pages]).status, 200, "{role}");
-        // Leaving ends both.
+        // Logging out ends both sessions.
         assert_eq!(
             post(&served.application, "/logout", &["Origin: http://evil.test", &cookie], "").status,
             403
@@ -312,7 +312,7 @@ fn a_changed_or_removed_person_is_logged_out() {
     gone(&served.replay, &pages);
     assert_eq!(get(&served.application, "/", &[&olga]).status, 200);
     assert_eq!(log_in(&served, "rita", &password("rita")), Err(403));
-    // A file with a mistake lets nobody in, and a corrected one lets people in again.
+    // A malformed file admits nobody, and a corrected one admits people again.
     let good = fs::read_to_string(&file).unwrap();
     fs::write(&file, "olga").unwrap();
     gone(&served.application, &olga);
@@ -335,7 +335,7 @@ fn guessing_ends_after_some_wrong_passwords() {
         let sent = format!("name={name}&password={}", password.replace(' ', "+"));
         post(&served.application, "/login", &[&head[..], &[from.as_str()]].concat(), &sent)
     };
-    // Names that nobody has are answered like others.
+    // Unknown names get the same answers as known ones.
     let unknown = attempt("198.51.100.1", "nobody", "x");
     let known = attempt("198.51.100.1", "anna", "x");
     assert_eq!((unknown.status, text(&unknown)), (403, text(&known)));
@@ -407,7 +407,7 @@ fn beyond_this_machine_somebody_vouches_for_each() {
     }
 }
 
-/// Waits until somebody can type their name.
+/// Waits until the name field has the focus.
 fn wait_for_focus(browser: &Browser) {
     let begun = Instant::now();
     while browser.run("return document.activeElement.id", &json!([])) != "name" {
@@ -428,7 +428,7 @@ fn somebody_logs_in_reviews_reads_and_leaves_in_a_browser() {
     let site = format!("{application}/review/site?name=open.test");
     for has_scripts in [true, false] {
         let Some(browser) = Browser::start(has_scripts) else { return };
-        // By keys alone, to the archived page that was asked for, or to one that shows an archived page.
+        // By keyboard only, to the requested archived page, or to a page that shows one.
         let asked = if has_scripts { format!("{replay}/web/2026/http://evil.test/") } else { site.clone() };
         browser.go(&asked);
         wait_for_focus(&browser);
@@ -447,7 +447,7 @@ fn somebody_logs_in_reviews_reads_and_leaves_in_a_browser() {
             let said = browser.run("return document.getElementById('said').textContent", &json!([]));
             assert_eq!(said, "cookies: archive-pages=evil", "scripts see what is theirs alone");
         }
-        // The frame of the archived page has its own cookie; what a page has set is in the way of neither session.
+        // The frame of the archived page has its own cookie; cookies set by a page interfere with neither session.
         browser.go(&site);
         let begun = Instant::now();
         while !browser.devtools("Network.getAllCookies", &json!({})).to_string().contains("\"archive-pages\"")

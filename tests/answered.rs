@@ -1,4 +1,5 @@
-//! What answers said of themselves is noted while they are recorded: queries find by it what the records say, whatever came.
+//! Details of answers are noted when they are recorded; queries on them agree with the records, whatever the answers
+//! were.
 
 use std::fs;
 use std::path::Path;
@@ -17,10 +18,11 @@ use crate::support::Archive;
 use crate::support::answers::{Answers, html, nothing, plain, redirect, whole};
 use crate::support::program::start;
 
-/// Pages of the web.
+/// Number of pages of the web.
 const PAGES: usize = 60;
 
-/// Header lines with the server, of which some are odd: none, empty, of two lines, Latin-1, given twice, and too long to be noted.
+/// Returns header lines with the server, some of them odd: missing, empty, two lines, Latin-1, given twice, and too
+/// long to be noted.
 fn server(page: usize, round: usize) -> Vec<u8> {
     match (page + round) % 11 {
         0 | 1 => b"Server: nginx/1.18.0\r\n".to_vec(),
@@ -47,7 +49,8 @@ fn content_type(number: usize) -> &'static [u8] {
     }
 }
 
-/// Answers of three rounds: pages are as before, not modified, changed, gone or do not answer.
+/// Returns an answer of one of three rounds, in which pages stay the same, are not modified, change, disappear or do
+/// not answer.
 fn answer(path: &str, round: usize) -> Vec<u8> {
     let number: usize = match path {
         "/robots.txt" => return plain("User-agent: *\nAllow: /\n"),
@@ -71,7 +74,7 @@ fn answer(path: &str, round: usize) -> Vec<u8> {
     let whole_with = |status: &str, body: &str| {
         [head(status), format!("Content-Length: {}\r\n\r\n{body}", body.len()).into()].concat()
     };
-    // Response times differ.
+    // Vary the response times.
     thread::sleep(Duration::from_millis(number as u64 % 4));
     match (number + 5 * round) % 12 {
         1 if round > 0 => [head("304"), b"\r\n".to_vec()].concat(),
@@ -84,7 +87,7 @@ fn answer(path: &str, round: usize) -> Vec<u8> {
     }
 }
 
-/// A web of such answers, and its rounds.
+/// Serves such answers; returns the server and its round.
 fn served() -> (Answers, Arc<AtomicUsize>) {
     let round = Arc::new(AtomicUsize::new(0));
     let now = Arc::clone(&round);
@@ -103,7 +106,7 @@ fn refresh(archive: &Archive, served: &Answers, round: &AtomicUsize) {
     start(command.args(["--budget", "1000", "--clock", &clock]).args(served.at_once())).wait().succeeded();
 }
 
-/// The archive of a crawl and two rounds since.
+/// Returns the archive of a crawl and two more rounds.
 fn three_rounds() -> Archive {
     let (archive, (served, round)) = (Archive::new(), served());
     crawl(&archive, &served);
@@ -112,7 +115,7 @@ fn three_rounds() -> Archive {
     archive
 }
 
-/// Conditions on what answers said, alone and with others.
+/// Conditions on details of answers, alone and combined.
 const CONDITIONS: [&str; 52] = [
     "server = \"nginx/1.18.0\"",
     "server = \"NGINX/1.18.0\"",
@@ -168,7 +171,7 @@ const CONDITIONS: [&str; 52] = [
     "failure is empty and status is empty",
 ];
 
-/// Whatever is asked about pages and captures.
+/// Returns all kinds of queries on pages and captures.
 fn questions() -> Vec<String> {
     let each = |condition: &&str| {
         [
@@ -195,7 +198,8 @@ fn questions() -> Vec<String> {
     CONDITIONS.iter().flat_map(each).chain(of_pages).chain(others.map(str::to_owned)).collect()
 }
 
-/// Answers are the same from records, from what was noted, and with columns, and some of them empty, some not.
+/// Fails unless answers are the same from records, from noted details and with columns, with some of them empty and
+/// some not.
 fn answers_stay_the_same(archive: &Archive) {
     let questions = questions();
     let file = archive.path.join(ANSWERS_FILE);
@@ -213,7 +217,7 @@ fn answers_stay_the_same(archive: &Archive) {
     }
 }
 
-/// What was noted of each capture: a text for each column, none where the record has to be read.
+/// Returns the noted details of each capture: a text per column; `None` where the record must be read.
 fn noted(archive: &Path) -> Vec<[Option<String>; 6]> {
     let store = Store::read_only(archive).unwrap();
     let Some(noted) = Noted::open(&store).unwrap() else { return Vec::new() };
@@ -233,7 +237,7 @@ fn noted(archive: &Path) -> Vec<[Option<String>; 6]> {
     (0..columns[0].len()).map(|capture| columns.each_ref().map(|said| said[capture].clone())).collect()
 }
 
-/// Captures of each kind.
+/// Returns the number of captures of each kind.
 fn kinds(archive: &Archive) -> [usize; 4] {
     let store = Store::read_only(&archive.path).unwrap();
     let kinds: Vec<_> = store.state().captures().map(|capture| capture.unwrap().1.kind).collect();
@@ -241,7 +245,7 @@ fn kinds(archive: &Archive) -> [usize; 4] {
         .map(|kind| kinds.iter().filter(|found| **found == kind).count())
 }
 
-/// How an explained query was answered, and how many records it read.
+/// Returns how a query was answered according to `--explain`, and how many records it read.
 fn explained(archive: &Archive, question: &str) -> (String, u64) {
     let seen: Value = archive.json("query", &[question, "--explain"]).remove(0);
     (seen["steps"][0]["what"].as_str().unwrap().to_owned(), seen["records_read"].as_u64().unwrap())
@@ -256,11 +260,11 @@ fn conditions_hold_by_what_was_noted_where_they_hold_by_the_records() {
     assert_eq!(all.len(), kinds.iter().sum::<usize>());
     let unknown = all.iter().filter(|[server, ..]| server.is_none()).count();
     assert!((1..all.len() / 8).contains(&unknown), "only names that are too long: {all:?}");
-    // The head of a 304 is stored as text, so one in Latin-1 is left to the record.
+    // The head of a 304 is stored as text, so a head in Latin-1 is left to the record.
     let odd: Vec<_> = all.iter().filter(|[_, said @ ..]| said.contains(&None)).collect();
     assert!(odd.len() < 3 && odd.iter().all(|said| said.iter().all(Option::is_none)), "{odd:?}");
     answers_stay_the_same(&archive);
-    // Of captures of which nothing is noted the record is read, and of no others.
+    // Records are read only for captures without noted details.
     for (question, columns, read) in [
         ("count pages charset = utf-8 and depth < 3", "pages, depth, newest, charset", 0),
         ("count captures response_time * 1000 > 1 seconds", "captures, responsetime", odd.len()),
@@ -285,7 +289,7 @@ fn a_later_run_keeps_what_was_noted_before_and_a_rebuild_notes_it_anew() {
     refresh(&archive, &served, &round);
     let second = noted(&archive.path);
     assert!(second.len() > first.len() && second[..first.len()] == first[..]);
-    // An archive of an older program has no file: what comes is noted, and what was is read.
+    // An archive of an older program has no such file: new captures are noted, and records are read for the old ones.
     let path = archive.path.join(ANSWERS_FILE);
     fs::remove_file(&path).unwrap();
     refresh(&archive, &served, &round);
@@ -301,13 +305,13 @@ fn a_later_run_keeps_what_was_noted_before_and_a_rebuild_notes_it_anew() {
     let count = |all: &[[Option<String>; 6]]| all.iter().flatten().filter(|said| said.is_none()).count();
     assert_eq!(count(&rebuilt[..second.len()]), count(&second), "{rebuilt:?}");
     answers_stay_the_same(&archive);
-    // Repacked records say the same.
+    // Repacked records give the same details.
     let before = noted(&archive.path);
     archive.run("repack", &["--again"]).succeeded();
     assert_eq!(noted(&archive.path), before);
 }
 
-/// A crawl that is killed has written most of what it noted by then, and whoever asks meanwhile finds it.
+/// A killed crawl has written most of what it noted, and readers see it while the crawl runs.
 #[test]
 fn a_killed_run_loses_little_of_what_it_noted() {
     let pages = 1100;

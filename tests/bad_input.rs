@@ -1,4 +1,4 @@
-//! Every mistake is reported in one clear sentence and an exit code, and costs nothing that was stored.
+//! Every mistake is reported in one clear sentence with an exit code, and costs no stored data.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::support::reach::reach;
 use crate::support::small_disk::SmallDisk;
 use crate::support::{Archive, TestWeb, captures, ledger_balances};
 
-/// Exit codes as the help text has them.
+/// Exit codes as documented in the help text.
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;
 const IN_USE: i32 = 3;
@@ -104,7 +104,7 @@ fn what_is_left_empty_is_named() {
     start(&mut archive.crawl(&served.web.seeds(1), &everything(&served))).wait().succeeded();
     archive.run("why", &[""]).refused(USAGE, &["no URL is given"]);
     archive.run("search", &["page type:"]).refused(USAGE, &["column 6: nothing follows `type:`"]);
-    // Before anything is computed.
+    // Reported before anything is computed.
     let refused = archive.run("rank", &["--save", ""]).refused(USAGE, &["'' is not a valid column name"]);
     assert!(refused.output.is_empty(), "{}", refused.text());
     let same = ["--listen", "127.0.0.1:8070", "--replay-listen", "127.0.0.1:8070"];

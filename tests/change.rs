@@ -1,4 +1,4 @@
-//! What counts as a change, how other sites announce it, and how it is shown.
+//! What counts as a change, how other sites announce changes, and how they are shown.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::crawl::{everything, lively};
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb};
 
-/// The options that set the program's clock to that of the web.
+/// Returns the options that set the program's clock to that of the web.
 pub(crate) fn clock(served: &TestWeb) -> [String; 2] {
     ["--clock".to_owned(), served.web.clock().now().to_rfc3339_opts(SecondsFormat::Micros, true)]
 }
 
-/// A small web with everything in it, crawled at its own time.
+/// Crawls a small web with all features, at the web's own time.
 pub(crate) fn crawled(config: Config) -> (TestWeb, Archive) {
     let served = TestWeb::start(config);
     let archive = Archive::new();
@@ -59,14 +59,14 @@ fn a_change_is_one_of_the_content_and_that_of_the_bytes_is_kept_too() {
         if second.status >= 400 || first.status >= 400 || served.web.original(page).is_some() {
             continue;
         }
-        // Times are those of the clock that was set.
+        // Times come from the clock that was set.
         let time = DateTime::<Utc>::from_timestamp_micros(second.time).unwrap();
         assert!((time - after).abs() < TimeDelta::minutes(10), "{url} was captured at {time}");
         let is_new = !served.web.changes(page, before, after).is_empty();
         let content = capture_flags::content_changed(second);
         let bytes = capture_flags::bytes_changed(second);
         if served.web.noisy(page) && served.web.form(page) == Form::Xml {
-            // Everything in a tree is its content.
+            // In an XML document, everything is content.
             continue;
         }
         assert_eq!(content, is_new, "{url}");
@@ -121,14 +121,14 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
         let since = DateTime::<Utc>::from_timestamp(i64::from(visit.announced), 0).unwrap();
         assert!(since > crawled_at && since <= now, "{url}: {since}");
     }
-    // They come before nearly all others.
+    // Announced pages come before nearly all others.
     let store = Store::read_only(&archive.path).unwrap();
     let credits = Credits::open(store.state()).unwrap();
     let due = most_obsolete(store.state(), &credits, &Choice::default(), announced.len(), now).unwrap();
     let first = due.iter().filter(|page| announced.iter().any(|(_, id, _)| id == *page)).count();
     assert!(first * 10 > announced.len() * 6, "{first} of {} come first", announced.len());
     drop(store);
-    // The next fetch shows whether it was true.
+    // The next fetch shows whether the announcement was true.
     run(announced.iter().map(|(_, id, _)| *id).collect());
     let later = visits(&archive.path);
     for (url, ..) in &announced {
@@ -137,7 +137,7 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     }
 }
 
-/// A page of this web of which this crawl and refresh hold two versions with different content.
+/// Returns a page of which the crawl and the refresh captured two versions with different content.
 fn changed_page(archive: &Archive, served: &TestWeb, form: Form) -> String {
     let store = Store::read_only(&archive.path).unwrap();
     let found = visits(&archive.path).into_iter().find(|(url, (id, visit))| {
@@ -170,7 +170,7 @@ fn a_diff_shows_what_changed() {
     assert!(shown.starts_with("--- http://") && shown.contains("\n+++ http://"), "{shown}");
     assert!(shown.lines().skip(2).any(|line| line.starts_with("- ") || line.starts_with("+ ")), "{shown}");
     assert!(!shown.contains('\u{1b}'), "no colours in a file");
-    // The lines shown are in the versions themselves.
+    // The shown lines occur in the versions themselves.
     let version = |number: usize| {
         let history = archive.json("history", &[&page]);
         let time = history[number]["time"].as_str().unwrap().to_owned();

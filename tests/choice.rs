@@ -1,4 +1,4 @@
-//! How a refresh chooses: policies, the shortest interval, what pages weigh, and the share for discovery.
+//! How a refresh chooses pages: policies, the shortest interval, page weights, and the share for discovery.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,12 +27,12 @@ fn run(served: &TestWeb, archive: &Archive, arguments: &[&str]) -> Finished {
     start(&mut command).wait()
 }
 
-/// How many URLs a run fetched, robots.txt apart.
+/// Returns the number of URLs that a run fetched, except robots.txt.
 fn fetched(served: &TestWeb, archive: &Archive, arguments: &[&str]) -> u64 {
     run(served, archive, arguments).succeeded().json().remove(0)["captures"].as_u64().unwrap()
 }
 
-/// The pages of the web that a run captured.
+/// Returns the pages of the web that a run captured.
 fn refresh(served: &TestWeb, archive: &Archive, arguments: &[&str]) -> BTreeSet<String> {
     let before = Store::read_only(&archive.path).unwrap().state().totals().captures;
     run(served, archive, arguments).succeeded();
@@ -45,17 +45,17 @@ fn refresh(served: &TestWeb, archive: &Archive, arguments: &[&str]) -> BTreeSet<
 #[test]
 fn no_budget_fetches_a_page_twice_within_the_shortest_interval() {
     let (served, archive) = crawled(lively(411, 3, 60));
-    // Just crawled.
+    // Nothing is due immediately after the crawl.
     assert_eq!(refresh(&served, &archive, &["--budget", "1000"]).len(), 0);
     served.web.clock().advance(TimeDelta::days(9));
     let all = refresh(&served, &archive, &["--budget", "1000"]);
     assert!(all.len() > 40, "{} pages", all.len());
     served.web.clock().advance(TimeDelta::minutes(20));
     assert_eq!(refresh(&served, &archive, &["--budget", "1000"]).len(), 0);
-    // A run that begins a little early does not miss its turn.
+    // A run that begins slightly early does not miss its turn.
     served.web.clock().advance(TimeDelta::minutes(37));
     assert!(refresh(&served, &archive, &["--budget", "1000"]).len() > 40);
-    // What was said is kept.
+    // The given interval is kept for later runs.
     served.web.clock().advance(TimeDelta::hours(3));
     assert_eq!(refresh(&served, &archive, &["--budget", "1000", "--shortest", "1d"]).len(), 0);
     assert_eq!(refresh(&served, &archive, &["--budget", "1000"]).len(), 0);
@@ -86,7 +86,7 @@ fn policies_can_be_chosen() {
     }
     run(&served, &archive, &["--budget", "9", "--policy", "best"])
         .refused(2, &["no policy \"best\"", "xyleme"]);
-    // A plan goes by the last one, or by the one it is given.
+    // A plan uses the last policy, or the one it is given.
     let plan = |arguments: &[&str]| {
         let mut command = archive.command("plan");
         command.args(["--json", "--budget", "9", "--days", "10"]).args(arguments).args(clock(&served));
@@ -100,7 +100,7 @@ fn policies_can_be_chosen() {
     assert!(best > worst, "{best} {worst}");
 }
 
-/// Ids of the HTML pages of an archive with their URLs.
+/// Returns the ids and URLs of the HTML pages of an archive.
 fn html_pages(archive: &Path) -> Vec<(u32, String)> {
     let pages = visits(archive).into_iter();
     let html = pages.filter(|(_, (_, visit))| {
@@ -139,13 +139,13 @@ fn html_pages_weigh_by_their_interest_where_it_is_known() {
         .refused(2, &["no column 'hub'", "archive rank"]);
 }
 
-/// Due folders choose what a pass over all pages chooses, and spare it.
+/// Due folders choose the same pages as a pass over all pages, and avoid that pass.
 #[test]
 fn due_folders_spare_a_pass_and_choose_the_same() {
     let (served, archive) = crawled(lively(415, 3, 120));
     let crawled_at = served.web.clock().now();
     served.web.clock().advance(TimeDelta::days(9));
-    // Of pages that were fetched at different times.
+    // Fetch pages at different times.
     assert!(refresh(&served, &archive, &["--budget", "30", "--policy", "uniform"]).len() > 10);
     let store = Store::read_only(&archive.path).unwrap();
     let credits = Credits::open(store.state()).unwrap();
@@ -165,20 +165,20 @@ fn due_folders_spare_a_pass_and_choose_the_same() {
         assert_eq!(choose(true, budget, hours), choose(false, budget, hours), "{budget} after {hours} hours");
         assert_eq!(fs::read(&file).unwrap(), written, "no pass was made for {budget} after {hours} hours");
     }
-    // A budget for which too little is in them, and a time beyond them, make a pass.
+    // A budget for which the folders contain too little, or a time beyond them, causes a pass.
     for (budget, hours) in [(120, 101), (20, 400)] {
         let before = fs::read(&file).unwrap();
         assert_eq!(choose(true, budget, hours), choose(false, budget, hours));
         assert_ne!(fs::read(&file).unwrap(), before, "a pass was made for {budget} after {hours} hours");
     }
-    // What is damaged, or of other rules, is not read.
+    // A damaged file, or one for other rules, is not used.
     for damaged in [&b""[..], b"{}\n", &written[..written.len() - 3], b"\xFF\n"] {
         fs::write(&file, damaged).unwrap();
         assert_eq!(choose(true, 20, 2), choose(false, 20, 2));
     }
 }
 
-/// What was refused was never fetched, and may always be: that alone is no reason to look at all pages.
+/// A refused page was never fetched and is always due; that alone must not cause a pass over all pages.
 #[test]
 fn soon_after_a_crawl_no_pass_is_made() {
     let (served, archive) = crawled(lively(415, 3, 120));

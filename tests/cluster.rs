@@ -1,5 +1,5 @@
-//! Several nodes crawl one web together: they find what one finds, each page once, and lose no unit of cash, whichever of them is
-//! killed, stopped or sent wrong data.
+//! Several nodes crawl one web together: they find what one node finds, capture each page once, and lose no unit of
+//! cash, even if nodes are killed, stopped or sent wrong data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,13 +18,13 @@ use crate::support::program::{Finished, Running, start};
 use crate::support::s3::{BUCKET, Proxy, S3, to};
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, kills, ledger_balances};
 
-/// How often a node is killed, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills of a node, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 20;
 
-/// Kills follow one another within this time.
+/// Largest time between kills, in microseconds.
 const SPREAD_MICROS: u64 = 400_000;
 
-/// The same for an object store that is slower, and how often a node may give up on it.
+/// The same for a slower object store, and the largest number of restarts of a node that gives up on it.
 const S3_KILLS: u64 = 5;
 const S3_SPREAD_MICROS: u64 = 4_000_000;
 const S3_TRIALS_MAX: u32 = 20;
@@ -38,14 +38,14 @@ pub(crate) fn still(seed: u64, pages: u64, latency_ms: u64) -> Config {
     Config { noise_share: 0.0, latency, sites: 16, ..lively(seed, 32, pages) }
 }
 
-/// Nodes that crawl one web together, each with its archive.
+/// Nodes that crawl one web together, each with its own archive.
 pub(crate) struct Nodes<'a> {
     pub(crate) served: &'a TestWeb,
     pub(crate) seeds: Vec<String>,
     pub(crate) store: tempfile::TempDir,
     pub(crate) archives: Vec<Archive>,
     pub(crate) mode: &'static str,
-    /// The server of the object store, and the nodes' way to it, if it is not a folder.
+    /// The object store's server and the nodes' proxy to it, unless the store is a folder.
     pub(crate) s3: Option<(SocketAddr, Proxy)>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// The crawl of a node, counted from 0, not started.
+    /// Returns the crawl command of a node, counted from 0, not started.
     pub(crate) fn crawl_in(&self, archive: &Archive, node: usize) -> Command {
         let mut options = everything(self.served);
         let partition = format!("{}/{}", node + 1, self.archives.len());
@@ -80,7 +80,7 @@ impl<'a> Nodes<'a> {
         self.crawl_in(&self.archives[node], node)
     }
 
-    /// Lets all nodes crawl to the end, at the same time.
+    /// Runs all nodes to the end, in parallel.
     pub(crate) fn run(&self) -> Vec<Finished> {
         let running: Vec<Running> =
             (0..self.archives.len()).map(|node| start(&mut self.crawl(node))).collect();
@@ -94,7 +94,7 @@ impl<'a> Nodes<'a> {
         finished.json().pop().unwrap_or_else(|| panic!("{finished:?}"))
     }
 
-    /// Lets a command speak to the server of the object store, if it is not a folder.
+    /// Directs a command to the object store's server, unless the store is a folder.
     pub(crate) fn reach<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         match self.s3 {
             Some((server, _)) => to(server, command),
@@ -102,12 +102,13 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// What all of them have captured: payload digests by URL, and captures beyond the first of each URL.
+    /// Returns the captures of all nodes: payload digests by URL, and the number of captures beyond the first of each
+    /// URL.
     pub(crate) fn union(&self) -> (BTreeMap<String, [u8; 16]>, u64) {
         union(self.archives.iter().map(|archive| archive.path.as_path()))
     }
 
-    /// Fails unless every account of every partition and of what is on its way adds up.
+    /// Fails unless all cash in every partition and in transit adds up.
     pub(crate) fn balances(&self) {
         self.archives
             .iter()
@@ -118,7 +119,7 @@ impl<'a> Nodes<'a> {
         assert_eq!(status["found"], status["expected"]);
     }
 
-    /// Objects in the shared store below a folder.
+    /// Returns the objects in a folder of the shared store.
     pub(crate) fn objects(&self, folder: &str) -> Vec<PathBuf> {
         let (mut files, mut open) = (Vec::new(), vec![self.store.path().join(folder)]);
         while let Some(folder) = open.pop() {
@@ -142,7 +143,7 @@ pub(crate) fn union<'a>(archives: impl Iterator<Item = &'a Path>) -> (BTreeMap<S
     (digests, overlap)
 }
 
-/// What one node captures undisturbed.
+/// Returns what one node captures undisturbed.
 pub(crate) fn alone(served: &TestWeb) -> BTreeMap<String, [u8; 16]> {
     alone_in(&Archive::new(), served)
 }
@@ -155,7 +156,7 @@ fn alone_in(archive: &Archive, served: &TestWeb) -> BTreeMap<String, [u8; 16]> {
     digests
 }
 
-/// Fails unless the nodes together have what one has.
+/// Fails unless the nodes together have what one node has.
 pub(crate) fn assert_union(found: &(BTreeMap<String, [u8; 16]>, u64), expected: &BTreeMap<String, [u8; 16]>) {
     let urls = |digests: &BTreeMap<String, _>| digests.keys().cloned().collect::<BTreeSet<_>>();
     assert_same(&urls(&found.0), &urls(expected), "captured together");
@@ -184,7 +185,7 @@ fn one_two_and_four_nodes_find_what_one_finds_each_thing_once() {
         println!("{count} nodes: {shares:?} captures");
         assert!(shares.iter().all(|share| *share > 0), "every partition has sites: {shares:?}");
 
-        // All of them together answer as one does, and name missing partitions.
+        // All archives together answer as one does, and name missing partitions.
         let together = |archives: &[Archive]| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
             command.args(["query", asked, "--json"]);
@@ -200,7 +201,7 @@ fn one_two_and_four_nodes_find_what_one_finds_each_thing_once() {
             assert!(missing.errors.contains("of 4 partitions these are missing from this answer: 1, 4"));
         }
 
-        // A finished crawl requests nothing, whichever node runs again.
+        // A finished crawl sends no requests, whichever node runs again.
         let requests = served.server.requests();
         nodes.run();
         assert_eq!(served.server.requests(), requests);
@@ -233,7 +234,7 @@ fn nodes_killed_again_and_again_lose_nothing_and_repeat_nothing() {
         let node = dice.below(3) as usize;
         in_time += u64::from(!running[node].has_ended());
         running.remove(node).kill();
-        // The published sums are exact at any time, unless a batch is committed and not yet written.
+        // The published sums are exact at any time, unless a batch is committed but not yet written.
         let status = nodes.status();
         assert_ne!(status["is_exact"], false, "kill {number}: {status}");
         running.insert(node, start(&mut nodes.crawl(node)));
@@ -269,7 +270,7 @@ fn nodes_killed_over_a_bad_way_to_s3_lose_nothing_and_repeat_nothing() {
         running[node].take().into_iter().for_each(Running::kill);
         running[node] = begin(node);
     }
-    // A node that gives up because the store failed for too long is begun again.
+    // A node that gives up because the store failed for too long is restarted.
     let mut trials = 0;
     while running.iter().any(Option::is_some) {
         std::thread::sleep(Duration::from_millis(100));
@@ -301,7 +302,7 @@ fn a_node_that_was_stopped_for_long_writes_nothing_more_once_another_has_its_par
     };
     let mut old = slow(nodes.crawl(0));
     let other = slow(nodes.crawl(1));
-    // It has sent something and has much to do.
+    // It has sent something and still has much to do.
     let from = served.server.requests();
     assert!(old.wait_until(|| served.server.requests() > from + 200));
     old.signal("-STOP");
@@ -340,7 +341,7 @@ fn batches_that_are_not_what_they_should_be_are_refused() {
     let served = TestWeb::start(still(404, 300, 0));
     let expected = alone(&served);
     let nodes = Nodes::new(&served, 2);
-    // The first node ends early, and leaves what it has found for the other one.
+    // The first node ends early and leaves what it has found to the other one.
     start(nodes.crawl(0).args(["--limit", "20"])).wait().succeeded();
     let sent = nodes.objects("exchange/2/1");
     let first = sent.first().expect("something was sent").clone();
@@ -363,12 +364,12 @@ fn batches_that_are_not_what_they_should_be_are_refused() {
     fs::write(name(last + 1), &bytes).unwrap();
     let missing = format!("is missing, although number {} exists", last + 1);
     start(&mut nodes.crawl(1)).wait().refused(1, &["batch 1 from partition 1 to 2", &missing]);
-    // One from the future: its name has the next number, which its checksum does not count.
+    // A batch from the future: its name has the next number, but its checksum covers another one.
     fs::write(&first, &bytes).unwrap();
     start(&mut nodes.crawl(1)).wait().refused(1, &["batch 2 from partition 1 to 2 is damaged or misnamed"]);
     fs::remove_file(name(last + 1)).unwrap();
 
-    // All is as it was sent: the crawl continues. A batch that comes twice is taken once.
+    // Once all batches are as they were sent, the crawl continues. A batch that arrives twice is applied once.
     nodes.run();
     assert_union(&nodes.union(), &expected);
     nodes.balances();
@@ -403,7 +404,7 @@ fn an_archive_stays_what_it_is_in_its_cluster() {
     let elsewhere = format!("file://{}", other.path().display());
     crawl(own, &["--cluster", &elsewhere, "--partition", "1/2"])
         .refused(1, &["this archive is partition 1/2 of the cluster"]);
-    // An independent archive is not a partition, and another archive for the same partition knows nothing of it.
+    // An independent archive is not a partition, and another archive for the same partition does not know its history.
     let single = Archive::new();
     crawl(&single, &["--limit", "3"]).succeeded();
     crawl(&single, &["--cluster", &elsewhere, "--partition", "2/2"])
@@ -466,7 +467,7 @@ fn a_crawl_waits_for_some_time_for_one_that_has_ended_and_got_something_to_do() 
     let state = |node: usize| nodes.status()["told"][node]["activity"].clone();
     assert_eq!([state(0), state(1)], ["complete", "complete"]);
 
-    // The first one finds pages of the second one, whose crawl is not begun again.
+    // The first one finds pages of the second one, whose crawl is not restarted.
     let alone = start(&mut nodes.crawl(0)).wait().succeeded();
     let said =
         "partitions that have ended have something to do again: 2; begin them, or this crawl ends in 30 s";
@@ -475,7 +476,7 @@ fn a_crawl_waits_for_some_time_for_one_that_has_ended_and_got_something_to_do() 
     let in_flight = &nodes.status()["in_flight"][0];
     assert!(in_flight["to"] == 2 && in_flight["batches"].as_u64() > Some(0), "{in_flight}");
 
-    // Begun together they do what is left, and end with each other.
+    // Restarted together, they do the remaining work and end at the same time.
     nodes.run();
     nodes.balances();
     let one = Archive::new();

@@ -1,7 +1,8 @@
-//! What nodes that crawl together cost and find, compared to one node: measurements that print tables for `docs/cluster.md`.
+//! Cost and results of nodes that crawl together, compared with one node: measurements that print tables for
+//! `docs/cluster.md`.
 //!
-//! Every node is capped: it sends a fixed number of requests at a time, and each answer takes a fixed time. So nodes are as fast on
-//! one machine as on machines of their own, as long as its processors keep up.
+//! Every node has a fixed number of requests in flight, and each answer takes a fixed time. So nodes are as fast on one
+//! machine as on separate machines, as long as its processors keep up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -23,22 +24,22 @@ use crate::crawl::lively;
 use crate::support::program::{Finished, Usage, start};
 use crate::support::{Archive, TestWeb, captures};
 
-/// Requests of a node at a time, and how long each takes: some 30 a second.
+/// Requests in flight per node, and the time each takes: about 30 requests per second.
 const WORKERS: &str = "3";
 const LATENCY: Duration = Duration::from_millis(100);
 
-/// Pages of the web that is crawled completely, unless `ARCHIVE_PAGES` says otherwise.
+/// Number of pages of the completely crawled web, unless `ARCHIVE_PAGES` overrides it.
 const PAGES: u64 = 1200;
 
-/// Checkpoints are closer together, so that a crawl of minutes stands for one of hours.
+/// Frequent checkpoints, so that a crawl of minutes represents one of hours.
 const CHECKPOINT_EVERY: [&str; 2] = ["--checkpoint-every", "2s"];
 
-/// How long nodes run whose speed is compared, unless `ARCHIVE_SPAN` says otherwise.
+/// Duration of the speed comparison, unless `ARCHIVE_SPAN` overrides it.
 const SPAN: &str = "60s";
 
-/// How much faster several nodes must be together.
+/// Smallest required speed-up of several nodes together.
 const SPEED_UP_MIN: [(usize, f64); 2] = [(2, 1.95), (4, 3.8)];
-/// Of one web, in which the places of a few important pages move this by several percent.
+/// For a single web, in which the positions of a few important pages change the result by several percent.
 const QUALITY_MIN: f64 = 0.85;
 /// Machines with several partitions each.
 const SHARED: &str = "exchange, shared";
@@ -50,9 +51,9 @@ fn many_sites(seed: u64, pages: u64, latency: Duration) -> Config {
     Config { noise_share: 0.0, latency, sites: 256, host_size_exponent: 0.3, ..lively(seed, 256, pages) }
 }
 
-/// What nodes have done together.
+/// Result of nodes that crawl together.
 struct Measured {
-    /// URLs and bytes of all captures, in the order of their times.
+    /// Time, URL and bytes of all captures, ordered by time.
     fetched: Vec<(i64, String, u64)>,
     usages: Vec<Usage>,
     status: Option<Value>,
@@ -90,27 +91,27 @@ impl Measured {
         self.usages.iter().map(|usage| usage.elapsed.as_secs_f64()).fold(0.0, f64::max)
     }
 
-    /// The sum of one figure over all that partitions have sent.
+    /// Returns the sum of one figure over everything that partitions have sent.
     fn sent(&self, figure: &str) -> f64 {
         let statuses = self.status.iter().flat_map(|status| status["told"].as_array().unwrap());
         let marks = statuses.flat_map(|one| one["marks"]["sent"].as_object().unwrap().values());
         marks.map(|mark| mark[figure].as_u64().unwrap() as f64).sum()
     }
 
-    /// The order in which everything was fetched.
+    /// Returns the URLs in fetch order.
     fn order(&self) -> Vec<&str> {
         self.fetched.iter().map(|(_, url, _)| url.as_str()).collect()
     }
 }
 
-/// What a node has learned of all that it has fetched.
+/// Returns the importance that a node has learned of the pages it fetched.
 fn importance(archive: &Archive) -> BTreeMap<String, f64> {
     let rows = archive.json("query", &["page captures > 0 select url, importance"]);
     let importance = |row: &Value| row["importance"].as_f64().unwrap_or(0.0);
     rows.iter().map(|row| (row["url"].as_str().unwrap().to_owned(), importance(row))).collect()
 }
 
-/// The importance that has been found, added up over the first `count` fetches in an order.
+/// Returns the sum, over the first `count` fetches of an order, of the importance found so far.
 fn recall(order: &[&str], importance: &BTreeMap<String, f64>, count: usize) -> f64 {
     let (mut seen, mut found, mut sum) = (BTreeSet::new(), 0.0, 0.0);
     for at in 0..count {
@@ -124,7 +125,7 @@ fn recall(order: &[&str], importance: &BTreeMap<String, f64>, count: usize) -> f
     sum
 }
 
-/// The same pages in the same order, but each node fetches its own, all of them at the same pace: what is lost by that alone.
+/// Reorders the same pages as if each node fetched its own at the same pace: the loss from partitioning alone.
 fn at_one_pace<'a>(order: &[&'a str], node_of: &BTreeMap<&str, usize>) -> Vec<&'a str> {
     let mut own: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     order.iter().for_each(|url| own.entry(node_of[url]).or_default().push(url));
@@ -132,7 +133,7 @@ fn at_one_pace<'a>(order: &[&'a str], node_of: &BTreeMap<&str, usize>) -> Vec<&'
     (0..longest).flat_map(|at| own.values().filter_map(move |own| own.get(at).copied())).collect()
 }
 
-/// Which node has each page, if that many partitions are dealt out to two nodes so that both have as much importance.
+/// Assigns each page to a node, with this many partitions dealt to two nodes so that both have the same importance.
 fn dealt<'a>(
     order: &[&'a str],
     importance: &BTreeMap<String, f64>,
@@ -158,7 +159,8 @@ fn dealt<'a>(
     order.iter().map(|url| (*url, nodes.get(&of(url)).copied().unwrap_or(0))).collect()
 }
 
-/// What orders would reach that know the importance of every page from the start, and the order of one node at the pace of two.
+/// Prints the results of orders that know the importance of every page from the start, and of one node's order at the
+/// pace of two.
 fn print_bounds(one: &Measured, importance: &BTreeMap<String, f64>) {
     let (order, count) = (one.order(), one.fetched.len());
     let mut best = order.clone();
@@ -176,7 +178,7 @@ fn print_bounds(one: &Measured, importance: &BTreeMap<String, f64>) {
     }
 }
 
-/// Lets one node crawl alone, or several together.
+/// Runs the crawl of one node alone, or of several together.
 fn crawl(served: &TestWeb, archives: &[Archive], mode: &str, more: &[&str]) -> Measured {
     let store = tempfile::tempdir().unwrap();
     let url = format!("file://{}", store.path().display());
@@ -203,7 +205,7 @@ fn crawl(served: &TestWeb, archives: &[Archive], mode: &str, more: &[&str]) -> M
     Measured::of(archives.iter().map(|archive| archive.path.as_path()), usages, status)
 }
 
-/// Lets as many machines as there are folders share partitions, each with the slots of one node.
+/// Runs as many machines as there are folders; they share partitions, each with the slots of one node.
 fn crawl_on_machines(served: &TestWeb, folders: &[Archive], partitions: usize, more: &[&str]) -> Measured {
     let store = tempfile::tempdir().unwrap();
     let url = format!("file://{}", store.path().display());
@@ -231,7 +233,7 @@ fn crawl_on_machines(served: &TestWeb, folders: &[Archive], partitions: usize, m
         usage
     });
     let (usages, status) = (usages.collect(), status_of(&url));
-    // A machine that lost a partition to another one keeps what it had of it.
+    // A machine that lost a partition to another one keeps the part it had.
     let urls = |archive: &PathBuf| Store::read_only(archive).map_or(0, |store| store.state().url_count());
     let archives: Vec<PathBuf> = (1..=partitions)
         .map(|number| {
@@ -248,7 +250,7 @@ fn status_of(cluster: &str) -> Value {
     status.succeeded().json().remove(0)
 }
 
-/// Bytes of all files below a folder.
+/// Returns the total size of all files below a folder, in bytes.
 fn size(folder: &Path) -> f64 {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -313,7 +315,7 @@ fn what_several_nodes_cost_and_find() {
     }
 }
 
-/// Webs of which the mean is taken: where a few important pages are found makes several percent in one.
+/// Number of webs in the mean: in a single web, the positions of a few important pages make several percent.
 const WEBS: u64 = 6;
 const WEBS_AT_ONCE: usize = 3;
 
@@ -386,7 +388,8 @@ fn capped_nodes_add_up() {
         "| nodes | pages a second | times one node | processor time a page | bytes a page | bytes sent a page |"
     );
     println!("|---|---|---|---|---|---|");
-    // In a minute, several nodes get to other pages than one: longer ones, with more links. Those that exchange nothing get to the same.
+    // In a minute, several nodes reach other pages than one node: longer ones with more links. All modes of exchange
+    // reach the same pages.
     let modes = ["exchange", "firewall", SHARED];
     let several = [2, 4].into_iter().flat_map(|nodes| modes.map(|mode| (nodes, mode)));
     for (nodes, mode) in iter::once((1, modes[0])).chain(several) {

@@ -1,4 +1,5 @@
-//! Several nodes share an address, and partitions move from one node to another: after a kill, on demand, and after a lost disk.
+//! Several nodes share an address, and partitions move from one node to another: after a kill, on demand, and after
+//! disk loss.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -13,13 +14,13 @@ use crate::politeness::are_apart;
 use crate::support::program::{Running, start};
 use crate::support::{Archive, Dice, TestWeb, captures, kills, ledger_balances};
 
-/// How long a partition may be without a node that fetches, after its node was killed and another one was begun.
+/// Longest time that a partition may be without a fetching node after its node was killed and another one was started.
 const TAKEOVER_MAX: Duration = Duration::from_secs(20);
 
-/// How often a disk is lost, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of lost disks, unless `ARCHIVE_KILLS` overrides it.
 const LOST_DISKS: u64 = 2;
 
-/// The delay of an address that all sites share, and how long the crawl takes: each of four nodes has a turn in that time.
+/// Delay of the address that all sites share, and duration of the crawl, in which each of four nodes gets a turn.
 const ONE_ADDRESS: [&str; 4] = ["--delay", "200ms", "--for", "100s"];
 const ADDRESS_DELAY: Duration = Duration::from_millis(200);
 
@@ -38,7 +39,7 @@ fn ask_one_address(count: usize) {
     are_apart_together(&nodes, (0..count).map(|node| crawl(&nodes, node, ADDRESS_DELAY)).collect());
 }
 
-/// The crawl of a node that keeps delays, not started.
+/// Returns the crawl command of a node that keeps delays, not started.
 fn crawl(nodes: &Nodes, node: usize, delay: Duration) -> Command {
     let partition = format!("{}/{}", node + 1, nodes.archives.len());
     let mut options = polite(nodes, delay);
@@ -54,7 +55,7 @@ fn polite(nodes: &Nodes, delay: Duration) -> Vec<String> {
     options
 }
 
-/// Fails unless all nodes together leave the address alone for its delay, and each has a turn.
+/// Fails unless all nodes together keep the delay of the address, and each gets a turn.
 fn are_apart_together(nodes: &Nodes, commands: Vec<Command>) {
     let captured = || -> Vec<u64> {
         let count =
@@ -71,7 +72,7 @@ fn are_apart_together(nodes: &Nodes, commands: Vec<Command>) {
     are_apart("the address", &arrivals, ADDRESS_DELAY);
 }
 
-/// Nodes that have each crawled a part of a web at one address, as fast as it goes.
+/// Returns nodes that have each crawled a part of a web at one address, at full speed.
 fn crawled(served: &TestWeb) -> Nodes<'_> {
     let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(served, 2) };
     let mut crawls: Vec<Command> = (0..2).map(|node| nodes.crawl(node)).collect();
@@ -93,7 +94,7 @@ fn a_refresh_takes_turns_with_refreshes_and_crawls_of_other_nodes() {
     beside.into_iter().for_each(|run| run.join().unwrap());
 }
 
-/// What another node does.
+/// Activity of the other node.
 enum Beside {
     Crawl,
     Refresh,
@@ -144,7 +145,7 @@ fn a_refresh_in_a_cluster_fetches_what_it_fetches_alone_and_crawls_send_what_it_
     };
     assert_eq!(fetched(own), fetched(&copy));
     assert!(fetched(own).values().filter(|captures| **captures > 1).count() > 40, "pages were fetched again");
-    // Nobody continues a crawl that had reached its limit; one that was killed is still to be continued.
+    // Nobody continues a crawl that reached its limit; a killed one must still be continued.
     let ended = |node: usize| nodes.status()["told"][node]["activity"]["ended"].clone();
     assert_eq!(ended(0), "refresh");
     let mut killed = start(nodes.crawl(1).args(["--workers", "1"]));
@@ -153,7 +154,7 @@ fn a_refresh_in_a_cluster_fetches_what_it_fetches_alone_and_crawls_send_what_it_
     start(&mut refresh(&nodes.archives[1], &with(1, &["--cluster", &url]))).wait().succeeded();
     assert_eq!(ended(1), "stopped");
 
-    // What a refresh finds without the others is sent by the next crawl.
+    // Pages that a refresh finds while the others are absent are sent by the next crawl.
     start(&mut refresh(&nodes.archives[1], &with(2, &[]))).wait().succeeded();
     let waiting = || Credits::outbox(Store::read_only(&nodes.archives[1].path).unwrap().state()).count();
     assert!(waiting() > 0);
@@ -178,11 +179,12 @@ fn a_partition_is_fetched_again_soon_after_its_node_was_killed() {
     each.into_iter().for_each(|run| run.join().unwrap());
 }
 
-/// Kills a node and begins another one, in the same folder or with a copy in another place.
+/// Kills a node and starts another one, in the same folder or with a copy elsewhere.
 fn time_to_take_over(is_moved: bool) {
     let served = TestWeb::start(still(411, 4000, 0));
     let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(&served, 2) };
-    // Only the first one is there, so every request is its own or its successor's; addresses are announced before they are asked.
+    // Only the first node exists, so every request is its own or its successor's. Addresses are announced before they
+    // are requested.
     let crawl = |archive: &Archive| {
         let mut options = served.connection().to_vec();
         let url = nodes.url();
@@ -284,7 +286,7 @@ fn a_lost_disk_costs_what_was_captured_since_the_last_copy_and_no_cash() {
     nodes.balances();
     for (node, archive) in nodes.archives.iter().enumerate() {
         archive.verify();
-        // The copies at the end are whole, and few.
+        // At the end, the copies are complete and few.
         let listed = archive.json("copy", &["--list", "--to", &place(node)]);
         let captured = captures(&archive.path).count();
         assert!(listed.len() <= 2, "{listed:?}");
@@ -296,14 +298,14 @@ fn a_lost_disk_costs_what_was_captured_since_the_last_copy_and_no_cash() {
 fn a_node_that_cannot_copy_reports_nothing_to_the_others_and_says_so() {
     let served = TestWeb::start(still(414, 60, 0));
     let nodes = Nodes::new(&served, 2);
-    // A folder cannot be made where a file is.
+    // A folder cannot be created in place of a file.
     let file = nodes.archives[0].file("occupied", "");
     let place = format!("file://{}/copies", file.display());
     let finished = start(nodes.crawl(0).args(["--copy-to", &place, "--limit", "10"])).wait();
     assert_eq!(finished.code, Some(1), "{}", finished.errors);
     assert!(finished.errors.contains("cannot be copied"), "{}", finished.errors);
     assert!(nodes.objects("status").is_empty() && nodes.objects("exchange").is_empty());
-    // Copies of another archive stay what they are.
+    // Copies of another archive stay unchanged.
     let place = format!("file://{}", nodes.archives[0].folder().join("copies").display());
     start(nodes.crawl(0).args(["--copy-to", &place, "--limit", "10"])).wait().succeeded();
     start(nodes.crawl(1).args(["--copy-to", &place, "--limit", "10"]))

@@ -1,4 +1,4 @@
-//! The commands beside the crawl say what is true of the web that was crawled.
+//! The commands other than the crawl report what is true of the crawled web.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::captures::assert_same;
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, captures};
 
-/// A small web, crawled.
+/// Crawls a small web.
 fn crawled(seed: u64) -> (TestWeb, Archive) {
     let served = TestWeb::start(Config { legacy_encoding_share: 0.3, ..lively(seed, 6, 200) });
     let archive = Archive::new();
@@ -104,7 +104,7 @@ fn get_and_history_show_every_version() {
         .succeeded();
     let after = web.clock().now();
 
-    // A page of which the web says that it changed, and whose changes show in its bytes.
+    // A page that changed according to the web, and whose changes are visible in its bytes.
     let pages = (0..web.pages()).map(PageIndex);
     let changed = pages.filter(|page| web.allowed(*page) && !web.noisy(*page)).find(|page| {
         web.exists(*page, before) && web.exists(*page, after) && !web.changes(*page, before, after).is_empty()

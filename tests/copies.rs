@@ -1,4 +1,4 @@
-//! Copies of an archive in a folder: whole or not there, whatever ends what makes them; and archives made of them again.
+//! Copies of an archive in a folder, complete or absent however copying ends, and archives restored from them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,41 +22,41 @@ use crate::kill_repair::contents;
 use crate::support::program::{Running, start};
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, kills, ledger_balances};
 
-/// How often a copy and a restore are killed, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills of a copy and of a restore, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 20;
 
-/// A file that keeps a copy busy, and goes in parts.
+/// Size of a file that keeps a copy busy and is sent in parts, and number of such files.
 const LONG_BYTES: usize = 48 << 20;
 const LONG_FILES: usize = 4;
 
-/// Copies beside a crawl that are looked at: the last ones.
+/// Number of copies made during a crawl that are checked: the last ones.
 const COPIES_LOOKED_AT: usize = 6;
 
-/// A place for copies beside an archive.
+/// Returns a place for copies next to an archive, as folder and URL.
 pub(crate) fn place(archive: &Archive) -> (PathBuf, String) {
     let folder = archive.folder().join("copies");
     let url = format!("file://{}", folder.display());
     (folder, url)
 }
 
-/// A copy of an archive, not started.
+/// Returns the command that copies an archive, not started.
 pub(crate) fn copy(archive: &Archive, url: &str, more: &[&str]) -> Command {
     let mut command = archive.command("copy");
     command.args(["--json", "--to", url]).args(more);
     command
 }
 
-/// A copy, and what it says.
+/// Copies an archive and returns the output.
 pub(crate) fn copied(archive: &Archive, url: &str, more: &[&str]) -> Value {
     start(&mut copy(archive, url, more)).wait().succeeded().json().remove(0)
 }
 
-/// What the copies in a place are, by `--list`.
+/// Returns the copies in a place, as listed by `--list`.
 pub(crate) fn listed(archive: &Archive, url: &str) -> Vec<Value> {
     archive.json("copy", &["--list", "--to", url])
 }
 
-/// Proves the copies in a place. Gives the findings, and how many objects there are.
+/// Verifies the copies in a place; returns the findings and the number of objects.
 pub(crate) fn verified(archive: &Archive, url: &str) -> (Vec<Value>, u64) {
     let finished = start(archive.command("copy").args(["--json", "--verify", "--to", url])).wait();
     let mut lines = finished.json();
@@ -66,14 +66,14 @@ pub(crate) fn verified(archive: &Archive, url: &str) -> (Vec<Value>, u64) {
     (lines, summary["objects"].as_u64().unwrap())
 }
 
-/// An archive made of a copy.
+/// Returns an archive restored from a copy.
 pub(crate) fn restored(url: &str, more: &[&str]) -> Archive {
     let archive = Archive::new();
     start(archive.command("copy").args(["--from", url]).args(more)).wait().succeeded();
     archive
 }
 
-/// A small archive of two crawls with full text, a decision, a watch and rules.
+/// Returns a small archive of two crawls with full text, a decision, a watch and rules.
 pub(crate) fn crawled(seed: u64) -> (Archive, TestWeb) {
     let served = TestWeb::start(lively(seed, 4, 60));
     let archive = Archive::new();
@@ -88,7 +88,7 @@ pub(crate) fn crawled(seed: u64) -> (Archive, TestWeb) {
     (archive, served)
 }
 
-/// The files below a folder with their contents, but for those of some names.
+/// Returns the files below a folder with their contents, except those with some names.
 fn tree(folder: &Path, without: &[&str]) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
@@ -106,7 +106,7 @@ fn tree(folder: &Path, without: &[&str]) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// The names of the objects of copies, also while these are written.
+/// Returns the names of the objects of copies, also while copies are being written.
 fn objects(folder: &Path) -> Vec<String> {
     let (mut found, mut open) = (Vec::new(), vec![folder.join("objects")]);
     while let Some(at) = open.pop() {
@@ -117,7 +117,7 @@ fn objects(folder: &Path) -> Vec<String> {
     found
 }
 
-/// Files that belong to no copy.
+/// Files that are not part of a copy.
 const NOT_COPIED: [&str; 7] = [
     "archive.lock",
     "snapshot",
@@ -142,11 +142,11 @@ fn a_restored_archive_is_the_one_that_was_copied() {
     assert_eq!(twin.verify(), archive.verify());
     let searched = |archive: &Archive| archive.json("search", &["the"]);
     assert_eq!(searched(&twin), searched(&archive));
-    // It continues as the other one would.
+    // The restored archive continues as the original would.
     let crawl = start(&mut twin.crawl(&served.web.seeds(4), &everything(&served))).wait().succeeded();
     assert!(crawl.errors.contains("nothing left to fetch"), "{}", crawl.errors);
     assert!(!crawl.errors.contains("interrupted"), "{}", crawl.errors);
-    // README.txt says how it goes without this program.
+    // README.txt documents how to restore without this program.
     if crate::support::installed("jq").is_some() {
         let readme = fs::read_to_string(folder.join("README.txt")).unwrap();
         let script: String = readme
@@ -193,7 +193,7 @@ fn the_next_copy_brings_what_is_new_and_old_ones_go_when_asked() {
     assert_eq!(restored(&url, &["--number", "1"]).verify(), first["captures"].as_u64().unwrap());
     assert_eq!(restored(&url, &[]).verify(), archive.verify());
 
-    // Rewritten segments are new; what only older copies had goes with them.
+    // Rewritten segments are new; objects that only older copies had are removed with them.
     archive.run("repack", &["--again"]).succeeded();
     let third = copied(&archive, &url, &["--keep", "1"]);
     assert_eq!((third["number"].as_u64(), third["removed_copies"].as_u64()), (Some(3), Some(2)));
@@ -210,7 +210,7 @@ fn the_next_copy_brings_what_is_new_and_old_ones_go_when_asked() {
     archive
         .run("copy", &["--verify", "--to", &url, "--number", "2"])
         .refused(1, &["has no copy 2", "--list"]);
-    // A number is not given again.
+    // A number is not reused.
     fs::write(archive.path.join("access.toml"), "# nothing at all is hidden\n").unwrap();
     assert_eq!(copied(&archive, &url, &[])["number"], 4);
 }
@@ -245,11 +245,11 @@ fn damage_is_found_and_named_and_nothing_is_made_of_it() {
         twin.run("copy", &["--from", &url]).refused(1, &[said, name, file]);
         assert!(!twin.path.exists(), "there is no archive of it");
     }
-    // What has gone there is brought again, although an earlier copy has brought it.
+    // Objects that disappeared there are sent again, although an earlier copy has sent them.
     let second = copied(&archive, &url, &[]);
     assert_eq!((second["number"].as_u64(), second["sent"].as_u64()), (Some(2), Some(1)));
     archive.run("copy", &["--verify", "--to", &url, "--number", "2"]).succeeded();
-    // A manifest says itself what it was.
+    // A manifest carries its own digest.
     let manifest = folder.join("manifests/00000002.jsonl");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replacen("segments/", "segment5/", 1)).unwrap();
@@ -262,7 +262,7 @@ fn damage_is_found_and_named_and_nothing_is_made_of_it() {
     archive.run("copy", &["--to", &url]).refused(1, &["copy 2 cannot be used", "damaged"]);
 }
 
-/// A manifest as a stranger would write it: it has its digest.
+/// Returns a manifest as an attacker would write it: with a valid digest.
 fn forged(lines: &[String]) -> Vec<u8> {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let digest = Digest::sha256(text.as_bytes()).to_string();
@@ -282,7 +282,7 @@ fn line(path: &str, content: &[u8]) -> String {
     format!(r#"{{"path":{path},"bytes":{},"sha256":"{digest}","copy":1}}"#, content.len())
 }
 
-/// Puts an object of a stranger into a place.
+/// Puts an attacker's object into a place.
 fn put(folder: &Path, content: &[u8]) -> PathBuf {
     let digest = Digest::sha256(content).to_string();
     let path = folder.join("objects/00000001").join(digest.strip_prefix("sha256:").unwrap());
@@ -331,7 +331,7 @@ fn a_hostile_place_gets_nowhere() {
     refused(b"", &["has no copy"]);
     refused(&[b'x'; 1 << 20], &["cannot be used"]);
 
-    // Links, pipes and a manifest without end are not even read.
+    // Links, pipes and endless manifests are not even read.
     let good = forged(&[head(1), line("a", content)]);
     fs::write(archive.folder().join("elsewhere"), &good).unwrap();
     fs::remove_file(&manifest).unwrap();
@@ -350,7 +350,7 @@ fn a_hostile_place_gets_nowhere() {
     symlink(archive.folder().join("others"), folder.join("objects")).unwrap();
     archive.run("copy", &["--from", &url]).refused(1, &["which is not allowed in a store"]);
 
-    // What is restored is refused or an archive, and then one like any that came from a stranger.
+    // A restore is refused or yields an archive, which is then as untrusted as any archive of a stranger.
     fs::remove_file(folder.join("objects")).unwrap();
     fs::rename(archive.folder().join("others"), folder.join("objects")).unwrap();
     archive.run("copy", &["--from", &url]).succeeded();
@@ -382,7 +382,7 @@ fn nothing_is_restored_where_something_is() {
     archive.run("copy", &["--to", "s4://x/y"]).refused(2, &["names no object store", "write it like"]);
 }
 
-/// Adds what takes a while to copy.
+/// Adds a file that takes a while to copy.
 fn lengthen(archive: &Archive, dice: &mut Dice) {
     let mut bytes = vec![0; LONG_BYTES];
     for piece in bytes.chunks_exact_mut(8) {
@@ -401,7 +401,7 @@ fn a_copy_killed_again_and_again_is_there_whole_or_not_at_all() {
     let calm = start(&mut copy(&archive, &format!("{url}-calm"), &[])).wait().succeeded();
     let mut made = 0;
     for number in 1..=kills(KILLS) {
-        // Each has something new to bring.
+        // Each copy has something new to send.
         fs::write(archive.path.join("access.toml"), format!("# {number}\n")).unwrap();
         let running = start(&mut copy(&archive, &url, &["--keep", "2"]));
         thread::sleep(Duration::from_micros(dice.below(calm.elapsed.as_micros() as u64 * 6 / 5)));
@@ -473,12 +473,12 @@ fn a_restore_killed_again_and_again_leaves_a_whole_archive_or_none() {
     println!("{} files were there already", finished.json()[0]["kept"]);
     assert!(tree(&twin.path, &NOT_COPIED) == expected);
     assert_eq!(twin.verify(), captures);
-    // Begun with one copy, an interrupted restore continues with another.
+    // A restore that was interrupted with one copy continues with another.
     let running = start(Archive::new().command("copy").args(["--from", &url]));
     running.kill();
 }
 
-/// Stops a copy in the middle, with several long new files to send.
+/// Stops a copy in the middle, with several long new files still to send.
 fn stopped_midway(archive: &Archive, folder: &Path, url: &str, dice: &mut Dice) -> Running {
     fs::create_dir_all(archive.path.join("notes")).unwrap();
     for number in 0..LONG_FILES {
@@ -498,11 +498,11 @@ fn of_two_copies_at_once_one_is_made_and_the_other_says_so() {
     let (archive, _) = crawled(908);
     let (folder, url) = place(&archive);
     copied(&archive, &url, &[]);
-    // Another machine with the same archive, which knows of these copies.
+    // Another machine with the same archive that knows of these copies.
     let other = archive.copy();
     fs::write(other.path.join("access.toml"), "# of the other\n").unwrap();
     let slow = stopped_midway(&archive, &folder, &url, &mut dice);
-    // The same archive is not copied twice at once, and nothing is erased from it meanwhile.
+    // The same archive is not copied twice at the same time, and nothing is erased from it meanwhile.
     start(&mut copy(&archive, &url, &[])).wait().refused(3, &["is already being copied"]);
     let erase = ["page status = 200", "--reason", "x", "--yes"];
     archive.run("erase", &erase).refused(1, &["is being copied", "wait for the end of `archive copy`"]);
@@ -514,7 +514,7 @@ fn of_two_copies_at_once_one_is_made_and_the_other_says_so() {
     assert_eq!(copied(&archive, &url, &[])["number"], 3);
     assert_eq!(verified(&archive, &url).0, Vec::<Value>::new());
 
-    // Two others come and go, and leave of their copies the newest only.
+    // Two other copies are made meanwhile, of which only the newer one is kept.
     let slow = stopped_midway(&archive, &folder, &url, &mut dice);
     for number in [4, 5] {
         fs::write(other.path.join("access.toml"), format!("# {number}\n")).unwrap();
@@ -538,7 +538,7 @@ fn one_copy_follows_the_other_until_a_signal_ends_them() {
     assert!(running.wait_until(|| newest() == 1));
     rules("# two\n");
     assert!(running.wait_until(|| newest() == 2));
-    // What fails is tried again.
+    // A failed copy is retried.
     let erase = archive.path.join("erase.json");
     fs::write(&erase, "{}").unwrap();
     rules("# three\n");
@@ -550,7 +550,7 @@ fn one_copy_follows_the_other_until_a_signal_ends_them() {
     running.wait().refused(4, &["an erase was interrupted", "trying again in 1 second", "stopped"]);
     assert_eq!(listed(&archive, &url).len(), 2);
     assert_eq!(verified(&archive, &url).0, Vec::<Value>::new());
-    // What is wrong at once ends it at once.
+    // An error on the first copy ends the command at once.
     fs::write(&erase, "{}").unwrap();
     start(&mut copy(&archive, &url, &["--every", "1s"])).wait().refused(1, &["an erase was interrupted"]);
 }
@@ -565,7 +565,7 @@ fn copies_of_two_archives_are_not_mixed() {
         .wait()
         .refused(1, &["copies that this archive does not know of", "--adopt"]);
     assert!(!two.path.join("copies.jsonl").exists());
-    // A restored archive continues the copies that it came from.
+    // A restored archive continues the copies it came from.
     let twin = restored(&url, &[]);
     twin.run("review set", &["a.test", "--rating", "1", "--by", "bert"]).succeeded();
     assert_eq!(copied(&twin, &url, &[])["number"], 2);
@@ -627,7 +627,7 @@ fn beside_a_crawl_every_copy_is_the_archive_of_some_checkpoint() {
         open += files_with(&twin.segments(), &[".open"]).len();
         assert_eq!(Some(twin.verify()), made["captures"].as_u64(), "copy {number}");
         assert!(contents(&twin.path).is_subset(&all));
-        // Opened by an owner, it is what a crash would have left, and continues.
+        // For an owner, it is like an archive after a crash, and continues.
         start(&mut twin.crawl(&urls, &everything(&served))).wait().succeeded();
         assert_eq!(captures(&twin.path).urls(), captures(&archive.path).urls(), "copy {number}, continued");
         twin.verify();

@@ -1,4 +1,4 @@
-//! Copies in a service that speaks S3, on a good way and on bad ones.
+//! Copies in an S3 service, over a good connection and over bad ones.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -16,13 +16,13 @@ use crate::support::program::{Finished, start};
 use crate::support::s3::{BUCKET, Fate, Proxy, S3, to};
 use crate::support::{Archive, Dice, kills};
 
-/// How often a copy is killed, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills of a copy, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 5;
 
-/// One request in so many goes wrong on a bad way.
+/// One request in this many fails on a bad connection.
 const WRONG_IN: u64 = 6;
 
-/// A file that goes in parts.
+/// Size of a file that is sent in parts.
 const LONG_BYTES: usize = 20 << 20;
 
 fn url(name: &str) -> String {
@@ -38,7 +38,7 @@ fn lengthen(archive: &Archive, dice: &mut Dice) {
     std::fs::write(archive.path.join("long"), bytes).unwrap();
 }
 
-/// An archive made of the newest copy.
+/// Returns an archive restored from the newest copy.
 fn restored(address: SocketAddr, url: &str) -> Archive {
     let twin = Archive::new();
     run(to(address, twin.command("copy").args(["--from", url]))).succeeded();
@@ -77,7 +77,7 @@ fn a_copy_in_s3_is_made_listed_proved_restored_and_removed() {
     assert_eq!(restored(address, &url).verify(), archive.verify());
 }
 
-/// A way to a server on which one request of a few goes wrong.
+/// Starts a proxy to a server on which one request in a few fails.
 pub(crate) fn bad_way(server: SocketAddr, dice: Dice) -> Proxy {
     let (dice, wrong) = (Mutex::new(dice), AtomicU64::new(0));
     Proxy::start(server, move |_| {
@@ -141,7 +141,7 @@ fn a_manifest_whose_answer_is_lost_is_known_to_be_there_and_another_ones_is_not_
         let made = run(to(proxy.address, command.args(["--json", "--to", &url]))).succeeded().json();
         assert_eq!(made[0]["number"].as_u64(), Some(number), "{said:?}");
     }
-    // Another machine is sooner, at the last moment.
+    // Another machine is faster, at the last moment.
     let other = archive.copy();
     let (path, server_address, target) = (other.path.clone(), server.address, url.clone());
     let first = AtomicBool::new(true);
@@ -214,7 +214,7 @@ fn a_service_that_fails_or_lies_is_reported_in_a_sentence() {
     );
     refused(whole(404, "", b"<Error><Code>NoSuchBucket</Code></Error>"), &[&url, "not there"]);
     refused(whole(301, "Location: http://127.0.0.1:1/elsewhere\r\n", b""), &[&url, "301"]);
-    // An answer without end.
+    // An endless answer.
     let endless = whole(200, "Content-Type: application/xml\r\n", &vec![b' '; 40 << 20]);
     refused(endless, &[&url, "limit"]);
     refused(whole(400, "", &vec![b'x'; 40 << 20]), &[&url]);
@@ -222,7 +222,7 @@ fn a_service_that_fails_or_lies_is_reported_in_a_sentence() {
         whole(200, "", b"<ListBucketResult><Contents><Key>../../x</Key></Contents></ListBucketResult>"),
         &[&url],
     );
-    // It overwrites even when asked not to.
+    // A server that overwrites even when asked not to.
     let list = b"<ListBucketResult><Name>x</Name></ListBucketResult>";
     let proxy = Proxy::start("127.0.0.1:9".parse().unwrap(), |line| {
         Fate::Answer(if line.starts_with("PUT") {

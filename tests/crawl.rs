@@ -1,4 +1,4 @@
-//! A crawl finds everything that it may have, each thing once, and can be stopped and continued at any time.
+//! A crawl finds everything it is allowed to fetch, each page once, and can be stopped and continued at any time.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::support::program::start;
 use crate::support::reach::{reach, reach_within};
 use crate::support::{Archive, TestWeb, captures, ledger_balances};
 
-/// A small web with everything in it, whose clock stands: it is the same whenever it is asked.
+/// A small web with all features, whose clock stands still, so that it never changes by itself.
 pub(crate) fn lively(seed: u64, hosts: u32, pages: u64) -> Config {
     let config = Config {
         redirect_share: 0.05,
@@ -26,7 +26,7 @@ pub(crate) fn lively(seed: u64, hosts: u32, pages: u64) -> Config {
     Config { clock, ..config }
 }
 
-/// Options of a crawl of everything.
+/// Returns the options of a crawl of everything.
 pub(crate) fn everything(served: &TestWeb) -> Vec<String> {
     let mut options = served.at_once();
     options.extend(["--scope".to_owned(), "any".to_owned()]);
@@ -78,7 +78,7 @@ fn a_crawl_keeps_to_its_scope() {
     let expected = expected.into_iter().filter(|url| is_own(url)).collect();
     assert_same(&inside, &expected, "captured of the seed's host");
 
-    // Of other hosts only what shows inside a page of this one, and what that needs.
+    // Other hosts only contribute what is displayed inside a page of this one, and its requisites.
     let store = archive_storage::Store::read_only(&archive.path).unwrap();
     for url in outside.iter().filter(|url| !url.ends_with("/robots.txt")) {
         let id = store.state().find(url).unwrap().unwrap();
@@ -87,7 +87,7 @@ fn a_crawl_keeps_to_its_scope() {
     }
 }
 
-/// Pages that were fetched, without pictures, style sheets and other parts of pages.
+/// Returns the number of fetched pages, without pictures, style sheets and other requisites.
 fn proper_pages(archive: &Archive) -> usize {
     let store = archive_storage::Store::read_only(&archive.path).unwrap();
     let state = store.state();

@@ -1,4 +1,4 @@
-//! Unattended refresh runs: in time, one at a time, without bursts, and the files that start them.
+//! Unattended refresh runs: in time, one at a time, without bursts; and the files that schedule them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::crawl::lively;
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, skip};
 
-/// Where the examples are.
+/// Folder of the examples.
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/cron");
 
 fn refresh(served: &TestWeb, archive: &Archive, arguments: &[&str]) -> Command {
@@ -26,7 +26,7 @@ fn refresh(served: &TestWeb, archive: &Archive, arguments: &[&str]) -> Command {
     command
 }
 
-/// The URLs of the captures from a number on, in the order in which they were made.
+/// Returns the URLs of the captures from a number on, in capture order.
 fn captured_since(archive: &Path, number: usize) -> Vec<String> {
     let store = Store::read_only(archive).unwrap();
     let captures = store.state().captures().skip(number).map(|capture| capture.unwrap().1);
@@ -100,7 +100,7 @@ fn systemd_accepts_the_units() {
     ];
     let judged = Command::new("systemd-analyze").arg("verify").args(&units).output().unwrap();
     let said = String::from_utf8_lossy(&judged.stderr);
-    // It may have something to say about other units of this machine, but not about ours.
+    // It may complain about other units of this machine, but not about ours.
     let ours: Vec<&str> = said.lines().filter(|line| line.contains("archive-refresh")).collect();
     assert!(judged.status.success() && ours.is_empty(), "{said}");
     let line = service.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
@@ -112,7 +112,7 @@ fn the_crontab_runs_unchanged() {
     let (served, archive) = crawled(lively(403, 4, 100));
     served.web.clock().advance(TimeDelta::days(9));
     let crontab = fs::read_to_string(Path::new(EXAMPLES).join("crontab")).unwrap();
-    // The program by its name, as cron finds it, led to the test web.
+    // The program under its name, as cron finds it, directed to the test web.
     let bin = archive.folder().join("bin");
     fs::create_dir(&bin).unwrap();
     let wrapper = format!(
@@ -130,7 +130,7 @@ fn the_crontab_runs_unchanged() {
         if line.split_once('=').is_some_and(|(name, _)| is_name(name)) {
             continue;
         }
-        // crontab(5): five fields of times, then the command, in which % would end a line.
+        // crontab(5): five time fields, then the command, in which % would end a line.
         let mut words = line.split_whitespace();
         let times: Vec<&str> = words.by_ref().take(5).collect();
         let is_time =
@@ -149,11 +149,11 @@ fn the_crontab_runs_unchanged() {
     assert!(refreshed > 50, "{refreshed} pages were fetched again");
 }
 
-/// Runs a command line as cron does, with nothing but this environment; an archive that is not there is the test's.
+/// Runs a command line as cron does, with only this environment; a missing archive is created by the test.
 fn runs(archive: &Archive, line: &str, environment: &[(&str, &str)]) {
     let path = archive.path.to_str().unwrap();
     if !archive.path.exists() {
-        // Nothing was crawled: the command is understood, and says what is missing.
+        // Nothing was crawled: the command is parsed, and reports what is missing.
         let line = line.replace("/srv/web.archive", path);
         let finished = start(Command::new("/bin/sh").env_clear().arg("-c").arg(&line)).wait();
         finished.refused(1, &["there is no archive"]);

@@ -1,5 +1,5 @@
-//! A wrong bit anywhere in an archive's folder, and files that are missing, cut short or exchanged: all of it is found by
-//! `verify`, and made good by `repair`, or it says what it cannot bring back.
+//! A flipped bit anywhere in an archive's folder, and files that are missing, truncated or swapped: `verify` finds all
+//! of it, and `repair` repairs it or reports what cannot be recovered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,10 +15,10 @@ use crate::kill_repair::{Contents, contents, searched};
 use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb, ledger_balances};
 
-/// Bits that are flipped in each kind of file, unless `ARCHIVE_FLIPS` says otherwise.
+/// Number of flipped bits in each kind of file, unless `ARCHIVE_FLIPS` overrides it.
 const FLIPS: u64 = 1;
 
-/// An archive, and what it says.
+/// An undamaged archive and its contents.
 struct Sound {
     archive: Archive,
     contents: Contents,
@@ -26,12 +26,12 @@ struct Sound {
 }
 
 impl Sound {
-    /// Of a crawl and refreshes, so that there are several segments, and everything derived.
+    /// Creates an archive of a crawl and refreshes, with several segments and all derived data.
     fn new(seed: u64) -> Self {
         Self::of(refreshed(seed, 2))
     }
 
-    /// Of what another archive has, brought in at once: that makes dictionaries of pages that came again and again.
+    /// Creates an archive by importing all of another one at once, which trains dictionaries for pages that recur.
     fn imported(seed: u64) -> Self {
         let first = refreshed(seed, 8);
         let all = first.folder().join("all.warc.gz");
@@ -48,8 +48,8 @@ impl Sound {
         Self { archive, contents, texts }
     }
 
-    /// The files of the archive by what they are, without those that only lock, and without the accounts of runs and what was being read
-    /// for long: they say nothing of what is archived, may be removed, and have no checksums.
+    /// Returns the files of the archive by kind, except lock files, the reports of runs, and the list of documents that
+    /// took long to read: these say nothing about the archived data, may be removed, and have no checksums.
     fn files(&self) -> BTreeMap<String, Vec<PathBuf>> {
         let mut kinds: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         let mut folders = vec![self.archive.path.clone()];
@@ -70,7 +70,7 @@ impl Sound {
         kinds
     }
 
-    /// Fails unless `verify` finds what was done to a copy of the archive and `repair` repairs it or reports what is lost.
+    /// Fails unless `verify` finds the damage in a copy of the archive and `repair` repairs it or reports what is lost.
     fn is_repaired(&self, damaged: &Archive, what: &str) {
         let verified = start(&mut damaged.command("verify")).wait();
         assert_eq!(verified.code, Some(1), "{what} is not found: {}{}", verified.text(), verified.errors);
@@ -105,7 +105,7 @@ impl Sound {
     }
 }
 
-/// A crawl of a small web and this many refreshes of it, all of whose pages change.
+/// Returns the archive of a crawl of a small web and this many refreshes, before each of which all pages change.
 fn refreshed(seed: u64, times: u64) -> Archive {
     let config = lively(seed, 2, 30);
     let changes = ChangeRates { median_per_day: 0.2, ..config.changes };
@@ -121,7 +121,7 @@ fn refreshed(seed: u64, times: u64) -> Archive {
     archive
 }
 
-/// What kind of file it is: by its name, without what differs from archive to archive.
+/// Returns the kind of a file: its name without the parts that differ from archive to archive.
 fn kind(path: &Path) -> String {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
     let is_of_index = path.parent().is_some_and(|folder| folder.ends_with("fulltext"));
@@ -132,7 +132,8 @@ fn kind(path: &Path) -> String {
     }
 }
 
-/// Files that say nothing that could be wrong: empty, or only of use to the next run, which does without.
+/// Whether a file contains nothing that could be wrong: it is empty, or useful only to the next run, which can do
+/// without it.
 fn says_nothing(archive: &Path, file: &Path) -> bool {
     fs::metadata(archive.join(file)).unwrap().len() == 0 || file.starts_with("state/due")
 }
@@ -163,7 +164,7 @@ fn a_wrong_bit_is_found_and_repaired_or_named() {
     }
 }
 
-/// Whether a copy of an archive still says the same: a database has pages that it does not use.
+/// Whether a copy of an archive still has the same contents: a database has unused pages.
 fn means_nothing(sound: &Sound, damaged: &Archive) -> bool {
     start(&mut damaged.command("verify")).wait().code == Some(0)
         && contents(&damaged.path) == sound.contents
@@ -207,13 +208,14 @@ fn a_missing_or_truncated_file_is_found_and_repaired_or_named() {
         opened.set_len(kept).unwrap();
         drop(opened);
         sound.is_repaired(&cut, &format!("{kind}: {} cut to {kept} of {length} bytes", file.display()));
-        // Without their list the files of an index are as good as before.
+        // The files of an index are intact without their list.
         if kind.ends_with("files.xxh3") {
             continue;
         }
         let missing = sound.archive.copy();
         fs::remove_file(missing.path.join(file)).unwrap();
-        // No list names the columns, URLs are found without their file, and without what was noted of answers, records are read.
+        // No list names the columns, URLs are found without their file, and records are read if there are no noted
+        // answers.
         if kind.starts_with("state/columns") || ["state/urls.find", ANSWERS_FILE].contains(&kind.as_str()) {
             assert_eq!(missing.verify(), sound.contents.len() as u64, "{kind} is missing");
             continue;
@@ -229,7 +231,7 @@ fn swapped_or_foreign_files_are_found_and_repaired_or_named() {
     for (kind, files) in sound.files() {
         let content = |file: &Path| fs::read(sound.archive.path.join(file)).unwrap();
         let first = &files[0];
-        // Two files may be the same byte for byte: exchanging them changes nothing.
+        // Two files may be identical; swapping them changes nothing.
         if let Some(second) = files.iter().find(|second| content(second) != content(first)) {
             let damaged = sound.archive.copy();
             let aside = damaged.path.join("aside");
@@ -248,14 +250,14 @@ fn swapped_or_foreign_files_are_found_and_repaired_or_named() {
         let damaged = sound.archive.copy();
         fs::copy(other.archive.path.join(foreign), damaged.path.join(&files[0])).unwrap();
         if kind == ".warc.zst" {
-            // Its records are sound, so they come in with the others.
+            // Its records are intact, so they are added to the others.
             let repaired = start(&mut damaged.command("repair")).wait();
             assert_eq!(repaired.code, Some(1), "{}", repaired.text());
             assert!(repaired.text().contains("has changed since it was closed"), "{}", repaired.text());
             damaged.verify();
             continue;
         }
-        // What was noted for another state counts for nothing.
+        // Details noted for another state are ignored.
         if kind == ANSWERS_FILE {
             assert_eq!(damaged.verify(), sound.contents.len() as u64, "{kind} of another archive");
             continue;

@@ -1,4 +1,4 @@
-//! What people decide is what the next crawl and refresh do, and what queries know.
+//! Decisions of people determine the next crawl and refresh, and are visible in queries.
 
 use std::fs;
 use std::process::Command;
@@ -10,12 +10,12 @@ use crate::support::program::start;
 use crate::support::warc::response;
 use crate::support::{Archive, TestWeb, installed, ledger_balances};
 
-/// Sites of one host and 12 pages each.
+/// Returns a web of sites with one host and 12 pages each.
 fn web(sites: u32) -> Config {
     Config { sites, ..Config::plain(17, sites, 12 * u64::from(sites)) }
 }
 
-/// A web of several sites, each crawled from its home page.
+/// Returns a web of several sites, and an archive of crawls from their home pages.
 pub(crate) fn crawled(sites: u32) -> (TestWeb, Archive) {
     let served = TestWeb::start(web(sites));
     let archive = Archive::new();
@@ -35,7 +35,7 @@ pub(crate) fn sites(archive: &Archive) -> Vec<String> {
     rows.iter().map(|row| row["site"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Captures of a site's pages.
+/// Returns the number of captures of a site's pages.
 fn captures(archive: &Archive, site: &str) -> u64 {
     let rows = archive.json("query", &[&format!("site site = \"{site}\" select captures")]);
     rows[0]["captures"].as_u64().unwrap()
@@ -69,7 +69,7 @@ fn dropped_sites_are_not_refreshed_and_rated_ones_come_first() {
     let why = archive.json("why", &[home]).remove(0);
     assert_eq!(why["next_visit"], serde_json::Value::Null, "{why}");
 
-    // Undone, or disregarded, it is as it was.
+    // Undone or ignored, the decision has no effect.
     refresh("36", &["--no-decisions"]);
     assert!(captures(&archive, &dropped) > before[1]);
     archive.run("review undo", &["1", "--by", "ben"]).succeeded();
@@ -135,7 +135,7 @@ fn a_sheet_that_comes_back_overwrites_nothing_silently() {
         .iter()
         .fold(text, |text, name| text.replace(&format!("{name},,,,"), &format!("{name},3,seen,keep,")));
     fs::write(&sheet, rated).unwrap();
-    // The sheet does not contain this.
+    // The sheet does not contain this decision.
     set(&archive, &names[0], &["--rating", "1"]);
     let import =
         |more: &[&str]| archive.run("review import", &[&[path.as_str(), "--by", "ben"], more].concat());
@@ -155,7 +155,7 @@ fn a_sheet_that_comes_back_overwrites_nothing_silently() {
     assert_eq!(ratings(), [(Some(1.0), None), (Some(3.0), Some("keep".to_owned()))]);
     import(&["--overwrite"]).succeeded();
     assert_eq!(ratings(), [(Some(2.0), Some("keep".to_owned())), (Some(3.0), Some("keep".to_owned()))]);
-    // The same sheet once more says nothing new.
+    // Importing the same sheet again adds nothing.
     import(&[]).succeeded();
     assert_eq!(archive.json("review log", &[""; 0]).len(), 3);
 
@@ -337,7 +337,7 @@ fn each_decision_does_what_it_says_to_the_next_crawl_and_to_the_next_refresh() {
     assert_eq!((drop, never), (0, 0), "{gained:?}");
     assert!(often >= plain && best >= plain && plain >= worst && often + best > plain + worst, "{gained:?}");
 
-    // What takes queries takes what people decided.
+    // Everything that takes queries also takes conditions on decisions.
     let exported = archive.folder().join("kept.warc.gz");
     let exported = exported.to_str().unwrap();
     archive.run("export warc", &["--where", "page verdict = keep", "--output", exported]).succeeded();

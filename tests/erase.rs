@@ -1,4 +1,4 @@
-//! What is erased is nowhere in the archive's folder any more, and everything else is as it was.
+//! Erased content disappears from the archive's folder completely, and everything else stays unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,20 +16,20 @@ use crate::support::program::start;
 use crate::support::warc::{member, record, response};
 use crate::support::{Archive, Dice, TestWeb, judges, kills, ledger_balances};
 
-/// How often an erase is killed, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills of an erase, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 10;
 
-/// Pages beside the one that goes, and how often each was captured.
+/// Number of pages besides the erased one, and of captures of each.
 const PAGES: usize = 120;
 const ROUNDS: usize = 4;
 
 const SECRET: &str = "http://secret.example/dossier-of-zanzibar";
 const MIRROR: &str = "http://mirror.example/copy";
-/// What only the secret page says, in its text and in its title.
+/// Words that only the secret page has, in its text and in its title.
 const WORD: &str = "quokkamanifest";
 const TITLE: &str = "Wombatledger";
 
-/// What the secret page says in a round.
+/// Returns the secret page of a round.
 fn secret(round: usize) -> String {
     let lines: String =
         (0..200).map(|line| format!("<p>{WORD} number {line} of round {round}</p>\n")).collect();
@@ -37,12 +37,12 @@ fn secret(round: usize) -> String {
     format!("<html><head><title>{TITLE} {round}</title></head><body>{template}{notice}{lines}</body></html>")
 }
 
-/// What the secret page has in common with pages of another site, and with none of its own.
+/// Returns text that the secret page shares with pages of another site, but with none of its own site.
 fn notice() -> String {
     (0..60).map(|line| format!("<p>clause {line} of the licence</p>\n")).collect()
 }
 
-/// What all pages have in common.
+/// Returns text that all pages share.
 fn template() -> String {
     (0..60).map(|item| format!("<a href=\"http://site.example/{item}\">menu entry {item}</a>\n")).collect()
 }
@@ -51,8 +51,8 @@ fn date(round: usize) -> String {
     format!("2020-0{}-01T00:00:00Z", round + 1)
 }
 
-/// The file of a round: every page with a little that is new, the secret one, and in the second round revisits of another
-/// page that depend on the secret one.
+/// Returns the file of a round: every page with some new content, the secret page, and in the second round revisits of
+/// another page that depend on the secret one.
 fn file(archive: &Archive, round: usize) -> PathBuf {
     let mut bytes = Vec::new();
     for number in 0..PAGES {
@@ -80,7 +80,7 @@ fn file(archive: &Archive, round: usize) -> PathBuf {
     archive.file(&format!("round-{round}.warc.gz"), bytes)
 }
 
-/// A revisit of the mirror that refers to the secret page's content of the second round.
+/// Returns a revisit of the mirror that refers to the secret page's content of the second round.
 fn revisit(number: usize, profile: &str, date: &str) -> Vec<u8> {
     let stated = [
         format!("WARC-Profile: http://netpreserve.org/warc/1.1/revisit/{profile}"),
@@ -97,12 +97,12 @@ fn revisit(number: usize, profile: &str, date: &str) -> Vec<u8> {
     record(&fields, format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\n\r\n"))
 }
 
-/// As a crawl would store it, with dictionaries of earlier versions.
+/// Imports as a crawl would store, with dictionaries of earlier versions.
 fn import(archive: &Archive, codec: &str, file: &Path) {
     start(archive.command("import").args(["--no-repack", "--codec", codec]).arg(file)).wait().succeeded();
 }
 
-/// An archive of all rounds, a segment each at least.
+/// Returns an archive of all rounds, with at least one segment each.
 fn imported(codec: &str) -> Archive {
     let archive = Archive::new();
     for round in 0..ROUNDS {
@@ -111,7 +111,7 @@ fn imported(codec: &str) -> Archive {
     archive
 }
 
-/// All files of a folder.
+/// Returns all files of a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -121,8 +121,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Everything that the folder of an archive holds, by where: raw bytes, records and dictionaries of segments, frames of logs,
-/// words of the full-text index.
+/// Returns everything in the folder of an archive, by place: raw bytes, records and dictionaries of segments, frames of
+/// logs, terms of the full-text index.
 fn streams(archive: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for path in files(archive) {
@@ -149,7 +149,7 @@ fn streams(archive: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// The words of a full-text index, whether or not a page has them that is still there.
+/// Returns the terms of a full-text index, including those that only deleted documents have.
 fn words(folder: &Path) -> Vec<u8> {
     if !folder.is_dir() {
         return Vec::new();
@@ -171,7 +171,7 @@ fn words(folder: &Path) -> Vec<u8> {
     words
 }
 
-/// Where some bytes are found, letters large or small.
+/// Returns the places where a text occurs, ignoring ASCII case.
 fn places(archive: &Path, needle: &str) -> Vec<String> {
     let needle = needle.to_ascii_lowercase();
     let holds = |bytes: &[u8]| memchr::memmem::find(&bytes.to_ascii_lowercase(), needle.as_bytes()).is_some();
@@ -181,7 +181,7 @@ fn places(archive: &Path, needle: &str) -> Vec<String> {
 /// Time, kind, digest, status and length of a capture.
 type Listed = (i64, CaptureKind, [u8; 16], u16, u32);
 
-/// Every capture but those of some URLs, as the archive lists it.
+/// Returns every capture except those of some URLs, as the archive lists it.
 fn others(archive: &Path, without: &[&str]) -> BTreeMap<String, Vec<Listed>> {
     let store = Store::read_only(archive).unwrap();
     let mut found: BTreeMap<String, Vec<_>> = BTreeMap::new();
@@ -210,7 +210,7 @@ fn copies_hold_what_is_erased_until_they_are_made_again() {
     let archive = imported("zstd");
     let (folder, url) = copies::place(&archive);
     copies::copied(&archive, &url, &[]);
-    // What a killed copy holds in the archive's folder goes, too.
+    // Data that a killed copy left in the archive's folder is erased, too.
     let held = archive.path.join("snapshot/files");
     fs::create_dir_all(&held).unwrap();
     fs::write(held.join("7"), WORD).unwrap();
@@ -233,7 +233,7 @@ fn copies_hold_what_is_erased_until_they_are_made_again() {
         assert_eq!(places(&twin.path, needle), Vec::<String>::new());
     }
     assert_eq!(others(&twin.path, &[SECRET, MIRROR]), others(&archive.path, &[SECRET, MIRROR]));
-    // While an erase is not finished nothing is copied.
+    // While an erase is unfinished, nothing is copied.
     fs::write(archive.path.join("erase.json"), "{}").unwrap();
     start(&mut copies::copy(&archive, &url, &[])).wait().refused(1, &["`archive erase --resume`"]);
 }
@@ -310,7 +310,7 @@ fn segments_that_share_what_is_not_its_own_stay_as_they_are() {
     archive.verify();
 }
 
-/// The archive shows tombstones of an erased page.
+/// Fails unless the archive shows tombstones of an erased page.
 fn tombstones_are_shown(archive: &Archive) {
     let history = archive.json("history", &[SECRET]);
     assert_eq!(history.len(), ROUNDS);
@@ -341,7 +341,7 @@ fn a_url_that_is_forgotten_is_nowhere_either() {
     start(&mut archive.command("rebuild")).wait().succeeded();
     assert_eq!(places(&archive.path, SECRET), [""; 0]);
     assert_eq!(archive.json("history", &[&name]).len(), ROUNDS);
-    // What comes back is known by its digest.
+    // Erased content that returns is recognised by its digest.
     let again = start(archive.command("import").arg("--json").arg(file(&archive, 0))).wait().succeeded();
     assert_eq!(again.json().pop().unwrap()["erased"], 1);
     archive.run("erase", &["--lift", &name]).succeeded();
@@ -406,7 +406,7 @@ fn what_was_erased_does_not_come_back_until_that_is_lifted() {
 #[test]
 fn mistakes_change_nothing() {
     let archive = imported("zstd");
-    // A program that tries to own an archive writes its name into the lock.
+    // A program that tries to own an archive writes its name into the lock file.
     let state = || {
         streams(&archive.path)
             .into_iter()
@@ -468,7 +468,7 @@ fn an_erase_killed_again_and_again_is_finished_by_the_next_command_that_writes()
         reported += u64::from(read.errors.contains("is not finished"));
         assert_eq!(read.errors.contains("is not finished"), is_begun, "{}", read.errors);
         if is_begun && number % 2 == 0 {
-            // Killed while it is finished, too.
+            // Kill it while it resumes, too.
             let running = start(archive.command("erase").arg("--resume"));
             thread::sleep(Duration::from_micros(dice.below(elapsed.as_micros() as u64)));
             running.kill();

@@ -1,4 +1,4 @@
-//! Every example runs, on an archive that one of them makes.
+//! Runs every example, on an archive that one of them creates.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::support::Archive;
 use crate::support::program::start;
 use crate::support::site::Site;
 
-/// An example's program; examples are built with the tests.
+/// Returns the path of an example's program; examples are built with the tests.
 fn program(name: &str) -> PathBuf {
     let archive = Path::new(env!("CARGO_BIN_EXE_archive"));
     archive.with_file_name("examples").join(name)

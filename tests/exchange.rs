@@ -1,4 +1,4 @@
-//! WARC files of other tools: what is imported is what they hold, in whatever order it comes.
+//! WARC files of other tools are imported completely, in any order.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use crate::support::judges;
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, captures, files_with, ledger_balances, skip};
 
-/// The folder of WARC files that other tools wrote, `$ARCHIVE_TEST_DATA/warc`.
+/// Returns the folder of WARC files written by other tools, `$ARCHIVE_TEST_DATA/warc`.
 pub(crate) fn foreign() -> Option<PathBuf> {
     let data = std::env::var_os("ARCHIVE_TEST_DATA")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
@@ -27,14 +27,14 @@ pub(crate) fn foreign() -> Option<PathBuf> {
     None
 }
 
-/// Two crawls of one site by Heritrix: the second has 55 revisits of what the first has.
+/// Returns two crawls of one site by Heritrix; the second has 55 revisits of captures in the first.
 pub(crate) fn pair(data: &Path) -> [PathBuf; 2] {
     ["121225068", "122341434"].map(|time| {
         data.join(format!("ukwa__webarchive-discovery/BL-20140325{time}-00000-32090~opera~8443.warc.gz"))
     })
 }
 
-/// The findings of an import, and its summary.
+/// Imports files; returns the findings and the summary.
 fn import(archive: &Archive, files: &[PathBuf], code: i32) -> (Vec<Value>, Value) {
     let finished = start(archive.command("import").arg("--json").args(files)).wait();
     assert_eq!(finished.code, Some(code), "{}{}", finished.text(), finished.errors);
@@ -43,15 +43,15 @@ fn import(archive: &Archive, files: &[PathBuf], code: i32) -> (Vec<Value>, Value
     (lines, summary)
 }
 
-/// What is known of a page: its captures from the newest to the oldest, and what is summed up of them.
+/// A page's captures, newest first, and its totals.
 #[derive(Debug, PartialEq)]
 struct Page {
-    /// Time, status, kind, start of the digest, whether it stands for another one.
+    /// Time, status, kind, start of the digest, and whether the capture refers to another one.
     history: Vec<(i64, u16, CaptureKind, [u8; 16], bool)>,
     sums: [u32; 5],
 }
 
-/// Every capture of an archive as other tools see it, and what is summed up of each page.
+/// Returns every capture of an archive as other tools see it, and the totals of each page.
 fn known(archive: &Archive) -> BTreeMap<String, Page> {
     let store = Store::read_only(&archive.path).unwrap();
     let state = store.state();
@@ -85,7 +85,7 @@ fn every_foreign_file_is_imported_and_nothing_twice() {
             |finding: &&Value| finding["file"].as_str().unwrap().ends_with(ending) && finding["kind"] == kind;
         findings.iter().filter(of).collect::<Vec<_>>()
     };
-    // Torn files are cut where their authors say they have to be.
+    // Truncated files are cut where their authors say.
     for (file, offset) in
         [("corrupted-mid-record.warc.gz.open", 1219), ("corrupted-trailing-bytes.warc.gz.open", 2362)]
     {
@@ -96,12 +96,12 @@ fn every_foreign_file_is_imported_and_nothing_twice() {
     let arc = found(".arc", "file");
     assert!(arc[0]["what"].as_str().unwrap().contains("warcio recompress"), "{arc:?}");
     assert_eq!(found("example-wrong-chunks.warc.gz", "digest").len(), 1);
-    // Days of ClueWeb's crawler go up to 65.
+    // ClueWeb's crawler wrote days of the month up to 65.
     assert_eq!(found("clueweb-quirk.warc.gz", "broken").len(), 29);
     assert_eq!((&summary["refused_files"], &summary["open_revisits"]), (&1.into(), &0.into()), "{summary}");
 
-    // Responses, revisits and resources that FastWARC finds in these files, and 7 requests without answers, less 29 without a
-    // date and one that is cut off (these we report), less the ones that are in two files.
+    // The responses, revisits and resources that FastWARC finds in these files, plus 7 requests without answers, minus
+    // 29 records without a date and one that is truncated (these are reported), minus those that occur in two files.
     let captured = captures(&archive.path);
     assert_eq!(captured.count() + summary["duplicates"].as_u64().unwrap(), CAPTURES);
     assert_eq!(summary["captures"].as_u64().unwrap(), captured.count());
@@ -113,7 +113,7 @@ fn every_foreign_file_is_imported_and_nothing_twice() {
     assert_eq!(captures(&archive.path).count(), captured.count());
 }
 
-/// Captures in all foreign files together, also those that are in two of them.
+/// Number of captures in all foreign files, including those that occur in two of them.
 const CAPTURES: u64 = 723;
 
 #[test]
@@ -143,7 +143,7 @@ fn histories_do_not_depend_on_the_order_of_imports() {
         assert_eq!(archive.verify(), 130);
         ledger_balances(&archive.path);
     }
-    // An imported page is a page like any other: found by its text, with its links and its importance.
+    // An imported page is like any other: searchable by its text, with links and importance.
     let rows = together.json("query", &["page text contains \"open data\" and importance > 0 limit 5"]);
     assert_eq!(rows.len(), 5);
     let home = together.json("history", &["http://data.gov.uk/"]);
@@ -171,7 +171,7 @@ fn a_file_may_be_packed_in_any_way() {
         import(&archive, &[plain], 0);
         known(&archive)
     };
-    // One of the pages has been asked for, without an answer.
+    // One of the pages was requested, but has no answer.
     assert_eq!(expected.len(), 17);
     for file in [whole_gzip, whole_zstd, data.join("chatnoir-eu__chatnoir-resiliparse/warcfile.warc.gz")] {
         let archive = Archive::new();
@@ -181,7 +181,7 @@ fn a_file_may_be_packed_in_any_way() {
     }
 }
 
-/// The facts of a capture, which are in its metadata, are read again and replace those that it came with.
+/// The facts of a capture from its metadata are extracted again and replace the imported ones.
 #[test]
 fn what_is_said_of_a_capture_is_not_said_twice_after_an_import() {
     // Faults have problems to record.
@@ -228,7 +228,7 @@ fn what_cannot_be_imported_is_reported_in_one_sentence() {
     start(&mut archive.command("import")).wait().refused(2, &["FILES"]);
 }
 
-/// Our own segments are WARC files too; what other tools read of the import is right.
+/// Our own segments are valid WARC files: other tools read the imported records correctly.
 #[test]
 fn segments_of_imports_please_other_readers() {
     let (Some(data), Some(judges)) = (foreign(), judges::find()) else { return };
@@ -241,7 +241,8 @@ fn segments_of_imports_please_other_readers() {
     assert_eq!(records.fastwarc["response"], 75);
 }
 
-/// Another tool's package imports like its files; a file that is no package, or a torn one, is reported in a sentence.
+/// Another tool's package imports like its files; a file that is not a package, or a truncated one, is reported in a
+/// sentence.
 #[test]
 fn packages_of_other_tools_are_imported() {
     let (Some(data), Some(judges)) = (foreign(), judges::find()) else { return };
@@ -271,7 +272,7 @@ fn packages_of_other_tools_are_imported() {
     assert_eq!((&summary["refused_files"], &summary["duplicates"]), (&2.into(), &130.into()), "{summary}");
 }
 
-/// Who asks for it gets the dictionary a second time at the end of a file, and FastWARC reads what comes of it.
+/// An option stores a second copy of the dictionary at the end of a file, which FastWARC can read.
 #[test]
 fn dictionaries_have_a_second_copy_by_setting() {
     let (Some(data), Some(judges)) = (foreign(), judges::find()) else { return };
@@ -296,8 +297,8 @@ fn dictionaries_have_a_second_copy_by_setting() {
     assert_eq!(judges.check(&archive.segments()).fastwarc["response"], 75);
 }
 
-/// In these two files FastWARC and we differ: it gives out a record that is cut off, which we report as broken, and it leaves
-/// out the record before a broken one.
+/// Files that FastWARC reads differently: it returns a truncated record, which we report as broken, and it skips the
+/// record before a broken one.
 const READ_OTHERWISE: [&str; 2] = ["clipped.warc.gz", "example-trunc.warc"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is exported is read by other people's tools, and is all of it.
+//! Exports are complete and readable by third-party tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use crate::support::judges::{self, Judges};
 use crate::support::program::start;
 use crate::support::{Archive, captures};
 
-/// The columns of Common Crawl's index (cc-index-table), and the two that it has as folders.
+/// The columns of Common Crawl's index (cc-index-table), including the two that are folders there.
 const COLUMNS: &str = "url_surtkey url url_host_name url_host_tld url_host_2nd_last_part url_host_3rd_last_part \
     url_host_4th_last_part url_host_5th_last_part url_host_registry_suffix url_host_registered_domain \
     url_host_private_suffix url_host_private_domain url_host_name_reversed url_protocol url_port url_path url_query \
@@ -21,7 +21,7 @@ const COLUMNS: &str = "url_surtkey url url_host_name url_host_tld url_host_2nd_l
     content_languages content_truncated warc_filename warc_record_offset warc_record_length warc_segment crawl subset \
     revisit title importance site_importance rating";
 
-/// An archive of two crawls of data.gov.uk, the second with 55 revisits of the first.
+/// Returns an archive of two crawls of data.gov.uk, the second with 55 revisits of the first.
 fn imported(data: &Path, codec: &str) -> Archive {
     let archive = Archive::new();
     let import = start(archive.command("import").args(["--codec", codec]).args(pair(data))).wait();
@@ -29,7 +29,7 @@ fn imported(data: &Path, codec: &str) -> Archive {
     archive
 }
 
-/// Exports into the folder around the archive, and gives the path and the summary.
+/// Exports into the folder around the archive; returns the path and the summary.
 fn export(archive: &Archive, format: &str, name: &str, more: &[&str]) -> (PathBuf, Value) {
     let path = archive.folder().join(name);
     let mut command = archive.command("export");
@@ -39,7 +39,7 @@ fn export(archive: &Archive, format: &str, name: &str, more: &[&str]) -> (PathBu
     (path, summary)
 }
 
-/// URL, time, status, kind and digest of every capture, and whether its original is there.
+/// Returns URL, time, status, kind and digest of every capture, and whether its original exists.
 fn content(archive: &Archive) -> BTreeSet<(String, i64, u16, u8, [u8; 16], bool)> {
     let captured = captures(&archive.path);
     let rows = captured.0.into_iter().flat_map(|(url, captures)| {
@@ -51,7 +51,7 @@ fn content(archive: &Archive) -> BTreeSet<(String, i64, u16, u8, [u8; 16], bool)
     rows.collect()
 }
 
-/// Lets pywb replay every revisit of an archive from files in a collection, and compares with what `get` prints.
+/// Replays every revisit of an archive with pywb from files in a collection, and compares with the output of `get`.
 fn replays(judges: &Judges, archive: &Archive, name: &str, add: &[&str], file: &Path) {
     let collections = archive.folder().join(name);
     fs::create_dir(&collections).unwrap();
@@ -246,7 +246,7 @@ print(json.dumps({
     }
 }
 
-/// The graph has the archive's links and ranks like the archive; other programs find its pages by their URLs.
+/// The graph has the archive's links and yields the archive's ranking; other programs find its pages by their URLs.
 #[test]
 fn a_compressed_graph_ranks_like_the_archive() {
     let Some(data) = foreign() else { return };

@@ -388,8 +388,8 @@ fn capped_nodes_add_up() {
         "| nodes | pages a second | times one node | processor time a page | bytes a page | bytes sent a page |"
     );
     println!("|---|---|---|---|---|---|");
-    // In a minute, several nodes reach other pages than one node: longer ones with more links. All modes of exchange
-    // reach the same pages.
+    // In a minute, several nodes reach other pages than one node: longer ones with more links. So do nodes that
+    // exchange nothing.
     let modes = ["exchange", "firewall", SHARED];
     let several = [2, 4].into_iter().flat_map(|nodes| modes.map(|mode| (nodes, mode)));
     for (nodes, mode) in iter::once((1, modes[0])).chain(several) {

@@ -1,4 +1,4 @@
-//! Topics: taught by examples, asked for in queries, looked for by crawls.
+//! Topics: learned from examples, used in queries and in focused crawls.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -8,36 +8,37 @@ use crate::support::answers::{Answers, html, nothing, whole};
 use crate::support::program::{Finished, start};
 use crate::support::{Archive, captures, ledger_balances};
 
-/// Examples of each kind on their host.
+/// Number of examples of each kind on their host.
 const EXAMPLES: usize = 40;
 
-/// Hosts of the web with planted pages.
+/// Number of hosts of the web with planted pages.
 const HOSTS: usize = 4;
 
-/// A web in which some pages are of a topic, and know each other.
+/// A web in which some pages belong to a topic and tend to link to each other.
 #[derive(Clone)]
 struct Planted {
-    /// Whether each page is of the topic.
+    /// Whether each page belongs to the topic.
     of_topic: Vec<bool>,
     links: Vec<Vec<usize>>,
 }
 
 impl Planted {
-    /// A tenth of `pages` is of the topic; a link leads to a page of its own kind with the probability `locality`, elsewhere to any.
+    /// Creates a web in which a tenth of `pages` belongs to the topic. A link leads to a page of its own kind with the
+    /// probability `locality`, otherwise to any page.
     fn new(pages: usize, locality: f64, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let of_topic: Vec<bool> = (0..pages).map(|page| page > 0 && random.f64() < 0.1).collect();
         let mut links = vec![Vec::new(); pages];
         let mut draw = |from: Option<usize>, below: usize, is_of_topic: bool| {
             let is_local = random.f64() < locality;
-            // A page of the own kind is looked for a while, as there may be none.
+            // Looks for a page of the same kind only a limited number of times, as there may be none.
             let drawn = (0..50).map(|_| random.usize(..below));
             let drawn: Vec<usize> = drawn.filter(|&page| Some(page) != from).collect();
             let own = drawn.iter().find(|&&page| is_local && of_topic[page] == is_of_topic);
             own.or(drawn.first()).copied()
         };
         for (page, &kind) in of_topic.iter().enumerate().skip(1) {
-            // Each page is linked from an earlier one, so that all can be reached.
+            // Each page is linked from an earlier one, so that all are reachable.
             if let Some(parent) = draw(None, page, kind) {
                 links[parent].push(page);
             }
@@ -64,7 +65,7 @@ impl Planted {
         html(&format!("{}{}", text(self.of_topic[page], page), links.collect::<String>()))
     }
 
-    /// Serves it beside examples of what it has, whose list is http://examples.test/.
+    /// Serves the web together with examples of its pages, which http://examples.test/ lists.
     fn serve(&self) -> Answers {
         let web = self.clone();
         Answers::start(move |host, path| {
@@ -84,12 +85,12 @@ impl Planted {
     }
 }
 
-/// A text with the title of a page: of the topic, or of anything else.
+/// Returns a text with the title of a page, on the topic or on anything else.
 fn text(is_of_topic: bool, seed: usize) -> String {
     text_of(is_of_topic.then_some("pastry"), seed)
 }
 
-/// A text with the title of a page, three words of ten of a subject.
+/// Returns a text with the title of a page, in which three words in ten are of a subject.
 fn text_of(subject: Option<&str>, seed: usize) -> String {
     let mut random = fastrand::Rng::with_seed(seed as u64);
     let mut text = format!("<title>Page {seed}</title><p>");
@@ -101,21 +102,21 @@ fn text_of(subject: Option<&str>, seed: usize) -> String {
     text
 }
 
-/// A number in letters: words are no numbers.
+/// Spells a number in letters, because numbers are not words.
 fn letters(number: usize) -> String {
     number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
 }
 
-/// The examples of the topic, a line each.
+/// Returns the examples of the topic, one per line.
 fn examples() -> String {
     (0..EXAMPLES).map(|page| format!("http://examples.test/{}\n", 2 * page)).collect()
 }
 
-/// An archive of the examples that has learned the topic from them.
+/// Returns an archive of the examples that has learned the topic from them.
 fn taught(served: &Answers) -> Archive {
     let archive = Archive::new();
     let seeds = ["http://examples.test/".to_owned()];
-    // One after the other, so that what is learned is the same each time.
+    // One request at a time, so that the learned model is always the same.
     let mut options = served.at_once();
     options.extend(["--workers", "1"].map(str::to_owned));
     start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
@@ -125,7 +126,7 @@ fn taught(served: &Answers) -> Archive {
     archive
 }
 
-/// A crawl of the planted web with one request at a time.
+/// Crawls the planted web with one request at a time.
 fn crawl(archive: &Archive, served: &Answers, extra: &[&str]) -> Finished {
     let mut options = served.at_once();
     options.extend(["--scope", "any", "--workers", "1"].map(str::to_owned));
@@ -137,7 +138,7 @@ fn says(text: &str, words: &[&str]) {
     words.iter().for_each(|word| assert!(text.contains(word), "'{word}' is not in: {text}"));
 }
 
-/// The pages of the planted web that were asked for, in their order.
+/// Returns the requested pages of the planted web, in order.
 fn asked(served: &Answers) -> Vec<usize> {
     let asked = served.take_asked();
     asked.iter().filter_map(|asked| asked.strip_prefix('h')?.split_once('/')?.1.parse().ok()).collect()
@@ -155,7 +156,7 @@ fn a_topic_is_learned_and_asked_for() {
     assert!(word.starts_with("pastry"), "{shown}");
     assert!(shown["quality"]["calibration_error"].as_f64().unwrap() < 0.2, "{shown}");
     says(&archive.run("topic show", &["pastry"]).succeeded().text(), &["words for it", "precision"]);
-    // Queries take it, and what it says comes true.
+    // Queries can use the topic, and its results are right.
     let rows = archive
         .json("query", &["page topic(pastry) >= 0.5 order by topic(pastry) desc select url, topic(pastry)"]);
     let found: HashSet<&str> = rows.iter().filter_map(|row| row["url"].as_str()).collect();
@@ -165,7 +166,7 @@ fn a_topic_is_learned_and_asked_for() {
     assert!(found.difference(&truth).count() <= EXAMPLES / 10, "{found:?}");
     archive.run("query", &["page topic(bread) > 0.5"]).refused(2, &["no topic `bread`", "pastry"]);
     archive.run("query", &["site topic(pastry) > 0.5"]).refused(2, &["only pages have topics"]);
-    // Pages that it was learned from are no test of it.
+    // Training examples are not used to test the topic.
     let list = archive.file("topic.txt", examples());
     let list = list.to_str().unwrap();
     archive.run("topic learn", &["half", "--from", list, "--against", "page url ends with '1'"]).succeeded();
@@ -195,7 +196,7 @@ fn naive_bayes_classifies_pages_too() {
     wrong.refused(2, &["unknown model 'oracle'", "bayes"]);
 }
 
-/// The subjects of a little library.
+/// Subjects of a small library.
 const SUBJECTS: [&str; 4] = ["pastry", "bread", "soup", "stone"];
 
 #[test]
@@ -252,7 +253,7 @@ fn a_topic_is_the_marked_branches_of_a_taxonomy() {
         &archive.run("topic show", &["baking"]).succeeded().text(),
         &["food/baking/bread", "(none of them)"],
     );
-    // Pages that are no examples are classified, too.
+    // Pages that are not examples are classified, too.
     let rows = archive.json("query", &["page topic(baking) >= 0.5 select url"]);
     let found: HashSet<usize> =
         rows.iter().filter_map(|row| row["url"].as_str()?.rsplit_once('/')?.1.parse().ok()).collect();
@@ -275,7 +276,7 @@ fn a_topic_is_the_marked_branches_of_a_taxonomy() {
     archive.run("topic learn", &["few", "--taxonomy", few, "--words", "x"]).refused(2, &["--taxonomy"]);
 }
 
-/// What pages of the topic link to, and what they are themselves, gets cash of the virtual page; none is made.
+/// Pages of the topic, and pages they link to, get cash from the virtual page; no cash is created.
 #[test]
 fn pages_by_a_topic_may_be_favoured_and_no_cash_is_made() {
     let (mut with, mut without) = (0, 0);
@@ -335,7 +336,7 @@ fn a_topic_stays_through_a_rebuild_and_goes_with_its_pages() {
     archive.verify();
     let query = "page topic(pastry) >= 0.5";
     assert!(archive.json("query", &[query]).len() >= EXAMPLES * 9 / 10);
-    // A damaged topic is reported as such, and not as missing.
+    // A damaged topic is reported as damaged, not as missing.
     let file = archive.path.join("topics/pastry.topic");
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[1..]).unwrap();
@@ -351,7 +352,7 @@ fn a_topic_stays_through_a_rebuild_and_goes_with_its_pages() {
     archive.verify();
 }
 
-/// Prints how much of the topic was found after a tenth, a quarter and half of the pages, mean of three webs.
+/// Prints the recall of the topic after a tenth, a quarter and half of the pages, as the mean over three webs.
 #[test]
 fn pages_of_the_topic_come_early() {
     const MODES: [&str; 7] = ["none", "learned", "soft", "context", "fish", "shark", "tunnel:2"];
@@ -371,13 +372,13 @@ fn pages_of_the_topic_come_early() {
             writeln!(table, "{locality:<9} {mode:<9} {tenth:14.2} {quarter:5.2} {half:5.2}").unwrap();
         }
         let [none, learned] = [recalls[0][2], recalls[1][2]];
-        // At no locality nothing is to be won, and chance alone has a deviation of .05.
+        // Without locality there is nothing to gain, and chance alone has a standard deviation of .05.
         assert!(learned > none + if locality > 0.8 { 0.3 } else { -0.1 }, "{table}");
     }
     println!("{table}");
 }
 
-/// How much of the topic a crawl had found after a tenth, a quarter and half of the pages.
+/// Returns the recall of the topic after a tenth, a quarter and half of the pages of a crawl.
 fn early(taught: &Archive, served: &Answers, web: &Planted, mode: &str) -> [f64; 3] {
     let archive = taught.copy();
     let focus = ["--topic", "pastry", "--topic-mode", mode];
@@ -390,7 +391,7 @@ fn early(taught: &Archive, served: &Answers, web: &Planted, mode: &str) -> [f64;
         assert_eq!(order.len(), web.of_topic.len(), "{mode}: all pages are fetched in the end");
     }
     if mode == "learned" {
-        // Whatever it promises, one page of twenty is the one that is known for the longest time.
+        // One page in twenty is the one that has been known for longest, regardless of its estimate.
         let mut known = web.links[0].clone();
         known.retain({
             let mut met = HashSet::from([0]);
@@ -426,7 +427,7 @@ fn a_killed_focused_crawl_continues() {
     }));
     running.kill();
     before.extend(asked(&served));
-    // What waits is judged as by one who has seen all captures come: twice the same.
+    // Waiting pages are judged as if all captures had been seen as they came: the estimate is the same twice.
     crawl(&archive, &served, &["--topic", "pastry", "--limit", "20"]);
     before.extend(asked(&served));
     let rows = archive.json("query", &["page captures = 0 and depth > 0 select url limit 5"]);
@@ -442,8 +443,8 @@ fn a_killed_focused_crawl_continues() {
     let after = asked(&served);
     let seen: HashSet<usize> = before.iter().chain(&after).copied().collect();
     assert_eq!(seen.len(), web.of_topic.len());
-    // It fetched first what it would have fetched first undisturbed, but for what is equal and what was under way.
-    // What was fetched shortly before the kill may have been fetched again.
+    // It fetched first what it would have fetched first undisturbed, except for ties and requests in flight. Pages
+    // fetched shortly before the kill may have been fetched again.
     let mut met = HashSet::new();
     let once = before.into_iter().chain(after).filter(|page| met.insert(*page));
     let disturbed: HashSet<usize> = once.take(100).collect();
@@ -476,7 +477,7 @@ fn a_crawl_ends_with_enough_pages_or_too_few() {
     start(&mut archive.crawl(&seeds, &["--topic", "bread"])).wait().refused(2, &["no topic 'bread'"]);
 }
 
-/// Prints, for each web, what the crawl expected to have found, and what it had.
+/// Prints, for each web, the recall that the crawl expected, and the true recall.
 #[test]
 fn a_crawl_ends_when_enough_of_what_there_is_should_be_found() {
     const ASKED_FOR: f64 = 0.8;
@@ -492,7 +493,7 @@ fn a_crawl_ends_when_enough_of_what_there_is_should_be_found() {
         assert!(order.len() >= 90 && order.len() < 560, "{}", order.len());
         let found = order.iter().filter(|page| web.of_topic[**page]).count() as f64;
         let truth = found / web.targets() as f64;
-        // The reason stays with the archive.
+        // The reason is stored in the archive.
         let last = archive.json("topic show", &["pastry"]).remove(0)["last_crawl"].clone();
         assert_eq!(last["reason"], "recall");
         let recall = |name: &str| last["topic"]["recall"][name].as_f64().unwrap();
@@ -504,7 +505,7 @@ fn a_crawl_ends_when_enough_of_what_there_is_should_be_found() {
             "{pages} of 600 pages: {truth:.2} found, {expected:.2} ({low:.2} to {high:.2}) expected"
         )
         .unwrap();
-        // It may run for too long, but does not end too early.
+        // It may run too long, but must not end too early.
         assert!(truth > ASKED_FOR - 0.1 && truth >= low, "{lines}");
         says(&archive.run("topic show", &["pastry"]).succeeded().text(), &["ended (recall)"]);
     }
@@ -526,7 +527,7 @@ fn hard_focus_says_what_it_leaves() {
     assert!(order.len() < 250, "{} of 300 pages", order.len());
     let left = archive.json("query", &["page refusal = off-topic select url"]);
     assert!(!left.is_empty());
-    // An unfocused crawl fetches them after all.
+    // An unfocused crawl then fetches the remaining pages.
     crawl(&archive, &served, &[]);
     assert_eq!(order.len() + asked(&served).len(), 300);
 }

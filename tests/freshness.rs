@@ -1,4 +1,4 @@
-//! What a plan promises is what refresh runs then keep.
+//! Refresh runs keep the promises of the plan.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use crate::crawl::everything;
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb};
 
-/// Pages a run fetches.
+/// Number of pages that a run fetches.
 const BUDGET: usize = 15;
 
-/// A page of the web, with its importance and the time of its newest copy.
+/// A page of the web with its importance and the time of its newest copy.
 struct Copy {
     page: PageIndex,
     importance: f64,
@@ -40,7 +40,7 @@ fn copies(archive: &Archive, web: &Web) -> Vec<Copy> {
     copies
 }
 
-/// The share of copies that are unchanged at a time, weighted by `importance`.
+/// Returns the share of copies, weighted by `importance`, that are unchanged at `now`.
 fn freshness(web: &Web, copies: &[Copy], importance: &HashMap<PageIndex, f64>, now: DateTime<Utc>) -> f64 {
     let weight = |copy: &Copy| importance.get(&copy.page).copied().unwrap_or(0.0);
     let is_fresh = |copy: &&Copy| web.changes(copy.page, copy.time, now).is_empty();
@@ -55,7 +55,8 @@ fn refresh(served: &TestWeb, archive: &Archive) {
     start(command.args(served.at_once()).args(clock(served))).wait().succeeded();
 }
 
-/// Runs for `days`, one a day, after a few that teach the rates; the promised and the observed freshness.
+/// Runs a refresh daily for `days` after a warm-up that teaches the rates; returns the promised and the observed
+/// freshness.
 fn promised_and_observed(seed: u64, warm_up: i64, days: i64) -> (f64, f64) {
     let changes = ChangeRates { never_share: 0.2, median_per_day: 0.05, spread: 1.2, per_day_max: 3.0 };
     let config = Config { changes, ..Config::plain(seed, 4, 150) };
@@ -84,7 +85,7 @@ fn promised_and_observed(seed: u64, warm_up: i64, days: i64) -> (f64, f64) {
     for _ in 0..days {
         refresh(&served, &archive);
         let copies = copies(&archive, &served.web);
-        // The time between two runs is divided into its parts.
+        // The time between two runs is sampled at regular intervals.
         for part in 0..8 {
             let now = served.web.clock().now() + TimeDelta::hours(3 * part) + TimeDelta::minutes(90);
             sum += freshness(&served.web, &copies, &importance, now);
@@ -103,8 +104,8 @@ fn sixty_days_of_refresh_runs_keep_what_the_plan_promises() {
     assert!((0.3..0.97).contains(&observed), "a web on which nothing depends on the budget shows nothing");
 }
 
-/// The warm-up visits as many pages as there are: after fewer visits the rates of a web are not known so well (after 180 of
-/// 600 pages, two webs of fifteen were four and five points off).
+/// The warm-up visits as many pages as the web has: after fewer visits the rates are less well known (after 180 of 600
+/// pages, two webs of fifteen were off by four and five points).
 #[test]
 #[ignore = "takes a minute and more: several webs"]
 fn plans_are_kept_on_other_webs_too() {
@@ -152,7 +153,7 @@ fn freshness_is_reported_for_the_archive_and_for_a_query() {
     assert!(shares.len() == 5 && shares.is_sorted(), "a longer grace forgives more: {shares:?}");
     assert!((shares[0] - number(&all, "expected", "freshness")).abs() < 1e-9);
 
-    // The pages that were fetched last are fresher than the others.
+    // Pages fetched recently are fresher than the others.
     let fetched = freshness(&["page captures > 1"]);
     let others = freshness(&["page captures = 1"]);
     assert!(number(&fetched, "expected", "freshness") > number(&others, "expected", "freshness"));
@@ -161,10 +162,10 @@ fn freshness_is_reported_for_the_archive_and_for_a_query() {
         number(&fetched, "expected", "pages") + number(&others, "expected", "pages"),
         number(&all, "expected", "pages")
     );
-    // The name that the command had before is still understood.
+    // The former name of the command still works.
     start(archive.command("currency").arg("site importance > 1")).wait().refused(2, &["select their pages"]);
 
-    // What a plan says of a target, it says of that budget too.
+    // A plan reports the same for a target as for the budget that reaches it.
     let plan = |arguments: &[&str]| {
         let mut command = archive.command("plan");
         start(command.args(["--json", "--days", "20"]).args(arguments).args(&at)).wait().succeeded().json()

@@ -1,4 +1,4 @@
-//! Several archives served as one: searches, queries, and the way to the archive that has a page.
+//! Several archives served as one: searches, queries, and redirects to the archive that has a page.
 
 use std::fs;
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ use crate::support::served::{Answer, Served, ask};
 use crate::support::warc::response;
 use crate::together::{QUERIES, SEARCHES, archives, sites};
 
-/// A front of folders and nodes; so many are folders.
+/// Serves folders and nodes as one front; `folders` is the number of folders.
 fn front(places: &[&str], folders: usize, options: &[&str]) -> Served {
     let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
     command.args(["serve", "--together", "--listen", "127.0.0.1:0", "--replay-listen", "127.0.0.1:0"]);
@@ -42,7 +42,7 @@ fn json_of(answer: &Answer) -> Value {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-/// Where an answer leads to: address and path.
+/// Returns the address and path that a redirect leads to.
 fn led(answer: &Answer) -> (String, String) {
     assert_eq!(answer.status, 302, "{}", String::from_utf8_lossy(&answer.body));
     let place = answer.get("location").unwrap().strip_prefix("http://").unwrap();
@@ -50,7 +50,7 @@ fn led(answer: &Answer) -> (String, String) {
     (address.to_owned(), format!("/{path}"))
 }
 
-/// What the command says in JSON of several archives.
+/// Returns the JSON output of a command on several archives.
 fn said(name: &str, places: &[&str], arguments: &[&str]) -> Vec<Value> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
     command.args([name, "--json"]).env_remove("ARCHIVE_DIR").env("TZ", "UTC");
@@ -151,7 +151,7 @@ fn archives_served_as_one_answer_as_one_and_lead_to_the_one_that_has_a_page() {
         }
     }
 
-    // What is about several sites is merged from all archives.
+    // Answers on several sites are merged from all archives.
     let whole = Served::of(&one[0]);
     for query in [
         "url=test&matchType=domain",
@@ -163,7 +163,7 @@ fn archives_served_as_one_answer_as_one_and_lead_to_the_one_that_has_a_page() {
         "url=*.test&showNumPages=true&pageSize=70",
         "url=*.nowhere",
     ] {
-        // Where records lie is each archive's own.
+        // Positions of records differ between archives.
         let query = if query.contains("fl=") || query.contains("Num") {
             query.to_owned()
         } else {
@@ -177,7 +177,7 @@ fn archives_served_as_one_answer_as_one_and_lead_to_the_one_that_has_a_page() {
         assert_eq!(merged.body.is_empty(), query.contains("nowhere"), "{query}");
     }
 
-    // Only what was named is asked or led to.
+    // Only the named archives are contacted or redirected to.
     let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
     stranger.set_nonblocking(true).unwrap();
     let there = format!("http://{}/", stranger.local_addr().unwrap());
@@ -243,12 +243,12 @@ fn searches_of_several_archives_have_the_times_of_all() {
     let page = String::from_utf8(get(&both.application, "/search?q=quarterpast&as-of=2003-03").body).unwrap();
     assert!(page.contains("id=\"slider\"") && page.contains("as-of=2001-03"), "{page}");
     assert_eq!(get(&both.application, "/search.js").status, 200);
-    // With an archive that has the newest versions only, there are no times.
+    // Together with an archive that has only the newest versions, there are no times.
     let three = with("three", &[2004], &[]);
     let some = front(&[folder, three.path.to_str().unwrap()], 2, &[]);
     assert_eq!(searched(&some, ""), (Value::Null, 2));
 
-    // Nor with a node whose times make no sense.
+    // The same holds for a node whose times make no sense.
     let line = "{\"times\":{\"captures\":1,\"times\":[1,2]}}\n{\"end\":{\"matched\":null}}\n";
     let fake = Fake::new(vec![("\"sites\"", format!("{HEAD}{line}").into_bytes())]);
     let senseless = front(&[folder, &fake.url()], 1, &[]);
@@ -270,7 +270,7 @@ fn archives_served_as_one_name_those_that_are_missing() {
     let text = address("/query", "count pages captures > 0");
     let (rows, missing) = count(&text);
     assert_eq!((&rows[0]["count"], missing), (&320.into(), Some(silent.url())));
-    // It is not waited for again at once.
+    // The next request does not wait for it again.
     let begun = Instant::now();
     assert_eq!(count(&text).0, rows);
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());

@@ -1,4 +1,4 @@
-//! Servers that break every rule: the crawl ends, in bounded memory, and knows what became of each of them.
+//! Servers that break every rule: the crawl ends, in bounded memory, and knows the outcome of each URL.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -11,20 +11,20 @@ use crate::support::answers::{Answers, html, plain, redirect, whole};
 use crate::support::program::{Usage, start};
 use crate::support::{Archive, TestWeb, captures, ledger_balances};
 
-/// Faults whose number matters, beside the one of the others.
+/// Faults whose number matters, in addition to those with a fixed number.
 const NUMBERED: [&str; 6] =
     ["/status/404", "/status/429", "/status/503", "/recovers/1", "/redirect-chain/19", "/redirect-chain/404"];
 
-/// Redirects in a row that are followed.
+/// Largest number of consecutive redirects that are followed.
 const REDIRECTS_MAX: u64 = 20;
 
-/// Crawls that share the faults.
+/// Number of crawls that share the faults.
 const CRAWLS: usize = 5;
 
-/// Memory that a crawl of the worst pages may take at most, in MiB.
+/// Largest memory of a crawl of the worst pages, in MiB.
 const MEMORY_MIB_MAX: u64 = 700;
 
-/// Every fault by itself: the address, and the page that leads nowhere else.
+/// Returns the address of every fault: paths of `faults.test`, and two pages of each host whose robots.txt is the fault.
 fn every_fault() -> Vec<String> {
     let listed = faults::FAULTS.iter().copied().flatten().map(|fault| fault.path.replace("{n}", "3"));
     let paths = listed.chain(NUMBERED.map(str::to_owned));
@@ -40,7 +40,7 @@ fn every_fault() -> Vec<String> {
 fn every_fault_ends_in_a_capture_or_a_reason() {
     let served = TestWeb::start(Config::plain(81, 1, 1));
     let urls = every_fault();
-    // A host that fails is left alone for a while: several crawls at the same time wait for less.
+    // A failing host is left alone for a while; several parallel crawls have to wait for fewer hosts each.
     let share = |number: usize| urls.iter().skip(number).step_by(CRAWLS).cloned().collect::<Vec<String>>();
     thread::scope(|scope| {
         for number in 0..CRAWLS {
@@ -50,7 +50,7 @@ fn every_fault_ends_in_a_capture_or_a_reason() {
     });
 }
 
-/// Crawls faulty pages, and nothing else, and looks at what became of each.
+/// Crawls faulty pages only, and checks the outcome of each.
 fn end_well(served: &TestWeb, urls: &[String]) {
     let archive = Archive::new();
     let seeds: Vec<String> = urls.iter().map(|url| format!("{url} scope=host depth=0")).collect();
@@ -63,7 +63,7 @@ fn end_well(served: &TestWeb, urls: &[String]) {
     assert!(peak < MEMORY_MIB_MAX, "{peak} MiB");
     let captured = captures(&archive.path);
     captured.are_single();
-    // Beside the pages themselves, the redirects from them and robots.txt of each host.
+    // In addition to the pages themselves: redirects from them, and robots.txt of each host.
     let most = 2 * urls.len() as u64 + REDIRECTS_MAX;
     assert!(captured.count() <= most, "{} captures: a chain without end was followed", captured.count());
 
@@ -76,7 +76,7 @@ fn end_well(served: &TestWeb, urls: &[String]) {
     ledger_balances(&archive.path);
 }
 
-/// Prints what became of a URL; returns whether anything did.
+/// Prints the outcome of a URL; returns whether there is one.
 fn print_outcome(store: &Store, url: &str) -> bool {
     let state = store.state();
     let canonical = archive_storage::address::canonical(&url.parse().unwrap());
@@ -95,7 +95,7 @@ fn print_outcome(store: &Store, url: &str) -> bool {
     true
 }
 
-/// Whether robots.txt of a faulty host keeps a crawler away from a page.
+/// Whether robots.txt of a faulty host disallows a page.
 fn is_refused(url: &str) -> bool {
     let closed = [
         "robots-503",
@@ -113,7 +113,7 @@ fn is_refused(url: &str) -> bool {
     begins(&closed) || (is_private && begins(&half_open))
 }
 
-/// Every trap with its own rule, and no other end than these rules.
+/// The rule against each trap, with nothing else to end the crawl.
 #[test]
 fn traps_do_not_keep_a_crawl_from_its_end() {
     let served = TestWeb::start(Config::plain(82, 1, 1));
@@ -132,7 +132,8 @@ fn traps_do_not_keep_a_crawl_from_its_end() {
     for host in ["calendar", "session", "soup", "facets", "soft404"] {
         println!("{host}: {} captures", pages(&format!("//{host}.")));
     }
-    // Session ids are no part of a page's address: ten pages and the entrance, each once, robots.txt and the usual sitemap.
+    // Session ids are not part of a page's address: ten pages and the entrance, each once, robots.txt and the usual
+    // sitemap.
     assert!(pages("//session.") <= 13);
     for host in ["calendar", "soup", "facets", "soft404"] {
         let most = if host == "facets" { 4000 } else { 1500 };
@@ -167,7 +168,7 @@ fn traps_do_not_keep_a_crawl_from_its_end() {
     });
     assert!(copies.is_some(), "the capture records the reason");
 
-    // What was learned holds: the same command again asks for nothing more of them.
+    // What was learned stays: the same command requests nothing more from the traps.
     let known = captured.urls();
     start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
     let more: Vec<_> =
@@ -197,7 +198,7 @@ fn a_link_farm_cannot_eat_a_crawl() {
         pages(".farm."),
         pages("calendar.")
     );
-    // The farm's own links count for nothing, so its budget hardly grows.
+    // The farm's own links do not count, so its budget hardly grows.
     assert!((60..=120).contains(&pages(".farm.")) && (40..=80).contains(&pages("calendar.")));
     let store = Store::read_only(&archive.path).unwrap();
     let budgets = [(Refusal::PagesPerSite, ".farm."), (Refusal::PagesPerHost, "calendar.")];
@@ -213,7 +214,7 @@ fn a_link_farm_cannot_eat_a_crawl() {
     assert!(answer.contains(" of ") && answer.contains("pages fetched"), "{answer}");
     ledger_balances(&archive.path);
 
-    // With a larger budget the same command continues the crawl.
+    // With a larger budget, the same command continues the crawl.
     options.extend(["--pages-per-site", "90"].map(str::to_owned));
     let before = captured.len();
     let mut more = options.clone();
@@ -223,7 +224,7 @@ fn a_link_farm_cannot_eat_a_crawl() {
     assert!(captures(&archive.path).urls().len() > before);
 }
 
-/// Whatever leads to a URL: 2 KiB and one byte more.
+/// URLs of 2 KiB and of one byte more, from every kind of link.
 #[test]
 fn longer_urls_than_2_kib_are_not_followed() {
     fn url(place: &str, bytes: usize) -> String {
@@ -279,7 +280,7 @@ fn pages_that_ask_for_it_are_not_followed_and_not_kept() {
     let unfollowed: Vec<_> = captured.iter().filter(|url| !seeds.contains(url)).collect();
     assert_eq!(unfollowed, ["http://faults.test/robots.txt", "http://faults.test/sitemap.xml"]);
 
-    // Without the options the same pages are kept, and what they link to is fetched.
+    // Without the options, the same pages are kept and their links are fetched.
     start(&mut archive.crawl(&[format!("{}?again", seeds[0])], &served.at_once())).wait().succeeded();
     let captured = captures(&archive.path);
     println!("{:?}", captured.urls());

@@ -1,5 +1,5 @@
-//! Documents that are made to hurt their readers: the crawl stores each, within the memory and processor time that the
-//! system allows it, and ends when it should.
+//! Documents designed to hurt their readers: the crawl stores each of them within limits on memory and processor time
+//! set by the operating system, and ends when it should.
 
 use std::process::Command;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use crate::support::pages::{PageServer, Pages};
 use crate::support::program::start;
 use crate::support::{Archive, captures, files_with};
 
-/// What the program may allocate while it reads what is made to hurt, in bytes.
+/// Limit for the memory that the program may allocate, in bytes.
 const DATA_BYTES: u64 = 1 << 30;
 
-/// Processor time that all of it may take together, in seconds, on a slow machine and without optimisation.
+/// Limit for the total processor time in seconds, on a slow machine and without optimization.
 const PROCESSOR_SECONDS: u32 = 100;
 
-/// An entity of a megabyte, in thousands of attributes. `mark` stands before its name.
+/// Returns an entity of a megabyte, used in thousands of attributes. `mark` precedes its name.
 fn bomb(declarations: &str, mark: &str) -> String {
     let inner = "x".repeat(4000);
     let outer = "&e0;".repeat(250);
@@ -24,7 +24,7 @@ fn bomb(declarations: &str, mark: &str) -> String {
     )
 }
 
-/// An answer of a repository, with a record's metadata.
+/// Returns the answer of a repository, with a record's metadata.
 fn records(doctype: &str, metadata: &str) -> String {
     format!(
         "{doctype}<OAI-PMH><List><record><header/><metadata>{metadata}</metadata></record></List></OAI-PMH>"
@@ -35,7 +35,7 @@ fn attributes(count: usize, name: &str) -> String {
     (0..count).map(|n| format!(" {name}{n}='{n}'")).collect()
 }
 
-/// What once got past the limits, each in its own way.
+/// Returns attacks that once bypassed the limits, each in its own way.
 fn attacks() -> [(&'static str, String); 9] {
     let quote = "<!DOCTYPE a [<!ELEMENT a '>]>";
     let nest = |depth: usize, inside: &str| {
@@ -43,9 +43,9 @@ fn attacks() -> [(&'static str, String); 9] {
     };
     let base = format!(" xmlns:p='{}'", "n".repeat(1_000_000));
     [
-        // Parameter entities that a parser takes for general ones.
+        // Parameter entities that a parser mistakes for general ones.
         ("percent", bomb("", "% ")),
-        // A quote that makes a reader of declarations lose its way.
+        // A quote that confuses a reader of declarations.
         ("quote", bomb("<!ELEMENT a '>", "")),
         ("nested", records(&format!("<!DOCTYPE a [<!ENTITY e '{}'>]>", nest(100_000, "")), "&e;")),
         ("deep", records("", &nest(990, &"<i/>".repeat(1_500_000)))),
@@ -54,9 +54,9 @@ fn attacks() -> [(&'static str, String); 9] {
             format!("{quote}<a{}>{}</a>", attributes(20_000, "xmlns:n"), "<b xmlns:z='1'/>".repeat(150_000)),
         ),
         ("attributes", format!("{quote}<a{}/>", attributes(300_000, "b"))),
-        // A name that stands once and counts for every element.
+        // A name that occurs once but counts for every element.
         ("names", format!("<a{base}>{}</a>", "<p:b/>".repeat(500_000))),
-        // A base that stands once and counts for every link.
+        // A base that occurs once but counts for every link.
         (
             "bases",
             format!(
@@ -70,7 +70,7 @@ fn attacks() -> [(&'static str, String); 9] {
     ]
 }
 
-/// A command within limits that the system keeps.
+/// Returns a command under limits enforced by the operating system.
 fn limited(command: &Command) -> Command {
     let mut limited = Command::new("prlimit");
     limited.arg(format!("--cpu={PROCESSOR_SECONDS}")).arg(format!("--data={DATA_BYTES}"));
@@ -83,7 +83,7 @@ fn served(documents: impl IntoIterator<Item = (&'static str, String)>, media_typ
     documents.into_iter().map(page).collect()
 }
 
-/// Seeds that lead to nothing else.
+/// Returns seeds whose links are not followed.
 fn seeds<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     paths.into_iter().map(|path| format!("http://h.test/{path} scope=host depth=0")).collect()
 }
@@ -106,10 +106,10 @@ fn xml_that_is_made_to_hurt_is_stored_and_costs_little() {
     archive.verify();
 }
 
-/// HTML has no entities and no tree; what one attribute says for all links is limited too.
+/// HTML has no entities and no tree; text of one attribute that applies to all links is limited, too.
 #[test]
 fn html_that_is_made_to_hurt_is_stored_and_costs_little() {
-    /// Members of a compressed file with nothing in them.
+    /// Empty members of a compressed file.
     const EMPTY: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0";
     let base = format!("<base href='/{}/'>", "b".repeat(8_000_000));
     let links: String = (0..400_000).map(|n| format!("<a href={n}>")).collect();
@@ -145,13 +145,13 @@ fn html_that_is_made_to_hurt_is_stored_and_costs_little() {
     archive.verify();
 }
 
-/// A document of the dearest kind that is read, with two faults at its end, so that it is read three times.
+/// Returns the most expensive document that is still read, with two errors at its end, so that it is read three times.
 fn dear() -> String {
     let scope = attributes(250, "xmlns:n");
     format!("<a{scope}>{}&x;", "<n249:b n248:c='d'/>".repeat(390_000))
 }
 
-/// The end of a run waits for no document: `timeout` kills the program, and says so, when it takes three times as long.
+/// The end of a run waits for no document: `timeout` kills the program if it takes three times as long, and reports it.
 #[test]
 fn a_run_ends_in_its_time_and_when_asked_whatever_it_reads() {
     let names: Vec<String> = (0..40).map(|number| format!("dear{number}")).collect();
@@ -176,7 +176,7 @@ fn a_run_ends_in_its_time_and_when_asked_whatever_it_reads() {
     }
 }
 
-/// What was being read for long when the program died is stored unread by the next one, and not met again.
+/// A document that was read for long when the program died is stored unread by the next run, and not parsed again.
 #[test]
 fn a_document_that_ended_the_program_is_stored_unread() {
     let server = PageServer::start(served([("dear", dear())], "application/xml"));
@@ -184,11 +184,11 @@ fn a_document_that_ended_the_program_is_stored_unread() {
     let crawl = || archive.crawl(&seeds(["dear"]), &server.options());
     let notes = archive.path.join("state/reading");
     let mut running = start(&mut crawl());
-    // An entry has 24 bytes: the 17th says whether something is being read, the 18th whether for long.
+    // An entry has 24 bytes: the 17th tells whether a document is being read, the 18th whether for long.
     let is_noted =
         |at| std::fs::read(&notes).is_ok_and(|notes| notes.iter().skip(at).step_by(24).any(|mark| *mark > 0));
     assert!(running.wait_until(|| is_noted(16)), "the document is read faster than anybody can look");
-    // It takes long on any machine if the program is stopped meanwhile.
+    // Stopping the program makes reading take long on any machine.
     running.signal("-STOP");
     std::thread::sleep(Duration::from_millis(1500));
     running.signal("-CONT");
@@ -205,7 +205,7 @@ fn a_document_that_ended_the_program_is_stored_unread() {
     assert!(!server.asked()[asked..].contains(&"/dear".to_owned()));
     archive.verify();
 
-    // An import reads the same document: it is recognised by its content.
+    // An import reads the same document, which is recognised by its content.
     let other = Archive::new();
     std::fs::create_dir_all(other.path.join("state")).unwrap();
     std::fs::copy(&notes, other.path.join("state/reading")).unwrap();
@@ -214,7 +214,7 @@ fn a_document_that_ended_the_program_is_stored_unread() {
     assert!(why["last_fetch"]["problems"].to_string().contains("not read"), "{why}");
 }
 
-/// A sitemap is looked for where robots.txt names none.
+/// The usual place of a sitemap is tried if robots.txt names none.
 #[test]
 fn the_usual_sitemap_is_found() {
     let map = "<urlset><url><loc>http://h.test/page</loc></url></urlset>".to_owned();

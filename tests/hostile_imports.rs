@@ -1,5 +1,5 @@
-//! Files made to exhaust their readers. Memory and processor time are limited by the operating system: a process that takes more is
-//! ended by it. Both limits are many times what an import takes, and a small part of what these files once took.
+//! Files designed to exhaust their readers. The operating system limits memory and processor time and ends a process
+//! that exceeds them. Both limits are many times what an import takes, and a small part of what these files once took.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -13,14 +13,14 @@ use crate::support::small_disk::SmallDisk;
 use crate::support::warc::{answer, member, record, response};
 use crate::support::{Archive, Dice, captures, ledger_balances};
 
-/// What `--memory` is given.
+/// Value of `--memory`.
 const MEMORY: &str = "192MiB";
 
-/// Writable memory that the operating system lets an import of that have, in MiB: with what every process takes before it does
-/// anything.
+/// Limit of the operating system for the writable memory of such an import, in MiB, including what every process needs
+/// before it does anything.
 const DATA_MIB_MAX: u64 = 512;
 
-/// Seconds of processor time for any of these files, of a program that was not optimised.
+/// Limit for the processor time in seconds for any of these files, with an unoptimized program.
 const CPU_SECONDS_MAX: u64 = 60;
 
 const DAY: &str = "2014-01-03T03:03:21Z";
@@ -30,7 +30,7 @@ fn import(archive: &Archive, name: &str, content: impl AsRef<[u8]>) -> Finished 
     import_with(archive, name, content, MEMORY, DATA_MIB_MAX)
 }
 
-/// The same with other memory for the import, and for its process in MiB.
+/// Imports a file with another `--memory` and another limit for the process, in MiB.
 fn import_with(
     archive: &Archive,
     name: &str,
@@ -46,13 +46,13 @@ fn import_with(
     start(limited.env_remove("ARCHIVE_DIR")).wait()
 }
 
-/// The summary of an import that came to its end.
+/// Returns the summary of an import that reached its end.
 fn summary(finished: &Finished) -> Value {
     assert!(matches!(finished.code, Some(0 | 1)), "{:?}: {}", finished.status, finished.errors);
     finished.json().pop().unwrap()
 }
 
-/// A response with further fields, whose body is one chunk of this many zeros if it is chunked at all.
+/// Returns a response with additional fields, whose body is one chunk of this many zeros if it is chunked.
 fn bomb(url: &str, more: &[&str], coding: &str, bytes: usize) -> Vec<u8> {
     let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{coding}\r\n{bytes:x}\r\n");
     let head = String::from_utf8(answer(url, url, DAY, more, "")).unwrap();
@@ -66,7 +66,7 @@ fn bomb(url: &str, more: &[&str], coding: &str, bytes: usize) -> Vec<u8> {
     packer.finish().unwrap()
 }
 
-/// Records that unpack to gigabytes: all of them are imported.
+/// Records that decompress to gigabytes are all imported.
 #[test]
 fn contents_that_unpack_to_gigabytes_go_through_files() {
     const RECORDS: usize = 5;
@@ -87,7 +87,7 @@ fn contents_that_unpack_to_gigabytes_go_through_files() {
     }
 }
 
-/// Heads and metadata of short lines take much more in memory than in a file.
+/// Heads and metadata with short lines take much more space in memory than in a file.
 #[test]
 fn floods_of_fields_are_cut() {
     let archive = Archive::new();
@@ -119,7 +119,7 @@ fn floods_of_fields_are_cut() {
     assert_eq!(summary["captures"], 6);
 }
 
-/// A base as long as it may be, for ten thousand links of two bytes.
+/// A base of the largest allowed length, for ten thousand links of two bytes.
 #[test]
 fn pages_of_long_links_wait_for_their_turn() {
     let archive = Archive::new();
@@ -135,7 +135,7 @@ fn pages_of_long_links_wait_for_their_turn() {
     assert_eq!(summary(&finished)["captures"], 12);
 }
 
-/// However a file is cut into members, and however many of them say nothing.
+/// The cost does not depend on how a file is cut into members, or on how many of them are empty.
 #[test]
 fn many_small_members_cost_no_more_than_few() {
     const MEMBERS: usize = 200_000;
@@ -184,7 +184,8 @@ fn beginnings_of_records_without_end_cost_no_more_than_other_text() {
     }
 }
 
-/// A capture whose digests take long, and after it what is no capture: with two threads that overtakes it, and waits.
+/// A capture whose digests take long, followed by records that are not captures: with two threads, these overtake it
+/// and wait.
 #[test]
 fn what_is_no_capture_waits_within_bounds_for_a_slow_one_before_it() {
     const RECORDS: usize = 2400;
@@ -193,11 +194,11 @@ fn what_is_no_capture_waits_within_bounds_for_a_slow_one_before_it() {
     let archive = Archive::new();
     let stated = ["Block", "Payload"].map(|of| format!("WARC-{of}-Digest: sha512:{}", "A".repeat(128)));
     let slow = bomb("http://a.example/slow", &stated.each_ref().map(String::as_str), "", BYTES);
-    // Captures are given out when as many others have begun.
+    // A capture is released when this many others have begun.
     let others = (0..20).map(|number| {
         member(&response(&format!("urn:{number}"), &format!("http://a.example/{number}"), DAY, ""))
     });
-    // The type is what the import has to keep of a record that it leaves out.
+    // The type is what the import must keep of a skipped record.
     let left_out = member(&record(&[&format!("WARC-Type: {}", "a".repeat(256 << 10))], ""));
     let file = [slow, others.collect::<Vec<_>>().concat(), left_out.repeat(RECORDS)].concat();
     let summary = summary(&import_with(&archive, "slow.warc.gz", file, "320MiB", DATA_MIB_MAX));
@@ -226,7 +227,7 @@ fn captures_of_one_second_cost_no_more_than_others() {
     }
 }
 
-/// A history that comes backwards is not gone through for each of its captures.
+/// A history in reverse order is not scanned for each of its captures.
 #[test]
 fn captures_that_come_backwards_cost_no_more_than_others() {
     const CAPTURES: usize = 12_000;
@@ -249,7 +250,7 @@ fn captures_that_come_backwards_cost_no_more_than_others() {
     ledger_balances(&archive.path);
 }
 
-/// Files of a package that share their bytes; a directory that is longer than any package needs.
+/// Files of a package that share their bytes, and a directory longer than any package needs.
 #[test]
 fn packages_that_are_larger_within_than_without_are_refused() {
     let archive = Archive::new();
@@ -264,7 +265,7 @@ fn packages_that_are_larger_within_than_without_are_refused() {
     let finished = import(&archive, "whole.wacz", &whole);
     assert_eq!((&summary(&finished)["captures"], &summary(&finished)["duplicates"]), (&1.into(), &2.into()));
 
-    // The directory's entries of the second and third file name the place of the first (APPNOTE 4.3.12).
+    // The directory entries of the second and third file point to the first (APPNOTE 4.3.12).
     let entries: Vec<usize> = memchr::memmem::find_iter(&whole, b"PK\x01\x02").collect();
     let mut overlapping = whole.clone();
     for entry in &entries[1..] {
@@ -284,7 +285,7 @@ fn packages_that_are_larger_within_than_without_are_refused() {
     assert!(what.contains("longer than 8 MiB") && what.contains("unzip"), "{what}");
 }
 
-/// A disk that becomes full ends the import with a sentence, whatever its threads still have in hand.
+/// A full disk ends the import with a clear message, whatever its threads still have to do.
 #[test]
 fn a_full_disk_ends_an_import_that_can_be_continued() {
     const PAGES: usize = 200;

@@ -1,4 +1,4 @@
-//! Servers that invent names: whatever every command has in memory stays small.
+//! Servers that invent names: data that every command keeps in memory stays small.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,19 +10,20 @@ use archive_storage::Store;
 use crate::support::Archive;
 use crate::support::program::start;
 
-/// Pages, each with a media type of its own.
+/// Number of pages, each with its own media type.
 const PAGES: usize = 800;
 
-/// Letters of each media type.
+/// Number of letters in each media type.
 const TYPE_LETTERS: usize = 60_000;
 
-/// Memory that the system gives a command that reads the archive (RLIMIT_DATA), in bytes. It takes less than half of it without these names.
+/// Limit for the memory of a command that reads the archive (RLIMIT_DATA), in bytes. Without these names, it needs less
+/// than half.
 const DATA_BYTES_MAX: u64 = 100 << 20;
 
-/// What the state may keep of all pages in its catalogue, in bytes.
+/// Limit for the state's catalogue of all pages, in bytes.
 const CATALOGUE_BYTES_MAX: u64 = 4 << 20;
 
-/// Answers every request with a media type that nobody has heard of.
+/// Answers every request with an unknown media type.
 fn serve(stream: &TcpStream) -> std::io::Result<()> {
     let (mut lines, mut out) = (BufReader::new(stream).lines(), stream);
     while let Some(request) = lines.next() {
@@ -56,7 +57,7 @@ fn invented_media_types_cost_no_command_its_memory() {
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A crawler that goes away in the middle ends only its own connection.
+            // A crawler that disconnects ends only its own connection.
             thread::spawn(move || drop(serve(&stream)));
         }
     });
@@ -80,7 +81,7 @@ fn invented_media_types_cost_no_command_its_memory() {
     archive.run("export", &arguments).succeeded();
     assert!(std::fs::read_to_string(export).unwrap().lines().all(|line| line.len() < 1000));
 
-    // The records have the types as they came.
+    // The records keep the original types.
     let store = Store::read_only(&archive.path).unwrap();
     let id = store.state().find(&urls[7]).unwrap().unwrap();
     let (_, capture) = store.state().history(id).unwrap().next().unwrap().unwrap();
@@ -88,7 +89,7 @@ fn invented_media_types_cost_no_command_its_memory() {
     assert!(store.record(capture.location).unwrap().content.len() > TYPE_LETTERS);
 }
 
-/// A response of 2020 in WARC's form.
+/// Returns a WARC response record of 2020.
 fn response(number: u32, url: &str) -> String {
     let body = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>page {number}");
     let id = format!("<urn:uuid:00000000-0000-0000-0000-{number:012}>");
@@ -100,7 +101,7 @@ fn response(number: u32, url: &str) -> String {
     )
 }
 
-/// A revisit with a link that another tool has found.
+/// Returns a revisit with a link found by another tool.
 fn revisit(number: u32, url: &str, link: &str) -> String {
     let id = format!("<urn:uuid:00000000-0000-0000-0000-{number:012}>");
     let profile = archive_storage::segment::PROFILE_IDENTICAL;

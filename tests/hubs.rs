@@ -1,4 +1,5 @@
-//! Hubs (WebSub): subscribed to by runs, in turns where several nodes ask; what they sign is fetched first.
+//! Hubs (WebSub): runs subscribe to them, taking turns if there are several nodes; signed notifications are fetched
+//! first.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,15 +15,15 @@ use crate::support::Archive;
 use crate::support::program::{Finished, Running, start};
 use crate::support::served::Served;
 
-/// Feeds of each node, each with a subscription, and the delay of the address of all.
+/// Number of feeds per node, each with a subscription, and the delay of the address that all share.
 const FEEDS: usize = 8;
 const DELAY: Duration = Duration::from_millis(200);
 
-/// A hub: it keeps the requests that it got, and asks back when a test says so.
+/// A hub that records its requests, and verifies subscriptions when a test says so.
 struct Hub {
     address: String,
     asked: Arc<Mutex<Vec<BTreeMap<String, String>>>>,
-    /// When each request came.
+    /// Time of each request.
     times: Arc<Mutex<Vec<Instant>>>,
 }
 
@@ -89,7 +90,7 @@ fn a_hub_is_subscribed_to_and_what_it_signs_is_fetched_first() {
         field("hub.callback").strip_prefix(&format!("http://{}", served.application)).unwrap().to_owned();
     assert_eq!(callback.len(), "/websub/".len() + 32);
 
-    // The hub asks back: only of what was asked for, and once.
+    // The hub verifies: only what was requested is confirmed, and only once.
     let address = &served.application;
     let question = |topic: &str, challenge: &str| {
         let topic = encoded(topic);
@@ -124,7 +125,7 @@ fn a_hub_is_subscribed_to_and_what_it_signs_is_fetched_first() {
     assert_eq!((answer.status, text(&answer)), (200, "abc".to_owned()));
     assert_eq!(question("http://a.test/p1", "def").status, 404);
 
-    // What is not signed is accepted and dropped; the same twice waits once.
+    // Unsigned notifications are accepted and dropped; a repeated one waits only once.
     let nobody = format!("/websub/{}", "0".repeat(32));
     for (path, body, tag, status, count) in [
         (&callback, "new", signature("old"), 202, 0),
@@ -141,7 +142,7 @@ fn a_hub_is_subscribed_to_and_what_it_signs_is_fetched_first() {
     assert!(run.errors.contains("1 page to be fetched first"), "{}", run.errors);
     assert_eq!((captures(&archive, "/p1"), waiting(&archive).len()), (before + 1, 0));
     assert_eq!(hub.asked().len(), 1, "the lease lasts");
-    // Without the watch the subscription ends.
+    // Without the watch, the subscription ends.
     archive.run("watch remove", &["feed"]).succeeded();
     refresh("1");
     assert_eq!(send(&callback, "new", &signature("new")), 410);
@@ -161,7 +162,7 @@ struct Node {
 }
 
 impl Node {
-    /// The archive has crawled its partition, and a watch waits for all of it.
+    /// Crawls the node's partition and adds a watch for all of it.
     fn crawled(number: u16, cluster: &str, hub: &Hub) -> Self {
         let any = Partition { cluster: String::new(), number, count: 2, mode: Mode::default() };
         let host =
@@ -205,7 +206,8 @@ fn nodes_take_turns_at_the_address_of_a_hub() {
     }
     hub.times.lock().unwrap().clear();
 
-    // A hub that did not ask back is asked again after a day: by one node after it has fetched something, by the other at once.
+    // A hub that did not verify is asked again after a day: by one node after it has fetched something, by the other at
+    // once.
     let delay = format!("{}ms", DELAY.as_millis());
     let polite = ["--delay", &delay, "--address-delay", &delay, "--cluster", &cluster];
     let refresh = |node: usize, clock, more: &[&str]| {
@@ -222,7 +224,7 @@ fn nodes_take_turns_at_the_address_of_a_hub() {
         assert!(pair[1] - pair[0] >= DELAY, "the hub was asked again after {:?}", pair[1] - pair[0]);
     }
 
-    // Who has no turn in time says so, and the next run asks.
+    // A node that gets no turn in time reports it, and the next run asks.
     let late = refresh(0, "2031-01-01T00:00:00Z", &["--budget", "0", "--for", "10s"]).wait().succeeded();
     assert!(
         late.errors.contains(&format!("{FEEDS} hubs were not asked in time, and wait")),

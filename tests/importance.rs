@@ -1,4 +1,4 @@
-//! How near the importance that a crawl finds is to the exact one, pass by pass.
+//! How close the importance found by a crawl comes to the exact one, pass by pass.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -43,7 +43,7 @@ fn opic_is_near_exact_importance_after_every_pass() {
             figures.push((tau, top));
         }
     }
-    // After each pass the crawl goes over the links it has stored, so one pass of fetches is enough.
+    // After each pass, the crawl processes its stored links, so one pass of fetches is enough.
     let [first, second, fourth] = figures.as_slice() else { unreachable!("three passes are measured") };
     for (tau, top) in [first, second, fourth] {
         assert!(*tau > 0.98 && *top >= 95, "after one, two and four passes: {figures:?}");
@@ -51,7 +51,7 @@ fn opic_is_near_exact_importance_after_every_pass() {
     }
 }
 
-/// The importance of every page by its number in the web.
+/// Returns the importance of every page, by page number of the web.
 fn importance(archive: &Archive, served: &TestWeb) -> Vec<f64> {
     let store = Store::read_only(&archive.path).unwrap();
     let state = store.state();
@@ -68,7 +68,7 @@ fn importance(archive: &Archive, served: &TestWeb) -> Vec<f64> {
     (0..served.web.pages()).filter_map(|page| by_page.get(&page).copied()).collect()
 }
 
-/// Kendall's tau-b: how much two orders agree, 1 for the same, 0 for none.
+/// Returns Kendall's tau-b of two orders: 1 for the same order, 0 for unrelated ones.
 fn kendall_tau(left: &[f64], right: &[f64]) -> f64 {
     let (mut agree, mut tied_left, mut tied_right, mut pairs) = (0_i64, 0_i64, 0_i64, 0_i64);
     for first in 0..left.len() {
@@ -83,7 +83,7 @@ fn kendall_tau(left: &[f64], right: &[f64]) -> f64 {
     agree as f64 / (((pairs - tied_left) as f64) * ((pairs - tied_right) as f64)).sqrt()
 }
 
-/// How many of the `count` most important by one order are so by the other.
+/// Returns how many of the `count` most important pages by one order are so by the other.
 fn top_overlap(left: &[f64], right: &[f64], count: usize) -> usize {
     let top = |scores: &[f64]| {
         let mut places: Vec<usize> = (0..scores.len()).collect();
@@ -95,7 +95,7 @@ fn top_overlap(left: &[f64], right: &[f64], count: usize) -> usize {
     top(left).into_iter().filter(|place| right.contains(place)).count()
 }
 
-/// Threads that know only what the others had a sweep before need more sweeps.
+/// Threads that only know the other threads' values from the previous sweep need more sweeps.
 #[test]
 fn a_second_thread_follows_hardly_more_links() {
     for graph in ["generate:kron:65536:8", "generate:copy:60000:12"] {

@@ -1,4 +1,4 @@
-//! What other tools wrote is imported or reported, to the last record.
+//! Files of other tools are imported or reported, to the last record.
 
 use archive_storage::{CaptureKind, Store};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::support::{Archive, captures, ledger_balances};
 
 const DAY: &str = "2014-01-03T03:03:21Z";
 
-/// Imports files, and gives its findings and the summary.
+/// Imports files; returns the findings and the summary.
 pub(crate) fn import(archive: &Archive, files: &[(&str, Vec<u8>)]) -> (Vec<Value>, Value) {
     let files: Vec<_> = files.iter().map(|(name, content)| archive.file(name, content)).collect();
     let finished = start(archive.command("import").arg("--json").args(files)).wait();
@@ -19,7 +19,7 @@ pub(crate) fn import(archive: &Archive, files: &[(&str, Vec<u8>)]) -> (Vec<Value
     (lines, summary)
 }
 
-/// Imports a file twice: the second time nothing is new and nothing is noted but what is left out.
+/// Imports a file twice: the second time, nothing is new, and only skipped records are reported.
 fn import_twice(archive: &Archive, file: Vec<u8>) -> (Vec<Value>, Value) {
     let (findings, summary) = import(archive, &[("a.warc", file.clone())]);
     let (_, again) = import(archive, &[("b.warc", file)]);
@@ -34,7 +34,7 @@ fn kinds(findings: &[Value]) -> Vec<&str> {
     findings.iter().map(|finding| finding["kind"].as_str().unwrap()).collect()
 }
 
-/// Everything that is stored of a URL: the records' bytes and the lines of the metadata.
+/// Returns everything stored for a URL: the bytes of the records and the lines of the metadata.
 fn stored(archive: &Archive, url: &str) -> Vec<(String, Vec<(String, String)>)> {
     let store = Store::read_only(&archive.path).unwrap();
     let id = store.state().find(url).unwrap().unwrap_or_else(|| panic!("there is no {url}"));
@@ -53,8 +53,8 @@ fn field<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
     fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-/// pywb's `example-extra` has two records of one identifier, URL and second that differ in a letter of the head; ipwb's
-/// `variableSizedDates` one identifier for four dates.
+/// pywb's `example-extra` has two records with the same identifier, URL and second that differ in one letter of the
+/// head; ipwb's `variableSizedDates` has one identifier for four dates.
 #[test]
 fn captures_that_look_alike_are_kept() {
     let archive = Archive::new();
@@ -81,7 +81,7 @@ fn captures_that_look_alike_are_kept() {
         answer(id, url, "2014-01-03T03:03:21.000000002Z", &[], "HTTP/1.1 200 OK\r\n\r\nbody"),
         nameless("one"),
         nameless("two"),
-        // The same once more.
+        // The same records again.
         answer(id, url, DAY, &[], "HTTP/1.1 200 OK\r\n\r\nother"),
         nameless("one"),
     ];
@@ -110,7 +110,7 @@ fn captures_that_look_alike_are_kept() {
     }
     assert!(stored.iter().any(|(record, _)| record.contains("HTTPX/1.1")));
 
-    // What is exported is the same when it comes back.
+    // An export is unchanged when it is imported again.
     let out = archive.folder().join("out.warc.gz");
     archive.run("export", &["warc".as_ref(), "--output".as_ref(), out.as_os_str()]).succeeded();
     let other = Archive::new();
@@ -119,7 +119,7 @@ fn captures_that_look_alike_are_kept() {
     assert_eq!(import(&archive, &[("out.warc.gz", content)]).1["captures"], 0);
 }
 
-/// The rest of a file of requests is in another one, or nowhere.
+/// The matching responses are in another file, or nowhere.
 #[test]
 fn a_request_without_its_answer_is_kept() {
     let request = |id: &str, url: &str, concurrent: &str, bytes: &str| {
@@ -151,7 +151,7 @@ fn a_request_without_its_answer_is_kept() {
         let known = captures(&archive.path);
         let answered: Vec<_> = known.0["http://a.example/"].iter().map(|capture| capture.kind).collect();
         assert_eq!(answered.iter().filter(|kind| **kind == CaptureKind::Failed).count(), 2);
-        // The page is what was answered, whatever came first.
+        // The page is its response, whichever record came first.
         let rows = archive.json("query", &["title = \"A\" and status = 200"]);
         assert_eq!(rows.len(), 1, "{rows:?}");
         let links = archive.folder().join("links.tsv");
@@ -172,7 +172,7 @@ fn import_twice_of(archive: &Archive, number: usize, file: &[u8]) {
     }
 }
 
-/// The records of an archive as text.
+/// Returns the records of an archive as text.
 fn all_records(archive: &Archive) -> String {
     let out = archive.folder().join("all.warc");
     archive.run("export", &["warc".as_ref(), "--output".as_ref(), out.as_os_str()]).succeeded();
@@ -258,7 +258,7 @@ fn digests_of_every_kind_are_checked_or_reported() {
         let [(record, fields)] = &stored(&archive, &format!("http://a.example/{name}"))[..] else {
             panic!("{name}")
         };
-        // A record states what is right; what was stated otherwise stands beside it.
+        // A record states the correct digest; a different original one is kept next to it.
         let line = |name: &str| record.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
         let found: archive_storage::Digest = line("WARC-Payload-Digest: ").unwrap().parse().unwrap();
         assert!(found.matches(b"abc"), "{name}");
@@ -267,7 +267,7 @@ fn digests_of_every_kind_are_checked_or_reported() {
     }
 }
 
-/// A URL is stored as its parser reads it, so that the archive agrees with its records; the same goes for names of files.
+/// A URL is stored as its parser reads it, so that the archive agrees with its records; the same applies to file names.
 #[test]
 fn control_characters_do_not_come_between_a_record_and_the_archive() {
     let archive = Archive::new();
@@ -294,7 +294,7 @@ fn control_characters_do_not_come_between_a_record_and_the_archive() {
     archive.run("rebuild", &[""; 0]).succeeded();
     assert_eq!(archive.verify(), 4);
 
-    // The exports have lines that hold together.
+    // Every line of the exports is complete.
     let out = archive.folder().join("index.cdxj");
     archive.run("export", &["cdxj".as_ref(), "--output".as_ref(), out.as_os_str()]).succeeded();
     let lines = std::fs::read_to_string(&out).unwrap();
@@ -343,7 +343,7 @@ fn dates_stay_as_they_are_stated() {
         }
     }
     drop(store);
-    // Other forms are written as the standard has them.
+    // Other date formats are converted to the standard one.
     let odd = [response("urn:o", "http://o.example/", "20140304050607", "x")].concat();
     import(&archive, &[("odd.warc", odd)]);
     assert!(stored(&archive, "http://o.example/")[0].0.contains("WARC-Date: 2014-03-04T05:06:07Z\r\n"));

@@ -1,7 +1,7 @@
-//! A crawl that is killed again and again ends with what an undisturbed crawl ends with.
+//! A crawl that is killed again and again ends with the result of an undisturbed crawl.
 //!
-//! Two processes of one machine share its page cache, so a kill does not lose what was written; what power failures
-//! lose is the subject of the storage crate's simulated disk.
+//! Two processes of one machine share its page cache, so a kill does not lose written data. Data loss at power failures
+//! is tested with the simulated disk of the storage crate.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,20 +18,20 @@ use crate::support::captures::assert_same;
 use crate::support::program::{Running, start};
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, judges, kills, ledger_balances};
 
-/// How often the crawl is killed, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills of the crawl, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 10;
 
-/// Kills come within this time after the event they wait for.
+/// Kills follow the awaited event within this time, in microseconds.
 const SPREAD_MICROS: u64 = 30_000;
 
-/// The moments of a run at which it may be killed.
+/// A moment of a run at which it may be killed.
 #[derive(Debug)]
 enum Moment {
-    /// Somewhere in starting: opening, recovering, replaying.
+    /// During the start: opening, recovering, replaying.
     Starting,
-    /// While the state is made durable.
+    /// While a checkpoint makes the state durable.
     Checkpoint,
-    /// After so many more requests.
+    /// After this many more requests.
     Requests(u64),
 }
 
@@ -44,7 +44,7 @@ impl Moment {
         }
     }
 
-    /// Waits for the moment; whether it came before the run was over.
+    /// Waits for the moment; returns whether it came before the run ended.
     fn wait(&self, running: &mut Running, served: &TestWeb, archive: &Path) -> bool {
         match self {
             Self::Starting => true,
@@ -60,7 +60,7 @@ impl Moment {
     }
 }
 
-/// When the journal of checkpoints was last written.
+/// Returns the time of the last write to the journal of checkpoints.
 fn written(archive: &Path) -> Option<SystemTime> {
     std::fs::metadata(archive.join("state/journal")).and_then(|data| data.modified()).ok()
 }
@@ -69,7 +69,7 @@ fn written(archive: &Path) -> Option<SystemTime> {
 fn a_crawl_killed_again_and_again_loses_nothing_and_repeats_nothing() {
     let kills = kills(KILLS);
     let mut dice = Dice::new("kill");
-    // Enough pages that the last kill still finds the crawl at work.
+    // Enough pages that the crawl is still running at the last kill.
     let served = TestWeb::start(lively(21, 8, 500 * kills.div_ceil(40)));
     let seeds = served.web.seeds(2);
     let options = everything(&served);
@@ -109,14 +109,14 @@ fn a_crawl_killed_again_and_again_loses_nothing_and_repeats_nothing() {
     }
 }
 
-/// Starts a command and kills it at any moment of the time that it took when it was undisturbed.
+/// Starts a command and kills it at a random time within its undisturbed duration.
 fn kill_in(command: &mut Command, dice: &mut Dice, peace: Duration) {
     let running = start(command);
     std::thread::sleep(Duration::from_micros(dice.below(peace.as_micros() as u64)));
     running.kill();
 }
 
-/// The files of a folder and of those below that a command left half done.
+/// Returns the unfinished files that a command left in a folder and its subfolders.
 fn half_done(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -155,7 +155,7 @@ fn a_refresh_killed_again_and_again_loses_nothing_and_continues() {
     for (url, known) in &before.0 {
         assert_eq!(after.0[url][..known.len()], known[..], "{url}");
     }
-    // No page twice at one time of the web, whose clock stood still during each run.
+    // No page is captured twice at one time of the web, whose clock stood still during each run.
     for (url, captures) in &after.0 {
         let days: BTreeSet<i64> = captures.iter().map(|one| one.time / 3_600_000_000).collect();
         assert!(
@@ -202,7 +202,7 @@ fn an_export_killed_again_and_again_leaves_the_old_file_or_the_new_one() {
         for _ in 0..kills(KILLS).div_ceil(6) {
             kill_in(&mut export(), &mut dice, peace);
             let left: Vec<_> = files().into_iter().filter(is_named).collect();
-            // A package has its time in it, packed; a graph without properties is none for any reader.
+            // The compressed time in a package changes its size; no reader accepts a graph without properties.
             let is_whole = left.len() == whole.len()
                 && left.iter().zip(&whole).all(|(a, b)| a.0 == b.0 && a.1.abs_diff(b.1) < 64);
             let is_closed = format == "graph" && !left.iter().any(|(name, _)| name.ends_with(".properties"));
@@ -224,7 +224,7 @@ fn a_watch_killed_again_and_again_reports_all_time_once() {
         whole
     };
     let peace = start(&mut run("watch", &["page", "--name", "calm"])).wait().succeeded().elapsed;
-    // Making watches: each is there whole or not at all.
+    // Each watch is created completely or not at all.
     let adds = kills(KILLS).div_ceil(2);
     for number in 0..adds {
         kill_in(&mut run("watch", &["page", "--name", &format!("killed-{number}")]), &mut dice, peace);
@@ -244,7 +244,7 @@ fn a_watch_killed_again_and_again_reports_all_time_once() {
     }
     served.web.clock().advance(TimeDelta::days(8));
     start(&mut report()).wait().succeeded();
-    // The next watch of a name takes away what was left of it.
+    // The next watch with this name removes what was left of it.
     for number in 0..adds {
         let name = format!("killed-{number}");
         if !archive.path.join(format!("watches/{name}.json")).exists() {
@@ -316,7 +316,7 @@ fn decisions_killed_again_and_again_are_taken_in_together_or_not_at_all() {
     let mut before = decisions();
     assert_eq!(before, SITES);
     for _ in 0..kills(KILLS) {
-        // What somebody else says differs, so that the sheet has something to say.
+        // Another reviewer's decisions differ, so that the sheet adds something.
         let by = format!("ben{before}");
         kill_in(import().args(["--by", &by]), &mut dice, peace);
         let after = decisions();

@@ -1,4 +1,4 @@
-//! An import that is killed again and again ends with what an undisturbed import ends with.
+//! An import that is killed again and again ends with the result of an undisturbed import.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use crate::support::program::start;
 use crate::support::warc::{answer, member, record, response};
 use crate::support::{Archive, Dice, files_with, kills, ledger_balances};
 
-/// How often an import is killed, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills of an import, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 10;
 
-/// Pages in the files that are imported.
+/// Number of pages in the imported files.
 const PAGES: usize = 400;
 
-/// Captures of each URL by time, kind and payload.
+/// Captures of each URL: time, kind, digest and status.
 type Known = BTreeMap<String, Vec<(i64, CaptureKind, [u8; 16], u16)>>;
 
 fn known(archive: &Archive) -> Known {
@@ -33,7 +33,8 @@ fn known(archive: &Archive) -> Known {
     known
 }
 
-/// Two files: pages, some of them twice; then revisits, records that share an identifier, and requests without answers.
+/// Returns two files: pages, some of them twice; then revisits, records that share an identifier, and requests without
+/// responses.
 fn files(archive: &Archive) -> [PathBuf; 2] {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for number in 0..PAGES {

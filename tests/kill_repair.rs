@@ -1,4 +1,4 @@
-//! Repair and rebuild, killed at any moment: nothing is lost by it, and nothing is hidden.
+//! Repair and rebuild, killed at any moment, lose nothing and hide nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,10 +14,10 @@ use crate::crawl::{everything, lively};
 use crate::support::program::{Running, start};
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, kills, ledger_balances};
 
-/// How often each command is killed, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills of each command, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 6;
 
-/// One run in so many is killed twice before it may end.
+/// One run in this many is killed twice before it may end.
 const TWICE: u64 = 3;
 
 /// URL, time and digest of every capture.
@@ -30,7 +30,7 @@ pub(crate) fn contents(archive: &Path) -> Contents {
     captures(archive).0.into_iter().flat_map(of).collect()
 }
 
-/// A small archive of two crawls, so that it has two segments.
+/// Returns a small archive of two crawls, and so of two segments.
 fn crawled(seed: u64) -> Archive {
     let served = TestWeb::start(lively(seed, 4, 60));
     let archive = Archive::new();
@@ -42,7 +42,7 @@ fn crawled(seed: u64) -> Archive {
     archive
 }
 
-/// Flips a bit somewhere in the larger part of a segment.
+/// Flips a random bit in the larger part of a segment.
 fn flip(archive: &Archive, dice: &mut Dice) {
     let segments = files_with(&archive.segments(), &[".warc.zst"]);
     let path = &segments[dice.below(segments.len() as u64) as usize];
@@ -52,7 +52,7 @@ fn flip(archive: &Archive, dice: &mut Dice) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Starts a command and kills it at some moment of the time that it takes undisturbed.
+/// Starts a command and kills it at a random time within its undisturbed duration.
 fn kill_within(archive: &Archive, command: &str, time: Duration, dice: &mut Dice) {
     let running = start(&mut archive.command(command));
     thread::sleep(Duration::from_micros(dice.below(time.as_micros() as u64)));
@@ -101,7 +101,7 @@ fn a_rebuild_killed_again_and_again_keeps_state_and_full_text_together() {
         if number % 4 == 0 {
             kill_within(&archive, "rebuild", elapsed, &mut dice);
         } else {
-            // The end, where the new files replace the old.
+            // At the end, the new files replace the old ones.
             let running = until_indexing(&archive);
             thread::sleep(Duration::from_micros(ending / 2 + dice.below(ending)));
             running.kill();
@@ -116,7 +116,7 @@ fn a_rebuild_killed_again_and_again_keeps_state_and_full_text_together() {
     assert_eq!((contents(&archive.path), searched(&archive)), (before, texts));
 }
 
-/// A rebuild that has begun to make the full-text index.
+/// Starts a rebuild and waits until it has begun the full-text index.
 fn until_indexing(archive: &Archive) -> Running {
     let index = archive.path.join("rebuild").join(search::FOLDER).join("meta.json");
     let mut running = start(&mut archive.command("rebuild"));
@@ -124,7 +124,8 @@ fn until_indexing(archive: &Archive) -> Running {
     running
 }
 
-/// What a search for a common word gives: it needs the state and the index to agree on the pages' numbers.
+/// Returns the results of a search for a common word, which requires that state and index agree on the numbers of
+/// pages.
 pub(crate) fn searched(archive: &Archive) -> Vec<String> {
     assert!(Reader::open(&archive.path.join(search::FOLDER)).unwrap().pages() > 0);
     let rows = archive.json("query", &["page text contains \"a\" select url order by url limit 1000"]);

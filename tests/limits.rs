@@ -1,4 +1,4 @@
-//! What queries may take: little memory, little time, an end at any moment.
+//! Limits for queries: little memory, little time, and interruptible at any moment.
 
 use std::fs;
 use std::io::Read as _;
@@ -13,7 +13,7 @@ use crate::crawl::lively;
 use crate::support::Archive;
 use crate::support::program::start;
 
-/// Whatever the limit of memory, the answer is the same. With little some of it waits in files.
+/// The answer is the same for any memory limit; with little memory, part of the data is in files.
 #[test]
 fn an_answer_does_not_depend_on_its_memory() {
     let (_, archive) = crawled(lively(741, 8, 1200));
@@ -63,7 +63,7 @@ fn limits_are_read_and_kept() {
     }
 }
 
-/// A query for many rows, whose reader has read some of them and waits.
+/// Starts a query for many rows, whose reader reads some of them and then waits.
 fn waiting(archive: &Archive, query: &str, files: &str) -> std::process::Child {
     let mut command = archive.command("query");
     command.args([query, "--json", "--memory", "1MB"]).env("TMPDIR", files);
@@ -84,7 +84,7 @@ fn an_interrupted_query_ends_at_once_and_leaves_nothing() {
         assert!(child.try_wait().unwrap().is_none(), "its output is longer than a pipe holds");
         assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
         let ended = child.wait().unwrap();
-        // Shells call this 130, as they do for a crawl that is stopped twice.
+        // Shells report this as 130, as for a crawl that is interrupted twice.
         assert_eq!(ended.signal(), Some(2), "{ended}");
         assert_eq!(fs::read_dir(files).unwrap().count(), 0);
     }
@@ -105,7 +105,7 @@ fn a_query_is_explained() {
     let pages = archive.json("query", &["page status = 200 and header(\"content-type\") contains \"html\""]);
     let text = "page status = 200 and header(\"content-type\") contains \"html\"";
     let explained = || archive.json("query", &[text, "--explain"]).remove(0);
-    // What was noted of answers is not read again; without it, the records are.
+    // Noted details of answers are not read from records; without them, the records are read.
     assert_eq!(explained()["records_read"], 0);
     fs::remove_file(archive.path.join(ANSWERS_FILE)).unwrap();
     let seen = explained();

@@ -1,4 +1,4 @@
-//! Bodies of hundreds of megabytes go through files: memory stays below what the setting allows, and what is stored is
+//! Bodies of hundreds of megabytes are stored through files: memory stays below the limit, and the stored content is
 //! what the server sent, byte for byte.
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -14,13 +14,13 @@ use crate::support::{captures, judges};
 /// Bytes of each body.
 const BODY_BYTES: usize = 220 << 20;
 
-/// Bodies that come at the same time.
+/// Number of simultaneous bodies.
 const BODIES: usize = 2;
 
-/// What the crawl may use, in MiB; the bodies are twice as much.
+/// Limit for the memory of the crawl, in MiB; the bodies are twice as large.
 const MEMORY_MIB: u64 = 200;
 
-/// A piece that compresses by half; pieces differ by their number.
+/// Returns a block that compresses to half its size; blocks differ by their number.
 fn piece(number: usize) -> Vec<u8> {
     let mut state = number as u64 + 1;
     let mut piece = Vec::with_capacity(1 << 16);
@@ -32,7 +32,7 @@ fn piece(number: usize) -> Vec<u8> {
     piece
 }
 
-/// Answers requests on one connection: odd numbers chunked, even ones with their length.
+/// Answers requests on one connection: odd numbers with chunks, even ones with a length.
 fn serve(stream: &TcpStream) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
@@ -79,7 +79,7 @@ fn bodies_longer_than_memory_are_stored_byte_for_byte() {
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A crawler that goes away in the middle ends only its own connection.
+            // A crawler that disconnects ends only its own connection.
             thread::spawn(move || drop(serve(&stream)));
         }
     });
@@ -107,7 +107,7 @@ fn bodies_longer_than_memory_are_stored_byte_for_byte() {
         assert_eq!(got.stdout.len(), BODY_BYTES, "{url}");
         assert_eq!(Digest::sha256(&got.stdout), expected, "{url}");
     }
-    // And robots.txt, and the usual sitemap.
+    // In addition, robots.txt and the usual sitemap.
     assert_eq!(archive.verify(), BODIES as u64 + 2);
     if let Some(judges) = judges::find() {
         judges.check(&archive.segments());

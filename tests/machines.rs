@@ -1,4 +1,4 @@
-//! Machines that come and go share the partitions of a cluster, and each crawls its own in one order.
+//! Machines that come and go share the partitions of a cluster, and each crawls its partitions one after the other.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +12,10 @@ use crate::crawl::everything;
 use crate::support::program::{Finished, Running, start};
 use crate::support::{TestWeb, judges, ledger_balances, skip};
 
-/// Where the examples are.
+/// Folder of the examples.
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/cluster");
 
-/// How long an answer takes where requests at the same time are counted.
+/// Duration of an answer where simultaneous requests are counted.
 const LATENCY: Duration = Duration::from_millis(50);
 
 /// Machines of one cluster; each has a folder for its archives, and all copy them to one place.
@@ -34,7 +34,7 @@ impl<'a> Machines<'a> {
         Self { nodes, copies: tempfile::tempdir().unwrap(), folders, seeds }
     }
 
-    /// A machine, by its number from 0, with its options and those of its crawls.
+    /// Starts a machine, numbered from 0, with its own options and those of its crawls.
     fn begin(&self, machine: usize, options: &[&str], of_crawls: &[&str]) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
         let partitions = self.nodes.archives.len().to_string();
@@ -49,7 +49,7 @@ impl<'a> Machines<'a> {
         self.folders[machine].path().join(format!("{number}.archive"))
     }
 
-    /// Which machine said last what it does with each partition.
+    /// Returns the machine that last reported an activity for each partition.
     fn owners(&self) -> Vec<String> {
         let status = self.nodes.status();
         let told = status["told"].as_array().unwrap();
@@ -61,7 +61,7 @@ impl<'a> Machines<'a> {
         start(program.args(["cluster", command, "--cluster", &self.nodes.url()]).args(options)).wait()
     }
 
-    /// Fails unless these archives of all partitions have everything once, and all cash.
+    /// Fails unless these archives of all partitions together have everything once, and all cash.
     fn are_whole(&self, archives: &[PathBuf], expected: &std::collections::BTreeMap<String, [u8; 16]>) {
         assert_union(&union(archives.iter().map(PathBuf::as_path)), expected);
         let status = self.nodes.status();
@@ -75,10 +75,10 @@ fn machines_share_partitions_and_continue_those_of_one_that_leaves() {
     let served = TestWeb::start(still(416, 1500, 20));
     let expected = alone(&served);
     let machines = Machines::new(&served, 3);
-    // A crawl that was killed while it began leaves a folder with no archive in it.
+    // A crawl that was killed at its start leaves a folder without an archive.
     (1..=3).for_each(|number| std::fs::create_dir_all(machines.archive(0, number).join("state")).unwrap());
     let from = served.server.requests();
-    // Of two that begin at once, one may lose all partitions to the other.
+    // If two machines start at once, one may lose all partitions to the other.
     let mut second = machines.begin(1, &["--workers", "4", "--partitions-max", "2"], &[]);
     let has_begun = || (1..=3).any(|number| machines.archive(1, number).join("state").exists());
     assert!(second.wait_until(has_begun));
@@ -133,7 +133,7 @@ fn a_machine_that_is_added_gets_its_share_of_what_waits() {
     assert!((0.1..0.9).contains(&share("after")), "{plan}");
     assert!(machines.owners().iter().all(|owner| owner == "machine 0"), "nothing has moved yet");
     println!("{}", machines.cluster("balance", &["--node", "machine 1"]).succeeded().text());
-    // A machine has a partition some time before it first says what it does with it.
+    // A machine owns a partition for some time before it first reports an activity for it.
     let has_some = || machines.owners().iter().any(|owner| owner == "machine 1");
     assert!(first.wait_until(has_some) || has_some());
     assert!(machines.owners().iter().any(|owner| owner == "machine 0"));
@@ -153,13 +153,13 @@ fn a_machine_has_no_more_requests_under_way_than_it_may_and_its_crawls_end_with_
     let mut only = machines.begin(0, &["--workers", "3"], &[]);
     let all_begun = || (1..=4).all(|number| is_begun(&machines.archive(0, number)));
     assert!(only.wait_until(|| all_begun() && served.server.requests() > 200));
-    // Each answer takes 50 ms: requests that are closer together are under way at the same time.
+    // Each answer takes 50 ms; requests that are closer together are in flight at the same time.
     let arrivals = served.server.take_arrivals();
     let close =
         |at: usize| arrivals[at..].iter().take_while(|one| one.time - arrivals[at].time < LATENCY).count();
     let most = (0..arrivals.len()).map(close).max().unwrap_or(0);
     assert!((2..=3).contains(&most), "{most} requests at the same time");
-    // Killed, it tells its crawls nothing; they end because nobody grants them anything.
+    // A killed machine cannot notify its crawls; they end because their grants run out.
     only.kill();
     let has_ended = || {
         let status = machines.nodes.status();
@@ -184,7 +184,7 @@ fn is_begun(archive: &Path) -> bool {
     archive.join("state").exists()
 }
 
-/// Runs command lines of an example, all at the same time, until nothing is left to fetch: in folders in place of its stores, and on
+/// Runs command lines of an example in parallel until nothing is left to fetch, with folders instead of its stores, on
 /// the test web.
 fn runs_to_the_end(lines: &[String]) {
     let served = TestWeb::start(still(419, 60, 0));
@@ -193,7 +193,7 @@ fn runs_to_the_end(lines: &[String]) {
     std::fs::write(&seeds, served.web.seeds(2).join("\n")).unwrap();
     let url = format!("file://{}/", place.path().display());
     let running = lines.iter().zip(1..).map(|(line, number)| {
-        // What each machine has for itself.
+        // Paths that each machine has for itself.
         let own = place.path().join(number.to_string());
         let words = line.split_ascii_whitespace().skip(1).map(|word| match word {
             "/archives" | "/srv/archives" => own.display().to_string(),
@@ -211,7 +211,7 @@ fn runs_to_the_end(lines: &[String]) {
     assert!(status.succeeded().text().contains("all cash is there"));
 }
 
-/// A command without the name of its robot, which has spaces in it.
+/// Returns a command without the name of its robot, which contains spaces.
 fn without_robot(line: &str) -> String {
     line.split_once(" --user-agent").unwrap().0.to_owned()
 }
@@ -221,7 +221,7 @@ fn the_unit_of_a_machine_is_one_and_its_command_crawls() {
     let unit = std::fs::read_to_string(Path::new(EXAMPLES).join("archive-node.service")).unwrap();
     let command = unit.replace("\\\n", " ");
     let line = command.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
-    // One machine of them cannot have all of 64 partitions.
+    // A single machine cannot take all of the 64 partitions.
     runs_to_the_end(&[without_robot(line).replace("--partitions 64", "--partitions 3")]);
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
         return skip("no systemd-analyze");

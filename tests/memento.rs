@@ -1,4 +1,4 @@
-//! Memento and CDX, as programs ask the replay.
+//! Memento and CDX requests of programs to the replay.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -90,7 +90,7 @@ fn cdx_orders_filters_and_pages() {
     }
 }
 
-/// Fifty queries to pywb over the same captures.
+/// Compares fifty queries with pywb's answers over the same captures.
 #[test]
 fn cdx_answers_as_pywb_does() {
     let Some(judges) = judges::find() else { return };
@@ -101,7 +101,7 @@ fn cdx_answers_as_pywb_does() {
     fs::create_dir(&collections).unwrap();
     let mut command = judges.program("wb-manager");
     judges::succeed(command.current_dir(&collections).args(["init", "archive"]), "");
-    // Indexers differ in how they spell digests, and whether a revisit has a status: pywb is asked over our index.
+    // Indexers differ in the spelling of digests and in whether a revisit has a status, so pywb uses our index.
     let index = collections.join("collections/archive/indexes/index.cdxj");
     start(archive.command("export").args(["cdxj", "--output"]).arg(&index)).wait().succeeded();
     let replay = Replay { archive };
@@ -162,7 +162,7 @@ fn cdx_answers_as_pywb_does() {
         let (status, theirs): (u16, String) = serde_json::from_str(line).unwrap();
         assert!(matches!(status, 200 | 404), "{query}: {status}");
         let ours = replay.text(&format!("/cdx?{query}"));
-        // It says in which of its indexes a line is, and that it may be shown.
+        // pywb adds the index of a line, and that it may be shown.
         let of_its_own =
             r#", "source": "archive/indexes/index.cdxj", "source-coll": "archive", "access": "allow""#;
         let theirs = theirs.replace(of_its_own, "");
@@ -173,7 +173,8 @@ fn cdx_answers_as_pywb_does() {
     assert!(different.is_empty(), "{different:#?}");
 }
 
-/// Programs escape more or less than the page that linked there did: MemGator nothing, Python's requests more, wherever it is sent.
+/// Programs escape URLs differently from the linking page: MemGator not at all, Python's requests more, at any
+/// endpoint.
 #[test]
 fn a_url_is_found_however_it_is_escaped() {
     let stored = "http://a.org/b%3Ac/%28d%29?e=%7Cf%2Cg&h[0]=i";
@@ -192,12 +193,12 @@ fn a_url_is_found_however_it_is_escaped() {
         let gate = replay.at(&format!("/timegate/{spelled}"), "Fri, 03 Jan 2014 03:03:21 GMT");
         assert_eq!(gate.get("Location").unwrap(), format!("{BASE}{exact}"));
         assert_eq!(replay.leads(&format!("/web/2015/{spelled}")), exact);
-        // Escaping it again on the way leads nowhere else.
+        // Escaping it again in transit leads to the same capture.
         let sent = exact.replace(stored, &spelled.replace("https://www.", "http://"));
         assert_eq!(replay.get(&sent).status, 200, "{sent}");
     }
     assert_eq!(replay.get("/timemap/link/http://a.org/b:c/(d)?e=|f").status, 404);
-    // All escapes of what a program put together are gone.
+    // URLs that programs composed, requested without any of their escapes.
     for (stored, asked) in [
         (
             "http://b.org/css2?family=A%3Awght%40300%3B400&display=swap",

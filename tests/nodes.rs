@@ -1,4 +1,4 @@
-//! Archives of other machines, asked over HTTP, answer like one archive that has everything.
+//! Archives of other machines, queried over HTTP, answer like one archive that has everything.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,8 @@ use crate::support::program::{Finished, start};
 use crate::support::served::Served;
 use crate::together::{QUERIES, SEARCHES, archives, searched, sites};
 
-/// Rows that are sent in doubt and settled later: pages, sites and hosts that several archives know from links.
+/// Queries with rows that are sent tentatively and settled later: pages, sites and hosts that several archives know
+/// from links.
 pub(crate) const MORE: [&str; 20] = [
     "page links to (page site = \"s5.test\" order by url limit 20) select url, status order by url",
     "count pages not links to \"http://s5.test/7\" group by status",
@@ -34,7 +35,7 @@ pub(crate) const MORE: [&str; 20] = [
     "count links group by target.host order by count, target.host",
 ];
 
-/// Samples differ for one archive, and are the same for folders and nodes.
+/// Samples that differ from those of a single archive, but are the same for folders and nodes.
 const SAMPLES: [&str; 7] = [
     "page sample 20 seed 7 select url, status",
     "page captures = 0 sample 9 select url order by url",
@@ -45,7 +46,7 @@ const SAMPLES: [&str; 7] = [
     "capture sample 30 select url, time order by url, time limit 7 offset 2",
 ];
 
-/// What cannot be asked of nodes.
+/// Whether a query cannot be sent to nodes.
 pub(crate) fn is_refused(query: &str) -> bool {
     ["duplicates", "target.status"].iter().any(|what| query.contains(what))
 }
@@ -88,7 +89,7 @@ fn queries_over_nodes_and_folders_are_answered_as_by_one_archive() {
             assert_eq!(rows(&places, text), expected, "{text}, {places:?}");
         }
     }
-    // Importance, and so the score, is each archive's: folders of the same sites have the same.
+    // Importance, and so the score, differs by archive; folders of the same sites have the same.
     let folders = four.iter().map(folder).collect::<Vec<_>>();
     let places = |places: &[String]| places.iter().map(String::as_str).map(str::to_owned).collect::<Vec<_>>();
     let scored = [
@@ -107,7 +108,7 @@ fn queries_over_nodes_and_folders_are_answered_as_by_one_archive() {
         assert_eq!(of(&beside), expected, "{text}");
     }
     println!("{equal} rows are equal");
-    // A table says how many more rows there are.
+    // A table states how many more rows there are.
     let more = query(&[&all[0], &all[1], &all[2], &all[3]], &["page captures > 0"]).succeeded();
     let expected = query(&[&folder(&one[0])], &["page captures > 0"]).succeeded();
     assert!(expected.errors.contains("100 of "), "{}", expected.errors);
@@ -150,7 +151,7 @@ fn searches_of_nodes_and_folders_find_what_one_archive_finds() {
         }
         start(command.args(arguments)).wait().succeeded()
     };
-    // With importance, which is each archive's, and what people see.
+    // With importance, which differs by archive, and as people see it.
     for arguments in
         [&["open", "access", "book"][..], &["lantern", "--limit", "3"], &["archive", "--importance", "9"]]
     {

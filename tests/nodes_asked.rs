@@ -1,4 +1,4 @@
-//! What `archive serve` answers programs at /ask, and who may ask.
+//! Answers of `archive serve` to programs at /ask, and who may ask.
 
 use std::fs;
 use std::io::{Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! Exports of archives of other machines, asked over HTTP, are those of their folders.
+//! Exports of archives of other machines, queried over HTTP, equal those of their folders.
 
 use std::fs;
 use std::io::Read as _;
@@ -19,7 +19,7 @@ use crate::support::served::Served;
 use crate::support::warc::response;
 use crate::together::{archives, sites};
 
-/// What exports choose.
+/// Conditions that select what is exported.
 const CHOSEN: [&str; 5] = [
     "page links to (page status = 404) and captures > 0",
     "page linked from (page site = \"s0.test\" and text contains archive)",
@@ -37,7 +37,7 @@ pub(crate) fn export(places: &[&str], format: &str, file: &Path, more: &[&str]) 
     start(command.args(more)).wait()
 }
 
-/// What an archive answers to a wish for rows, and where it goes on.
+/// Requests rows from an archive; returns its answer, and where to continue.
 fn answer(served: &Served, rows: &str, from: &Value, room: u64) -> (Vec<u8>, Value) {
     let wanted = json!({"rows": rows, "chosen": null, "from": from, "room": room});
     let request = json!({"version": 1, "ask": {"export": wanted}}).to_string();
@@ -112,7 +112,7 @@ fn an_answer_goes_on_where_the_one_before_was_full() {
         let (mut all, mut from, mut answers) = (Vec::new(), Value::Null, 0);
         loop {
             let (piece, next) = answer(&served, rows, &from, if rows == "pages" { 2000 } else { 20_000 });
-            // An index that goes on in a segment names it again.
+            // An index that continues in a segment repeats its name.
             let is_named = piece.first() == Some(&0) && !all.is_empty();
             let rest = if is_named { piece.iter().position(|byte| *byte == b'\n').unwrap() + 1 } else { 0 };
             all.extend(&piece[rest..]);

@@ -1,4 +1,4 @@
-//! Nodes that do not answer, or answer nonsense, are named and left out.
+//! Nodes that do not answer, or answer nonsense, are reported and left out.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -99,7 +99,7 @@ fn rows_from_a_node_are_checked_against_the_query() {
         assert_eq!(finished.code, Some(4), "{key} {value}: {finished:?}");
         assert!(finished.errors.contains("is invalid"), "{}", finished.errors);
     }
-    // Keys of any type have an order, and rows out of order are sorted.
+    // Keys of any type are ordered, and rows out of order are sorted.
     let keys = [
         "{\"t\":\"b\"}",
         "{\"i\":5}",

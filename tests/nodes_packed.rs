@@ -1,4 +1,4 @@
-//! Packages and graphs of several archives, folders and nodes, are those of one archive that has everything.
+//! Packages and graphs of several archives, folders and nodes equal those of one archive that has everything.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,21 +22,21 @@ use crate::support::program::start;
 use crate::support::served::Served;
 use crate::together::{archives, sites};
 
-/// What is chosen: of each archive some pages, found by what others have; and pages that nobody captured.
+/// Selections: pages of each archive that depend on the contents of others, and pages that nobody captured.
 const CHOSEN: [&str; 3] = [
     "page links to (page status = 404)",
     "page text contains any (walnut, library)",
     "page site = \"s3.test\" or captures = 0",
 ];
 
-/// The same of a graph, in which redirects lead from one archive to the next.
+/// The same for a graph, in which redirects lead from one archive to the next.
 const LINKED: [&str; 3] = [
     "page links to (page status = 404)",
     "page text contains there",
     "page site = \"s3.test\" or captures = 0",
 ];
 
-/// The files of a package by their names.
+/// Returns the files of a package by name.
 fn package(file: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut zip = ZipArchive::new(File::open(file).unwrap()).unwrap();
     let names: Vec<String> = zip.file_names().map(|name| name.unwrap().into_owned()).collect();
@@ -54,7 +54,7 @@ fn unpacked(bytes: &[u8]) -> String {
     text
 }
 
-/// Keys of captures, as the index of a package has them, each of which leads to a record of its URL.
+/// Returns the keys of captures from the index of a package, after checking that each leads to a record of its URL.
 fn captures(files: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
     let (index, records) = (unpacked(&files["indexes/index.cdx.gz"]), &files["archive/data.warc.gz"]);
     let key = |line: &str| {
@@ -96,7 +96,7 @@ fn a_package_of_several_archives_has_what_one_archive_has() {
         assert_eq!(sorted(&of_folders["pages/pages.jsonl"]), sorted(&whole["pages/pages.jsonl"]));
         for places in [urls.as_slice(), &beside] {
             for (name, bytes) in of(places, &more) {
-                // These say what the archives are called, and when.
+                // These files contain the names of the archives and the time.
                 let is_equal = name.starts_with("datapackage") || of_folders[&name] == bytes;
                 assert!(is_equal, "{name} of {places:?}, {more:?}");
             }
@@ -110,7 +110,7 @@ fn a_package_of_several_archives_has_what_one_archive_has() {
         let output = judges::succeed(judges.program("wacz").args(["validate", "-f"]).arg(&file), "");
         assert!(output.contains("Valid"), "{output}");
     }
-    // It comes back as one archive.
+    // Imported again, it is one archive.
     let again = Archive::new();
     start(again.command("import").arg(&file)).wait().succeeded();
     let text = "page captures > 0 select url, captures, status order by url";
@@ -180,7 +180,7 @@ fn pages_of_a_graph_are_those_whose_links_a_node_sent() {
     let packed = |bytes: &[u8]| BASE64_STANDARD.encode(bytes);
     let page = "http://fake.test/";
     let key = xxh3_128(page.as_bytes());
-    // A page of the first site, that has an account and was fetched.
+    // A page of the first site that has an account and was fetched.
     let words = [0_u32, 0, 5].into_iter().chain([0, 32, 64, 96].map(|bits| (key >> bits) as u32));
     let outline = packed(&words.flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
     let answer = |head: &str, lines: &str| format!("{head}{lines}{END}").into_bytes();
@@ -210,7 +210,7 @@ fn pages_of_a_graph_are_those_whose_links_a_node_sent() {
         assert!(!name.with_extension("graph").exists());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "something is left");
     }
-    // One that it found since has no links, and no number.
+    // A page found since then has no links and no number.
     export_with(HEAD, "0\thttp://fake.test/\n1\thttp://fake.test/new\n").0.succeeded();
     let named = unpacked(&fs::read(name.with_extension("urls.gz")).unwrap());
     assert!(named.contains("http://fake.test/\n") && !named.contains("new"));

@@ -1,4 +1,4 @@
-//! Lists of reviews of archives of other machines, asked over HTTP, are those of their folders.
+//! Review lists of archives of other machines, queried over HTTP, equal those of their folders.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -29,7 +29,7 @@ fn path(archive: &Archive) -> &str {
     archive.path.to_str().unwrap()
 }
 
-/// Four archives with what people decided in them, their folders, and the archives as they are served.
+/// Returns four archives with decisions of people, and the same archives as they are served.
 fn decided() -> (Vec<Archive>, Vec<Served>) {
     let four = archives(&sites(), 4);
     let decide = |place: usize, arguments: &[&str]| {
@@ -38,7 +38,7 @@ fn decided() -> (Vec<Archive>, Vec<Served>) {
     decide(1, &["s1.test", "--rating", "3", "--tag", "maps"]);
     decide(2, &["s2.test", "--verdict", "investigate", "--reason", "is it mirrored?", "--tag", "maps"]);
     decide(0, &["s4.test", "--rating", "4"]);
-    // What the automatic librarian would say, had it enough to learn from.
+    // What the automatic librarian would say if it had enough to learn from.
     for archive in &four {
         let store = Store::read_only(&archive.path).unwrap();
         let likely = (0..store.state().site_count()).map(|site| Some(f64::from(site) / 9.0));
@@ -105,7 +105,7 @@ fn a_sheet_of_nodes_is_that_of_their_folders() {
     let folders: Vec<&str> = four.iter().map(path).collect();
     let nodes: Vec<&str> = urls.iter().map(String::as_str).collect();
     let beside = [folders[0], nodes[1], folders[2], nodes[3]];
-    // All but the time at which it was made.
+    // Everything except the time of the export.
     let rows = |finished: Finished| {
         let text = finished.text();
         let mut csv = csv::Reader::from_reader(text.trim_start_matches('\u{feff}').as_bytes());
@@ -204,7 +204,7 @@ fn what_nodes_say_for_reviewers_is_checked() {
         assert!(partly.code == Some(4) && partly.errors.contains(why), "{why}: {partly:?}");
         assert_eq!(partly.json(), expected, "{why}");
     }
-    // Sites that others answer for count there.
+    // Sites for which other archives answer count there.
     let fake = said("\"reviewed\"", &(waits("s0.test", 9.0, 9.0) + &first), &good);
     let mut both = review("next", &[there, &fake.url()], &next).succeeded().json();
     let place = both.iter().position(|row| row["site"] == "fake.test").unwrap();

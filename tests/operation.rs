@@ -1,4 +1,4 @@
-//! A crawl that runs for weeks can be paused, steered and watched, and waits when the disk is full.
+//! A crawl that runs for weeks can be paused, controlled and monitored, and waits while the disk is full.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use crate::support::reach::reach;
 use crate::support::small_disk::SmallDisk;
 use crate::support::{Archive, TestWeb, captures, ledger_balances};
 
-/// A web that takes its time, so that a crawl of it can be steered.
+/// A slow web, so that its crawl can be controlled.
 fn slow_web(seed: u64) -> TestWeb {
     TestWeb::start(Config { latency: Duration::from_millis(20), ..lively(seed, 8, 500) })
 }
@@ -25,7 +25,7 @@ fn says(log: &Path, words: &str) -> bool {
     fs::read_to_string(log).unwrap_or_default().contains(words)
 }
 
-/// Waits until the web is asked for nothing any more.
+/// Waits until the web gets no more requests.
 fn falls_silent(served: &TestWeb, running: &mut Running) {
     let mut before = served.server.requests();
     let came = running.wait_until(|| {
@@ -70,7 +70,7 @@ fn a_crawl_is_paused_steered_and_watched_while_it_runs() {
     falls_silent(&served, &mut running);
     assert!(running.wait_until(|| ask(address, "/metrics").unwrap().contains("archive_paused 1\n")));
 
-    // What cannot be read changes nothing.
+    // Unreadable settings change nothing.
     fs::write(&settings, "paused = false\nignore = ['(']\n").unwrap();
     let mistake = "crawl.toml, line 2, column 11: the pattern cannot be used: unclosed group; the settings before it stay";
     assert!(running.wait_until(|| says(&log, mistake)), "{}", fs::read_to_string(&log).unwrap());
@@ -98,7 +98,7 @@ fn a_crawl_is_paused_steered_and_watched_while_it_runs() {
             lines.iter().find(|line| line["message"].as_str().is_some_and(|said| said.contains(words)));
         line.unwrap_or_else(|| panic!("'{words}' is not in the log"))
     };
-    // Numbers are numbers, and only what deserves a look is a warning.
+    // Numbers are numbers, and only what needs attention is a warning.
     let capture = lines.iter().find(|line| line["target"] == "capture").unwrap();
     for (line, fields) in [
         (said("checkpoint"), &["captures", "milliseconds"][..]),
@@ -145,7 +145,7 @@ fn ignore_rules_hold_from_the_start_and_a_mistake_keeps_a_crawl_from_beginning()
     assert_same(&captures(&archive.path).urls(), &reach(&served.web, &seeds), "captured without the rule");
 }
 
-/// A paused crawl continues to its end when there is room, and has everything once.
+/// Fails unless a paused crawl continues to its end once there is space, and captures everything once.
 fn continues(running: Running, archive: &Archive, served: &TestWeb, seeds: &[String]) {
     let ended = running.wait().succeeded();
     assert!(
@@ -175,7 +175,7 @@ fn a_disk_that_is_full_all_at_once_pauses_a_crawl() {
     start(archive.crawl(&seeds, &options).args(["--limit", "100"])).wait().succeeded();
     let acknowledged = captures(&archive.path);
 
-    // Another program takes all that is free while the crawl writes.
+    // Another program uses up the free space while the crawl writes.
     let before = served.server.requests();
     let mut running = start(&mut archive.crawl(&seeds, &options));
     assert!(running.wait_until(|| served.server.requests() > before + 20));
@@ -201,7 +201,7 @@ fn a_crawl_waits_for_room_on_the_disk() {
     let Some(disk) = SmallDisk::mount(folder.clone(), "size=6m") else { return };
     let log = archive.folder().join("crawl.log");
     archive.path = folder.join("web.archive");
-    // The disk is checked every second, so the crawl must last for some.
+    // The disk is checked every second, so the crawl must last for several.
     let config = Config { latency: Duration::from_millis(300), ..lively(97, 8, 400) };
     let served = TestWeb::start(config);
     let seeds = served.web.seeds(2);
